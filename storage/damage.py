@@ -1,23 +1,24 @@
 """Chunk files that have changed or are gone: `scan` finds them, `repair` puts them right.
 
-Blocks are set back to be computed again; inputs and coordinates are made again.
+Blocks are set back to be computed again; inputs and coordinates are made again, and the root file, which
+tells what all others are, is put back from the copy in the run folder.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import zarr
 
 from storage.cube.blocks import BlockStore
-from storage.cube.growth import InputArrays, chunk_counts, named, render
-from storage.cube.manifest import ROOT_FILE, Manifest, read_manifest
-from storage.cube.places import chunk_name
+from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name
+from storage.cube.growth import InputArrays, other_input, render
+from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import VARIABLES, Role
 from storage.cube.store import CubeStore
 from storage.errors import DamagedChunk, storage_errors
@@ -27,11 +28,10 @@ from storage.runfolder.records import merged_lines
 from sweeps.errors import InputError
 from sweeps.plan import Block, DatasetPlan
 
-# Every chunk file of a cube, read and compared with its checksum.
-
 Progress = Callable[[list[str]], Iterable[str]]
 """Passes keys on, and may show how far it is."""
 
+Inputs = Callable[[Manifest, DatasetPlan], InputArrays]
 
 CHANGED = "has changed since it was written"
 MOVED = "is whole, and not what was written there: the file of another chunk, or of another cube"
@@ -39,7 +39,7 @@ MOVED = "is whole, and not what was written there: the file of another chunk, or
 
 @dataclass(frozen=True)
 class Damage:
-    """A chunk file that is not as it was written.
+    """A file that is not as it was written.
 
     Parameters
     ----------
@@ -63,18 +63,47 @@ class Scan:
 
     Parameters
     ----------
+    cube : Path
+        The cube.
     files, size : int
-        Chunk files that were read, and their bytes.
+        Chunk files that were good, and their bytes.
+    seconds : float
+        Time it took.
     damaged : tuple of Damage
-        In the order of the arrays.
+        Files that have changed, stand in the place of others, or are gone, in the order of the arrays.
     unknown : int
-        Files of which the run folder holds no digest: whether they stand in their place was not checked.
+        Good files of which the run folder holds no digest: whether they stand in their place was not checked.
     """
 
+    cube: Path
     files: int
     size: int
+    seconds: float
     damaged: tuple[Damage, ...]
     unknown: int = 0
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.damaged
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "cube": str(self.cube), "good": self.good}
+
+    def lines(self) -> list[str]:
+        """Summary for people."""
+        rate = self.size / 1e6 / max(self.seconds, 1e-9)
+        read = f"{self.size / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s)"
+        lines = [f"{self.cube}: {self.files:,} files are as they were written, {read}"]
+        if self.unknown:
+            files = f"{self.unknown:,} file{'s' if self.unknown > 1 else ''}"
+            lines.append(f"{files} not checked for being in the right place: no digest in the run folder")
+        if self.damaged:
+            lines.append(f"damaged files: {len(self.damaged):,}")
+            lines += [f"  {damage}" for damage in self.damaged]
+            lines.append(f"to have them made again: sweep repair {self.cube}")
+        return lines
 
 
 class Written:
@@ -87,26 +116,19 @@ class Written:
     """
 
     def __init__(self, cube: Path) -> None:
-        self._known: dict[str, set[str]] = {}
         self._run = RunFolder(cube)
         self._run.check()
+        self.known: dict[str, set[str]] = {}
         self._read()
-
-    def knows(self, key: str) -> bool:
-        """Whether there is a digest of a file."""
-        return key in self._known
 
     def agrees(self, key: str, content: bytes) -> bool:
         """Whether a file is as it was written once, or nothing is known of it.
 
         Files are noted before they are there, so what is written meanwhile is found at a second look.
         """
-        for _ in range(2):
-            known = self._known.get(key)
-            if known is None or digest_of(content) in known:
-                return True
+        if key in self.known and digest_of(content) not in self.known[key]:
             self._read()
-        return False
+        return key not in self.known or digest_of(content) in self.known[key]
 
     def root(self) -> bytes | None:
         """The root file that was written last, None where the run folder has none."""
@@ -116,7 +138,7 @@ class Written:
     def _read(self) -> None:
         for line in merged_lines(each.written for each in self._run.generations()).splitlines():
             digest, _, key = line.decode(errors="replace").partition(" ")
-            self._known.setdefault(key, set()).add(digest)
+            self.known.setdefault(key, set()).add(digest)
 
 
 def changed_root(path: Path) -> Damage | None:
@@ -140,7 +162,7 @@ def changed_root(path: Path) -> Damage | None:
 
 
 def scan(path: Path, progress: Progress = iter) -> Scan:
-    """Read every chunk file of a cube; a sweep may be writing to it.
+    """Read every chunk file of a cube and compare it with its checksum; a sweep may be writing to it.
 
     Where the root file has changed, it alone is damaged: until it is put right nothing says what others are.
 
@@ -149,7 +171,7 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
     path : Path
         The cube.
     progress : callable, optional
-        Called with all keys.
+        Called with the keys of all files, and passes them on.
 
     Raises
     ------
@@ -158,11 +180,12 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
     StorageError
         If the file system refuses.
     """
+    started = time.perf_counter()
     root = changed_root(path)
     if root is not None:
-        return Scan(0, 0, (root,))
+        return Scan(path, 0, 0, 0.0, (root,))
     manifest, written = read_manifest(path), Written(path)
-    store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
+    store = CubeStore(path, chunks=manifest.chunks, document=manifest.document)
     files, size, unknown, damaged = 0, 0, 0, []
     with storage_errors(path):
         for key in progress(list(_keys(manifest))):
@@ -178,52 +201,51 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
                 continue
             files += 1
             size += len(content)
-            unknown += not written.knows(key)
-    return Scan(files, size, tuple(damaged), unknown)
+            unknown += key not in written.known
+    return Scan(path, files, size, time.perf_counter() - started, tuple(damaged), unknown)
 
 
 def _keys(manifest: Manifest) -> Iterator[str]:
     """Keys of all chunk files that are there, or must be."""
     cube, chunks = Path(manifest.path), manifest.chunks
     for path, entry in manifest.metadata.items():
-        if entry["node_type"] != "array":
-            continue
-        there = {f"{path}/{name}" for name in os.listdir(cube / path)}
-        for position in product(*(range(count) for count in chunk_counts(entry))):
-            key = f"{path}/{chunk_name(position)}"
-            if key in there or chunks.is_expected(key, lambda other: os.path.lexists(cube / other)):
-                yield key
-
-
-Inputs = Callable[[DatasetPlan], InputArrays]
+        if entry["node_type"] == "array":
+            there = set(os.listdir(cube / path))
+            for name in map(chunk_name, np.ndindex(*chunk_counts(entry))):
+                key = f"{path}/{name}"
+                if name in there or chunks.is_expected(key, lambda other: os.path.lexists(cube / other)):
+                    yield key
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What is done about damaged chunks.
+    """What is done about damaged files, or would be.
 
     Parameters
     ----------
+    damaged : tuple of Damage
+        What was found.
     blocks : tuple of Block
         Set back: their cells are pending; what of them is intact is compared when they are computed again.
     remade : tuple of str
-        Keys of coordinates and inputs that are made again.
+        Keys of the root file, coordinates and inputs that are made again.
     removed : tuple of str
         Keys of chunks of blocks that were not finished.
-    lost : tuple of (str, str)
-        Keys of inputs that cannot be made again, and why.
+    lost : dict of str to str
+        Keys of what cannot be made again, and why.
     """
 
+    damaged: tuple[Damage, ...]
     blocks: tuple[Block, ...]
     remade: tuple[str, ...]
     removed: tuple[str, ...]
-    lost: tuple[tuple[str, str], ...]
+    lost: dict[str, str]
 
 
 def repair(
-    path: Path, damaged: Iterable[Damage], inputs: Inputs, files: Files = PLAIN, *, dry_run: bool = False
+    path: Path, inputs: Inputs, files: Files = PLAIN, *, dry_run: bool = False, progress: Progress = iter
 ) -> Repair:
-    """Set damaged chunks right; only the holder of the lease may.
+    """Find what is damaged and set it right; only the holder of the lease may.
 
     It may be stopped at any moment and called again: a block is pending before anything of it is replaced.
 
@@ -231,15 +253,15 @@ def repair(
     ----------
     path : Path
         The cube.
-    damaged : iterable of Damage
-        As `scan` finds them.
     inputs : callable
-        From a plan to its inputs, as for `storage.cube.cube.create`. It raises `InputError` where
-        they are not to be had, or are of other data.
+        From the cube and a plan of it to inputs, as for `storage.cube.growth.create`. It raises `InputError`
+        where they are not to be had, or are of other data.
     files : Files
         Of the holder of the lease.
     dry_run : bool
         Only say what would be done.
+    progress : callable, optional
+        As for `scan`.
 
     Raises
     ------
@@ -248,51 +270,46 @@ def repair(
     StorageError
         If the file system refuses.
     """
-    manifest = read_manifest(path)
-    keys = [damage.key for damage in damaged]
-    results = [key for key in keys if VARIABLES[_name(key)].role in (Role.RESULT, Role.ANNOTATION)]
-    remade, lost = _remade(manifest, [key for key in keys if key not in results], inputs)
-    store = BlockStore(path, read_only=dry_run, files=files)
-    finished = {
-        key: [block for block in manifest.chunks.blocks(key) if store.has_status(block)] for key in results
-    }
+    root = changed_root(path)
+    if root is not None:
+        content = Written(path).root()
+        if content is None:
+            return Repair((root,), (), (), (), {ROOT_FILE: "the run folder has no copy of it"})
+        if dry_run:
+            return Repair((root,), (), (ROOT_FILE,), (), {})
+        with storage_errors(path, len(content)):
+            files.put(path / ROOT_FILE, content)
+            sync_directory(path)
+    damaged = scan(path, progress).damaged
+    done = _repaired(path, damaged, inputs, files, dry_run)
+    return done if root is None else replace(done, damaged=(root, *damaged), remade=(ROOT_FILE, *done.remade))
+
+
+def _repaired(path: Path, damaged: tuple[Damage, ...], inputs: Inputs, files: Files, dry_run: bool) -> Repair:
+    manifest, store = read_manifest(path), BlockStore(path, read_only=dry_run, files=files)
+    finished = {}
+    made_again = []
+    for key in (damage.key for damage in damaged):
+        if VARIABLES[key.split("/")[-2]].role in (Role.RESULT, Role.ANNOTATION):
+            finished[key] = [block for block in manifest.chunks.blocks(key) if store.has_status(block)]
+        else:
+            made_again.append(key)
+    remade, lost = _remade(manifest, made_again, inputs)
     blocks = tuple(dict.fromkeys(block for found in finished.values() for block in found))
     removed = tuple(key for key, found in finished.items() if not found)
     if not dry_run:
         with storage_errors(path):
-            _set_back(store, finished, blocks)
+            for block in blocks:
+                store.clear(block, "status")
+            for key, found in finished.items():
+                name = key.split("/")[-2]
+                if found and name != "status":
+                    store.clear(found[0], name)
             for key in removed:
                 files.remove(path / key)
                 sync_directory((path / key).parent)
             files.put_all(path, remade.items())
-    return Repair(blocks, tuple(remade), removed, tuple(lost.items()))
-
-
-def repair_root(path: Path, files: Files = PLAIN, *, dry_run: bool = False) -> Repair:
-    """Put the root file of a cube back as it was written last, from the copy in the run folder.
-
-    Parameters
-    ----------
-    path, files, dry_run
-        As for `repair`.
-    """
-    content = Written(path).root()
-    if content is None:
-        return Repair((), (), (), ((ROOT_FILE, "the run folder has no copy of it"),))
-    if not dry_run:
-        with storage_errors(path, len(content)):
-            files.put(path / ROOT_FILE, content)
-            sync_directory(path)
-    return Repair((), (ROOT_FILE,), (), ())
-
-
-def _set_back(store: BlockStore, finished: dict[str, list[Block]], blocks: Iterable[Block]) -> None:
-    for block in blocks:
-        store.set_back(block)
-    for key, found in finished.items():
-        name = _name(key)
-        if found and name != "status":
-            store.clear(found[0], name)
+    return Repair(damaged, blocks, tuple(remade), removed, lost)
 
 
 def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[str, bytes], dict[str, str]]:
@@ -300,45 +317,18 @@ def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[s
     files: dict[str, bytes] = {}
     lost: dict[str, str] = {}
     for plan in manifest.plans.values():
-        own = [key for key in keys if key.rpartition("/")[0].rpartition("/")[0] == plan.name]
-        made = render(plan, manifest.metadata, None).coordinates if own else {}
-        files |= {key: made[key] for key in own if key in made}
+        own = [key for key in keys if key.startswith(f"{plan.name}/")]
+        _, made = render(plan, manifest.metadata, None) if own else ({}, {})
         missing = [key for key in own if key not in made]
         if missing:
             try:
-                data = inputs(plan)
-                made = render(plan, manifest.metadata, data).inputs
-                reason = _disagreement(manifest, plan, data, missing)
+                data = inputs(manifest, plan)
+                other = other_input(manifest, plan, data, missing)
+                reason = f"{other} has other values now than in the cube" if other else ""
+                _, made = render(plan, manifest.metadata, data)
             except InputError as error:
                 reason = "; ".join(map(str, error.problems))
             if reason:
                 lost |= dict.fromkeys(missing, reason)
-            else:
-                files |= {key: made[key] for key in missing}
+        files |= {key: made[key] for key in own if key not in lost}
     return files, lost
-
-
-def _disagreement(manifest: Manifest, plan: DatasetPlan, data: InputArrays, damaged: list[str]) -> str:
-    """Where inputs differ from those in the cube, as far as these are intact."""
-    store = CubeStore(manifest.path, chunks=manifest.chunks, document=manifest.document, read_only=True)
-    root = zarr.open_group(store, mode="r", use_consolidated=True)
-    for name, values in named(data).items():
-        path = f"{plan.name}/{name}"
-        array = root[path]
-        if not isinstance(array, zarr.Array):
-            raise TypeError(f"{path} is no array")
-        for rows in _chunks(array):
-            key = f"{path}/{chunk_name((rows.start // array.chunks[0], *(0,) * (array.ndim - 1)))}"
-            if key not in damaged and not np.array_equal(np.asarray(array[rows]), values[rows]):
-                return f"{path} has other values now than in the cube"
-    return ""
-
-
-def _chunks(array: zarr.Array) -> Iterator[slice]:  # type: ignore[type-arg]
-    """Chunks along the first dimension: inputs are whole along all others."""
-    for start in range(0, array.shape[0], array.chunks[0]):
-        yield slice(start, min(start + array.chunks[0], array.shape[0]))
-
-
-def _name(key: str) -> str:
-    return key.split("/")[-2]

@@ -49,7 +49,7 @@ class Files:
         try:
             with self.fenced():
                 self.note([(path, data)])
-                _write_new(partial, data)
+                write_new(partial, data)
                 self.rename(partial, path)
         except Exception:
             partial.unlink(missing_ok=True)
@@ -206,7 +206,7 @@ class FencedFiles(Files):
                 lines.append(f"\n{digest_of(data)} {path.relative_to(cube).as_posix()}\n")
             if path.parent == cube:  # the root file: all others are of nodes below
                 copy = self.partial(self._notes.root)
-                _write_new(copy, data)
+                write_new(copy, data)
                 os.replace(copy, self._notes.root)
         # Each line begins anew: a kill may have torn the one before.
         if lines:
@@ -280,11 +280,19 @@ def check_regular(path: Path) -> None:
     FileNotFoundError
         If there is nothing.
     """
-    mode = os.lstat(path).st_mode
-    if not stat.S_ISREG(mode):
-        kinds = {stat.S_IFLNK: "a link", stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe"}
-        found = kinds.get(stat.S_IFMT(mode), "a device or a socket")
-        raise InputError([Problem(str(path), found, "a file of the cube")])
+    if (kind := kind_of(path)) != "a file":
+        raise InputError([Problem(str(path), kind, "a file of the cube")])
+
+
+def kind_of(path: Path) -> str:
+    """What is at a path, a link not followed, in words."""
+    kinds = {
+        stat.S_IFREG: "a file",
+        stat.S_IFLNK: "a link",
+        stat.S_IFDIR: "a directory",
+        stat.S_IFIFO: "a pipe",
+    }
+    return kinds.get(stat.S_IFMT(os.lstat(path).st_mode), "a device or a socket")
 
 
 def sync_directory(path: Path) -> None:
@@ -296,7 +304,8 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write_new(path: Path, data: bytes) -> None:
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that is not to be seen under this name, durably."""
     # O_NOFOLLOW: a link under this name would lead the write out of the cube.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with open(os.open(path, flags, 0o666), "wb") as file:

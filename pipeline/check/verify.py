@@ -1,11 +1,7 @@
-"""Whether a cube holds what was computed: every file against its checksum, random cells against their bits.
-
-`check_files` reads all files; `verify` computes cells again from coordinates and the inputs in the cube.
-"""
+"""Whether a cube holds what was computed: `verify` computes cells again from coordinates and inputs."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +9,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from pipeline.common import plural
 from pipeline.methods.loading import MethodCall
 from pipeline.work.merge import BlockResult, CellResult
 from pipeline.work.records import Answers, Asking, Batch, Failure, Science, Work
@@ -22,85 +17,11 @@ from storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED
-from storage.damage import Damage, Progress, scan
 from storage.provenance import fingerprint
 from sweeps.errors import InputError, Problem, cause_of
 from sweeps.inputs import RealSource, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell
 from sweeps.words import SHIPPED, asks, is_model
-
-
-@dataclass(frozen=True)
-class Checksums:
-    """What was found in the files of a cube.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube.
-    files, size : int
-        Files that were good, and their bytes.
-    seconds : float
-        Time it took.
-    damaged : tuple of Damage
-        Files that have changed, stand in the place of others, or are gone.
-    unknown : int
-        Good files of which it is not known whether they stand in their place.
-    """
-
-    cube: Path
-    files: int
-    size: int
-    seconds: float
-    damaged: tuple[Damage, ...]
-    unknown: int = 0
-
-    @property
-    def good(self) -> bool:
-        """Whether nothing is damaged."""
-        return not self.damaged
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**asdict(self), "cube": str(self.cube), "good": self.good}
-
-    def lines(self) -> list[str]:
-        """Summary for people."""
-        rate = self.size / 1e6 / max(self.seconds, 1e-9)
-        read = f"{self.size / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s)"
-        lines = [f"{self.cube}: {self.files:,} files are as they were written, {read}"]
-        if self.unknown:
-            files = plural(self.unknown, "file")
-            lines.append(f"{files} not checked for being in the right place: no digest in the run folder")
-        if self.damaged:
-            lines.append(f"damaged files: {len(self.damaged):,}")
-            lines += [f"  {damage}" for damage in self.damaged]
-            lines.append(f"to have them made again: sweep repair {self.cube}")
-        return lines
-
-
-def check_files(cube: Path, progress: Progress = iter) -> Checksums:
-    """Read every file of a cube and compare it with its checksum; a sweep may be writing to it.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube.
-    progress : callable, optional
-        Called with the names of all files, and passes them on.
-
-    Raises
-    ------
-    sweeps.errors.InputError
-        If this is not a cube.
-    storage.errors.StorageError
-        If the file system refuses.
-    """
-    started = time.perf_counter()
-    found = scan(cube, progress)
-    seconds = time.perf_counter() - started
-    return Checksums(cube, found.files, found.size, seconds, found.damaged, found.unknown)
-
 
 CELLS_PER_PATH = 10
 """A path is as much work as some hundreds of restarts: one is asked again for so many cells."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -194,9 +195,13 @@ def verify(
     with reported():
         path = find_cube(cube, results)
         if checksums:
-            found = checking.check_files(path, options.progress_bar)
+            from storage.damage import scan
+
+            found: Any = scan(path, options.progress_bar)
         else:
-            found = checking.verify(path, sample=sample, seed=seed, run_methods=run_methods)
+            from pipeline.check.verify import verify as check
+
+            found = check(path, sample=sample, seed=seed, run_methods=run_methods)
     wrong = ("repair", path) if checksums else ("verify", path, "--checksums")
     tell(found, as_json, *(("report", path) if found.good else wrong))
     sys.exit(COMPLETE if found.good else INTERNAL)
@@ -208,17 +213,19 @@ def verify(
 @options.data_dir_option
 def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> None:
     """Find damaged files of CUBE, and have what they held computed again by the next submit."""
-    from pipeline.check.repair import repair_cube
+    from pipeline.check.repair import repair_cube, repair_lines
+    from pipeline.monitor.runs import submit_words
     from storage.runfolder.lease import LeaseHeld
 
     with reported(LeaseHeld):
         path = find_cube(cube, results)
         done = repair_cube(path, data_dir=data_dir, dry_run=dry_run, progress=options.progress_bar)
-    options.show(done.lines())
+    command = shlex.join(submit_words(path))
+    options.show(repair_lines(path, done, command, dry_run=dry_run))
     if done.damaged and dry_run:
         next_step("repair", path)
-    elif done.repair.blocks:
-        click.echo(f"next: {done.command}", err=True)
+    elif done.blocks:
+        click.echo(f"next: {command}", err=True)
     else:
         next_step("verify", path, *(["--checksums"] if done.damaged else []))
     sys.exit(INTERNAL if done.lost else COMPLETE)

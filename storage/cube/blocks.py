@@ -20,11 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import zarr
 
-from storage.cube.chunks import status_chunks
-from storage.cube.manifest import ROOT_FILE, read_manifest
-from storage.cube.places import chunk_name
+from storage.cube.chunks import ROOT_FILE, chunk_name, status_chunks
+from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, FAILED, FIELDS, NO_SOLUTION, PENDING, VARIABLES, result_names
-from storage.cube.store import DurableStore
+from storage.cube.store import open_arrays
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
 from storage.provenance import fingerprint
@@ -70,14 +69,10 @@ class BlockStore:
     def __init__(self, path: Path, *, read_only: bool = False, files: Files = PLAIN) -> None:
         self.path = path
         self._files = files
-        self._manifest = manifest = read_manifest(path)
-        self._plans = manifest.plans
-        self._runs = manifest.runs
+        self._manifest = read_manifest(path)
+        self._plans = self._manifest.plans
         self._nodes = {node.path: node for plan in self._plans.values() for node in plan.nodes}
-        with storage_errors(path):
-            store = DurableStore(path, chunks=manifest.chunks, read_only=read_only, files=files)
-            self._root = zarr.open_group(store, mode="r" if read_only else "r+", use_consolidated=True)
-        self._arrays: dict[str, zarr.Array[Any]] = {}
+        self._arrays = open_arrays(self._manifest, None if read_only else files)
 
     def statuses(self, block: Block) -> npt.NDArray[np.int8]:
         """State of each cell.
@@ -160,7 +155,7 @@ class BlockStore:
     @property
     def made_here(self) -> bool:
         """Whether all runs had this software and model of CPU: equal bits are promised then."""
-        return all(run.fingerprint == fingerprint() for run in self._runs)
+        return all(run.fingerprint == fingerprint() for run in self._manifest.runs)
 
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.
@@ -202,7 +197,12 @@ class BlockStore:
         for name in new.keys() - {"status"}:
             new[name][alone if name == ANNOTATIONS else unfinished] = VARIABLES[name].fill
         if waiting.any() and self.has_status(block):
-            self._compare_set_back(block, new, waiting)
+            try:
+                compare_set_back(block, self._read_all(block), new, waiting)
+            except CellMismatch as mismatch:
+                if self.made_here:
+                    raise
+                logger.warning("%s; bits are promised only for equal software and CPU model", mismatch)
         if done.any() or known.any():
             stored = self.read(block)
             compare_cells(block, stored, new, known)
@@ -228,33 +228,22 @@ class BlockStore:
         self._check(block)
         return os.path.lexists(self.path / block.node.path / "status" / chunk_name(block.chunk))
 
-    def set_back(self, block: Block) -> None:
-        """Make all cells of a block pending, durably, whatever its status was.
-
-        Its results stay, and `write` compares what of them is not a fill value with what is computed then.
-        """
-        self.clear(block, "status")
-
     def clear(self, block: Block, name: str) -> None:
-        """Put fill values in place of one array of a block that is pending, durably."""
+        """Put fill values in place of one array of a block, durably.
+
+        Of the status first: all of its cells are pending then, whatever it was. Results that stay are
+        compared by `write`, where they are not fill values, with what is computed then.
+        """
         self._check(block)
         with storage_errors(self.path):
             self._write_through(block, name, self._fill(block, name))
-
-    def _compare_set_back(self, block: Block, new: Arrays, waiting: Bools) -> None:
-        try:
-            compare_set_back(block, self._read_all(block), new, waiting)
-        except CellMismatch as mismatch:
-            if self.made_here:
-                raise
-            logger.warning("%s; bits are promised only for equal software and CPU model", mismatch)
 
     def _known(self, block: Block) -> Bools:
         """Annotations that belong to a cell with an answer, of this block or of another model or search."""
         if block.unsupervised:
             return np.zeros(block.n_graphs, dtype=bool)
         with self._reading():
-            statuses = np.asarray(self._array(block, "status")[block.graph_region])
+            statuses = np.asarray(self._arrays(f"{block.node.path}/status")[block.graph_region])
         return np.asarray(np.isin(statuses, ANSWERED).reshape(block.n_graphs, -1).any(axis=1))
 
     def _read_all(self, block: Block) -> Arrays:
@@ -262,49 +251,40 @@ class BlockStore:
             return {name: self._read(block, name) for name in self._names(block)}
 
     def _read(self, block: Block, name: str) -> npt.NDArray[Any]:
-        shape = self._shape(block, name)
-        return np.asarray(self._array(block, name)[_part(block, name, shape)]).reshape(shape)
+        array, part, shape = self._part(block, name)
+        return np.asarray(array[part]).reshape(shape)
 
     def _write(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
-        array = self._array(block, name)
+        array, part, _ = self._part(block, name)
         if name == ANNOTATIONS:
             # Whole chunks: the last one is filled up to the end of the array.
             length = min(ceil(values.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
-            padded = np.full((len(values), length, len(FIELDS)), VARIABLES[name].fill, dtype=array.dtype)
-            padded[:, : values.shape[1]] = values
-            values = padded
-        part = _part(block, name, values.shape)
+            values = np.pad(
+                values, ((0, 0), (0, length - values.shape[1]), (0, 0)), constant_values=VARIABLES[name].fill
+            )
+            part = (*part[:-2], slice(0, length), part[-1])
         array[part] = values.reshape([each.stop - each.start for each in part])
 
     def _write_through(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
         self._write(block, name, values)
         sync_directory(self.path / block.node.path / name)
 
+    def _part(self, block: Block, name: str) -> tuple[zarr.Array[Any], tuple[slice, ...], tuple[int, ...]]:
+        """An array, where the block is in it, and the shape of that with the leading axis of `write`."""
+        array = self._arrays(f"{block.node.path}/{name}")
+        rows, leading, rest = block.n_cells, block.region, array.shape[len(block.region) :]
+        if name == ANNOTATIONS:
+            rows, leading, rest = block.n_graphs, block.graph_region, (given(block.first.m), len(FIELDS))
+        return array, (*leading, *(slice(0, length) for length in rest)), (rows, *rest)
+
     def _fill(self, block: Block, name: str) -> npt.NDArray[Any]:
         """What reads where nothing is written."""
-        return np.full(self._shape(block, name), VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
-
-    def _shape(self, block: Block, name: str) -> tuple[int, ...]:
-        """Of an array of the block, its leading axis as that of `write`."""
-        if name == ANNOTATIONS:
-            return block.n_graphs, given(block.first.m), len(FIELDS)
-        return (block.n_cells, *self._array(block, name).shape[len(block.region) :])
+        return np.full(self._part(block, name)[2], VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
 
     def _names(self, block: Block) -> tuple[str, ...]:
         """Arrays of a block, the status last."""
         *results, status = result_names(self._plans[block.dataset], block.models)
         return (*results, *([] if block.unsupervised else [ANNOTATIONS]), status)
-
-    def _array(self, block: Block, name: str) -> zarr.Array[Any]:
-        path = f"{block.node.path}/{name}"
-        if path not in self._arrays:
-            # Chunks of fill values are written too: one that is missing has been lost.
-            with zarr.config.set({"array.write_empty_chunks": True}):
-                array = self._root[path]
-            if not isinstance(array, zarr.Array):
-                raise TypeError(f"{path} is no array")
-            self._arrays[path] = array
-        return self._arrays[path]
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -314,7 +294,7 @@ class BlockStore:
             yield
 
     def _checked(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:
-        shapes = {name: self._shape(block, name) for name in self._names(block)}
+        shapes = {name: self._part(block, name)[2] for name in self._names(block)}
         problems = [f"{name}: unknown" for name in results if name not in shapes]
         problems += [f"{name}: missing" for name in shapes if name not in results]
         checked = {}
@@ -334,12 +314,6 @@ class BlockStore:
         node = self._nodes.get(block.node.path)
         if node is None or not node.has_block(block):
             raise ValueError(f"{self.path} has no block {block}")
-
-
-def _part(block: Block, name: str, shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Where an array of a block, of some shape behind its leading axis, is in that of the cube."""
-    leading = block.graph_region if name == ANNOTATIONS else block.region
-    return (*leading, *(slice(0, length) for length in shape[1:]))
 
 
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
@@ -374,9 +348,15 @@ class CellMismatch(Exception):
         self.cell = cell
         self.values = dict(values)
         self.n_others = n_others
-        shown = "; ".join(_describe(name, *pair) for name, pair in self.values.items())
+        shown = []
+        for name, (stored, new) in self.values.items():
+            where = np.argwhere(np.atleast_1d(_unequal(stored, new)))
+            first = tuple(map(int, where[0])) if stored.ndim else ()
+            place = str(list(first)) if first else ""
+            count = f" ({len(where)} of {stored.size} values differ)" if first else ""
+            shown.append(f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}{count}")
         others = f"; and {n_others} more cells of this block" if n_others else ""
-        super().__init__(f"{cell}: computed again with another result: {shown}{others}")
+        super().__init__(f"{cell}: computed again with another result: {'; '.join(shown)}{others}")
 
     def __reduce__(self) -> tuple[type[CellMismatch], tuple[Any, ...]]:
         return CellMismatch, (self.cell, self.values, self.n_others)
@@ -464,11 +444,3 @@ def _unequal(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.
     # Bits, not ==, which takes 0.0 for -0.0; but every NaN is the same missing value.
     unequal = np.asarray(stored).view(np.uint64) != np.asarray(new).view(np.uint64)
     return np.asarray(unequal & ~(np.isnan(stored) & np.isnan(new)))
-
-
-def _describe(name: str, stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> str:
-    where = np.argwhere(np.atleast_1d(_unequal(stored, new)))
-    first = tuple(where[0]) if stored.ndim else ()
-    place = "[" + ", ".join(map(str, first)) + "]" if first else ""
-    count = f" ({len(where)} of {stored.size} values differ)" if stored.ndim else ""
-    return f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}{count}"

@@ -1,18 +1,18 @@
 """The cube on disk, made in one step (`create`) and extended in one step (`grow`).
 
 `differences` says what keeps a changed sweep from extending a cube, and `align` lays its plans out as the
-cube does; `render` makes the wanted state in memory, to which the disk is then made equal.
+cube does. Both ways the wanted state is rendered in memory, where zarr encodes it, and then the disk is made
+equal to it: nothing is written before everything is known.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from math import ceil
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,45 +20,21 @@ import zarr
 from zarr.core.buffer import Buffer, default_buffer_prototype
 from zarr.storage import MemoryStore
 
-from storage.cube.manifest import (
-    NAMES,
-    ROOT_FILE,
-    Manifest,
-    array_entry,
-    commit,
-    group_entry,
-    read_manifest,
-    root_document,
-    to_json,
-)
-from storage.cube.places import chunk_position
-from storage.cube.schema import (
-    FIELDS,
-    INPUTS,
-    Role,
-    array_specs,
-    coordinate_values,
-    groups,
-    input_names,
-)
-from storage.cube.store import CubeStore, open_cube
+from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name, chunk_position
+from storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest, to_json
+from storage.cube.schema import INPUTS, VARIABLES, Role, array_specs, coordinate_values, groups
+from storage.cube.store import open_arrays, open_cube
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files
 from sweeps.errors import InputError, Problem
 from sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweeps.file.spec import SweepSpec
-from sweeps.plan import DatasetPlan
+from sweeps.plan import VARIANTS, DatasetPlan, Dim
 from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
 from sweeps.words import asked_of, shape_of
 
 __all__ = ["Inputs", "create", "grow", "open_cube"]
-
-
-# A cube in memory: the metadata of every node, and the chunk files of coordinates and inputs.
-#
-# Creating and growing both render the wanted state here, then make the disk equal to it. zarr encodes into a
-# store in memory, so that nothing is written before everything is known.
 
 Features = npt.NDArray[np.floating[Any]]
 Whole = npt.NDArray[np.integer[Any]]
@@ -72,378 +48,6 @@ InputArrays = (
 
 None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.
 """
-
-METADATA_FILE = "zarr.json"
-
-
-@dataclass
-class Template:
-    """Wanted state of some nodes of a cube.
-
-    Parameters
-    ----------
-    metadata : dict
-        zarr metadata of each group and array, by path.
-    coordinates, inputs : dict
-        Chunk files by key.
-    """
-
-    metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
-    coordinates: dict[str, bytes] = field(default_factory=dict)
-    inputs: dict[str, bytes] = field(default_factory=dict)
-
-    def metadata_files(self) -> dict[str, bytes]:
-        """Metadata files by key."""
-        return {f"{path}/{METADATA_FILE}": to_json(entry) for path, entry in self.metadata.items()}
-
-
-def render(
-    plan: DatasetPlan, committed: Mapping[str, Mapping[str, Any]], inputs: InputArrays | None
-) -> Template:
-    """Render the nodes of one data set.
-
-    Parameters
-    ----------
-    plan : DatasetPlan
-        Coordinates in order of arrival.
-    committed : mapping
-        Metadata of arrays that exist, by path: these keep all but their shape.
-    inputs : InputArrays or None
-        None leaves the chunks of inputs out.
-
-    Returns
-    -------
-    Template
-        Of `/<name>` and of `/<name>/<baseline>` for each baseline.
-    """
-    template = Template({path: group_entry(of) for path, of in groups(plan).items()})
-    coordinates, data = coordinate_values(plan), _input_values(plan, inputs) if inputs else {}
-    for spec in array_specs(plan):
-        # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
-        entry = {**committed.get(spec.path, array_entry(spec)), "shape": list(spec.shape)}
-        template.metadata[spec.path] = entry
-        if spec.variable.role is Role.COORDINATE:
-            template.coordinates |= _chunk_files(spec.path, entry, coordinates[spec.variable.name])
-        elif spec.variable.role is Role.INPUT and data:
-            template.inputs |= _chunk_files(spec.path, entry, data[spec.variable.name])
-    return template
-
-
-def _chunk_files(path: str, entry: Mapping[str, Any], values: npt.NDArray[Any]) -> dict[str, bytes]:
-    """Chunk files of an array as zarr encodes them."""
-    content = default_buffer_prototype().buffer.from_bytes(to_json(entry))
-    files: dict[str, Buffer] = {METADATA_FILE: content}
-    with zarr.config.set({"array.write_empty_chunks": True}):
-        zarr.open_array(MemoryStore(files), mode="r+")[...] = values
-    return {f"{path}/{name}": file.to_bytes() for name, file in files.items() if name != METADATA_FILE}
-
-
-def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
-    """Number of chunks along each dimension, from the metadata of an array."""
-    lengths = entry["chunk_grid"]["configuration"]["chunk_shape"]
-    return tuple(ceil(length / chunk) for length, chunk in zip(entry["shape"], lengths, strict=True))
-
-
-def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a chunk file belongs to an array as it was committed."""
-    path, _, name = key.rpartition("/")
-    entry = committed.get(path)
-    position = chunk_position(name)
-    if entry is None or position is None or entry["node_type"] != "array":
-        return False
-    counts = chunk_counts(entry)
-    return len(position) == len(counts) and all(i < n for i, n in zip(position, counts, strict=True))
-
-
-def _input_values(plan: DatasetPlan, inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
-    values = named(inputs)
-    features, labels = values["X"], values.get("labels_true")
-    shape: tuple[int, ...] = (plan.n_samples, plan.n_features)
-    if plan.mixtures is not None:
-        shape = (plan.mixtures, *shape)
-    if features.shape != shape:
-        raise ValueError(f"X of {plan.name} has shape {features.shape}, its plan says {shape}")
-    if (labels is not None) != plan.has_labels or (labels is not None and labels.shape != shape[:-1]):
-        raise ValueError(f"true labels of {plan.name} do not agree with its plan")
-    pool = values.get("annotation_pool", np.empty((0, len(FIELDS))))
-    if pool.shape != (plan.n_annotations, len(FIELDS)):
-        raise ValueError(f"annotations of {plan.name} have shape {pool.shape}, not that of its plan")
-    if plan.sample_names and len(values.get("sample", ())) != plan.n_samples:
-        raise ValueError(f"names of the samples of {plan.name} do not agree with its plan")
-    return {name: values[name] for name in input_names(plan)}
-
-
-def named(inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
-    """Inputs that are there, by name."""
-    pairs = zip(INPUTS, inputs, strict=False)
-    return {name: values for name, values in pairs if values is not None}
-
-
-T = TypeVar("T")
-
-HINT = "use another name"
-NAME_HINT = "name them as the cube does, or use another name for it"
-GROWING = {
-    *("source", "mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches")
-}
-CHUNKS = {"mixture_chunk", "replicate_chunk", "model_chunk"}
-FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
-"""How covariances are stored, by the axes that each has beside the cluster."""
-STATED = {"adaptive", "held_out"}
-"""Follow from the sweep file: the difference there is reported instead."""
-
-
-def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan]) -> list[Problem]:
-    """All differences that keep a sweep from extending the one in the cube.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        The cube as it is.
-    spec : SweepSpec
-        The sweep asked for.
-    plans : iterable of DatasetPlan
-        The grid asked for, of the data sets that are available now.
-
-    Returns
-    -------
-    list of Problem
-        Empty if the sweep may be submitted to this cube.
-    """
-    new_plans = {plan.name: plan for plan in plans}
-    problems = [
-        *_changed(manifest, _fixed(manifest.spec), _fixed(spec)),
-        *_search_differences(manifest, spec),
-        *_changed(manifest, _stop(manifest.spec), _stop(spec)),
-        *_method_differences(manifest, spec),
-        *_design_differences(manifest, spec),
-    ]
-    in_file = set(new_plans) | {entry.name for entry in spec.grid.datasets}
-    for name, old in manifest.plans.items():
-        if name in new_plans:
-            problems += _plan_differences(manifest, old, new_plans[name])
-        elif name not in in_file:
-            where = f"{manifest.path}: grid.datasets"
-            problems.append(Problem(where, f"no {name!r}", f"{name!r}, which the cube holds", HINT))
-    return problems
-
-
-def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]:
-    """Plans with the layout of the cube.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        The cube as it is.
-    plans : iterable of DatasetPlan
-        The grid asked for; `differences` must have found nothing.
-
-    Returns
-    -------
-    list of DatasetPlan
-        In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
-        designs, searches and models before new ones.
-    """
-    return [_align(manifest.plans.get(plan.name), plan) for plan in plans]
-
-
-def _align(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
-    if old is None:
-        return new
-    new = replace(
-        new,
-        source=old.source,
-        mixture_chunk=old.mixture_chunk,
-        baselines=_joined(old.baselines, new.baselines),
-        searches=_joined(old.searches, new.searches),
-        # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
-        **{key: getattr(old, key) for key in NAMES},
-    )
-    if not old.supervised:
-        return new
-    stored = {accuracy_code(p) for p in old.p}
-    return replace(
-        new,
-        p=old.p + tuple(p for p in new.p if accuracy_code(p) not in stored),
-        m=_joined(old.m, new.m),
-        models=_joined(old.models, new.models),
-        designs=_joined(old.designs, new.designs),
-        replicate_chunk=old.replicate_chunk,
-        model_chunk=old.model_chunk,
-    )
-
-
-def _joined(old: tuple[T, ...], new: tuple[T, ...]) -> tuple[T, ...]:
-    """What the cube has, then what it has not."""
-    return old + tuple(each for each in new if each not in old)
-
-
-def _changed(manifest: Manifest, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Problem]:
-    for key in dict.fromkeys([*old, *new]):
-        stored, asked = old.get(key), new.get(key)
-        if stored != asked:
-            yield Problem(f"{manifest.path}: {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
-
-
-def _search_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
-    """Searches gone; several where the cube has no dimension for them; and other settings under one name."""
-    where, stored, asked = f"{manifest.path}: search", manifest.spec.search_names, spec.search_names
-    gone = [name for name in stored if name not in asked]
-    if asked and gone:
-        yield Problem(where, _listed(asked), f"also {', '.join(gone)}", _renamed(manifest.spec, spec) or HINT)
-    elif bool(asked) != bool(stored):
-        also = "also " if stored else "as in the cube, which has no room for more: "
-        yield Problem(where, _listed(asked), also + _listed(stored), HINT)
-    for search in manifest.spec.search:
-        if search.name is None and not asked:
-            yield from _setting_differences(where, search, spec.search[0], "[search]")
-        elif search.name in asked:
-            under = f"the search {search.name!r}"
-            yield from _setting_differences(
-                f"{where} {search.name}", search, spec.search_of(search.name), under
-            )
-
-
-def _renamed(stored: SweepSpec, asked: SweepSpec) -> str:
-    """Searches of the cube that the file has under other names."""
-    old = {each.settings: each.name for each in stored.search}
-    found = {each.name: old[each.settings] for each in asked.search if each.settings in old}
-    same = ", ".join(f"{new} is its {name}" for new, name in found.items() if new != name)
-    return f"name them as the cube does: {same}" if same else ""
-
-
-def _listed(searches: tuple[str, ...]) -> str:
-    return f"searches {', '.join(searches)}" if searches else "one search"
-
-
-def _setting_differences(where: str, stored: Search, asked: Search, under: str) -> Iterator[Problem]:
-    """Settings that another search has, the method first."""
-    of_cube, of_file = stored.written(), asked.written()
-    told = of_cube["method"] != of_file["method"]
-    if told:
-        expected = f"{_settings(of_cube, stored)}, as in the cube"
-        yield Problem(f"{where}.method", _settings(of_file, asked), expected, _to_grow(of_cube, under))
-    for name in sorted([*vars(stored.settings), HELD_OUT]):
-        old, new = getattr(stored, name), getattr(asked, name)
-        if old != new and not (told and name in BY_METHOD):
-            # what was left out may go by another method now, so that nothing in the file has to have changed
-            hint = _to_grow({name: old}, under) if name in (*BY_METHOD, HELD_OUT) else HINT
-            yield Problem(f"{where}.{name}", _show(new), f"{_show(old)}, as in the cube", hint)
-
-
-def _method_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
-    """Methods that kept their name but not their code, options or calls: their cells would not compare."""
-    asked = {method.name: method.science for method in spec.grid.methods}
-    for method in manifest.spec.grid.methods:
-        new = asked.get(method.name, method.science)
-        for key, stored in method.science.items():
-            if stored != new[key]:
-                where = f"{manifest.path}: method {method.name}, {key}"
-                hint = "give the method another name"
-                yield Problem(where, _show(new[key]), f"{_show(stored)}, as in the cube", hint)
-
-
-def _design_differences(manifest: Manifest, spec: SweepSpec) -> Iterator[Problem]:
-    """Designs gone; several of them where the cube has no dimension for them; and other questions."""
-    if not any(plan.supervised for plan in manifest.plans.values()):
-        return
-    where, stored, asked = f"{manifest.path}: grid.design", manifest.spec.grid.design, spec.grid.design
-    if not spec.grid.supervised:
-        return  # that all models are gone is reported
-    gone = [design for design in stored if design not in asked]
-    if gone or (len(asked) > 1) != (len(stored) > 1):
-        room = f"as in the cube, which has no room for more: {', '.join(stored)}"
-        yield Problem(where, ", ".join(asked), f"also {', '.join(gone)}" if len(stored) > 1 else room, HINT)
-    if asked_of(stored):
-        old, new = (
-            {f"ask.{key}": getattr(value, "text", value) for key, value in each.ask}
-            for each in (manifest.spec, spec)
-        )
-        yield from _changed(manifest, old, new)
-
-
-def _settings(written: Mapping[str, Any], search: Search) -> str:
-    """The method with all that goes by it."""
-    values = ", ".join(f"{name} {_show(getattr(search, name))}" for name in BY_METHOD)
-    return f"{_show(written['method'])} ({values})"
-
-
-def _to_grow(stored: Mapping[str, Any], under: str) -> str:
-    """What a sweep file has to say for the search of the cube."""
-    keys = ", ".join(f"{name} = {json.dumps(value)}" for name, value in stored.items())
-    return f"to grow this cube write {keys} under {under}, and no key that says otherwise; or {HINT}"
-
-
-def _fixed(spec: SweepSpec) -> dict[str, Any]:
-    """What of a sweep may not change, by table and key; `[data]` changes no number."""
-    return {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
-
-
-def _stop(spec: SweepSpec) -> dict[str, Any]:
-    stop = dict(spec.stop or ())
-    return {f"stop.{key}": stop[key] for key in sorted(stop)}
-
-
-def _plan_differences(manifest: Manifest, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
-    where = f"{manifest.path}: data set {old.name}"
-    for key in sorted({each.name for each in fields(DatasetPlan)} - GROWING - CHUNKS - STATED - {*NAMES}):
-        stored, asked = getattr(old, key), getattr(new, key)
-        if stored != asked:
-            yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", HINT)
-    for key in NAMES:
-        stored, asked = getattr(old, key), getattr(new, key)
-        if stored and asked and stored != asked:
-            yield Problem(f"{where}, {key}", _show(asked), f"{_show(stored)}, as in the cube", NAME_HINT)
-    for gone in old.baselines:
-        if gone not in new.baselines:
-            yield Problem(f"{where}, models", f"no {gone!r}", f"{gone!r}, which the cube holds", HINT)
-    yield from _length(where, "mixtures", old.mixtures, new.mixtures, old.mixture_chunk)
-    if old.supervised:
-        yield from _removed(where, "p", _by_code(old.p), _by_code(new.p))
-        yield from _removed(where, "m", {m: m for m in old.m}, {m: m for m in new.m})
-        yield from _removed(where, "models", {m: m for m in old.models}, {m: m for m in new.models})
-        yield from _length(where, "replicates", old.replicates, new.replicates)
-        yield from _length(where, "number of models", len(old.models), len(new.models), old.model_chunk)
-        yield from _wider(where, old.models, new.models)
-
-
-def _by_code(accuracies: Iterable[float]) -> dict[int, float]:
-    return {accuracy_code(p): p for p in accuracies}
-
-
-def _removed(where: str, key: str, old: Mapping[Any, Any], new: Mapping[Any, Any]) -> Iterator[Problem]:
-    gone = [_show(old[code]) for code in old if code not in new]
-    if gone:
-        found = ", ".join(_show(value) for value in new.values()) or "none"
-        yield Problem(f"{where}, {key}", found, f"also {', '.join(gone)}, which the cube holds", HINT)
-
-
-def _wider(where: str, old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[Problem]:
-    """Models whose covariances the cube has no room for: its chunks would have to be written again."""
-    n_axes = len(widest_dims(map(shape_of, old)))
-    if wider := [model for model in new if len(DIMS[shape_of(model)]) > n_axes]:
-        found = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
-        yield Problem(f"{where}, models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
-
-
-def _length(where: str, key: str, old: int | None, new: int | None, chunk: int = 1) -> Iterator[Problem]:
-    if old is None or new is None:
-        if old != new:
-            yield Problem(f"{where}, {key}", _show(new), f"{_show(old)}, as in the cube", HINT)
-    elif new < old:
-        yield Problem(f"{where}, {key}", str(new), f"at least the {old} in the cube", HINT)
-    elif new % chunk:
-        expected = f"a multiple of {chunk}, the length at creation"
-        yield Problem(f"{where}, {key}", str(new), expected, HINT)
-
-
-def _show(value: object) -> str:
-    if isinstance(value, bool):
-        return json.dumps(value)
-    return "nothing" if value is None else repr(value)
-
-
-# The cube on disk: created in one step, extended in one step.
 
 Inputs = Callable[[DatasetPlan], InputArrays]
 
@@ -475,12 +79,10 @@ def create(
     """
     if os.path.lexists(path):
         raise InputError([Problem(str(path), "something there already", "a name not in use")])
-    plans = list(plans)
-    template = _merged(render(plan, {}, inputs(plan)) for plan in plans)
-    document = root_document(spec, plans, [], template.metadata)
-    contents = template.metadata_files() | template.coordinates | template.inputs
-    contents[ROOT_FILE] = to_json(document)
-    with storage_errors(path, _size(contents)):
+    by_name = {plan.name: plan for plan in plans}
+    metadata, contents = _rendered(by_name.values(), {}, inputs)
+    contents[ROOT_FILE] = Manifest(path, spec, by_name, (), metadata).document
+    with storage_errors(path, sum(map(len, contents.values()))):
         path.parent.mkdir(parents=True, exist_ok=True)
         # The rename is the commit: before it, readers find no cube.
         files.build(path, contents.items())
@@ -510,46 +112,139 @@ def grow(
     """
     manifest = read_manifest(path)
     plans = list(plans)
-    problems = differences(manifest, spec, plans)
-    if problems:
+    if problems := differences(manifest, spec, plans):
         raise InputError(problems)
     grown = manifest.plans | {plan.name: plan for plan in align(manifest, plans)}
-    template = _merged(_render_growth(manifest, plan, inputs) for plan in grown.values())
-    document = root_document(spec, grown.values(), manifest.runs, template.metadata)
-    contents = template.metadata_files() | template.coordinates
-    contents |= {
-        key: data for key, data in template.inputs.items() if not is_committed(key, manifest.metadata)
+
+    def new_inputs(plan: DatasetPlan) -> InputArrays | None:
+        old = manifest.plans.get(plan.name)
+        if old is not None and old.mixtures == plan.mixtures:
+            return None
+        data = inputs(plan)
+        if old is not None and (name := other_input(manifest, plan, data)):
+            hint = "a different numpy may draw different numbers; use another name"
+            where = f"{path}/{name}"
+            raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])
+        return data
+
+    metadata, contents = _rendered(grown.values(), manifest.metadata, new_inputs)
+    # Chunks of inputs that are there stay: another zstd may write the same values in other bytes.
+    contents = {
+        key: data
+        for key, data in contents.items()
+        if not is_committed(key, manifest.metadata) or VARIABLES[key.split("/")[-2]].role is not Role.INPUT
     }
-    with storage_errors(path, _size(contents)):
+    new = replace(manifest, spec=spec, plans=grown, metadata=metadata)
+    with storage_errors(path, sum(map(len, contents.values()))):
         _remove_uncommitted(path, manifest.metadata, files)
         # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
-        files.put_all(path, _changed_files(path, contents))
-        unchanged = (path / ROOT_FILE).read_bytes() == to_json(document)
-    if not unchanged:
-        commit(path, document, files)
+        files.put_all(path, ((key, data) for key, data in contents.items() if _content(path / key) != data))
+        if _content(path / ROOT_FILE) != new.document:
+            new.commit(files)
 
 
-def _render_growth(manifest: Manifest, plan: DatasetPlan, inputs: Inputs) -> Template:
-    old = manifest.plans.get(plan.name)
-    if old is not None and old.mixtures == plan.mixtures:
-        return render(plan, manifest.metadata, None)
-    data = inputs(plan)
-    if old is not None:
-        _compare_inputs(manifest, old, data)
-    return render(plan, manifest.metadata, data)
+def _rendered(
+    plans: Iterable[DatasetPlan],
+    committed: Mapping[str, Mapping[str, Any]],
+    inputs: Callable[[DatasetPlan], InputArrays | None],
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Metadata of several data sets, and all their files."""
+    metadata: dict[str, Any] = {}
+    chunks: dict[str, bytes] = {}
+    for plan in plans:
+        entries, files = render(plan, committed, inputs(plan))
+        metadata |= entries
+        chunks |= files
+    return metadata, {f"{path}/{ROOT_FILE}": to_json(entry) for path, entry in metadata.items()} | chunks
 
 
-def _compare_inputs(manifest: Manifest, old: DatasetPlan, inputs: InputArrays) -> None:
-    path = manifest.path
-    store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
-    node = zarr.open_group(store, mode="r", use_consolidated=True)[old.name]
-    if not isinstance(node, zarr.Group):
-        raise TypeError(f"{path}/{old.name} is no group")
-    for name, values in named(inputs).items():
-        if not np.array_equal(np.asarray(node[name]), values[: old.mixtures]):
-            where = f"{path}/{old.name}/{name}"
-            hint = "a different numpy may draw different numbers; use another name"
-            raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])
+def render(
+    plan: DatasetPlan, committed: Mapping[str, Mapping[str, Any]], inputs: InputArrays | None
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """Render the nodes of one data set.
+
+    Parameters
+    ----------
+    plan : DatasetPlan
+        Coordinates in order of arrival.
+    committed : mapping
+        Metadata of arrays that exist, by path: these keep all but their shape.
+    inputs : InputArrays or None
+        None leaves the chunks of inputs out.
+
+    Returns
+    -------
+    metadata : dict
+        zarr metadata of each group and array of `/<name>` and of `/<name>/<baseline>`, by path.
+    files : dict of str to bytes
+        Chunk files of coordinates and inputs, by key.
+    """
+    metadata: dict[str, Any] = {path: group_entry(of) for path, of in groups(plan).items()}
+    values = coordinate_values(plan) | ({} if inputs is None else named(inputs))
+    chunks: dict[str, bytes] = {}
+    for spec in array_specs(plan):
+        # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
+        entry = {**committed.get(spec.path, array_entry(spec)), "shape": list(spec.shape)}
+        metadata[spec.path] = entry
+        role, value = spec.variable.role, values.get(spec.variable.name)
+        if role is Role.COORDINATE or (role is Role.INPUT and inputs is not None):
+            if value is None or value.shape != spec.shape:
+                found = None if value is None else value.shape
+                raise ValueError(f"{spec.path} has shape {found}, its plan says {spec.shape}")
+            chunks |= _encoded(spec.path, entry, value)
+    return metadata, chunks
+
+
+def _encoded(path: str, entry: Mapping[str, Any], values: npt.NDArray[Any]) -> dict[str, bytes]:
+    """Chunk files of an array as zarr encodes them."""
+    content = default_buffer_prototype().buffer.from_bytes(to_json(entry))
+    files: dict[str, Buffer] = {ROOT_FILE: content}
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        zarr.open_array(MemoryStore(files), mode="r+")[...] = values
+    return {f"{path}/{name}": file.to_bytes() for name, file in files.items() if name != ROOT_FILE}
+
+
+def named(inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
+    """Inputs that are there, by name."""
+    pairs = zip(INPUTS, inputs, strict=False)
+    return {name: values for name, values in pairs if values is not None}
+
+
+def other_input(
+    manifest: Manifest, plan: DatasetPlan, inputs: InputArrays, damaged: Collection[str] = ()
+) -> str:
+    """Path of the first input that the cube has with other values, empty if there is none.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The cube as it is; it may have fewer mixtures.
+    plan, inputs
+        Of a data set that it has.
+    damaged : collection of str
+        Keys of chunks that are not read.
+    """
+    arrays = open_arrays(manifest)
+    for path, values in ((f"{plan.name}/{name}", values) for name, values in named(inputs).items()):
+        array = arrays(path)
+        step, n_rows = array.chunks[0], array.shape[0]
+        for number, start in enumerate(range(0, n_rows, step)):
+            # inputs are whole along all dimensions but the first
+            key = f"{path}/{chunk_name((number, *(0,) * (array.ndim - 1)))}"
+            rows = slice(start, min(start + step, n_rows))
+            if key not in damaged and not np.array_equal(np.asarray(array[rows]), values[rows]):
+                return path
+    return ""
+
+
+def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a chunk file belongs to an array as it was committed."""
+    path, _, name = key.rpartition("/")
+    entry, position = committed.get(path, {}), chunk_position(name)
+    if position is None or entry.get("node_type") != "array":
+        return False
+    counts = chunk_counts(entry)
+    return len(position) == len(counts) and all(i < n for i, n in zip(position, counts, strict=True))
 
 
 def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -> None:
@@ -566,21 +261,203 @@ def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -
                 files.remove(here / name)
 
 
-def _changed_files(path: Path, files: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    for key, data in files.items():
-        file = path / key
-        if not file.exists() or file.read_bytes() != data:
-            yield key, data
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
 
 
-def _merged(templates: Iterable[Template]) -> Template:
-    merged = Template()
-    for template in templates:
-        merged.metadata |= template.metadata
-        merged.coordinates |= template.coordinates
-        merged.inputs |= template.inputs
-    return merged
+# What may change, and what may not.
+
+HINT = "use another name"
+NAME_HINT = "name them as the cube does, or use another name for it"
+FREE = {
+    *("mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches"),
+    *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
+    *("adaptive", "held_out"),
+    *NAMES,
+}
+"""Fields of a plan that may be other ones, or are compared in a way of their own.
+
+In this order: what grows, what is taken from the cube, what follows from the sweep file, where the difference
+is reported, and names, which a cube may lack.
+"""
+FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
+"""How covariances are stored, by the axes that each has beside the cluster."""
 
 
-def _size(files: Mapping[str, bytes]) -> int:
-    return sum(map(len, files.values()))
+def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan]) -> list[Problem]:
+    """All differences that keep a sweep from extending the one in the cube.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The cube as it is.
+    spec : SweepSpec
+        The sweep asked for.
+    plans : iterable of DatasetPlan
+        The grid asked for, of the data sets that are available now.
+
+    Returns
+    -------
+    list of Problem
+        Empty if the sweep may be submitted to this cube.
+    """
+    stored, where, by_name = manifest.spec, f"{manifest.path}: ", {plan.name: plan for plan in plans}
+    # where all models with annotations are gone, that alone is reported
+    supervised = spec.grid.supervised and any(plan.supervised for plan in manifest.plans.values())
+    asking = bool(supervised and asked_of(stored.grid.design))
+    problems = [
+        *_changed(where, _fixed(stored, asking), _fixed(spec, asking), HINT),
+        *_fewer(f"{where}search", stored.search_names, spec.search_names, _renamed(stored, spec)),
+    ]
+    if supervised:
+        problems += _fewer(f"{where}grid.design", stored.grid.design, spec.grid.design, HINT)
+    for old in stored.search:
+        for new in (each for each in spec.search if each.name == old.name):
+            problems += _setting_differences(where, old, new)
+    for method in stored.grid.methods:
+        for other in (each for each in spec.grid.methods if each.name == method.name):
+            hint = "give the method another name"
+            problems += _changed(f"{where}method {method.name}, ", method.science, other.science, hint)
+    named = {entry.name for entry in spec.grid.datasets}
+    for name, plan in manifest.plans.items():
+        if name in by_name:
+            problems += _plan_differences(f"{where}data set {name}, ", plan, by_name[name])
+        elif name not in named:
+            expected = f"{name!r}, which the cube holds"
+            problems.append(Problem(f"{where}grid.datasets", f"no {name!r}", expected, HINT))
+    return problems
+
+
+def _fixed(spec: SweepSpec, asking: bool) -> dict[str, Any]:
+    """What of a sweep may not change, by table and key; `[data]` changes no number."""
+    fixed = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
+    fixed |= {f"stop.{key}": value for key, value in spec.stop or ()}
+    asked = spec.ask if asking else ()
+    return fixed | {f"ask.{key}": getattr(value, "text", value) for key, value in asked}
+
+
+def _changed(where: str, old: Mapping[str, Any], new: Mapping[str, Any], hint: str) -> Iterator[Problem]:
+    for key in dict.fromkeys([*old, *new]):
+        stored, asked = old.get(key), new.get(key)
+        if stored != asked:
+            yield Problem(where + key, _show(asked), f"{_show(stored)}, as in the cube", hint)
+
+
+def _fewer(where: str, old: tuple[str, ...], new: tuple[str, ...], hint: str) -> Iterator[Problem]:
+    """Names that are gone, or several where the cube has no dimension for them."""
+    gone = [name for name in old if name not in new]
+    if gone or (len(old) > 1) != (len(new) > 1):
+        room = f"as in the cube, which has no room for more: {', '.join(old) or 'one'}"
+        yield Problem(
+            where, ", ".join(new) or "one", f"also {', '.join(gone)}" if len(old) > 1 else room, hint
+        )
+
+
+def _renamed(stored: SweepSpec, asked: SweepSpec) -> str:
+    """Hint: searches of the cube that the file has under other names."""
+    old = {each.settings: each.name for each in stored.search}
+    found = {each.name: old[each.settings] for each in asked.search if each.settings in old}
+    same = ", ".join(f"{new} is its {name}" for new, name in found.items() if new and name and new != name)
+    return f"name them as the cube does: {same}" if same else HINT
+
+
+def _setting_differences(where: str, stored: Search, asked: Search) -> Iterator[Problem]:
+    """Settings that another search has, the method first."""
+    under = "[search]" if stored.name is None else f"the search {stored.name!r}"
+    where += "search." if stored.name is None else f"search {stored.name}."
+
+    def to_grow(keys: Mapping[str, Any]) -> str:
+        told = ", ".join(f"{name} = {json.dumps(value)}" for name, value in keys.items())
+        return f"to grow this cube write {told} under {under}, and no key that says otherwise; or {HINT}"
+
+    methods = [each.written()["method"] for each in (stored, asked)]
+    if methods[0] != methods[1]:
+        expected, found = (
+            f"{_show(method)} ({', '.join(f'{name} {_show(getattr(search, name))}' for name in BY_METHOD)})"
+            for method, search in zip(methods, (stored, asked), strict=True)
+        )
+        yield Problem(f"{where}method", found, f"{expected}, as in the cube", to_grow(stored.written()))
+    for name in sorted([*vars(stored.settings), HELD_OUT]):
+        old, new = getattr(stored, name), getattr(asked, name)
+        if old != new and (methods[0] == methods[1] or name not in BY_METHOD):
+            # what was left out may go by another method now, so that nothing in the file has to have changed
+            hint = to_grow({name: old}) if name in (*BY_METHOD, HELD_OUT) else HINT
+            yield Problem(where + name, _show(new), f"{_show(old)}, as in the cube", hint)
+
+
+def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
+    fixed = sorted({each.name for each in fields(old)} - FREE)
+    if None in (old.mixtures, new.mixtures):
+        fixed.append("mixtures")
+    named = [key for key in NAMES if getattr(old, key) and getattr(new, key)]
+    for keys, hint in ((fixed, HINT), (named, NAME_HINT)):
+        of_cube, of_file = ({key: getattr(plan, key) for key in keys} for plan in (old, new))
+        yield from _changed(where, of_cube, of_file, hint)
+    yield from _dim_differences(f"{where}models", Dim("model", old.baselines), Dim("model", new.baselines))
+    for dim, asked in zip(old.dims, new.dims, strict=True):
+        # a cube without models that use annotations takes in any, and with them these dimensions
+        is_new = dim.values[0] is None or (dim.name == "mixture" and new.mixtures is None)
+        if not is_new and dim.name not in VARIANTS:
+            yield from _dim_differences(f"{where}{dim.name}{'s' if dim.ranged else ''}", dim, asked)
+    # wider covariances have no room: their chunks would have to be written again
+    n_axes = len(widest_dims(map(shape_of, old.models)))
+    wider = [model for model in new.models if old.supervised and len(DIMS[shape_of(model)]) > n_axes]
+    if wider:
+        found = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
+        yield Problem(f"{where}models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
+
+
+def _dim_differences(where: str, old: Dim, new: Dim) -> Iterator[Problem]:
+    """What keeps the values of the cube along a dimension from being the first of others."""
+    gone = [value for value in old.values if new.index(value) is None]
+    if gone and isinstance(old.values, range):
+        yield Problem(where, str(len(new.values)), f"at least the {len(old.values)} in the cube", HINT)
+    elif gone:
+        found, also = (", ".join(map(_show, values)) for values in (new.values, gone))
+        yield Problem(where, found, f"also {also}, which the cube holds", HINT)
+    elif old.name != "replicate" and len(new.values) % old.chunk:
+        expected = f"a multiple of {old.chunk}, the length at creation"
+        yield Problem(where, str(len(new.values)), expected, HINT)
+
+
+def _show(value: object) -> str:
+    if isinstance(value, bool):
+        return json.dumps(value)
+    return "nothing" if value is None else repr(value)
+
+
+def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]:
+    """Plans with the layout of the cube.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The cube as it is.
+    plans : iterable of DatasetPlan
+        The grid asked for; `differences` must have found nothing.
+
+    Returns
+    -------
+    list of DatasetPlan
+        In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
+        designs, searches and models before new ones.
+    """
+    return [_aligned(manifest.plans.get(plan.name), plan) for plan in plans]
+
+
+def _aligned(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
+    if old is None:
+        return new
+    # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
+    kept, joined = ["source", "mixture_chunk", *NAMES], ["baselines", "searches"]
+    if old.supervised:
+        kept += ["replicate_chunk", "model_chunk"]
+        joined += ["p", "m", "models", "designs"]
+    changes = {key: getattr(old, key) for key in kept}
+    for key in joined:
+        code = accuracy_code if key == "p" else str
+        there = {code(value) for value in getattr(old, key)}
+        changes[key] = getattr(old, key) + tuple(
+            each for each in getattr(new, key) if code(each) not in there
+        )
+    return replace(new, **changes)

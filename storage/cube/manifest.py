@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from contextlib import suppress
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from storage.cube.places import ChunkFiles
+from storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
 from storage.cube.schema import ArraySpec, Role, array_specs, groups
 from storage.errors import storage_errors
-from storage.files import LONGEST_ROOT, PLAIN, Files, read_regular, sync_directory
+from storage.files import LONGEST_ROOT, PLAIN, Files, kind_of, read_regular, sync_directory
 from storage.provenance import RunRecord
 from storage.remote import Place
 from storage.remote import read as read_remote
@@ -28,8 +28,11 @@ from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, collecting, shown
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
-from sweeps.records import ABSENT, marked, read
-from sweeps.words import BASELINES, DEFAULT, is_model
+from sweeps.records import ABSENT, Listed, Record, marked, read
+from sweeps.words import BASELINES, DEFAULT, MODEL_CODES
+
+FORMAT = "sweep cube"
+FORMAT_VERSION = 2
 
 # Plans of a cube as its attributes hold them, never trusted: a cube may come from anywhere.
 
@@ -76,22 +79,21 @@ def read_plans(where: str, records: object, problems: list[Problem]) -> dict[str
     return plans
 
 
-def _grid_problems(where: str, name: str, plan: DatasetPlan) -> list[Problem]:
-    problems = []
+def _grid_problems(where: str, name: str, plan: DatasetPlan) -> Iterator[Problem]:
+    names, most = len(plan.feature_names), max(plan.m, default=0) if plan.mixtures is None else math.inf
     if plan.name != name:
-        problems.append(Problem(f"{where} name", repr(plan.name), repr(name)))
+        yield Problem(f"{where} name", repr(plan.name), repr(name))
     if not bool(plan.p) == bool(plan.m) == plan.supervised:
-        problems.append(Problem(f"{where} p, m and models", "some of them empty", "all of them, or none"))
-    if plan.feature_names and len(plan.feature_names) != plan.n_features:
-        found, expected = f"{len(plan.feature_names)} names", f"none, or one for each of {plan.n_features}"
-        problems.append(Problem(f"{where} feature_names", found, expected))
+        yield Problem(f"{where} p, m and models", "some of them empty", "all of them, or none")
+    if names not in (0, plan.n_features):
+        yield Problem(
+            f"{where} feature_names", f"{names} names", f"none, or one for each of {plan.n_features}"
+        )
     if plan.mixtures is not None and any(getattr(plan, key) for key in NAMES):
-        problems.append(Problem(f"{where} names", "some", "none, as the data are drawn"))
-    most = max(plan.m, default=0) if plan.mixtures is None else math.inf
+        yield Problem(f"{where} names", "some", "none, as the data are drawn")
     if plan.n_annotations and most > plan.n_annotations:
         expected = "a real data set with at least as many as the largest m"
-        problems.append(Problem(f"{where} n_annotations", str(plan.n_annotations), expected))
-    return problems
+        yield Problem(f"{where} n_annotations", str(plan.n_annotations), expected)
 
 
 def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Problem]:
@@ -106,31 +108,32 @@ def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Proble
     plan : DatasetPlan
         Of one of its data sets.
     """
-    methods = {method.plan for method in spec.grid.methods}
-    uses = {method.name: method.uses for method in spec.grid.methods}
-    place = f"{where}: data set {plan.name}:"
+    place, methods = f"{where}: data set {plan.name}:", spec.grid.methods
+    with_links, without = (
+        [each.name for each in methods if each.uses == uses] for uses in ("links", "nothing")
+    )
+    supervised = [name for name in MODEL_CODES if name not in BASELINES]
+    rows = (
+        ("models", plan.models, [*supervised, *with_links], "a model with annotations, or such a method"),
+        (
+            "baselines",
+            plan.baselines,
+            [*BASELINES, *without],
+            "a model without annotations, or such a method",
+        ),
+        ("designs", plan.designs, spec.grid.design if plan.supervised else DEFAULT, ""),
+        ("searches", plan.searches, spec.search_names, ""),
+    )
     problems = []
-    for key, names, use in (("models", plan.models, "links"), ("baselines", plan.baselines, "nothing")):
-        for name in names:
-            known = (name in BASELINES) == (use == "nothing") if is_model(name) else uses.get(name) == use
-            if not known:
-                expected = "a model with annotations" if use == "links" else "a model without annotations"
-                problems.append(Problem(f"{place} {key}", shown(name), f"{expected}, or such a method"))
-    wrong = [each for each in plan.methods if each not in methods]
+    for key, names, known, expected in rows:
+        # a data set that was not available when designs, or searches, were added has fewer of them
+        several = expected or (len(names) > 1) == (len(known) > 1)
+        if not several or any(name not in known for name in names):
+            problems.append(Problem(f"{place} {key}", shown(names), expected or f"of {shown(known)}"))
+    wrong = [each for each in plan.methods if each not in [method.plan for method in methods]]
     wrong += [each for each in plan.methods if each.restarts > plan.restarts]
     unnamed = {*plan.models, *plan.baselines} - {each.name for each in plan.methods}
-    wrong += [each for each in methods if each.name in unnamed]
-    # a data set that was not available when designs were added has fewer
-    other = [design for design in plan.designs if design not in spec.grid.design]
-    if plan.supervised and (other or (len(plan.designs) > 1) != (len(spec.grid.design) > 1)):
-        problems.append(Problem(f"{place} designs", shown(plan.designs), f"of {shown(spec.grid.design)}"))
-    if not plan.supervised and plan.designs != DEFAULT:
-        problems.append(Problem(f"{place} designs", shown(plan.designs), "none without annotations"))
-    # and one that was not available when searches were added has fewer of these
-    names = spec.search_names
-    if any(search not in names for search in plan.searches) or bool(plan.searches) != bool(names):
-        expected = f"of {shown(names)}" if names else "none, as the sweep has one"
-        problems.append(Problem(f"{place} searches", shown(plan.searches), expected))
+    wrong += [each.plan for each in methods if each.name in unnamed]
     problems += [Problem(f"{place} methods", shown(each.name), "the methods of the sweep") for each in wrong]
     return problems
 
@@ -155,16 +158,11 @@ MOST_CELLS = 10**8
 MOST_CHUNK_BYTES = 2**32
 """A chunk is written and read whole, and several copies of it are in memory at once."""
 
-FREE = {"chunk_grid", "attributes", "storage_transformers"}
-"""Keys of an array that may have one of several values."""
-
 ROOT: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
 INLINE: dict[str, Any] = {"kind": "inline", "must_understand": False}
-NO_METADATA: dict[str, Any] = {**INLINE, "metadata": {}}
-"""What zarr itself writes to a group below the root when it consolidates a cube again."""
 
-ATTRIBUTES = {"long_name", "units", "flag_values", "flag_meanings"}
-"""Others could make xarray scale, mask or convert values."""
+ATTRIBUTES = {"long_name": str, "units": str, "flag_values": list, "flag_meanings": str}
+"""Of an array, with their types. Others could make xarray scale, mask or convert values."""
 
 
 def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object) -> Iterator[Problem]:
@@ -190,28 +188,24 @@ def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object)
     plans = list(plans)
     specs = {spec.path: spec for plan in plans for spec in array_specs(plan)}
     nodes = {path: group_entry(of) for plan in plans for path, of in groups(plan).items()}
-    for key in sorted(metadata.keys() - specs.keys() - nodes.keys()):
-        yield Problem(f"{path}/{key}", f"{_kind(metadata[key])}", "no such variable")
-    for key in sorted((specs.keys() | nodes.keys()) - metadata.keys()):
-        yield Problem(f"{path}/{key}", "no metadata", "those of this variable or group")
-    for key in sorted(metadata.keys() & (specs.keys() | nodes.keys())):
-        expected = array_entry(specs[key]) if key in specs else nodes[key]
-        yield from _entry_problems(f"{path}/{key}", metadata[key], expected, specs.get(key))
-        yield from _directory_problems(Path(path) / key)
-
-
-def root_problems(path: Place, document: Mapping[str, Any]) -> Iterator[Problem]:
-    """Find what of the root is not as this version writes it, attributes and entries of nodes aside."""
-    for key in sorted(document.keys() - ROOT.keys() - {"attributes", "consolidated_metadata"}):
-        yield Problem(str(path), f"a key {key[:60]!r}", "none of that name")
-    for key, wanted in ROOT.items():
-        if _text(document.get(key)) != _text(wanted):
-            yield Problem(str(path), f"{key} {_text(document.get(key))}", _text(wanted))
-    inline = document.get("consolidated_metadata")
-    if isinstance(inline, Mapping):
-        frame = {key: value for key, value in inline.items() if key != "metadata"}
-        if _text(frame) != _text(INLINE):
-            yield Problem(str(path), f"consolidated_metadata {_text(frame)}", _text(INLINE))
+    for key in sorted(metadata.keys() | specs.keys() | nodes.keys()):
+        where, found = f"{path}/{key}", metadata.get(key)
+        if key not in metadata:
+            yield Problem(where, "no metadata", "those of this variable or group")
+        elif key not in specs and key not in nodes:
+            is_array = isinstance(found, Mapping) and found.get("node_type") == "array"
+            yield Problem(where, "an array" if is_array else "a node", "no such variable")
+        elif not isinstance(found, Mapping):
+            yield Problem(where, "metadata that are not a table", "zarr metadata")
+        else:
+            if key in specs:
+                yield from _array_problems(where, found, specs[key])
+            else:
+                yield from _group_problems(where, found, nodes[key])
+            # one that is gone is an error where it is read
+            with suppress(OSError):
+                if (kind := kind_of(Path(where))) != "a directory":
+                    yield Problem(where, kind, "a directory of the cube")
 
 
 def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
@@ -227,76 +221,52 @@ def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
             yield Problem(f"{where}{spec.path}", found, f"at most {MOST_CHUNK_BYTES:,}", hint)
 
 
-def _entry_problems(
-    where: str, entry: object, expected: Mapping[str, Any], spec: ArraySpec | None
-) -> Iterator[Problem]:
-    if not isinstance(entry, Mapping):
-        yield Problem(where, "metadata that are not a table", "zarr metadata")
-        return
-    known = expected.keys() | (FREE if spec else {"consolidated_metadata"})
-    for key in sorted(entry.keys() - known):
-        yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(known))}")
-    for key in sorted(expected.keys() - FREE if spec else expected.keys()):
-        found, wanted = entry.get(key), expected[key]
-        if key == "codecs":
-            found, wanted = _codecs(found), _codecs(wanted)
-        if _text(found) != _text(wanted):
+def _compared(where: str, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Problem]:
+    """Every key that is not as this version writes it."""
+    for key in sorted(found.keys() | wanted.keys()):
+        if key not in wanted:
+            yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(wanted))}")
+        elif _text(found.get(key)) != _text(wanted[key]):
             name = "type" if key == "data_type" else key
-            yield Problem(where, f"{name} {_text(found)}", _text(wanted))
-    if spec is not None:
-        yield from _free_problems(where, entry, spec)
-    elif entry.get("consolidated_metadata", NO_METADATA) not in (None, NO_METADATA):
-        found = f"consolidated_metadata {_text(entry['consolidated_metadata'])}"
-        yield Problem(where, found, "none: the root has them")
+            yield Problem(where, f"{name} {_text(found.get(key))}", _text(wanted[key]))
 
 
-def _free_problems(where: str, entry: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
-    """Problems of keys that may have one of several values."""
-    grid = entry.get("chunk_grid")
-    if not _is_grid(grid, spec):
-        yield Problem(where, f"chunk_grid {_text(grid)}", f"chunks of shape {_text(spec.chunks)}")
-    attributes = entry.get("attributes", {})
+def _group_problems(where: str, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Problem]:
+    # as zarr writes it when it consolidates a cube again
+    if found.get("consolidated_metadata") in (None, {**INLINE, "metadata": {}}):
+        found = {key: value for key, value in found.items() if key != "consolidated_metadata"}
+    yield from _compared(where, found, wanted)
+
+
+def _array_problems(where: str, found: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
+    # Coordinates and the longest row of annotations may have grown since; their chunks never do.
+    grow = [spec.variable.role is Role.COORDINATE or dim == "annotation" for dim in spec.dims]
+    with suppress(KeyError, TypeError, ValueError):
+        lengths = tuple(chunk_lengths(found))
+        # JSON true is a bool, which Python takes for the whole number 1
+        if all(
+            type(n) is int and (n == most or (grows and 0 < n < most))
+            for n, most, grows in zip(lengths, spec.chunks, grow, strict=True)
+        ):
+            spec = replace(spec, chunks=lengths)
+    attributes = found.get("attributes", {})
     if not _are_attributes(attributes):
         yield Problem(where, f"attributes {_text(attributes)}", f"only {', '.join(sorted(ATTRIBUTES))}")
-    if entry.get("storage_transformers"):
-        yield Problem(where, "storage transformers", "none")
+    same: dict[str, Any] = {"attributes": {}}
+    if not found.get("storage_transformers"):
+        same["storage_transformers"] = []
+    entries = (
+        {**entry, **same, "codecs": _codecs(entry.get("codecs"))} for entry in (found, array_entry(spec))
+    )
+    yield from _compared(where, *entries)
 
 
 def _are_attributes(found: object) -> bool:
-    if not isinstance(found, Mapping) or found.keys() - ATTRIBUTES:
-        return False
-    flags = found.get("flag_values", [])
-    texts = (value for key, value in found.items() if key != "flag_values")
     return (
-        all(isinstance(text, str) for text in texts)
-        and isinstance(flags, list)
-        and all(_is_length(flag, 0, 127) for flag in flags)
+        isinstance(found, Mapping)
+        and all(type(value) is ATTRIBUTES.get(key) for key, value in found.items())
+        and all(type(flag) is int for flag in found.get("flag_values", []))
     )
-
-
-def _is_grid(grid: object, spec: ArraySpec) -> bool:
-    shape = grid.get("configuration", {}) if isinstance(grid, Mapping) else {}
-    found = shape.get("chunk_shape") if isinstance(shape, Mapping) else None
-    if grid != {"name": "regular", "configuration": {"chunk_shape": found}}:
-        return False
-    if not isinstance(found, list) or len(found) != len(spec.chunks):
-        return False
-    return all(_is_length(n, *pair) for n, pair in zip(found, _chunk_bounds(spec), strict=True))
-
-
-def _chunk_bounds(spec: ArraySpec) -> Iterator[tuple[int, int]]:
-    """Least and largest length of a chunk along each dimension.
-
-    Coordinates and the longest row of annotations may have grown since; their chunks never do.
-    """
-    for dim, length in zip(spec.dims, spec.chunks, strict=True):
-        grows = spec.variable.role is Role.COORDINATE or dim == "annotation"
-        yield (1 if grows else length), length
-
-
-def _is_length(value: object, least: int, most: int) -> bool:
-    # JSON true is a bool, which Python takes for the whole number 1.
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def array_entry(spec: ArraySpec) -> dict[str, Any]:
@@ -322,17 +292,6 @@ def group_entry(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)}
 
 
-def _directory_problems(path: Path) -> Iterator[Problem]:
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return  # gone: reading from it is an error of its own
-    if not stat.S_ISDIR(mode):
-        yield Problem(
-            str(path), "a link" if stat.S_ISLNK(mode) else "not a directory", "a directory of the cube"
-        )
-
-
 def _codecs(found: object) -> object:
     """Codecs as they are compared: a configuration that is empty may be left out."""
     if not isinstance(found, list):
@@ -345,19 +304,9 @@ def _codecs(found: object) -> object:
     ]
 
 
-def _kind(entry: object) -> str:
-    kind = entry.get("node_type") if isinstance(entry, Mapping) else None
-    return "an array" if kind == "array" else "a node"
-
-
 def _text(value: object) -> str:
     text = json.dumps(value, sort_keys=True)
     return text if len(text) <= 200 else text[:197] + "..."
-
-
-FORMAT = "sweep cube"
-FORMAT_VERSION = 2
-ROOT_FILE = "zarr.json"
 
 
 @dataclass(frozen=True)
@@ -390,15 +339,30 @@ class Manifest:
         found = self.runs[-1].skipped if self.runs else {}
         return {name: list(reasons) for name, reasons in found.items() if name not in self.plans}
 
-    @property
+    @cached_property
     def document(self) -> bytes:
-        """Content of the root file."""
-        return to_json(root_document(self.spec, self.plans.values(), self.runs, self.metadata))
+        """Content of the root file: zarr metadata of the root group, with consolidated metadata."""
+        attributes = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "spec": self.spec.dump(),
+            "datasets": {name: plan_to_json(plan) for name, plan in self.plans.items()},
+            "runs": [run.dump() for run in self.runs],
+        }
+        inline = {**INLINE, "metadata": dict(sorted(self.metadata.items()))}
+        return to_json({**ROOT, "attributes": attributes, "consolidated_metadata": inline})
 
-    @property
+    @cached_property
     def chunks(self) -> ChunkFiles:
         """What the chunk files of the cube hold."""
         return ChunkFiles(self.plans.values(), self.metadata)
+
+    def commit(self, files: Files) -> None:
+        """Replace the root file: readers see the cube as it was, or as it is now."""
+        path = Path(self.path)
+        with storage_errors(path, len(self.document)):
+            files.put(path / ROOT_FILE, self.document)
+            sync_directory(path)
 
 
 def read_manifest(path: Place) -> Manifest:
@@ -437,57 +401,41 @@ def read_manifest(path: Place) -> Manifest:
     missing = [key for key in ("spec", "datasets", "runs") if key not in attributes]
     if missing:
         raise _not_a_cube(path, f"a damaged manifest without {', '.join(missing)}")
-    return _checked(path, attributes, document)
-
-
-def root_document(
-    spec: SweepSpec,
-    plans: Iterable[DatasetPlan],
-    runs: Iterable[RunRecord],
-    metadata: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-    """Content of the root file of a cube.
-
-    Parameters
-    ----------
-    spec, plans, runs, metadata
-        As in `Manifest`.
-
-    Returns
-    -------
-    dict
-        zarr metadata of the root group, with consolidated metadata.
-    """
-    return {
-        **ROOT,
-        "attributes": {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "spec": spec.dump(),
-            "datasets": {plan.name: plan_to_json(plan) for plan in plans},
-            "runs": [run.dump() for run in runs],
-        },
-        "consolidated_metadata": consolidated(metadata),
+    problems: list[Problem] = []
+    with collecting(problems):
+        spec = load(f"{path}: spec", attributes["spec"])
+    with collecting(problems):
+        runs = read(Runs, {"runs": attributes["runs"]}, f"{path}:").runs
+    plans = read_plans(str(path), attributes["datasets"], problems)
+    for plan in () if problems else plans.values():
+        problems += name_problems(str(path), spec, plan)
+        problems += size_problems(f"{path}/", plan)
+    if problems:
+        raise InputError(problems)
+    frame = {
+        key: value for key, value in document.items() if key not in ("attributes", "consolidated_metadata")
     }
+    problems += _compared(str(path), frame, ROOT)
+    inline = document.get("consolidated_metadata")
+    metadata = inline.get("metadata") if isinstance(inline, Mapping) else None
+    if isinstance(inline, Mapping):
+        inline = {key: value for key, value in inline.items() if key != "metadata"}
+        problems += _compared(f"{path}: consolidated_metadata", inline, INLINE)
+    problems += layout_problems(path, plans.values(), metadata)
+    if problems or not isinstance(metadata, dict):
+        raise InputError(problems)
+    return Manifest(path, spec, plans, runs, metadata)
 
 
-def consolidated(metadata: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Consolidated metadata in the form that zarr reads."""
-    ordered = {key: metadata[key] for key in sorted(metadata)}
-    return {**INLINE, "metadata": ordered}
+class Runs(Record):
+    """History of a cube."""
+
+    runs: Annotated[tuple[RunRecord, ...], Listed()]
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
     """Bytes of a metadata file; tuples are lists there, keys keep their order."""
     return json.dumps(document).encode()
-
-
-def commit(path: Path, document: Mapping[str, Any], files: Files) -> None:
-    """Replace the root file: readers see the cube as it was, or as it is now."""
-    content = to_json(document)
-    with storage_errors(path, len(content)):
-        files.put(path / ROOT_FILE, content)
-        sync_directory(path)
 
 
 def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
@@ -510,8 +458,7 @@ def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
         If the root file cannot be replaced.
     """
     manifest = read_manifest(path)
-    runs = [*manifest.runs, record]
-    commit(path, root_document(manifest.spec, manifest.plans.values(), runs, manifest.metadata), files)
+    replace(manifest, runs=(*manifest.runs, record)).commit(files)
 
 
 def _read_document(path: Place) -> dict[str, Any]:
@@ -536,36 +483,6 @@ def _read_document(path: Place) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise _not_a_cube(path, "a zarr.json that is not a table")
     return document
-
-
-def _checked(path: Place, attributes: Mapping[str, Any], document: Mapping[str, Any]) -> Manifest:
-    """The manifest, when every entry is one that a sweep would have written."""
-    problems: list[Problem] = []
-    with collecting(problems):
-        spec = load(f"{path}: spec", attributes["spec"])
-    runs = list(_runs(str(path), attributes["runs"], problems))
-    plans = read_plans(str(path), attributes["datasets"], problems)
-    if not problems:
-        problems += [problem for plan in plans.values() for problem in name_problems(str(path), spec, plan)]
-        problems += [problem for plan in plans.values() for problem in size_problems(f"{path}/", plan)]
-    if problems:
-        raise InputError(problems)
-    problems += root_problems(path, document)
-    inline = document.get("consolidated_metadata")
-    metadata = inline.get("metadata") if isinstance(inline, Mapping) else None
-    problems += layout_problems(path, plans.values(), metadata)
-    if problems or not isinstance(metadata, dict):
-        raise InputError(problems)
-    return Manifest(path, spec, plans, tuple(runs), metadata)
-
-
-def _runs(where: str, records: object, problems: list[Problem]) -> Iterator[RunRecord]:
-    if not isinstance(records, list):
-        problems.append(Problem(f"{where}: runs", shown(records), "a list of records"))
-        return
-    for position, record in enumerate(records):
-        with collecting(problems):
-            yield read(RunRecord, record, f"{where}: runs[{position}]")
 
 
 def _not_a_cube(path: Place, found: str) -> InputError:

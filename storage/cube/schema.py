@@ -85,48 +85,55 @@ class Variable:
         return attributes
 
 
-_ROWS: dict[Role, tuple[tuple[Any, ...], ...]] = {
-    Role.RESULT: (
-        (
-            "log_likelihood",
-            "restart",
-            "float64",
-            "objective of each restart: log-likelihood or log-posterior",
-            "nats",
-        ),
+OBJECTIVE_TEXT = "objective of each restart: log-likelihood or log-posterior"
+PAIRS_TEXT = "pairs of samples i and j, kind 0 must-link, 1 cannot-link"
+POOL_TEXT = "annotations of a file that those of cells are drawn from"
+
+_FILLS: dict[str, float | int | str] = {"f": math.nan, "i": -1, "s": ""}
+"""What is not written yet, by the first letter of its type."""
+
+
+def _variables(role: Role, *rows: tuple[str, ...], zero: tuple[str, ...] = ()) -> dict[str, Variable]:
+    """Of rows of name, dimensions behind the leading ones, type, meaning, units; `zero` have fill value 0."""
+    return {
+        name: Variable(
+            name, role, tuple(dims.split()), dtype, 0 if name in zero else _FILLS[dtype[0]], *texts
+        )
+        for name, dims, dtype, *texts in rows
+    }
+
+
+VARIABLES = {
+    **_variables(
+        Role.RESULT,
+        ("log_likelihood", "restart", "float64", OBJECTIVE_TEXT, "nats"),
         ("labels", "sample", "int16", "cluster of each sample, best restart"),
         ("centroids", "cluster feature", "float64", "cluster means, best restart"),
         ("covariances", "cluster", "float64", "variance of each cluster, best restart"),
         ("best_restart", "", "int32", "restart of the highest objective"),
-        ("restarts_done", "", "int32", "restarts that were run", "", 0),
+        ("restarts_done", "", "int32", "restarts that were run"),
         ("seconds", "", "float64", "time in kernels, all restarts", "s"),
         ("cpu_seconds", "", "float64", "CPU time of the thread in kernels, all restarts", "s"),
         ("unseen_mass", "", "float64", "estimated probability that a restart finds a new optimum"),
         ("covariance_shape", "", "int8", "shape of covariances that the cell chose, or -1"),
         ("held_out", "candidate", "float64", "log loss of held-out annotations, by shape", "nats"),
         ("held_out_right", "candidate", "float64", "share of held-out annotations predicted, by shape"),
-        ("status", "", "int8", "state of the cell", "", PENDING),
+        ("status", "", "int8", "state of the cell"),
+        zero=("restarts_done", "status"),
     ),
-    Role.ANNOTATION: (
-        (
-            "annotations",
-            "annotation field",
-            "int32",
-            "pairs of samples i and j, kind 0 must-link, 1 cannot-link",
-        ),
+    **_variables(
+        Role.ANNOTATION,
+        ("annotations", "annotation field", "int32", PAIRS_TEXT),
     ),
-    Role.INPUT: (
+    **_variables(
+        Role.INPUT,
         ("X", "sample feature", "float64", "features as used"),
         ("labels_true", "sample", "int16", "true class of each sample"),
-        (
-            "annotation_pool",
-            "pooled field",
-            "int32",
-            "annotations of a file that those of cells are drawn from",
-        ),
+        ("annotation_pool", "pooled field", "int32", POOL_TEXT),
         ("sample", "sample", "string", "name of each sample"),
     ),
-    Role.COORDINATE: (
+    **_variables(
+        Role.COORDINATE,
         ("p", "p", "float64", "accuracy of the annotations"),
         ("m", "m", "int64", "number of annotations"),
         ("m_over_n", "m", "float64", "annotations per sample"),
@@ -140,21 +147,7 @@ _ROWS: dict[Role, tuple[tuple[Any, ...], ...]] = {
         ("candidate", "candidate", "string", "shape of covariances that a cell can choose"),
     ),
 }
-"""By role: name, dimensions behind the leading ones, type, meaning; units, and a fill value of its own."""
-
-_FILLS: dict[str, float | int | str] = {"f": math.nan, "i": -1, "s": ""}
-"""What is not written yet, by the first letter of its type."""
-
-
-def _variable(
-    role: Role, name: str, dims: str, dtype: str, text: str, units: str = "", fill: int | None = None
-) -> Variable:
-    return Variable(
-        name, role, tuple(dims.split()), dtype, _FILLS[dtype[0]] if fill is None else fill, text, units
-    )
-
-
-VARIABLES = {row[0]: _variable(role, *row) for role, rows in _ROWS.items() for row in rows}
+"""Every variable by name, results in the order of writing."""
 
 COVARIANCE_TEXTS = {
     ("feature",): "variances of each cluster by feature, best restart",
@@ -168,12 +161,8 @@ TOLD_TEXT = "accuracy the models are told; annotations of a file"
 SCORED_TEXT = "shape of covariances that a cell can choose, or has"
 """Attribute `long_name` of candidates where every model holds annotations out."""
 
-ALL_RESULTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.RESULT)
-"""Variables that a cell can have, status last: the order of writing."""
-
 INPUTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.INPUT)
 """Variables that a node may have been given, in the order in which they are handed over."""
-
 
 ONLY: dict[str, Callable[[DatasetPlan, Sequence[str]], bool]] = {
     "unseen_mass": lambda plan, models: plan.adaptive,
@@ -191,15 +180,14 @@ grow by one that does.
 """
 
 
-def input_names(plan: DatasetPlan) -> tuple[str, ...]:
-    """Inputs that the node of a data set has."""
-    return tuple(name for name in INPUTS if name not in ONLY or ONLY[name](plan, ()))
-
-
 def result_names(plan: DatasetPlan, models: Iterable[str]) -> tuple[str, ...]:
     """Variables that a node, or a block, of some models of a data set has, in the order of writing."""
-    of = tuple(models)
-    return tuple(name for name in ALL_RESULTS if name not in ONLY or ONLY[name](plan, of))
+    return _names(Role.RESULT, plan, tuple(models))
+
+
+def _names(role: Role, plan: DatasetPlan, models: Sequence[str] = ()) -> tuple[str, ...]:
+    of_role = (name for name, variable in VARIABLES.items() if variable.role is role)
+    return tuple(name for name in of_role if name not in ONLY or ONLY[name](plan, models))
 
 
 def scored_shapes(plan: DatasetPlan) -> tuple[str, ...]:
@@ -219,8 +207,10 @@ def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
 
 def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
     """Values of every coordinate that the node of a data set has, in order of arrival."""
-    types = {name: variable.dtype.replace("string", "O") for name, variable in VARIABLES.items()}
-    return {name: np.array(each, dtype=types[name]) for name, each in _coordinates(plan).items()}
+    return {
+        name: np.array(each, dtype=VARIABLES[name].dtype.replace("string", "O"))
+        for name, each in _coordinates(plan).items()
+    }
 
 
 @dataclass(frozen=True)
@@ -266,7 +256,8 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     } | {name: len(dim.values) for name, dim in dims.items()}
     chunks = lengths | {name: dim.chunk for name, dim in dims.items()}
 
-    def spec(node: str, variable: Variable, leading: Iterable[str] = ()) -> ArraySpec:
+    def spec(node: str, name: str, leading: Sequence[str] = (), models: Sequence[str] = ()) -> ArraySpec:
+        variable = _variable(name, plan, models)
         names = (*leading, *variable.dims)
         # those of a coordinate, which is never written in part, are as long as it was at first
         parts = lengths if variable.role is Role.COORDINATE else chunks
@@ -275,31 +266,25 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
         )
 
     mixture = [name for name in ("mixture",) if name in dims]
-    specs = [spec(plan.name, _coordinate(name, plan)) for name in _coordinates(plan)]
-    specs += [spec(plan.name, VARIABLES[name], mixture) for name in input_names(plan)]
+    specs = [spec(plan.name, name) for name in _coordinates(plan)]
+    specs += [spec(plan.name, name, mixture) for name in _names(Role.INPUT, plan)]
     for node in plan.nodes:
         leading, models = [dim.name for dim in node.stored], node.dims[-1].values
-        specs += [
-            spec(node.path, result_variable(name, models), leading) for name in result_names(plan, models)
-        ]
+        specs += [spec(node.path, name, leading, models) for name in result_names(plan, models)]
         if not node.baseline:
-            of_graph = [dim.name for dim in node.stored if dim.of_graph]
-            specs.append(spec(node.path, VARIABLES["annotations"], of_graph))
+            specs.append(spec(node.path, "annotations", [dim.name for dim in node.stored if dim.of_graph]))
     return specs
 
 
-def _coordinate(name: str, plan: DatasetPlan) -> Variable:
+def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
+    """A variable as a node of some models has it: covariances have the form of the widest of their shapes."""
+    variable = VARIABLES[name]
+    if name == "covariances":
+        dims = widest_dims(map(shape_of, models))
+        return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS.get(dims, variable.text))
     texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
     texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
-    variable = VARIABLES[name]
-    return replace(variable, text=texts[name]) if name in texts else variable
-
-
-def result_variable(name: str, models: Iterable[str]) -> Variable:
-    """A result as a node of some models has it: covariances have the form of the widest of their shapes."""
-    variable = VARIABLES[name]
-    dims = widest_dims(map(shape_of, models)) if name == "covariances" else ()
-    return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS[dims]) if dims else variable
+    return replace(variable, text=texts.get(name, variable.text))
 
 
 def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:

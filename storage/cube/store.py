@@ -1,6 +1,6 @@
-"""The stores that zarr reads and writes a cube through, and `open_cube`, the cube as a tree of xarray.
+"""The store that zarr reads and writes a cube through, and `open_cube`, the cube as a tree of xarray.
 
-A `CubeStore` reads, on this machine or at an address, and checks each chunk file; a `DurableStore` writes.
+A `CubeStore` reads, on this machine or at an address, checks each chunk file, and writes durably.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ import asyncio
 import errno
 import os
 import uuid
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
+import zarr
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
-from storage.cube.chunks import LONGEST_TEXT, LONGEST_TEXTS, holds, is_intact
-from storage.cube.manifest import ROOT_FILE, read_manifest
-from storage.cube.places import ChunkFiles, chunk_position
+from storage.cube.chunks import LONGEST_TEXT, LONGEST_TEXTS, ROOT_FILE, ChunkFiles, fault
+from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
 from storage.errors import DamagedChunk, storage_errors
 from storage.files import PLAIN, Files, read_regular
@@ -37,7 +39,9 @@ class CubeStore(LocalStore):
     """A zarr store of regular files as they were written: no link leads out of the cube, no pipe blocks.
 
     zarr checks the same checksums when it decodes, but cannot say of which file, and takes any chunk that is
-    gone for one that was never written.
+    gone for one that was never written. Nor does its own store make durable what it writes: after a loss of
+    power a name may point to an empty file, even where a good one was before. A chunk that holds failed cells
+    beside done ones is rewritten on a retry.
 
     Parameters
     ----------
@@ -48,21 +52,23 @@ class CubeStore(LocalStore):
     document : bytes, optional
         Content of the root file that `chunks` stem from: a growth since then, which replaces that file, is
         not seen. Without it the file is read.
-    read_only : bool
-        Whether writing is refused.
+    files : Files, optional
+        Of the holder of the lease; without it nothing may be written.
     """
 
     def __init__(
-        self, root: Place, *, chunks: ChunkFiles, document: bytes | None = None, read_only: bool = False
+        self, root: Place, *, chunks: ChunkFiles, document: bytes | None = None, files: Files | None = None
     ) -> None:
-        super().__init__(root, read_only=read_only)
+        super().__init__(root, read_only=files is None)
         self._place = root
         self._chunks = chunks
         self._document = document
+        self._files = files or PLAIN
 
     def with_read_only(self, read_only: bool = False) -> Self:
         """The same files, for reading or for writing."""
-        return type(self)(self._place, chunks=self._chunks, document=self._document, read_only=read_only)
+        files = None if read_only else self._files
+        return type(self)(self._place, chunks=self._chunks, document=self._document, files=files)
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -96,12 +102,28 @@ class CubeStore(LocalStore):
                 raise self._damaged(key, "is missing")
         if content is None:
             return None
-        if chunk_position(key.rpartition("/")[2]) is not None and not is_intact(content):
-            raise self._damaged(key, "has changed since it was written")
         shape = self._chunks.shape(key)
-        if shape is not None and not holds(content, *shape):
-            raise self._damaged(key, "is the file of another chunk")
+        if shape is not None and (found := fault(content, *shape)):
+            raise self._damaged(key, found)
         return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Write one chunk; directories are never made, so that a vanished cube is noticed."""
+        self.set_sync(key, value)
+
+    def set_sync(self, key: str, value: Buffer) -> None:
+        """Write one chunk, without the event loop."""
+        self._check_writable()
+        self._files.put(self.root / key, value.to_bytes())
+
+    async def delete(self, key: str) -> None:
+        """Remove one chunk: zarr keeps none that holds only fill values."""
+        self.delete_sync(key)
+
+    def delete_sync(self, key: str) -> None:
+        """Remove one chunk, without the event loop."""
+        self._check_writable()
+        self._files.remove(self.root / key)
 
     async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:
         # no folder is made, and one that has vanished is noticed
@@ -130,54 +152,22 @@ class CubeStore(LocalStore):
             return None
 
 
-class DurableStore(CubeStore):
-    """A zarr store whose chunks are on disk before they replace what was there.
+def open_arrays(manifest: Manifest, files: Files | None = None) -> Callable[[str], zarr.Array[Any]]:
+    """From the path of an array of a cube to the array, as of `manifest`; `files` as of `CubeStore`."""
+    store = CubeStore(manifest.path, chunks=manifest.chunks, document=manifest.document, files=files)
+    with storage_errors(manifest.path):
+        root = zarr.open_group(store, mode="r" if files is None else "r+", use_consolidated=True)
 
-    zarr's own store renames without fsync: after a loss of power a name may point to an empty file, even
-    where a good one was before. A chunk that holds failed cells beside done ones is rewritten on a retry.
+    @cache
+    def array(path: str) -> zarr.Array[Any]:
+        # Chunks of fill values are written too: one that is missing has been lost.
+        with zarr.config.set({"array.write_empty_chunks": True}):
+            return cast("zarr.Array[Any]", root[path])
 
-    Parameters
-    ----------
-    root, chunks : Path, ChunkFiles
-        As for `CubeStore`.
-    files : Files
-        Of the holder of the lease.
-    read_only : bool
-        For those who do not hold it.
-    """
-
-    def __init__(
-        self, root: Path, *, chunks: ChunkFiles, files: Files = PLAIN, read_only: bool = False
-    ) -> None:
-        super().__init__(root, chunks=chunks, read_only=read_only)
-        self._files = files
-
-    def with_read_only(self, read_only: bool = False) -> Self:
-        """The same files, for reading or for writing."""
-        return type(self)(self.root, chunks=self._chunks, files=self._files, read_only=read_only)
-
-    async def set(self, key: str, value: Buffer) -> None:
-        """Write one chunk; directories are never made, so that a vanished cube is noticed."""
-        self.set_sync(key, value)
-
-    def set_sync(self, key: str, value: Buffer) -> None:
-        """Write one chunk, without the event loop."""
-        self._check_writable()
-        self._files.put(self.root / key, value.to_bytes())
-
-    async def delete(self, key: str) -> None:
-        """Remove one chunk: zarr keeps none that holds only fill values."""
-        self.delete_sync(key)
-
-    def delete_sync(self, key: str) -> None:
-        """Remove one chunk, without the event loop."""
-        self._check_writable()
-        self._files.remove(self.root / key)
+    return array
 
 
 # The cube as an xarray tree: lazy, sorted, and free of anything that is not done.
-
-SORTED_DIMS = ("p", "m")
 
 OF_ANSWERS = ("restarts_done", "seconds", "cpu_seconds")
 """What a cell without a solution has, too."""
@@ -220,7 +210,7 @@ def open_cube(path: str | Path) -> xr.DataTree:
     path = place_of(path)
     manifest = read_manifest(path)
     with storage_errors(path):
-        store = CubeStore(path, chunks=manifest.chunks, document=manifest.document, read_only=True)
+        store = CubeStore(path, chunks=manifest.chunks, document=manifest.document)
         # of format 3: else files of format 2 would be looked for as well
         tree = xr.open_datatree(
             store,  # type: ignore[arg-type]
@@ -234,27 +224,20 @@ def open_cube(path: str | Path) -> xr.DataTree:
 
 
 def _masked(node: xr.Dataset) -> xr.Dataset:
-    node = node.isel({dim: _order(node[dim].values) for dim in SORTED_DIMS if dim in node.dims})
+    falling = [
+        dim for dim in ("p", "m") if dim in node.dims and not node.indexes[dim].is_monotonic_increasing
+    ]
+    node = node.sortby(falling)
     for name in node.coords:
         node[name].load()
-    lazy = {}
     status = node["status"].variable.load() if "status" in node else None
-    for name, array in node.data_vars.items():
-        if name != "status":
-            lazy[name] = _mask(str(name), _chunked(str(name), array.variable), status)
+    lazy = {}
+    for name, array in node.drop_vars("status", errors="ignore").data_vars.items():
+        # The name xarray gives comes from path and modification time of the root, which writing a block does
+        # not change: a scheduler that still holds the old chunks would hand them out again.
+        unique, chunks = f"{name}-{uuid.uuid4().hex}", array.encoding["preferred_chunks"]
+        lazy[name] = _mask(str(name), array.variable.chunk(chunks, name=unique), status)
     return node.assign(lazy)
-
-
-def _order(values: np.ndarray[Any, Any]) -> slice | np.ndarray[Any, Any]:
-    if (np.diff(values) > 0).all():
-        return slice(None)
-    return np.argsort(values)
-
-
-def _chunked(name: str, variable: xr.Variable) -> xr.Variable:
-    # The name xarray gives comes from path and modification time of the root, which writing a block does not
-    # change: a scheduler that still holds the old chunks would hand them out again.
-    return variable.chunk(variable.encoding["preferred_chunks"], name=f"{name}-{uuid.uuid4().hex}")
 
 
 def _mask(name: str, variable: xr.Variable, status: xr.Variable | None) -> xr.Variable:

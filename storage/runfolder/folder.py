@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import storage_errors
-from storage.files import PARTIAL
+from storage.files import PARTIAL, kind_of
 from sweeps.errors import InputError, Problem
 
 CUBE_SUFFIX = ".zarr"
@@ -158,12 +158,10 @@ class RunFolder:
         InputError
             If it is a link or a file, or holds links, pipes or devices.
         """
-        problems: list[Problem] = []
         # A folder that is missing, or closed to us, cannot lead anywhere.
         with suppress(FileNotFoundError, PermissionError):
-            problems += self._strange()
-        if problems:
-            raise InputError(problems)
+            if problems := list(self._strange()):
+                raise InputError(problems)
 
     def _untrusted(self) -> Iterator[Problem]:
         """What another user has made, or could put in the place of the folder: job scripts run from it."""
@@ -172,21 +170,18 @@ class RunFolder:
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             found = f"a directory in which everybody may replace folders (mode {mode & 0o7777:04o})"
             yield Problem(str(parent), found, "one that others may not write to", f"chmod o-w {parent}")
-        owner = self.path.lstat().st_uid
-        if owner not in (0, os.geteuid()):
-            yield _foreign(self.path, owner)
-            return
-        inside = [generation.path for generation in self.generations() if generation.path.is_dir()]
-        for path in (path for folder in (self.path, *inside) for path in folder.iterdir()):
+        ours, hint = (0, os.geteuid()), "submit as that user, or use another directory for results"
+        # what lies in a folder of another user is theirs as well, and maybe closed to us
+        folders = [self.path, *(each.path for each in self.generations() if each.path.is_dir())]
+        inside = (path for folder in folders for path in folder.iterdir())
+        for path in [self.path] if self.path.lstat().st_uid not in ours else inside:
             with suppress(FileNotFoundError):  # of a holder that removes it now
-                user = path.lstat().st_uid
-                if user not in (0, os.geteuid()):
-                    yield _foreign(path, user)
+                if (user := path.lstat().st_uid) not in ours:
+                    found = f"a file or directory of {_user(user)}"
+                    yield Problem(str(path), found, "one of your own", hint)
 
     def _strange(self) -> Iterator[Problem]:
-        found = self.path.lstat()
-        if not stat.S_ISDIR(found.st_mode):
-            kind = "a link" if stat.S_ISLNK(found.st_mode) else "a file"
+        if (kind := kind_of(self.path)) != "a directory":
             yield Problem(str(self.path), kind, "the directory of a run")
             return
         old = [name for name in VERSION_1 if os.path.lexists(self.path / name)]
@@ -195,12 +190,14 @@ class RunFolder:
             hint = "resume it with the release that wrote it, or remove the folder and its cube"
             yield Problem(str(self.path), files, "a folder of format version 2", hint)
         for folder in (self.path, *(generation.path for generation in self.generations())):
-            yield from _strange_entries(folder)
-
-
-def _foreign(path: Path, user: int) -> Problem:
-    hint = "submit as that user, or use another directory for results"
-    return Problem(str(path), f"a file or directory of {_user(user)}", "one of your own", hint)
+            entries: list[Path] = []
+            # A folder that its holder removes meanwhile, or a file in its place, an entry of the one above.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                entries += folder.iterdir()
+            for path in entries:
+                with suppress(FileNotFoundError):
+                    if (kind := kind_of(path)) not in ("a file", "a directory"):
+                        yield Problem(str(path), kind, "a file of the run")
 
 
 def _user(number: int) -> str:
@@ -208,12 +205,3 @@ def _user(number: int) -> str:
         return f"user {pwd.getpwuid(number).pw_name} ({number})"
     except KeyError:
         return f"user {number}"
-
-
-def _strange_entries(folder: Path) -> Iterator[Problem]:
-    # A folder that its holder removes meanwhile, or a file in its place, which is an entry of the one above.
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
-        for entry in entries:
-            if not (entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)):
-                kind = "a link" if entry.is_symlink() else "a pipe or a device"
-                yield Problem(entry.path, kind, "a file of the run")

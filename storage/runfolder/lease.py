@@ -22,11 +22,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread, current_thread
-from types import TracebackType
 from typing import Self
 
 from storage.errors import LeaseLost, StorageError, storage_errors
-from storage.files import PARTIAL, FencedFiles, Notes, remove, sync_directory
+from storage.files import PARTIAL, FencedFiles, Notes, remove, sync_directory, write_new
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.process import ProcessIdentity, is_alive, this_process
 from storage.runfolder.records import FileRecord, merged_lines
@@ -224,44 +223,6 @@ class LeaseState:
         return now - self.beat / 1e9
 
 
-class Watch:
-    """Waits for a heartbeat, by the clock of this process alone.
-
-    Parameters
-    ----------
-    run : RunFolder
-        Whose lease.
-    state : LeaseState
-        The lease, found just now.
-    """
-
-    def __init__(self, run: RunFolder, state: LeaseState) -> None:
-        self._run = run
-        self._first = state
-        self._since = clock()
-
-    @property
-    def silent(self) -> float:
-        """Seconds that it has been watched for."""
-        return clock() - self._since
-
-    def look(self) -> LeaseState | None:
-        """The lease as it is now; `alive` is True if there was a heartbeat since the first look."""
-        now = last_lease(self._run)
-        if now is not None and now.number == self._first.number and now.beat != self._first.beat:
-            return replace(now, alive=now.alive is not False)
-        return now
-
-    def settle(self, patience: float) -> LeaseState | None:
-        """Wait until it is certain whether the holder lives: one without any heartbeat is taken for dead."""
-        while self.silent < patience:
-            time.sleep(LOOK_EVERY)
-            now = self.look()
-            if now is None or now.free or now.alive or now.number != self._first.number:
-                return now
-        return replace(self._first, alive=False)
-
-
 def read_lease(cube: Path) -> LeaseState | None:
     """The lease of a cube, for readers; takes up to `PATIENCE` seconds, see `settled_lease`.
 
@@ -312,9 +273,17 @@ def settled_lease(
     state = last_lease(run)
     if state is None or state.free or state.alive or 0 <= state.age(now) < stale_after:
         return state
-    patience = PATIENCE if patience is None else patience
+    patience, since = PATIENCE if patience is None else patience, clock()
     logger.info("waiting up to %.0f s for a heartbeat of %s", patience, state.holder or "an unknown process")
-    return Watch(run, state).settle(patience)
+    while clock() - since < patience:
+        time.sleep(LOOK_EVERY)
+        found = last_lease(run)
+        if found is not None and (found.number, found.beat) != (state.number, state.beat):
+            # A heartbeat since the first look, by this clock alone; of another lease the process says enough.
+            found = replace(found, alive=found.alive is not False) if found.number == state.number else found
+        if found is None or found.free or found.alive or found.number != state.number:
+            return found
+    return replace(state, alive=False)
 
 
 def last_lease(run: RunFolder) -> LeaseState | None:
@@ -449,11 +418,6 @@ class Lease:
         lease._thread.start()
         return lease
 
-    @property
-    def lost(self) -> bool:
-        """Whether another process has taken over, a cancel was asked for, or heartbeats fail for too long."""
-        return self._why is not None
-
     def check(self) -> None:
         """Make sure of the lease now, before something is written or started.
 
@@ -464,7 +428,7 @@ class Lease:
         Cancelled
             If the run is to end.
         """
-        if not self.lost:
+        if self._why is None:
             self.beat()
         if self._why is not None:
             raise self._why
@@ -472,38 +436,31 @@ class Lease:
     def beat(self) -> None:
         """One heartbeat: show that the holder lives; called by the thread."""
         try:
-            if not self._is_ours():
-                self._lose(LeaseLost(f"{self.cube}: {self.holder} has lost the lease"))
+            last, found = max(self._run.lease_numbers(), default=0), Holder.read(self._file)
+            if last != self.number or found is None or found.token != self.holder.token:
+                self._why = self._why or LeaseLost(f"{self.cube}: {self.holder} has lost the lease")
                 return
             if self._run.stop.exists():
-                self._lose(Cancelled(f"{self.cube}: cancelled"))
+                self._why = self._why or Cancelled(f"{self.cube}: cancelled")
             os.utime(self._file)
             self._last_beat = clock()
         except OSError as error:
             logger.warning("heartbeat of %s failed: %s", self._file, error)
             if clock() - self._last_beat > self._stale_after:
-                self._lose(LeaseLost(f"{self.cube}: no heartbeat was possible for {self._stale_after:.0f} s"))
-
-    def _lose(self, why: LeaseLost) -> None:
-        if self._why is None:
-            self._why = why
+                why = f"{self.cube}: no heartbeat was possible for {self._stale_after:.0f} s"
+                self._why = self._why or LeaseLost(why)
 
     def release(self) -> None:
         """Give the lease back: the next one need not wait."""
         self._stop.set()
         if self._thread is not None and self._thread is not current_thread():
             self._thread.join()
-        if self.lost and not isinstance(self._why, Cancelled):
+        if self._why is not None and not isinstance(self._why, Cancelled):
             return
         # Fenced like every write: a lease that was taken over needs no release.
         with storage_errors(self._file), suppress(LeaseLost):
             self.holder.model_copy(update={"released": True}).write(self._file, self.files)
             sync_directory(self._file.parent)
-
-    def _is_ours(self) -> bool:
-        last = max(self._run.lease_numbers(), default=0)
-        found = Holder.read(self._file)
-        return last == self.number and found is not None and found.token == self.holder.token
 
     def _keep(self, beat_every: float) -> None:
         # Also after a cancel, until the run has ended: a holder that winds up still lives.
@@ -517,9 +474,7 @@ class Lease:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.release()
 
 
@@ -530,10 +485,11 @@ def _take_generation(
     try:
         while True:
             # Written again in every round: its time is that of the file system's clock, as for heartbeats.
-            _write(partial, holder.to_text(0).encode())
+            write_new(partial, holder.to_text(0).encode())
             now = partial.stat().st_mtime
             state = last_lease(run)
-            if state is not None and not _succeeds(holder, state):
+            former = state.holder if state is not None else None
+            if former is None or not holder.process.succeeds(former.process):
                 state = settled_lease(run, now, stale_after, patience)
                 if state is not None and not state.free:
                     raise LeaseHeld(run.cube, state, None if state.alive else state.age(now))
@@ -554,10 +510,6 @@ def _take_generation(
             remove(partial)
 
 
-def _succeeds(holder: Holder, state: LeaseState) -> bool:
-    return state.holder is not None and holder.process.succeeds(state.holder.process)
-
-
 def _link(partial: Path, file: Path, holder: Holder) -> bool:
     """Whether the number is ours now; False if another process was quicker, or removed our partial file."""
     try:
@@ -571,10 +523,3 @@ def _link(partial: Path, file: Path, holder: Holder) -> bool:
             raise StorageError(file, "a file system with hard links", str(error)) from error
         raise
     return True
-
-
-def _write(path: Path, content: bytes) -> None:
-    with open(path, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

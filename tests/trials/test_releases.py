@@ -14,7 +14,7 @@ from golden import described
 from processes.sweeping import run
 
 import pipeline.work.tasks
-from pipeline.check.verify import check_files, verify
+from pipeline.check.verify import verify
 from pipeline.monitor.status import read_status
 from pipeline.report.write import write_report
 from pipeline.work.merge import from_record
@@ -22,6 +22,7 @@ from pipeline.work.records import Partial, Science, Work
 from storage.cube.growth import open_cube
 from storage.cube.manifest import FORMAT_VERSION, read_manifest
 from storage.cube.schema import DONE
+from storage.damage import scan
 from storage.provenance import fingerprint
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
@@ -102,7 +103,7 @@ def test_it_opens_and_every_file_is_good(release: Release, folder: Path) -> None
     assert np.bincount(states(cube)).tolist() == [release.pending, release.done]
     assert np.isfinite(tree["points"].sel(p=0.9)["log_likelihood"].max("restart").values).all()
     assert read_whole(cube)["points"]["m"].values.tolist() == [7, 14]
-    assert check_files(cube).good
+    assert scan(cube).good
 
 
 @each_release

@@ -30,8 +30,8 @@ from pipeline.common import best_of
 from pipeline.run.signals import Stopped
 from pipeline.work.records import Chosen, Partial, Science, Work
 from storage.cube.blocks import BlockStore
+from storage.cube.chunks import chunk_name
 from storage.cube.manifest import read_manifest
-from storage.cube.places import chunk_name
 from storage.cube.schema import DONE, PENDING, result_names
 from storage.runfolder import lease
 from storage.runfolder.folder import RunFolder

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from storage.cube.manifest import read_manifest
-from storage.cube.places import chunk_position
+from storage.cube.chunks import chunk_position
 
 
 def kinds(cube: Path) -> Iterator[str]:

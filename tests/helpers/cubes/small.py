@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from storage.cube.blocks import BlockStore
-from storage.cube.places import chunk_position
+from storage.cube.chunks import chunk_position
 from storage.cube.schema import DONE
 from sweeps.errors import given
 from sweeps.file import spec as sweepfile

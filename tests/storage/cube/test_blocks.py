@@ -358,7 +358,7 @@ def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(
     store: BlockStore, changes: dict[str, Any]
 ) -> None:
     block = list(replace(PLAN, **changes).blocks())[-1]
-    for action in (store.statuses, store.read, store.annotations, store.has_status, store.set_back):
+    for action in (store.statuses, store.read, store.annotations, store.has_status):
         with pytest.raises(ValueError, match="has no block"):
             action(block)
 

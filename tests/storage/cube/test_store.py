@@ -19,13 +19,13 @@ from numcodecs import Zstd
 
 from storage.cube import store
 from storage.cube.blocks import BlockStore
-from storage.cube.chunks import holds, unpacked_size
+from storage.cube.chunks import ChunkFiles, holds, unpacked_size
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest
-from storage.cube.places import ChunkFiles
 from storage.cube.schema import DONE, FAILED, PENDING, result_names
-from storage.cube.store import DurableStore
+from storage.cube.store import CubeStore
 from storage.errors import DamagedChunk
+from storage.files import PLAIN
 from sweeps.errors import InputError
 
 
@@ -36,7 +36,7 @@ def nothing() -> ChunkFiles:
 
 def test_durable_store_writes_what_zarr_reads(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "x.zarr", shape=(4,), chunks=(2,), dtype="i4", fill_value=-1)
-    array = zarr.open_array(DurableStore(tmp_path / "x.zarr", chunks=nothing()), mode="r+")
+    array = zarr.open_array(CubeStore(tmp_path / "x.zarr", chunks=nothing(), files=PLAIN), mode="r+")
     assert isinstance(array, zarr.Array)
     with pytest.raises(FileNotFoundError):
         array[:2] = np.arange(2)
@@ -47,7 +47,7 @@ def test_durable_store_writes_what_zarr_reads(tmp_path: Path) -> None:
 
 def test_durable_store_never_makes_a_vanished_cube(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        zarr.open_group(DurableStore(tmp_path / "x.zarr", chunks=nothing()), mode="r+")
+        zarr.open_group(CubeStore(tmp_path / "x.zarr", chunks=nothing(), files=PLAIN), mode="r+")
     assert list(tmp_path.iterdir()) == []
 
 

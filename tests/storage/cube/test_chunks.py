@@ -8,7 +8,7 @@ from cubes.small import make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.cube.places import ChunkFiles, chunk_name, chunk_position
+from storage.cube.chunks import ChunkFiles, chunk_name, chunk_position
 from storage.cube.schema import array_specs
 from sweeps.plan import DatasetPlan, MethodPlan
 
