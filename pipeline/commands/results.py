@@ -189,15 +189,13 @@ def verify(
     cube: Path, results: Path, sample: int, seed: int, checksums: bool, run_methods: bool, as_json: bool
 ) -> None:
     """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""
-    from pipeline.check import verify as checking
-
-    found: checking.Checksums | checking.Verification
+    found: Any
     with reported():
         path = find_cube(cube, results)
         if checksums:
             from storage.damage import scan
 
-            found: Any = scan(path, options.progress_bar)
+            found = scan(path, options.progress_bar)
         else:
             from pipeline.check.verify import verify as check
 

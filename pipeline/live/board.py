@@ -89,7 +89,8 @@ class Grid:
             if plan.baselines:
                 # a method, which has no search, is in the first row
                 ways = [_variants(plan.node_of[name]) for name in plan.baselines]
-                rows = tuple(map(variant, max(ways, key=lambda each: len(each))))
+                longest: list[Way] = max(ways, key=len)
+                rows = tuple(map(variant, longest))
                 first = self._add(Panel(plan.name, "", True, (), rows, plan.baselines))
                 for column, (name, own) in enumerate(zip(plan.baselines, ways, strict=True)):
                     for row, way in enumerate(own):
