@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from storage.cube.manifest import read_manifest
 from storage.cube.chunks import chunk_position
+from storage.cube.manifest import read_manifest
 
 
 def kinds(cube: Path) -> Iterator[str]:
