@@ -16,10 +16,6 @@ from sweeps.data.registry import REGISTRY
 if TYPE_CHECKING:
     from golden import Everything
 
-dask.config.set(
-    scheduler="synchronous"
-)  # cubes here are so small that handing chunks to threads is most of the time
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -30,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Trials first: the longest files, at the end of which one of two processes would have nothing to do."""
     items.sort(key=lambda item: "trials" not in item.path.parts)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Chunks here are so small that threads would only hand them around; a run has its own scheduler."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -75,7 +78,8 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
     """What sweeps with every axis compute and show, as it is compared with `tests/golden`; about a minute."""
     from golden import run_everything
 
-    return run_everything(tmp_path_factory.mktemp("everything"))
+    with dask.config.set(scheduler="synchronous"):
+        return run_everything(tmp_path_factory.mktemp("everything"))
 
 
 @pytest.fixture

@@ -254,7 +254,7 @@ def test_grown_along_every_axis_without_its_run_folder(
     assert_same_bits(reference, cube)
     assert sorted(known for _, known in asked) == [8] * PATHS + [16] * PATHS
     assert len(set(solved)) == N_CELLS - before, "what is done is not done again"
-    with pytest.raises(InputError, match="found one search, expected also searches quick, longer, prior"):
+    with pytest.raises(InputError, match="search: found one, expected also quick, longer, prior"):
         run(spec(tmp_path, searches=("quick",)), tmp_path)
 
 
