@@ -180,8 +180,8 @@ def holds(content: bytes, dtype: str, n_values: int) -> bool:
         values = bytes(ZSTD.decode(packed)) if possible else b""
         if dtype != "string":
             return possible and len(values) == size
-        # their number first, for which memory is taken; written again, nothing may be left over
-        counted = values[:4] == n_values.to_bytes(4, "little")
+        # memory is taken for their number, which stands first; written again, nothing may be left over
+        counted = values[:4] == n_values.to_bytes(4, "little") and len(values) >= 4 + 4 * n_values
         return possible and counted and bytes(TEXTS.encode(TEXTS.decode(values))) == values
     except (RuntimeError, ValueError):
         return False

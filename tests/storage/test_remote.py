@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import fsspec
 import numpy as np
@@ -68,30 +69,37 @@ def in_memory(cube: Path) -> Iterator[str]:
 def test_the_same_tree_as_on_the_disk(kind: str, cube: Path, request: pytest.FixtureRequest) -> None:
     there = request.getfixturevalue(kind)
     tree, expected = open_cube(there), open_cube(cube)
-    for node in expected.subtree:
-        for name, values in node.to_dataset(inherit=False).variables.items():
-            found = tree[node.path].to_dataset(inherit=False)[name]
-            assert np.array_equal(found.values, values.values, equal_nan=values.dtype.kind == "f"), name
-    assert np.array_equal(scores(tree, "iris")["nmi"], scores(expected, "iris")["nmi"], equal_nan=True)
+    assert tree.load(scheduler="synchronous").identical(expected.load(scheduler="synchronous"))
     assert str(read_manifest(place_of(there)).path) == there
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("page_alone")
-def test_a_report_and_tables_of_an_address(
-    address: str, cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("command", "folder"), [("report", "toy.report"), ("compare", "toy-against-toy.compare")]
+)
+def test_pages_of_an_address_are_written_here(
+    address: str, cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, folder: str
 ) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    result = CliRunner().invoke(main, ["report", address])
+    result = CliRunner().invoke(
+        main, [command, address] if command == "report" else [command, str(cube), address]
+    )
     assert result.exit_code == 0, result.output
-    assert f"next: sweep export {address}" in result.stderr
-    assert (tmp_path / "here" / "toy.report" / "report.html").is_file()
-    for arguments in (["export", address], ["compare", str(cube), address]):
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == 0, result.output
-        assert f"next: sweep report {address}" in result.stderr
-    names = ["toy-against-toy.compare", "toy.export", "toy.report"]
-    assert sorted(path.name for path in Path().iterdir()) == names
+    assert f"next: sweep {'export' if command == 'report' else 'report'} {address}" in result.stderr
+    assert [path.name for path in Path().iterdir()] == [folder]
+
+
+def test_tables_of_an_address_are_written_here_and_nothing_there(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    result = CliRunner().invoke(main, ["export", address])
+    assert result.exit_code == 0, result.output
+    assert f"next: sweep report {address}" in result.stderr
+    assert [path.name for path in Path().iterdir()] == ["toy.export"]
     refused = CliRunner().invoke(main, ["repair", address])
     assert refused.exit_code == 2
     assert f"{address}: found an address, expected a cube on this machine" in refused.stderr
@@ -104,65 +112,47 @@ def test_what_is_not_there(address: str) -> None:
         open_cube("http://127.0.0.1:9/toy.zarr")
 
 
-def test_damage_is_noticed_and_a_chunk_that_is_gone(address: str, cube: Path) -> None:
-    turn_bit(cube / "iris/X/c.0.0")
+def test_what_is_damaged_gone_too_large_or_of_others_is_refused(
+    address: str, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk, root = cube / "iris/X/c.0.0", cube / "zarr.json"
+    turn_bit(chunk)
     with pytest.raises(DamagedChunk, match="has changed since it was written") as caught:
         open_cube(address)["iris"]["X"].values  # noqa: B018
     assert f"{address}/iris/X/c.0.0" in str(caught.value)
-    (cube / "iris/X/c.0.0").unlink()
+    chunk.unlink()
     with pytest.raises(DamagedChunk, match="is missing"):
         open_cube(address)["iris"]["X"].values  # noqa: B018
-
-
-def test_metadata_that_no_sweep_wrote_is_refused(address: str, cube: Path) -> None:
-    document = json.loads((cube / "zarr.json").read_bytes())
-    document["consolidated_metadata"]["metadata"]["iris/X"]["codecs"] = [{"name": "pickle"}]
-    (cube / "zarr.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match=r"iris/X: found codecs \[.*pickle"):
-        open_cube(address)
-
-
-def test_no_more_is_read_than_a_file_may_hold(
-    address: str, cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(remote, "PART", 1024)
-    with (cube / "iris/X/c.0.0").open("ab") as file:
+    with chunk.open("ab") as file:
         file.truncate(2**28)
     with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):
         open_cube(address)["iris"]["X"].values  # noqa: B018
+    document = json.loads(root.read_bytes())
+    document["consolidated_metadata"]["metadata"]["iris/X"]["codecs"] = [{"name": "pickle"}]
+    root.write_text(json.dumps(document))
+    with pytest.raises(InputError, match=r"iris/X: found codecs \[.*pickle"):
+        open_cube(address)
 
 
 class NoCredentialsError(Exception):
     """As of botocore, which need not be there."""
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
+def test_why_a_bucket_refuses(in_memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = r"needs a network, and a server that answers \("
+    for error, told in (
         (PermissionError("Access Denied"), r"needs credentials that may read it.*\(Access Denied\)"),
-        (
-            NoCredentialsError("Unable to locate\n credentials"),
-            r"needs cred.*\(Unable to locate cred",
-        ),
-        (OSError(5, "Slow down."), r"needs a network, and a server that answers \(\[Errno 5\] Slow down\)"),
-        (TimeoutError(), r"needs a network, and a server that answers \(TimeoutError\)"),
-    ],
-)
-def test_why_a_bucket_refuses(
-    error: Exception, told: str, in_memory: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: object, *of: object, **named: object) -> bytes:
-        raise error
-
-    monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", refuse)
-    with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {told}"):
-        open_cube(in_memory)
-
-
-@pytest.mark.parametrize("package", ["s3fs"])
-def test_what_is_to_be_installed(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InputError, match=rf"{package}.*sweep-clustering\[remote\]"):
+        (NoCredentialsError("Unable to locate\n credentials"), r"needs cred.*\(Unable to locate cred"),
+        (OSError(5, "Slow down."), rf"{answers}\[Errno 5\] Slow down\)"),
+        (TimeoutError(), rf"{answers}TimeoutError\)"),
+    ):
+        refuse = Mock(side_effect=error)
+        monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", refuse)
+        with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {told}"):
+            open_cube(in_memory)
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(InputError, match=r"s3fs.*sweep-clustering\[remote\]"):
         open_cube("s3://bucket/toy.zarr")
 
 
@@ -189,14 +179,9 @@ def bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.mark.filterwarnings("default")  # of packages that are not this project's
-def test_a_cube_in_a_bucket(bucket: str, cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cube_in_a_bucket(bucket: str, cube: Path) -> None:
     tree, expected = open_cube(f"{bucket}/"), open_cube(cube)
     assert np.array_equal(scores(tree, "iris")["nmi"], scores(expected, "iris")["nmi"], equal_nan=True)
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    result = CliRunner().invoke(main, ["export", bucket])
-    assert result.exit_code == 0, result.output
-    assert [path.name for path in Path().iterdir()] == ["toy.export"]
     with pytest.raises(InputError, match=r"no zarr\.json \(The specified key does not exist\)"):
         open_cube("s3://results/none.zarr")
     with pytest.raises(InputError, match=r"found no zarr\.json \(The specified bucket does not exist\)"):
@@ -209,11 +194,8 @@ def test_a_cube_in_a_bucket(bucket: str, cube: Path, tmp_path: Path, monkeypatch
         tree["iris"]["X"].values  # noqa: B018
 
 
-@pytest.mark.parametrize("text", ["file:///etc/passwd", "simplecache::http://x/y", "ftp://x/y", "a/b", "/a"])
-def test_what_is_no_address_is_a_path(text: str) -> None:
-    assert place_of(text) == Path(text)
-
-
-def test_an_address_may_have_been_taken_for_a_path() -> None:
+def test_what_is_an_address_and_what_a_path() -> None:
+    for text in ("file:///etc/passwd", "simplecache::http://x/y", "ftp://x/y", "a/b", "/a"):
+        assert place_of(text) == Path(text)
     for written in ("https://host/a/b.zarr/", Path("https://host/a/b.zarr")):
         assert place_of(written) == "https://host/a/b.zarr"

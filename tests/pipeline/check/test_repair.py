@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -46,15 +47,20 @@ def sweep(*arguments: object) -> Result:
 def test_repaired_and_submitted_again_it_has_the_same_bits(
     finished: Path, cube: Path, tmp_path: Path
 ) -> None:
-    found = sweep("verify", cube, "--checksums")
     files = sum(file.is_file() for file in cube.rglob("c*"))
-    assert f"\n{files} files not checked for being in the right place" in found.stdout  # there are no digests
+    found = sweep("verify", cube, "--checksums")  # there are no digests
+    assert f"\n{files} files not checked for being in the right place" in found.stdout
     for key in DAMAGED:
         turn_bit(cube / key)
-    assert sweep("verify", cube, "--checksums").exit_code == 1
     would = sweep("repair", cube, "--dry-run")
     assert would.exit_code == 0
     assert sweep("verify", cube, "--checksums").exit_code == 1
+    before = (cube / DAMAGED[0]).read_bytes()
+    with Lease.acquire(cube):
+        held = sweep("repair", cube)
+    assert held.exit_code == 1
+    assert "is being written by" in held.stderr
+    assert (cube / DAMAGED[0]).read_bytes() == before
     done = sweep("repair", cube)
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[0] == f"{cube}: damaged files: 7"
@@ -64,16 +70,12 @@ def test_repaired_and_submitted_again_it_has_the_same_bits(
     assert "13 cells are set back, in these blocks:\n" in done.stdout
     assert done.stdout.splitlines()[-1] == f"  sweep submit SPEC --results {tmp_path}"
     again = sweep("repair", cube)
-    assert (again.exit_code, again.stdout) == (
-        0,
-        f"{cube}: every file is as it was written, nothing to repair\n",
-    )
+    assert again.stdout == f"{cube}: every file is as it was written, nothing to repair\n"
     assert run(write_spec(tmp_path), tmp_path) == 0
     assert_same_bits(finished / "tiny.zarr", cube)
-    assert sweep("verify", cube, "--checksums").exit_code == 0
 
 
-def test_data_that_has_changed_is_not_put_into_the_cube(cube: Path) -> None:
+def test_what_cannot_be_made_again_and_what_is_no_cube_is_said(cube: Path, tmp_path: Path) -> None:
     root = cube / ROOT_FILE
     document = json.loads(root.read_bytes())
     document["attributes"]["datasets"]["iris"]["checksum"] = "0" * 64
@@ -85,56 +87,29 @@ def test_data_that_has_changed_is_not_put_into_the_cube(cube: Path) -> None:
     assert done.exit_code == 1
     assert "cannot be made again: iris/X/c.0.0: data set iris, checksum: found '" in done.stdout
     assert (cube / "iris/X/c.0.0").read_bytes() == before
-
-
-def test_a_cube_that_is_being_written_is_left_alone(cube: Path) -> None:
-    turn_bit(cube / "iris/labels/c.0.0.0.0.0")
-    before = (cube / "iris/labels/c.0.0.0.0.0").read_bytes()
-    with Lease.acquire(cube):
-        result = sweep("repair", cube)
-        assert result.exit_code == 1
-        assert "is being written by" in result.stderr
-        assert sweep("repair", cube, "--dry-run").exit_code == 0
-    assert (cube / "iris/labels/c.0.0.0.0.0").read_bytes() == before
-
-
-def test_no_cube_is_bad_input(tmp_path: Path) -> None:
-    assert sweep("repair", tmp_path / "none.zarr").exit_code == 2
-    (tmp_path / "tiny.zarr").mkdir()
-    assert sweep("repair", tmp_path / "tiny.zarr").exit_code == 2
-    assert not (tmp_path / "tiny.run").exists()
-
-
-def pairs(cube: Path) -> dict[str, tuple[str, str]]:
-    """Two chunk files of an array, each of which is as good as the other; of each array that has such."""
-    found: dict[str, tuple[str, str]] = {}
-    for first in sorted(cube.rglob("c.*")):
-        for other in sorted(first.parent.glob("c.*")):
-            if other.read_bytes() != first.read_bytes():
-                found[first.parent.name] = str(first.relative_to(cube)), str(other.relative_to(cube))
-    return found
-
-
-def swap(cube: Path, first: str, second: str) -> None:
-    contents = (cube / first).read_bytes(), (cube / second).read_bytes()
-    (cube / first).write_bytes(contents[1])
-    (cube / second).write_bytes(contents[0])
+    (tmp_path / "other.zarr").mkdir()
+    for name in ("none.zarr", "other.zarr"):
+        assert sweep("repair", tmp_path / name).exit_code == 2
+    assert not (tmp_path / "other.run").exists()
 
 
 def test_whole_files_in_the_place_of_others_are_found_and_computed_again(
     finished: Path, noted: Path, tmp_path: Path
 ) -> None:
     assert "not checked" not in sweep("verify", noted, "--checksums").stdout
-    swapped = pairs(noted)
+    swapped = {}  # two chunk files of each array, each of which is as good as the other
+    for first, other in permutations(sorted(noted.rglob("c.*")), 2):
+        if first.parent == other.parent and other.read_bytes() != first.read_bytes():
+            swapped[first.parent.name] = first, other
     assert {"labels", "log_likelihood", "centroids", "seconds", "annotations"} <= set(swapped)
-    for pair in swapped.values():
-        swap(noted, *pair)
+    for first, other in swapped.values():
+        content = first.read_bytes()
+        first.write_bytes(other.read_bytes())
+        other.write_bytes(content)
     found = json.loads(sweep("verify", noted, "--checksums", "--json").stdout)
-    assert {damage["key"] for damage in found["damaged"]} == {
-        key for pair in swapped.values() for key in pair
-    }
+    keys = {str(file.relative_to(noted)) for pair in swapped.values() for file in pair}
+    assert (found["good"], {damage["key"] for damage in found["damaged"]}) == (False, keys)
     assert sweep("repair", noted).exit_code == 0
-    assert sweep("verify", noted, "--checksums").exit_code == 0
     assert run(write_spec(tmp_path), tmp_path) == 0
     assert_same_bits(finished / "tiny.zarr", noted)
     assert sweep("verify", noted, "--checksums").exit_code == 0
@@ -146,16 +121,7 @@ def other_seed(content: bytes) -> bytes:
     return json.dumps(document).encode()
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        other_seed,
-        lambda content: content.replace(b'"p": [0.8, 1.0]', b'"p": [0.7, 1.0]'),
-        lambda content: content[:100],
-        None,
-    ],
-    ids=["seed", "p", "torn", "gone"],
-)
+@pytest.mark.parametrize("change", [other_seed, lambda content: content[:100], None], ids=str)
 def test_a_root_file_that_no_run_wrote_is_found_and_put_back(
     noted: Path, tmp_path: Path, change: Callable[[bytes], bytes] | None
 ) -> None:
@@ -165,7 +131,6 @@ def test_a_root_file_that_no_run_wrote_is_found_and_put_back(
         root.unlink()
     else:
         root.write_bytes(change(before))
-        assert root.read_bytes() != before
     found = sweep("verify", noted, "--checksums")
     assert found.exit_code == 1, found.output
     assert f"  {ROOT_FILE}: " in found.stdout
@@ -178,4 +143,3 @@ def test_a_root_file_that_no_run_wrote_is_found_and_put_back(
     assert f"\nmade again: {ROOT_FILE}\n" in done.stdout
     assert root.read_bytes() == before
     assert sweep("verify", noted, "--checksums").exit_code == 0
-    assert run(write_spec(tmp_path), tmp_path) == 0
