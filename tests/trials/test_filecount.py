@@ -23,14 +23,6 @@ def evaluation(raw_data: Path, tmp_path: Path) -> list[Prepared]:
     return [prepare(SHIPPED / f"{name}.toml", results=tmp_path, data_dir=raw_data) for name in names]
 
 
-def n_files(prepared: Prepared) -> int:
-    return sum(1 for path in prepared.cube.rglob("*") if path.is_file())
-
-
-def make(prepared: Prepared) -> None:
-    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec)
-
-
 def test_the_whole_evaluation_is_planned_in_few_files(evaluation: list[Prepared]) -> None:
     assert len([plan for prepared in evaluation for plan in prepared.inputs.plans]) == 8 + 8 + 3
     files = [plan_overview(prepared).to_dict()["total"]["files"] for prepared in evaluation]
@@ -41,11 +33,12 @@ def test_the_whole_evaluation_is_planned_in_few_files(evaluation: list[Prepared]
 def test_a_plan_tells_the_files_of_the_finished_cube(evaluation: list[Prepared]) -> None:
     total = 0
     for prepared in evaluation:
-        make(prepared)
+        create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec)
         store = BlockStore(prepared.cube)
         for plan in prepared.inputs.plans:
             for block in plan.blocks():
                 store.write(block, draw_block(plan, block))
-        assert n_files(prepared) == plan_overview(prepared).to_dict()["total"]["files"] + 1
-        total += n_files(prepared)
+        n_files = sum(1 for path in prepared.cube.rglob("*") if path.is_file())
+        assert n_files == plan_overview(prepared).to_dict()["total"]["files"] + 1
+        total += n_files
     assert total < MOST_FILES

@@ -210,11 +210,13 @@ def test_nothing_is_written_through_a_link(cube: Path, tmp_path: Path) -> None:
     assert elsewhere.read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["log", "lease.1", "generation.1", ""])
+@pytest.mark.parametrize("name", ["log", "lease.1", "generation.1", "generation.1/journal", ""])
 def test_a_run_directory_that_leads_elsewhere_is_refused(cube: Path, tmp_path: Path, name: str) -> None:
     run = RunFolder(cube).make()
     if not name:
         run.rmdir()
+    if "/" in name:
+        (run / "generation.1").mkdir()
     (run / name).symlink_to(tmp_path)
     expected = "a file of the run" if name else "the directory of a run"
     for act in (lambda: read_manifest(cube), lambda: RunFolder(cube).make()):

@@ -14,8 +14,6 @@ from pipeline.check.repair import repair_cube
 from pipeline.check.verify import verify
 from pipeline.report.cell import read_cell
 from pipeline.scoring.scores import scores
-from pipeline.scoring.tables import cell_table
-from storage.cube import schema
 from storage.cube.growth import open_cube
 from storage.cube.manifest import NAMES, read_manifest
 from sweeps import inputs
@@ -44,14 +42,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(finished: Path, tmp_path: Path) -> Path:
-    """A table and the finished sweep of it."""
-    return Path(shutil.copytree(finished, tmp_path, dirs_exist_ok=True))
-
-
-@pytest.fixture
-def cube(folder: Path) -> Path:
-    return folder / "results" / "tiny.zarr"
+def cube(finished: Path, tmp_path: Path) -> Path:
+    """Of a finished sweep of a table, which stands two folders above."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "results" / "tiny.zarr"
 
 
 def write_table(folder: Path, width: str = "width", name: str = "row", kind: str = "a kind") -> None:
@@ -66,29 +60,34 @@ def made(folder: Path, text: str = SWEEP) -> Path:
     return folder / "results/tiny.zarr"
 
 
-def test_names_are_coordinates(cube: Path) -> None:
+def test_names_are_coordinates_and_made_again_where_they_are_damaged(cube: Path) -> None:
     node = open_cube(cube)["own"]
     assert node["feature"].values.tolist() == ["width", "height"]
     assert node["sample"].values.tolist() == [f"row {n}" for n in range(20) if n != 4]
     assert node.attrs["class_names"] == ["a kind0", "a kind1"]
     assert node["labels"].sel(sample="row 7").shape == (1, 1, 1, 1)
     assert np.isfinite(scores(open_cube(cube), "own")["nmi"].values).all()
-    assert len(cell_table(open_cube(cube), read_manifest(cube).plans)) == 2
     cell = find_cell("own/p=0.8/m=10/replicate=0/posterior", read_manifest(cube).plans.values())
     drawn = read_cell(open_cube(cube), cell)
     assert [drawn.feature(n) for n in range(2)] == ["width", "height"]
     assert drawn.class_names == ("a kind0", "a kind1")
     assert verify(cube, sample=1000).good
+    for name in ("sample", "feature"):
+        file = cube / f"own/{name}/c.0"
+        content = file.read_bytes()
+        turn_bit(file)
+        assert repair_cube(cube, data_dir=None, dry_run=False).damaged
+        assert file.read_bytes() == content
 
 
-def test_a_cube_grows_with_its_names_and_not_with_others(folder: Path, cube: Path) -> None:
+def test_a_cube_grows_with_its_names_and_not_with_others(tmp_path: Path, cube: Path) -> None:
     more = SWEEP.replace("m = [10]", "m = [10, 20]")
     for change in ({"width": "breadth"}, {"name": "sample"}, {"kind": "sort"}):
-        write_table(folder, **change)
+        write_table(tmp_path, **change)
         with pytest.raises(InputError, match=r"as in the cube .name them as the cube does"):
-            made(folder, more)
-    write_table(folder)
-    made(folder, more)
+            made(tmp_path, more)
+    write_table(tmp_path)
+    made(tmp_path, more)
     assert open_cube(cube)["own"]["labels"].sel(sample="row 7").shape == (1, 2, 1, 1)
 
 
@@ -103,20 +102,3 @@ def test_a_cube_without_names_stays_without(tmp_path: Path, monkeypatch: pytest.
     made(tmp_path, SWEEP.replace("m = [10]", "m = [10, 20]"))
     assert read_manifest(cube).plans["own"].feature_names == ()
     assert set(open_cube(cube)["own"].coords) == {"p", "m", "m_over_n", "replicate", "model", "field"}
-
-
-def test_damaged_names_are_noticed_and_made_again(cube: Path) -> None:
-    for name in ("sample", "feature"):
-        file = cube / f"own/{name}/c.0"
-        content = file.read_bytes()
-        turn_bit(file)
-        assert repair_cube(cube, data_dir=None, dry_run=False).damaged
-        assert file.read_bytes() == content
-
-
-def test_names_that_are_too_long_are_left_out(tmp_path: Path) -> None:
-    write_table(tmp_path, width="w" * 201)
-    node = open_cube(made(tmp_path))["own"]
-    assert "feature" not in node.coords
-    assert "sample" in node.coords
-    assert schema.VARIABLES["sample"].role is schema.Role.INPUT

@@ -103,19 +103,10 @@ def test_every_problem_of_the_file_comes_before_anything_starts(folder: Path) ->
     sweep = write_spec(folder, SWEEP.replace('"1N"]', '"2N", 50]'))
     with pytest.raises(InputError) as caught:
         run(sweep, folder)
-    assert [str(problem) for problem in caught.value.problems] == [
-        f"tiny.toml [grid], data set 'own': m: found {found} annotations, "
-        f"expected at most 44, the annotations in {answers}"
-        for found in ("2N = 48", "50")
-    ]
+    assert [problem.found for problem in caught.value.problems] == ["2N = 48 annotations", "50 annotations"]
     answers.write_text("1 2 must 0.5 ann\n25 1 must 1 ann\n1 2 mus 1 ann\n1 1 must 3 ann\n")
     (folder / "own.csv").write_text("1,2\n3,x\n")
     with pytest.raises(InputError) as caught:
         run(sweep, folder)
-    text = str(caught.value)
-    assert "own.csv" in text
-    assert all(f"answers.txt, line {line}" in text for line in (3, 4))
-    answers.unlink()
-    with pytest.raises(InputError, match=r"answers\.txt: found No such file"):
-        run(sweep, folder)
+    assert all(where in str(caught.value) for where in ("own.csv", "txt, line 3", "txt, line 4"))
     assert not list(folder.glob("tiny.zarr*"))

@@ -12,20 +12,12 @@ from storage.runfolder.folder import GenerationFolder, RunFolder
 from sweeps.errors import InputError
 
 
-def test_it_stands_beside_the_cube() -> None:
-    assert RunFolder(Path("results/uci.zarr")).path == Path("results/uci.run")
+def test_it_stands_beside_the_cube_for_its_owner_alone(tmp_path: Path) -> None:
     assert RunFolder(Path("results/v1.2.zarr")).path == Path("results/v1.2.run")
-
-
-def test_it_is_for_its_owner_alone(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "results" / "uci.zarr").make()
-    assert run.stat().st_mode & 0o777 == 0o700
-    run.chmod(0o755)
-    assert RunFolder(tmp_path / "results" / "uci.zarr").make() == run
-    assert run.stat().st_mode & 0o777 == 0o700
-
-
-def test_a_file_in_its_place_is_said(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path / "results" / "uci.zarr")
+    for mode in (0o755, 0o700):
+        assert run.make().stat().st_mode & 0o777 == 0o700
+        run.path.chmod(mode)
     (tmp_path / "uci.run").write_text("")
     with pytest.raises(InputError, match=r"uci\.run: found a file"):
         RunFolder(tmp_path / "uci.zarr").make()
@@ -50,9 +42,7 @@ def test_the_last_run_is_the_last_that_had_a_head(tmp_path: Path) -> None:
 def test_a_folder_of_format_version_1_is_said(tmp_path: Path, name: str) -> None:
     run = RunFolder(tmp_path / "tiny.zarr")
     (run.make() / name).write_text("")
-    with pytest.raises(
-        InputError, match=f"{name} of format version 1, expected a folder of format version 2"
-    ):
+    with pytest.raises(InputError, match=f"{name} of format version 1, expected .* of format version 2"):
         run.make()
 
 
@@ -82,16 +72,6 @@ def test_what_another_user_has_planted_is_refused_even_by_root(tmp_path: Path, p
         run.make()
     (problem,) = caught.value.problems
     assert (problem.where, problem.found) == (str(path), "a file or directory of user 54321")
-
-
-def test_links_among_the_files_of_a_holder_are_said(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path / "tiny.zarr")
-    run.make()
-    generation = GenerationFolder(run, 1)
-    generation.path.mkdir()
-    generation.journal.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match=r"generation\.1/journal: found a link"):
-        run.check()
 
 
 def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:
