@@ -9,11 +9,14 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from storage.errors import LeaseLost
 from sweeps.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from storage.runfolder.folder import GenerationFolder
 
 PARTIAL = ".partial"
 """Suffix of what is not complete; one left by a killed process is removed later."""
@@ -25,12 +28,29 @@ LONGEST_ROOT = 2**26
 class Files:
     """How one writer replaces files: readers see the old content or the new, never a part.
 
-    A cube has one writer at a time, the holder of its lease, which uses `FencedFiles`. This class is for what
-    no other process writes.
+    A cube has one writer at a time, the holder of its lease. It may be suspended at any point, by a hung
+    mount for instance, and wake after another process has taken over. So it writes everything in a folder of
+    its own and renames it from there: the next holder renames that folder away, and from then on each rename
+    of the former one fails, whatever it was doing.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Of this holder alone, on the file system of what it writes. None is for what no other process writes.
+    generation : int
+        Number of its lease; 0 outside of any.
+    notes : GenerationFolder, optional
+        Where it keeps what it wrote into its cube: a checksum within a file tells that it has changed, and
+        not that it is another whole one.
     """
 
-    generation = 0
-    """Of the lease that writes; 0 outside of any."""
+    def __init__(
+        self, folder: Path | None = None, generation: int = 0, notes: GenerationFolder | None = None
+    ) -> None:
+        self.generation = generation
+        self._folder = folder
+        self._notes = notes
+        self._number = itertools.count()
 
     def put(self, path: Path, data: bytes) -> None:
         """Put `data` at `path` in one step.
@@ -68,9 +88,11 @@ class Files:
         touched = set()
         for key, data in files:
             path = root / key
-            touched |= _make_parents(root, path)
+            missing = [each for each in path.parents if each.is_relative_to(root) and not each.exists()]
+            for folder in reversed(missing):
+                folder.mkdir(exist_ok=True)
             self.put(path, data)
-            touched.add(path.parent)
+            touched |= {path.parent, *(folder.parent for folder in missing)}
         # Names last: every content is durable by now.
         for folder in sorted(touched):
             sync_directory(folder)
@@ -98,91 +120,14 @@ class Files:
 
     def remove(self, path: Path) -> None:
         """Remove a file, a link or a whole directory, if there is one."""
-        remove(path)
-
-    def check(self) -> None:
-        """Make sure that this writer may still write."""
-
-    def note(self, written: Iterable[tuple[Path, bytes]]) -> None:
-        """Keep what tells files from others, before they get their names."""
-
-    def settle(self) -> None:
-        """Make durable what was noted."""
-
-    @contextmanager
-    def fenced(self) -> Iterator[None]:
-        """Say why, where an operation fails because this writer may not write any more."""
-        yield
-
-    def partial(self, path: Path) -> Path:
-        """Name of what is put at `path` until it is complete."""
-        return path.with_name(path.name + PARTIAL)
-
-    def rename(self, source: Path, target: Path) -> None:
-        """Give what is complete its name."""
-        os.replace(source, target)
-
-
-PLAIN = Files()
-
-
-@dataclass(frozen=True)
-class Notes:
-    """What the holder of a lease keeps of the files of its cube.
-
-    A checksum within a file tells that it has changed, and not that it is another whole one.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube.
-    written : Path
-        Digest and key of every file that was put there: of what it may hold, also after a kill.
-    root : Path
-        A copy of its root file.
-    """
-
-    cube: Path
-    written: Path
-    root: Path
-
-
-def digest_of(content: bytes) -> str:
-    """What tells a content from others, of chance or of the same cube."""
-    return hashlib.blake2b(content, digest_size=12).hexdigest()
-
-
-class FencedFiles(Files):
-    """Files of the holder of a lease, until the next holder takes it.
-
-    A holder may be suspended at any point, by a hung mount for instance, and wake after another process has
-    taken over. So everything is written in a folder of its own and renamed from there: the next holder
-    renames that folder away, and from then on each rename of the former one fails, whatever it was doing.
-
-    Parameters
-    ----------
-    folder : Path
-        Of this holder alone, on the file system of what it writes.
-    generation : int
-        Number of its lease.
-    notes : Notes, optional
-        Where it keeps what it wrote into its cube.
-    """
-
-    def __init__(self, folder: Path, generation: int, notes: Notes | None = None) -> None:
-        self._folder = folder
-        self._notes = notes
-        self.generation = generation
-        self._number = itertools.count()
-
-    def remove(self, path: Path) -> None:
-        """As `Files.remove`."""
-        removed = self.partial(path)
-        with self.fenced(), suppress(FileNotFoundError):
-            try:
-                os.rename(path, removed)
-            finally:
-                self.check()
+        removed = path
+        if self._folder is not None:
+            removed = self.partial(path)
+            with self.fenced(), suppress(FileNotFoundError):
+                try:
+                    os.rename(path, removed)
+                finally:
+                    self.check()
         remove(removed)
 
     def check(self) -> None:
@@ -193,14 +138,15 @@ class FencedFiles(Files):
         LeaseLost
             If one has.
         """
-        with self.fenced():
-            os.stat(self._folder)
+        if self._folder is not None:
+            with self.fenced():
+                os.stat(self._folder)
 
     def note(self, written: Iterable[tuple[Path, bytes]]) -> None:
-        """As `Files.note`; of the root file of the cube the whole content."""
+        """Keep what tells files of the cube from others, before they get their names; the root file whole."""
         if self._notes is None:
             return
-        cube, lines = self._notes.cube, []
+        cube, lines = self._notes.run.cube, []
         for path, data in written:
             if path.is_relative_to(cube):
                 lines.append(f"\n{digest_of(data)} {path.relative_to(cube).as_posix()}\n")
@@ -214,25 +160,20 @@ class FencedFiles(Files):
                 file.write("".join(lines).encode())
 
     def settle(self) -> None:
-        """As `Files.settle`."""
+        """Make durable what was noted."""
         if self._notes is not None and self._notes.written.exists():
             with self.fenced(), self._notes.written.open("rb+") as file:
                 os.fsync(file.fileno())
 
     def partial(self, path: Path) -> Path:
-        """Name of what is put at `path` until it is complete, never used before."""
+        """Name of what is put at `path` until it is complete; that of a holder was never used before."""
+        if self._folder is None:
+            return path.with_name(path.name + PARTIAL)
         return self._folder / f"{next(self._number)}.{path.name}"
 
     def rename(self, source: Path, target: Path) -> None:
-        """Give what is complete its name.
-
-        Raises
-        ------
-        LeaseLost
-            If another process has taken the lease; `target` is then as it left it.
-        """
-        with self.fenced():
-            os.replace(source, target)
+        """Give what is complete its name, inside of `fenced`: `target` is as the next holder left it."""
+        os.replace(source, target)
 
     @contextmanager
     def fenced(self) -> Iterator[None]:
@@ -240,10 +181,19 @@ class FencedFiles(Files):
         try:
             yield
         except OSError as error:
+            folder = self._folder
             # Without the folder of the run the disk itself has gone, which is another error.
-            if self._folder.is_dir() or not self._folder.parents[1].is_dir():
+            if folder is None or folder.is_dir() or not folder.parents[1].is_dir():
                 raise
-            raise LeaseLost(f"{self._folder.parents[1]}: another process has taken the lease") from error
+            raise LeaseLost(f"{folder.parents[1]}: another process has taken the lease") from error
+
+
+PLAIN = Files()
+
+
+def digest_of(content: bytes) -> str:
+    """What tells a content from others, of chance or of the same cube."""
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
@@ -313,14 +263,6 @@ def write_new(path: Path, data: bytes) -> None:
         file.flush()
         # Before the rename: otherwise the name could point to an empty file after a loss of power.
         os.fsync(file.fileno())
-
-
-def _make_parents(root: Path, path: Path) -> set[Path]:
-    """Make the directories of a file below `root`; those in which one was made."""
-    missing = [folder for folder in path.parents if folder.is_relative_to(root) and not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir(exist_ok=True)
-    return {folder.parent for folder in missing}
 
 
 def remove(path: Path) -> None:

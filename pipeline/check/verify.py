@@ -175,18 +175,16 @@ def _check(
     merged = CellResult(cell, restarts, stop)
     merged.add(result)
     stored = store.read(block)
-    position = block.position(cell)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.unsupervised and asked is None:
         fresh["annotations"][block.graph(cell)] = cell_annotations(
             science.seed, cell, source.labels_true, source.pool
         )
-    rows = {name: block.graph(cell) if name == "annotations" else position for name in stored}
-    differs = [
-        name
-        for name, row in rows.items()
-        if name not in UNPROMISED and differing_rows(stored[name], fresh[name])[row]
-    ]
+    differs = []
+    for name in (name for name in stored if name not in UNPROMISED):
+        row = block.graph(cell) if name == "annotations" else block.position(cell)
+        if differing_rows(stored[name], fresh[name])[row]:
+            differs.append(name)
     return CellCheck(str(cell), tuple(differs))
 
 

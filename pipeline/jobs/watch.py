@@ -17,7 +17,7 @@ from pipeline.common import duration
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import ComputeClusterError
-from storage.runfolder.lease import Generation
+from storage.runfolder.folder import GenerationFolder
 from storage.runfolder.records import JobListFile, JobRecord
 
 # A wanted worker job as the watch sees it: whether it has workers, is gone, and why it ended.
@@ -132,7 +132,7 @@ class JobWatch:
         The profile.
     name : str
         What the names of the jobs start with.
-    generation : Generation
+    generation : GenerationFolder
         Of the lease: the list of the jobs is kept there, and their logs in the folder of the run.
     n_jobs : int
         How many jobs are kept running.
@@ -145,7 +145,7 @@ class JobWatch:
         options: JobQueue,
         *,
         name: str,
-        generation: Generation,
+        generation: GenerationFolder,
         n_jobs: int,
     ) -> None:
         self.failure: ComputeClusterError | None = None

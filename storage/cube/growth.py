@@ -36,14 +36,7 @@ from sweeps.words import asked_of, shape_of
 
 __all__ = ["Inputs", "create", "grow", "open_cube"]
 
-Features = npt.NDArray[np.floating[Any]]
-Whole = npt.NDArray[np.integer[Any]]
-Texts = npt.NDArray[np.object_]
-InputArrays = (
-    tuple[Features, Whole | None]
-    | tuple[Features, Whole | None, Whole | None]
-    | tuple[Features, Whole | None, Whole | None, Texts | None]
-)
+InputArrays = tuple[npt.NDArray[Any] | None, ...]
 """X, the true labels, annotations of a file, and names of the samples, as `INPUTS` names them.
 
 None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.

@@ -29,6 +29,7 @@ ANSWERED = (DONE, NO_SOLUTION)
 STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION: "no solution"}
 """What `status` means, for people."""
 
+STATUS_FLAGS = {word.replace(" ", "_"): value for value, word in STATUS_WORDS.items()}
 FIELDS = ("i", "j", "kind")
 
 
@@ -77,11 +78,8 @@ class Variable:
         attributes: dict[str, Any] = {"long_name": self.text}
         if self.units:
             attributes["units"] = self.units
-        if self.name == "status":
-            meanings = " ".join(word.replace(" ", "_") for word in STATUS_WORDS.values())
-            attributes |= {"flag_values": list(STATUS_WORDS), "flag_meanings": meanings}
-        if self.name == "covariance_shape":
-            attributes |= {"flag_values": list(CODES.values()), "flag_meanings": " ".join(CODES)}
+        if flags := {"status": STATUS_FLAGS, "covariance_shape": CODES}.get(self.name):
+            attributes |= {"flag_values": list(flags.values()), "flag_meanings": " ".join(flags)}
         return attributes
 
 

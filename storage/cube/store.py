@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import zarr
@@ -63,12 +63,7 @@ class CubeStore(LocalStore):
         self._place = root
         self._chunks = chunks
         self._document = document
-        self._files = files or PLAIN
-
-    def with_read_only(self, read_only: bool = False) -> Self:
-        """The same files, for reading or for writing."""
-        files = None if read_only else self._files
-        return type(self)(self._place, chunks=self._chunks, document=self._document, files=files)
+        self._files = files or PLAIN  # which nobody may use where it is read only
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -115,15 +110,6 @@ class CubeStore(LocalStore):
         """Write one chunk, without the event loop."""
         self._check_writable()
         self._files.put(self.root / key, value.to_bytes())
-
-    async def delete(self, key: str) -> None:
-        """Remove one chunk: zarr keeps none that holds only fill values."""
-        self.delete_sync(key)
-
-    def delete_sync(self, key: str) -> None:
-        """Remove one chunk, without the event loop."""
-        self._check_writable()
-        self._files.remove(self.root / key)
 
     async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:
         # no folder is made, and one that has vanished is noticed

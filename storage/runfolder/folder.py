@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import storage_errors
-from storage.files import PARTIAL, kind_of
+from storage.files import PARTIAL, Files, kind_of
 from sweeps.errors import InputError, Problem
 
 CUBE_SUFFIX = ".zarr"
@@ -27,6 +27,8 @@ def cube_path(results: Path, name: str) -> Path:
 
 class GenerationFolder:
     """`generation.<n>` in the folder of a run: files that the n-th holder of the lease alone writes.
+
+    `files` is how it writes, there and in the cube, until another process has taken the lease.
 
     Parameters
     ----------
@@ -53,6 +55,20 @@ class GenerationFolder:
         self.workers = path / "workers"  #          scratch of local workers  local workers    local workers
         self.writing = path / "writing"  #          what is not complete yet  driver           nobody
         self.closed = path / "closed"  #            the same, taken away by the next holder
+        self.files = Files(self.writing, number, self)
+
+    def open(self) -> None:
+        """Make the folder, before the lease counts as taken: so a later holder finds it and closes it.
+
+        Raises
+        ------
+        LeaseLost
+            If a later holder has removed it already.
+        """
+        with suppress(FileExistsError):
+            self.path.mkdir(mode=0o700)
+        with self.files.fenced():
+            self.writing.mkdir(mode=0o700, exist_ok=True)
 
 
 class RunFolder:

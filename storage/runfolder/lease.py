@@ -25,7 +25,7 @@ from threading import Event, Thread, current_thread
 from typing import Self
 
 from storage.errors import LeaseLost, StorageError, storage_errors
-from storage.files import PARTIAL, FencedFiles, Notes, remove, sync_directory, write_new
+from storage.files import PARTIAL, remove, sync_directory, write_new
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.process import ProcessIdentity, is_alive, this_process
 from storage.runfolder.records import FileRecord, merged_lines
@@ -36,33 +36,6 @@ __all__ = ["Cancelled", "Lease", "LeaseHeld", "LeaseLost", "read_lease"]
 # Generations of the lease: closing those before, and taking over what they hold.
 
 logger = logging.getLogger(__name__)
-
-
-class Generation(GenerationFolder):
-    """Folder of the holder of the lease, and how it writes, there and in the cube.
-
-    Attributes
-    ----------
-    files : FencedFiles
-        Writes only until another process has taken the lease.
-    """
-
-    def __init__(self, run: RunFolder, number: int) -> None:
-        super().__init__(run, number)
-        self.files = FencedFiles(self.writing, number, Notes(run.cube, self.written, self.root))
-
-    def open(self) -> None:
-        """Make the folder, before the lease counts as taken: so a later holder finds it and closes it.
-
-        Raises
-        ------
-        LeaseLost
-            If a later holder has removed it already.
-        """
-        with suppress(FileExistsError):
-            self.path.mkdir(mode=0o700)
-        with self.files.fenced():
-            self.writing.mkdir(mode=0o700, exist_ok=True)
 
 
 def close_older(run: RunFolder, number: int) -> None:
@@ -84,7 +57,7 @@ def close_older(run: RunFolder, number: int) -> None:
             sync_directory(generation.path)
 
 
-def inherit(run: RunFolder, generation: Generation, *, fresh: bool = False) -> None:
+def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False) -> None:
     """Take over what older generations hold, then remove them.
 
     Records of their journals, timings, failures, and notes on files of the cube become files of this
@@ -95,7 +68,7 @@ def inherit(run: RunFolder, generation: Generation, *, fresh: bool = False) -> N
     ----------
     run : RunFolder
         Of the lease.
-    generation : Generation
+    generation : GenerationFolder
         Of its holder.
     fresh : bool
         Whether the cube is yet to be made: what is here is then of one that was removed, maybe of another
@@ -352,7 +325,12 @@ class Lease:
     """
 
     def __init__(
-        self, generation: Generation, run: RunFolder, holder: Holder, stale_after: float, on_lost: OnLost
+        self,
+        generation: GenerationFolder,
+        run: RunFolder,
+        holder: Holder,
+        stale_after: float,
+        on_lost: OnLost,
     ) -> None:
         self.cube = run.cube
         self.number = generation.number
@@ -480,7 +458,7 @@ class Lease:
 
 def _take_generation(
     run: RunFolder, holder: Holder, stale_after: float, patience: float | None
-) -> Generation:
+) -> GenerationFolder:
     partial = run.unnumbered_lease(holder.token)
     try:
         while True:
@@ -497,7 +475,7 @@ def _take_generation(
             number = 1 if state is None else state.number + 1
             file = run.lease(number)
             if _link(partial, file, holder):
-                generation = Generation(run, number)
+                generation = GenerationFolder(run, number)
                 with suppress(LeaseLost):
                     generation.open()
                     # After its folder was made, see `close_older`.

@@ -8,7 +8,7 @@ import pytest
 from processes.crash import crash_everywhere
 
 from storage.errors import LeaseLost
-from storage.files import PLAIN, FencedFiles, remove
+from storage.files import PLAIN, Files, remove
 
 
 def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
@@ -51,10 +51,10 @@ def test_content_is_durable_before_its_name(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.fixture
-def fenced(tmp_path: Path) -> FencedFiles:
+def fenced(tmp_path: Path) -> Files:
     folder = tmp_path / "tiny.run" / "generation.1" / "writing"
     folder.mkdir(parents=True)
-    return FencedFiles(folder, 1)
+    return Files(folder, 1)
 
 
 def close(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def close(tmp_path: Path) -> None:
     (folder / "writing").rename(folder / "closed")
 
 
-def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: FencedFiles) -> None:
+def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: Files) -> None:
     fenced.put(tmp_path / "one", b"1")
     fenced.put_all(tmp_path, [("deep/two", b"2")])
     fenced.build(tmp_path / "cube", [("a/three", b"3"), ("four", b"4")])
@@ -90,7 +90,7 @@ def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: Fenced
 
 @pytest.mark.parametrize("late", ["os.open", "os.fsync", "os.replace"])
 def test_a_holder_that_slept_in_a_write_changes_nothing(
-    late: str, tmp_path: Path, fenced: FencedFiles, monkeypatch: pytest.MonkeyPatch
+    late: str, tmp_path: Path, fenced: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Suspended before any call of a write, and woken when another has the lease."""
     name = late.removeprefix("os.")
@@ -110,7 +110,7 @@ def test_a_holder_that_slept_in_a_write_changes_nothing(
     assert (tmp_path / "one").read_bytes() == b"of the next holder"
 
 
-def test_a_disk_that_is_gone_is_no_lost_lease(tmp_path: Path, fenced: FencedFiles) -> None:
+def test_a_disk_that_is_gone_is_no_lost_lease(tmp_path: Path, fenced: Files) -> None:
     remove(tmp_path / "tiny.run")
     with pytest.raises(FileNotFoundError):
         fenced.put(tmp_path / "one", b"1")

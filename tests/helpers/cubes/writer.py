@@ -8,10 +8,10 @@ from pathlib import Path
 from cubes.small import SPEC, draw_inputs
 
 from storage.cube.growth import create
-from storage.files import FencedFiles
-from storage.runfolder.folder import RunFolder
+from storage.files import Files
+from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Arrays, Header, replay
-from storage.runfolder.lease import Generation, close_older, inherit
+from storage.runfolder.lease import close_older, inherit
 from sweeps.plan import DatasetPlan
 
 
@@ -23,19 +23,19 @@ def empty(folder: Path, plan: DatasetPlan) -> Path:
     return path
 
 
-def next_generation(cube: Path) -> Generation:
+def next_generation(cube: Path) -> GenerationFolder:
     """Begin a generation after all others, and take over what these hold."""
     run = RunFolder(cube)
     run.make()
     number = 1 + max((each.number for each in run.generations()), default=0)
-    generation = Generation(run, number)
+    generation = GenerationFolder(run, number)
     generation.open()
     close_older(run, number)
     inherit(run, generation)
     return generation
 
 
-def next_files(cube: Path) -> FencedFiles:
+def next_files(cube: Path) -> Files:
     """How such a holder writes."""
     return next_generation(cube).files
 

@@ -25,8 +25,7 @@ from pipeline.jobs.watch import (
     SETTLED_SECONDS,
     JobWatch,
 )
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Generation
+from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.records import JobList, JobRecord
 
 NAME = "sweep-tiny-"
@@ -57,7 +56,7 @@ class Site:
         self._numbers = count(1)
         for number in range(n_jobs):
             self.submit(f"{NAME}{number}")
-        self.generation = Generation(run, 1)
+        self.generation = GenerationFolder(run, 1)
         self.generation.open()
         profile = JobQueue(kind=kind, cores=1, memory=2**30, **options)
         # it stands for the compute cluster and for its client

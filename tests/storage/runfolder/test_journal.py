@@ -14,7 +14,7 @@ import pytest
 from processes.crash import crash_everywhere
 
 from storage.errors import LeaseLost, StorageError
-from storage.files import FencedFiles
+from storage.files import Files
 from storage.runfolder import journal as module
 from storage.runfolder.journal import MARK, VERSION, Journal, JournalDamaged, replay
 
@@ -160,7 +160,7 @@ def test_records_of_former_holders_are_copied_once(tmp_path: Path) -> None:
 def test_a_record_that_came_too_late_does_not_count(tmp_path: Path) -> None:
     folder = tmp_path / "tiny.run" / "generation.4" / "writing"
     folder.mkdir(parents=True)
-    with Journal(folder.parent / "journal", FencedFiles(folder, 4)) as journal:
+    with Journal(folder.parent / "journal", Files(folder, 4)) as journal:
         journal.append({"number": 0}, {})
         journal.compact(lambda header: True)
         folder.rename(folder.with_name("closed"))

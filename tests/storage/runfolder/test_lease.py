@@ -28,7 +28,6 @@ from storage.runfolder.journal import Journal, replay
 from storage.runfolder.lease import (
     KEPT,
     Cancelled,
-    Generation,
     Holder,
     Lease,
     LeaseHeld,
@@ -57,14 +56,14 @@ from storage.runfolder.records import (
 FAILURE = FailureRecord(work=FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c")
 
 
-def begin(run: RunFolder, number: int) -> Generation:
-    generation = Generation(run, number)
+def begin(run: RunFolder, number: int) -> GenerationFolder:
+    generation = GenerationFolder(run, number)
     generation.open()
     close_older(run, number)
     return generation
 
 
-def work(generation: Generation, *numbers: int) -> None:
+def work(generation: GenerationFolder, *numbers: int) -> None:
     """What a run leaves in its folder."""
     with Journal(generation.journal, generation.files) as journal:
         for number in numbers:
@@ -74,7 +73,7 @@ def work(generation: Generation, *numbers: int) -> None:
     append_failure(generation.failures, FAILURE, generation.files)
 
 
-def numbers(generation: Generation) -> list[int]:
+def numbers(generation: GenerationFolder) -> list[int]:
     return [header["number"] for header, _ in replay(generation.journal)]
 
 
@@ -138,7 +137,7 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
         work(begin(run, 2), 3)
         return run
 
-    def take_over(run: RunFolder) -> Generation:
+    def take_over(run: RunFolder) -> GenerationFolder:
         generation = begin(run, 1 + max(each.number for each in run.generations()))
         inherit(run, generation)
         return generation

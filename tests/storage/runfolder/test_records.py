@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.errors import LeaseLost, StorageError
-from storage.files import FencedFiles
+from storage.files import Files
 from storage.runfolder import records
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Generation
+from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.records import (
     ENDED,
     KEPT,
@@ -55,7 +54,7 @@ def test_a_record_says_its_version_and_who_wrote_it(tmp_path: Path) -> None:
     assert json.loads(path.read_text()) == {"version": VERSION, "generation": 0, "name": "a", "size": 3}
     folder = tmp_path / "tiny.run" / "generation.4" / "writing"
     folder.mkdir(parents=True)
-    files = FencedFiles(folder, 4)
+    files = Files(folder, 4)
     Example(name="b").write(path, files)
     assert json.loads(path.read_text())["generation"] == 4
     folder.rename(folder.with_name("closed"))
@@ -210,7 +209,7 @@ def run(tmp_path: Path) -> RunFolder:
 
 @pytest.fixture
 def path(run: RunFolder) -> Path:
-    generation = Generation(run, 1)
+    generation = GenerationFolder(run, 1)
     generation.open()
     return generation.failures
 
@@ -232,7 +231,7 @@ def test_those_of_all_holders_come_each_once_and_in_order(run: RunFolder, path: 
     assert read_failures(run) == []
     append_failure(path, failure(1))
     assert path.read_text().count("\n") == 1, "one line each, whatever a traceback holds"
-    second = Generation(run, 2)
+    second = GenerationFolder(run, 2)
     second.open()
     # What a holder does that is killed before it has removed what it took over.
     second.failures.write_bytes(path.read_bytes())
