@@ -219,9 +219,7 @@ def read_lease(cube: Path) -> LeaseState | None:
         return settled_lease(run, time.time())
 
 
-def settled_lease(
-    run: RunFolder, now: float, stale_after: float = STALE_AFTER, patience: float | None = None
-) -> LeaseState | None:
+def settled_lease(run: RunFolder, now: float) -> LeaseState | None:
     """The lease that counts, and whether its holder lives.
 
     A heartbeat that is recent by `now` is believed. Any other may come from a holder that is dead, or from a
@@ -233,10 +231,6 @@ def settled_lease(
         Whose lease.
     now : float
         Time of a clock that may be that of the file system, but need not.
-    stale_after : float
-        Seconds that a recent heartbeat is old at most.
-    patience : float, optional
-        Seconds to wait; `PATIENCE` by default.
 
     Returns
     -------
@@ -244,11 +238,11 @@ def settled_lease(
         `alive` is None only where the last heartbeat is recent, of a process that cannot be seen from here.
     """
     state = last_lease(run)
-    if state is None or state.free or state.alive or 0 <= state.age(now) < stale_after:
+    if state is None or state.free or state.alive or 0 <= state.age(now) < STALE_AFTER:
         return state
-    patience, since = PATIENCE if patience is None else patience, clock()
-    logger.info("waiting up to %.0f s for a heartbeat of %s", patience, state.holder or "an unknown process")
-    while clock() - since < patience:
+    since = clock()
+    logger.info("waiting up to %.0f s for a heartbeat of %s", PATIENCE, state.holder or "an unknown process")
+    while clock() - since < PATIENCE:
         time.sleep(LOOK_EVERY)
         found = last_lease(run)
         if found is not None and (found.number, found.beat) != (state.number, state.beat):
@@ -324,14 +318,8 @@ class Lease:
     Use `acquire`.
     """
 
-    def __init__(
-        self,
-        generation: GenerationFolder,
-        run: RunFolder,
-        holder: Holder,
-        stale_after: float,
-        on_lost: OnLost,
-    ) -> None:
+    def __init__(self, generation: GenerationFolder, holder: Holder, on_lost: OnLost) -> None:
+        run = generation.run
         self.cube = run.cube
         self.number = generation.number
         self.holder = holder
@@ -339,7 +327,6 @@ class Lease:
         self.files = generation.files
         self._run = run
         self._file = run.lease(self.number)
-        self._stale_after = stale_after
         self._last_beat = clock()
         self._on_lost = on_lost
         self._why: LeaseLost | None = None
@@ -347,29 +334,17 @@ class Lease:
         self._thread: Thread | None = None
 
     @classmethod
-    def acquire(
-        cls,
-        cube: Path,
-        *,
-        stale_after: float = STALE_AFTER,
-        patience: float | None = None,
-        beat_every: float = BEAT_EVERY,
-        on_lost: OnLost = lambda why: None,
-    ) -> Self:
+    def acquire(cls, cube: Path, *, on_lost: OnLost = lambda why: None) -> Self:
         """Take the lease, or say who has it.
+
+        A holder on this machine counts as gone as soon as its process is, or is a zombie; one that the batch
+        system has started again as this process, at once; any other after `STALE_AFTER` seconds without a
+        heartbeat, and `PATIENCE` seconds in which none came.
 
         Parameters
         ----------
         cube : Path
             `<name>.zarr`; it need not exist yet. `<name>.run` is made.
-        stale_after : float
-            Seconds without a heartbeat after which a holder on another machine counts as gone. One on this
-            machine counts as gone as soon as its process is, or is a zombie; one that the batch system has
-            started again as this process, at once.
-        patience : float, optional
-            Seconds in which no heartbeat must come before such a holder is taken over, see `settled_lease`.
-        beat_every : float
-            Seconds between heartbeats.
         on_lost : callable
             Called with the reason when a heartbeat finds that the lease is lost, in the thread of heartbeats.
 
@@ -385,14 +360,14 @@ class Lease:
         since = datetime.now(UTC).isoformat(timespec="seconds")
         holder = Holder(token=uuid.uuid4().hex, since=since, released=False, process=this_process())
         with storage_errors(run.path):
-            generation = _take_generation(run, holder, stale_after, patience)
+            generation = _take_generation(run, holder)
             close_older(run, generation.number)
             for old in run.lease_numbers():
                 if old < generation.number - KEPT:
                     remove(run.lease(old))
             sync_directory(run.path)
-        lease = cls(generation, run, holder, stale_after, on_lost)
-        lease._thread = Thread(target=lease._keep, args=(beat_every,), name="lease", daemon=True)
+        lease = cls(generation, holder, on_lost)
+        lease._thread = Thread(target=lease._keep, name="lease", daemon=True)
         lease._thread.start()
         return lease
 
@@ -424,8 +399,8 @@ class Lease:
             self._last_beat = clock()
         except OSError as error:
             logger.warning("heartbeat of %s failed: %s", self._file, error)
-            if clock() - self._last_beat > self._stale_after:
-                why = f"{self.cube}: no heartbeat was possible for {self._stale_after:.0f} s"
+            if clock() - self._last_beat > STALE_AFTER:
+                why = f"{self.cube}: no heartbeat was possible for {STALE_AFTER:.0f} s"
                 self._why = self._why or LeaseLost(why)
 
     def release(self) -> None:
@@ -440,10 +415,10 @@ class Lease:
             self.holder.model_copy(update={"released": True}).write(self._file, self.files)
             sync_directory(self._file.parent)
 
-    def _keep(self, beat_every: float) -> None:
+    def _keep(self) -> None:
         # Also after a cancel, until the run has ended: a holder that winds up still lives.
         told = False
-        while not self._stop.wait(beat_every):
+        while not self._stop.wait(BEAT_EVERY):
             self.beat()
             if self._why is not None and not told:
                 told = True
@@ -456,9 +431,7 @@ class Lease:
         self.release()
 
 
-def _take_generation(
-    run: RunFolder, holder: Holder, stale_after: float, patience: float | None
-) -> GenerationFolder:
+def _take_generation(run: RunFolder, holder: Holder) -> GenerationFolder:
     partial = run.unnumbered_lease(holder.token)
     try:
         while True:
@@ -468,7 +441,7 @@ def _take_generation(
             state = last_lease(run)
             former = state.holder if state is not None else None
             if former is None or not holder.process.succeeds(former.process):
-                state = settled_lease(run, now, stale_after, patience)
+                state = settled_lease(run, now)
                 if state is not None and not state.free:
                     raise LeaseHeld(run.cube, state, None if state.alive else state.age(now))
             # The one after that which was judged: any other may be of a living holder.

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from cubes.small import draw_block
 
 from pipeline.run.request import Prepared, prepare
 from pipeline.submit.overview import plan_overview
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create
 
 SHIPPED = ROOT / "sweeps"
 MOST_FILES = 3200
@@ -27,18 +24,3 @@ def test_the_whole_evaluation_is_planned_in_few_files(evaluation: list[Prepared]
     assert len([plan for prepared in evaluation for plan in prepared.inputs.plans]) == 8 + 8 + 3
     files = [plan_overview(prepared).to_dict()["total"]["files"] for prepared in evaluation]
     assert sum(files) < MOST_FILES
-
-
-@pytest.mark.heavy
-def test_a_plan_tells_the_files_of_the_finished_cube(evaluation: list[Prepared]) -> None:
-    total = 0
-    for prepared in evaluation:
-        create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec)
-        store = BlockStore(prepared.cube)
-        for plan in prepared.inputs.plans:
-            for block in plan.blocks():
-                store.write(block, draw_block(plan, block))
-        n_files = sum(1 for path in prepared.cube.rglob("*") if path.is_file())
-        assert n_files == plan_overview(prepared).to_dict()["total"]["files"] + 1
-        total += n_files
-    assert total < MOST_FILES

@@ -12,9 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import zarr
 from cubes.small import SPEC, draw_inputs, fill, make_plan
 
 from storage.cube.blocks import BlockStore
@@ -140,13 +138,6 @@ def test_metadata_and_manifests_of_others_are_refused(cube: Path) -> None:
         (cube / ROOT_FILE).write_bytes(good)
 
 
-def test_all_that_is_wrong_is_said_at_once(cube: Path) -> None:
-    edit(cube, lambda d: (entry(d, "a/X").update(shape=[1, 1]), entry(d, "a/p").update(data_type="object")))
-    with pytest.raises(InputError) as caught:
-        read_manifest(cube)
-    assert len(caught.value.problems) == 2
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -246,15 +237,3 @@ def test_no_memory_is_taken_for_what_a_cube_claims_to_be(cube: Path, change: str
     assert done.returncode == 2, done.stderr
     assert str(HUGE) in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_what_zarr_itself_writes_with_a_filter_is_refused(cube: Path) -> None:
-    """Not only what is written by hand: an array of the right name made with other codecs."""
-    array = zarr.create_array(
-        cube / "a" / "X", shape=(5, 2), chunks=(5, 2), dtype="float64", compressors=None, overwrite=True
-    )
-    array[...] = np.zeros((5, 2))
-    made = json.loads((cube / "a" / "X" / ROOT_FILE).read_bytes())
-    edit(cube, lambda d: d["consolidated_metadata"]["metadata"].update({"a/X": made}))
-    with pytest.raises(InputError, match="a/X: found codecs"):
-        open_cube(cube)

@@ -40,22 +40,10 @@ SPEC = make_spec()
 
 def make_plan(name: str = "a", **changes: Any) -> DatasetPlan:
     """A real data set with one accuracy, one annotation count, two replicates, one model and a baseline."""
-    values: dict[str, Any] = {
-        "name": name,
-        "n_samples": 5,
-        "n_features": 2,
-        "n_clusters": 2,
-        "checksum": "c0ffee",
-        "source": "drawn",
-        "has_labels": True,
-        "mixtures": None,
-        "p": (0.9,),
-        "m": (4,),
-        "replicates": 2,
-        "models": ("likelihood",),
-        "baselines": ("unsupervised",),
-        "restarts": 3,
-    } | changes
+    sizes = {"n_samples": 5, "n_features": 2, "n_clusters": 2, "replicates": 2, "restarts": 3}
+    grid = {"p": (0.9,), "m": (4,), "models": ("likelihood",), "baselines": ("unsupervised",)}
+    source = {"checksum": "c0ffee", "source": "drawn", "has_labels": True, "mixtures": None, "name": name}
+    values: dict[str, Any] = {**sizes, **grid, **source, **changes}
     values.setdefault("mixture_chunk", values["mixtures"] or 1)
     values.setdefault("replicate_chunk", values["replicates"])
     values.setdefault("model_chunk", max(1, len(values["models"])))

@@ -8,6 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import xarray as xr
+from cubes.small import make_plan
 
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
@@ -31,27 +32,11 @@ FAILED_CELL, PENDING_CELL = 1, 2
 
 def plan(name: str, **changes: object) -> DatasetPlan:
     """Grid of 2 accuracies × 2 annotation counts × 3 replicates × 2 models, with a baseline."""
-    values: dict[str, object] = {
-        "name": name,
-        "n_samples": 24,
-        "n_features": 2,
-        "n_clusters": 3,
-        "checksum": "0" * 64,
-        "source": "drawn for a test",
-        "has_labels": True,
-        "mixtures": None,
-        "p": (0.9, 0.8),
-        "m": (12, 24),
-        "replicates": 3,
-        "models": ("likelihood", "posterior"),
-        "baselines": ("unsupervised",),
-        "restarts": 4,
-        "mixture_chunk": 2,
-        "replicate_chunk": 3,
-        "model_chunk": 2,
-    }
-    values.update(changes)
-    return DatasetPlan(**values)  # type: ignore[arg-type]
+    sizes = {"n_samples": 24, "n_features": 2, "n_clusters": 3, "replicates": 3, "restarts": 4}
+    chunks = {"mixture_chunk": 2, "replicate_chunk": 3, "model_chunk": 2}
+    grid = {"p": (0.9, 0.8), "m": (12, 24), "models": ("likelihood", "posterior")}
+    source = {"checksum": "0" * 64, "source": "drawn for a test"}
+    return make_plan(name, **(sizes | chunks | grid | source | changes))
 
 
 def arrays(plan: DatasetPlan, seed: int = 0) -> dict[str, np.ndarray]:

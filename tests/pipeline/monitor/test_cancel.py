@@ -25,9 +25,10 @@ from storage.runfolder.records import ENDED, REQUEUED, HeadRecord, StopRequest, 
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> Iterator[Lease]:
+def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
     """Lease whose holder seems to be on another machine: only its heartbeats tell of it."""
-    with Lease.acquire(tmp_path / "tiny.zarr", beat_every=0.05) as lease:
+    monkeypatch.setattr("storage.runfolder.lease.BEAT_EVERY", 0.05)
+    with Lease.acquire(tmp_path / "tiny.zarr") as lease:
         file = RunFolder(lease.cube).lease(lease.number)
         record = json.loads(file.read_text())
         record["process"] |= {"host": "far", "boot_id": "another"}

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -256,7 +255,7 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
-    monkeypatch.setattr(Lease, "acquire", partial(Lease.acquire, patience=0.1))
+    monkeypatch.setattr("storage.runfolder.lease.PATIENCE", 0.1)
     cube = tmp_path / "tiny.zarr"
     Lease.acquire(cube).release()
     file = RunFolder(cube).lease(1)
