@@ -111,6 +111,8 @@ def test_a_holder_that_slept_in_a_write_changes_nothing(
 
 
 def test_a_disk_that_is_gone_is_no_lost_lease(tmp_path: Path, fenced: Files) -> None:
+    with pytest.raises(FileNotFoundError):
+        fenced.put(tmp_path / "gone" / "one", b"1")
     remove(tmp_path / "tiny.run")
     with pytest.raises(FileNotFoundError):
         fenced.put(tmp_path / "one", b"1")

@@ -94,7 +94,7 @@ def test_a_cube_grows_with_its_names_and_not_with_others(tmp_path: Path, cube: P
 def test_a_cube_without_names_stays_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_table(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(inputs, "_names", lambda data: {})
+        patched.setattr(inputs, "LONGEST_NAME", 0)
         cube = made(tmp_path)
     before = read_manifest(cube)
     assert "sample" not in open_cube(cube)["own"].coords

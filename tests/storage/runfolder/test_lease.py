@@ -336,7 +336,7 @@ def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.Mon
     with Lease.acquire(cube) as lease:
         with pytest.raises(LeaseLost):
             former.files.put(cube.parent / "file", b"2")
-        wait_until(lambda: bool(told))
+        wait_until(lambda: bool(told), seconds=20)
         with pytest.raises(LeaseLost):
             former.check()
         former.release()
@@ -350,7 +350,7 @@ def test_a_cancel_reaches_the_holder(cube: Path) -> None:
     told: list[LeaseLost] = []
     with Lease.acquire(cube, on_lost=told.append) as lease:
         StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
-        wait_until(lambda: bool(told))
+        wait_until(lambda: bool(told), seconds=20)
         assert isinstance(told[0], Cancelled)
         with pytest.raises(Cancelled, match="cancelled"):
             lease.check()
@@ -405,7 +405,7 @@ def test_the_heart_beats_until_the_lease_is_given_back(cube: Path) -> None:
     with Lease.acquire(cube):
         file = run_of(cube) / "lease.1"
         os.utime(file, (0, 0))
-        wait_until(lambda: file.stat().st_mtime > 0)
+        wait_until(lambda: file.stat().st_mtime > 0, seconds=20)
     os.utime(file, (0, 0))
     time.sleep(0.05)
     assert file.stat().st_mtime == 0
@@ -416,7 +416,7 @@ def test_a_lease_taken_over_is_noticed_and_left_alone(cube: Path) -> None:
     told: list[LeaseLost] = []
     lease = Lease.acquire(cube, on_lost=told.append)
     leave_lease(cube, other(**ELSEWHERE), number=2)
-    wait_until(lambda: bool(told))
+    wait_until(lambda: bool(told), seconds=20)
     with pytest.raises(LeaseLost, match=str(cube)):
         lease.check()
     lease.release()
