@@ -19,7 +19,7 @@ from cubes.reported import make
 
 from kernels.settings import METHOD, OFFERED
 from pipeline.cluster.profiles import Address, Local, Tls
-from pipeline.commands.main import main
+from pipeline.commands.main import COMMANDS
 from storage.cube.growth import open_cube
 from sweeps.file.methods import MethodEntry
 from sweeps.file.reading import load_sweep
@@ -140,7 +140,9 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     assert [each.name for each in load_sweep(path).grid.methods] == ["k-means", "pckmeans", "mine"]
 
 
-def test_every_design_is_explained() -> None:
+def test_every_design_and_the_defaults_of_stopping_are_explained() -> None:
+    (example,) = blocks("toml", STOPPING)
+    assert tomllib.loads(example) == {"stop": Stop(risk=0.05).model_dump()}
     table = SWEEP_FILE.partition("\n## Designs\n")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `([\w-]+)` \|", table, flags=re.MULTILINE) == list(DESIGNS)
 
@@ -186,21 +188,13 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
     assert explained == search | {"held_out": "false"} | data | stop | methods
 
 
-def test_the_stop_example_has_the_defaults() -> None:
-    (example,) = blocks("toml", STOPPING)
-    assert tomllib.loads(example) == {"stop": Stop(risk=0.05).model_dump()}
-
-
-def test_every_profile_key_is_explained() -> None:
+def test_every_key_of_a_profile_is_explained_and_every_command_is_named() -> None:
     keys = {key for kind in (Local, Address) for key in kind.model_fields} - {"kind"}
     explained = set(re.findall(r"^\| (?:`\w+`)? *\| `(\w+)` \|", CLUSTER, flags=re.MULTILINE))
     assert explained == keys
     assert all(f"{key}: FILE" in CLUSTER for key in Tls.model_fields)
-
-
-def test_every_command_is_named() -> None:
     named = set(re.findall(r"^\| `sweep (\w+)", README, flags=re.MULTILINE))
-    assert named == set(main.commands)
+    assert named == set(COMMANDS)
 
 
 def test_the_two_commands_stand_once_and_are_what_ci_runs() -> None:
@@ -211,11 +205,11 @@ def test_the_two_commands_stand_once_and_are_what_ci_runs() -> None:
     assert "<!-- test command -->" in script.read_text()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_linked_files_exist(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text(encoding="utf-8"))
-    assert links or page.name != "README.md"
-    assert [link for link in links if not (page.parent / link).is_file()] == []
+def test_linked_files_exist() -> None:
+    for page in PAGES:
+        links = re.findall(r"\]\(([^)#:]+)[^):]*\)", page.read_text(encoding="utf-8"))
+        assert links or page.name != "README.md"
+        assert [link for link in links if not (page.parent / link).is_file()] == [], page
 
 
 def test_equations_are_numbered_in_order_and_docstrings_cite_those_there_are() -> None:

@@ -17,29 +17,25 @@ from pipeline import common
 from sweep_clustering import PACKAGES, check_shadowing, location
 
 OTHERS = [name for name in PACKAGES if name != "pipeline"]
-SHADOWS = ["{}.py", "{}/__init__.py"]
-IMPORTED = "raise SystemExit('imported')"
+MAIN = "from sweep_clustering import main; main()"
 
 
-def python(*arguments: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    line, environment = list(map(str, command)), {**os.environ, **variables}
+    return subprocess.run(line, capture_output=True, check=False, text=True, cwd=folder, env=environment)
+
+
+def python(code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run Python in a folder, with our packages last on its path as in an installation."""
     start = f"import sys; sys.path.append({str(ROOT)!r}); "
-    if arguments[0] == "-c":
-        arguments = ("-c", start + arguments[1], *arguments[2:])
-    return run([sys.executable, *arguments], folder, **variables)
-
-
-def run(command: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, check=False, text=True, cwd=folder, env={**os.environ, **variables}
-    )
+    return run(sys.executable, "-c", start + code, *arguments, folder=folder)
 
 
 def shadow(folder: Path, package: str, form: str = "{}.py") -> Path:
     """A module or package of the user's; what the messages call it."""
     path = folder / form.format(package)
     path.parent.mkdir(exist_ok=True)
-    path.write_text(IMPORTED)
+    path.write_text("raise SystemExit('imported')")
     return path.parent if path.name == "__init__.py" else path
 
 
@@ -58,28 +54,18 @@ def assert_said(text: str, package: str, stranger: Path) -> None:
     assert "Traceback" not in text
 
 
-def test_bad_input_has_one_exit_code() -> None:
-    assert sweep_clustering.BAD_INPUT == common.BAD_INPUT
-
-
 def test_this_installation_is_whole() -> None:
+    assert sweep_clustering.BAD_INPUT == common.BAD_INPUT
     assert check_shadowing() == str(ROOT)
-
-
-def test_a_missing_package_is_nowhere() -> None:
     assert location("no_package_of_this_name") is None
     assert (location("this") or ROOT).name == "this.py"  # a module, not a package
 
 
-@pytest.mark.parametrize(("package", "form"), list(zip(PACKAGES, SHADOWS * 2, strict=True)))
+@pytest.mark.parametrize(("package", "form"), [("pipeline", "{}.py"), ("kernels", "{}/__init__.py")])
 def test_a_shadowed_package_is_named_and_not_imported(package: str, form: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package, form)
-    code = (
-        "from sweep_clustering import ShadowedPackageError, check_shadowing\n"
-        "try: check_shadowing()\n"
-        "except ShadowedPackageError as error: print(error)"
-    )
-    done = python("-c", code, folder=tmp_path)
+    code = "from sweep_clustering import check_shadowing\ntry: check_shadowing()\n"
+    done = python(f"{code}except ImportError as error: print(error)", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert_said(done.stdout, package, stranger)
 
@@ -88,55 +74,41 @@ def test_a_package_that_was_installed_is_to_be_uninstalled(tmp_path: Path) -> No
     packages = tmp_path / "site-packages"
     packages.mkdir()
     stranger = shadow(packages, "kernels", "{}/__init__.py")
-    code = f"sys.path.insert(0, {str(packages)!r}); from sweep_clustering import main; main()"
-    done = python("-c", code, folder=tmp_path)
-    assert done.returncode == 2
-    assert (
-        f"kernels: found {stranger}, expected {ROOT / 'kernels'}\nuninstall the other package" in done.stderr
-    )
-    assert "rename" not in done.stderr
+    done = python(f"sys.path.insert(0, {str(packages)!r}); {MAIN}", folder=tmp_path)
+    assert (done.returncode, "rename" in done.stderr) == (2, False)
+    remedy = "uninstall the other package"
+    assert f"kernels: found {stranger}, expected {ROOT / 'kernels'}\n{remedy}" in done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_the_command_says_so_before_it_imports_anything(package: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package)
-    done = python("-c", "from sweep_clustering import main; main()", folder=tmp_path)
+    done = python(MAIN, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("sweep: packages of this project are shadowed")
+    assert_said(done.stderr, package, stranger)
+    # the console script does not look in the current folder
+    done = run(console_script(), "--help", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: sweep ")
+    done = run(console_script(), "--help", folder=tmp_path, PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
     assert_said(done.stderr, package, stranger)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_console_script_does_not_look_in_the_current_folder(package: str, tmp_path: Path) -> None:
-    stranger = shadow(tmp_path, package)
-    done = run([console_script(), "--help"], tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Usage: sweep ")
-    done = run([console_script(), "--help"], tmp_path, PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert_said(done.stderr, package, stranger)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("package", OTHERS)
 def test_the_module_looks_in_the_current_folder(package: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package)
     path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
-    for name in ("pipeline", "sweep_clustering"):
-        done = python("-m", name, "--help", folder=tmp_path, PYTHONPATH=path)
+    for name in ("sweep_clustering",) if package == "pipeline" else ("pipeline", "sweep_clustering"):
+        line = (sys.executable, "-m", name, "--help")
+        done = run(*line, folder=tmp_path, PYTHONPATH=path)
         assert (done.returncode, done.stdout) == (2, "")
         assert_said(done.stderr, package, stranger)
-        done = python("-m", name, "--help", folder=tmp_path, PYTHONPATH=path, PYTHONSAFEPATH="1")
+        done = run(*line, folder=tmp_path, PYTHONPATH=path, PYTHONSAFEPATH="1")
         assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_module_of_the_command_knows_of_a_pipeline_of_the_users(tmp_path: Path) -> None:
-    stranger = shadow(tmp_path, "pipeline")
-    done = python("-m", "sweep_clustering", "--help", folder=tmp_path, PYTHONPATH=str(ROOT))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert_said(done.stderr, "pipeline", stranger)
 
 
 @pytest.mark.slow
@@ -148,26 +120,20 @@ def test_a_script_beside_a_module_of_its_own_is_told(name: str, package: str, tm
         f"import sys\nsys.path.append({str(ROOT)!r})\n"
         f"try:\n    from pipeline import {name}\nexcept ImportError as error:\n    print(error)\n"
     )
-    done = run([sys.executable, str(tmp_path / "script.py")], ROOT.parent)
+    done = run(sys.executable, tmp_path / "script.py", folder=ROOT.parent)
     assert (done.returncode, done.stderr) == (0, "")
     assert_said(done.stdout, package, stranger)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_folder_that_is_no_package_does_no_harm(package: str, tmp_path: Path) -> None:
-    (tmp_path / package).mkdir()
-    (tmp_path / package / "notes.txt").touch()
-    done = python("-c", "from pipeline import load_sweep; print(load_sweep.__module__)", folder=tmp_path)
+def test_a_folder_that_is_no_package_does_no_harm(tmp_path: Path) -> None:
+    for package in PACKAGES:
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "notes.txt").touch()
+    done = python("from pipeline import load_sweep; print(load_sweep.__module__)", folder=tmp_path)
     assert (done.stdout, done.stderr) == ("sweeps.file.reading\n", "")
-    done = python("-c", "from sweep_clustering import main; main()", "--help", folder=tmp_path)
+    done = python(MAIN, "--help", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_command_runs_as_a_module() -> None:
-    done = run([sys.executable, "-m", "pipeline", "--help"], ROOT)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Usage: sweep ")
 
 
 @pytest.mark.slow
@@ -175,26 +141,24 @@ def test_worker_processes_do_not_look_in_the_current_folder(tmp_path: Path) -> N
     for package in PACKAGES:
         shadow(tmp_path, package)
     small = TINY.replace("{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}, ", "")
-    spec = write_spec(tmp_path, small.replace("restarts = 5", "restarts = 1"))
-    done = run([console_script(), "submit", spec.name, "--results", "results", "--workers", "1"], tmp_path)
+    write_spec(tmp_path, small.replace("restarts = 5", "restarts = 1"))
+    done = run(console_script(), "submit", "tiny.toml", "--workers", "1", folder=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("how", ["-O", "2"])
-def test_python_without_checks_is_refused_before_anything_is_made(tmp_path: Path, how: str) -> None:
+@pytest.mark.parametrize(("option", "variables"), [(["-O"], {}), ([], {"PYTHONOPTIMIZE": "2"})])
+def test_python_without_checks_is_refused_before_anything_is_made(
+    tmp_path: Path, option: list[str], variables: dict[str, str]
+) -> None:
     write_spec(tmp_path)
-    variables, option = ({}, [how]) if how.startswith("-") else ({"PYTHONOPTIMIZE": how}, [])
-    command = [sys.executable, *option, console_script(), "submit", "tiny.toml", "--workers", "0"]
-    done = run(command, tmp_path, **variables)
+    command = (sys.executable, *option, console_script(), "submit", "tiny.toml", "--workers", "0")
+    done = run(*command, folder=tmp_path, **variables)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("sweep: Python was started with -O or PYTHONOPTIMIZE")
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
-    script = "from pipeline import open_cube"
-    assert (
-        "ImportError: Python was started with -O"
-        in run([*command[:1], *option, "-c", script], ROOT, **variables).stderr
-    )
+    script = (sys.executable, *option, "-c", "from pipeline import open_cube")
+    assert "ImportError: Python was started with -O" in run(*script, folder=ROOT, **variables).stderr
 
 
 METHOD = """
@@ -214,6 +178,6 @@ def test_standard_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
         'methods = [{name = "own", call = "m.py:cluster", uses = "nothing", restarts = 1}]\n',
     )
     script = f'"$0" submit tiny.toml --workers 0 {closed}'
-    done = run(["sh", "-c", script, console_script()], tmp_path)
+    done = run("sh", "-c", script, console_script(), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 of 1 cell done" in (tmp_path / "results" / "tiny.run" / "log").read_text()
