@@ -45,9 +45,7 @@ class RunState:
     @property
     def holder(self) -> Holder | None:
         """Who runs it now, as far as can be seen."""
-        if self.lease is None or self.lease.free:
-            return None
-        return self.lease.holder
+        return None if self.lease is None or self.lease.free else self.lease.holder
 
     @property
     def waiting(self) -> str | None:
@@ -68,30 +66,29 @@ class RunState:
 
     def to_dict(self) -> dict[str, Any] | None:
         """The head for JSON: state, job, node, unix time since when, how often queued again, how it ended."""
+        head = self.head
         if self.waiting is not None:
-            at = max(record.at for record in (self.head, self.submission) if record is not None)
-            again = self.head.restarts + 1 if self.head is not None and self.head.state == REQUEUED else 0
+            at = max(record.at for record in (head, self.submission) if record is not None)
+            again = head.restarts + 1 if head is not None and head.state == REQUEUED else 0
             found = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
             return {**found, "since": at, "restarts": again}
-        if self.head is None:
+        if head is None:
             return None
-        state = self.head.state if self.holder is not None or self.head.state != RUNNING else "died"
-        found = {key: getattr(self.head, key) for key in ("job", "node", "restarts", "how")}
-        return {**found, "state": state, "since": self.head.at}
+        died = self.holder is None and head.state == RUNNING
+        found = head.model_dump(include={"job", "node", "restarts", "how"})
+        return {**found, "state": "died" if died else head.state, "since": head.at}
 
     def lines(self) -> list[str]:
         """The head for people, a line or none."""
         found = self.to_dict()
         if found is None:
             return []
-        since = _clock(found["since"])
         what = f"job {found['job']}" if found["job"] else "a process"
         where = f" on {found['node']}" if found["node"] else ""
         again = f", queued again {found['restarts']} times" if found["restarts"] else ""
-        how = f": {found['how']}" if found["how"] else ""
-        if found["state"] == "waiting":
-            how = ", according to its files"
-        return [f"head: {what}{where}, {found['state']} since {since}{again}{how}"]
+        how = ", according to its files" if found["state"] == "waiting" else ""
+        how = f": {found['how']}" if found["how"] else how
+        return [f"head: {what}{where}, {found['state']} since {_clock(found['since'])}{again}{how}"]
 
     @property
     def over(self) -> bool:
@@ -178,10 +175,10 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
                 found.append(path)
     if not found:
         numbers = sorted(known, key=int)
-        expected = "a worker job, and there was none"
-        if numbers:
-            expected = f"one of the worker jobs {', '.join(numbers)}"
-        raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, numbers))])
+        some = (
+            f"one of the worker jobs {', '.join(numbers)}" if numbers else "a worker job, and there was none"
+        )
+        raise InputError([Problem("--job", repr(job), some, did_you_mean(job, numbers))])
     found.sort(key=lambda path: path.stat().st_size, reverse=True)
     return [path for path in found if path.stat().st_size] or found[:1]
 
@@ -205,8 +202,7 @@ def _lines(content: bytes) -> list[str]:
 
 def end_of(path: Path, count: int) -> Iterator[str]:
     """The end of a log as one text, nothing where it is empty."""
-    lines = last_lines(path, count)
-    if lines:
+    if lines := last_lines(path, count):
         yield "\n".join(lines) + "\n"
 
 

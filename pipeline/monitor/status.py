@@ -19,7 +19,7 @@ from storage.cube.chunks import status_chunks
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import JobList, Progress
+from storage.runfolder.records import JobList, JobRecord, LostJob, Progress
 from sweeps.file.spec import SweepSpec
 
 
@@ -57,10 +57,8 @@ class Status:
         Blocks of the cube, and those without a pending cell.
     skipped : dict of str to list of str
         Data sets that were not available to the last run, and why.
-    cells_left_out : int
-        Cells of these, none of which is in the cube.
-    at_hand : str or None
-        That in one line.
+    spec : SweepSpec or None
+        The sweep, where it is known: it says what those leave out.
     run : RunState
         Who runs it now, and the head.
     jobs : JobList or None
@@ -74,8 +72,7 @@ class Status:
     blocks: int
     blocks_done: int
     skipped: dict[str, list[str]]
-    cells_left_out: int
-    at_hand: str | None
+    spec: SweepSpec | None
     run: RunState
     jobs: JobList | None
     progress: Progress | None
@@ -91,7 +88,7 @@ class Status:
             "blocks": {"total": self.blocks, "done": self.blocks_done},
             "datasets": [row.to_dict() for row in self.datasets],
             "skipped": self.skipped,
-            "cells_left_out": self.cells_left_out,
+            "cells_left_out": 0 if self.spec is None else cells_left_out(self.spec, self.skipped),
             "holder": None if self.run.holder is None else str(self.run.holder),
             "eta_seconds": self.eta,
             "run": None if self.progress is None else self.progress.model_dump(),
@@ -100,6 +97,11 @@ class Status:
             "log": str(RunFolder(self.cube).log),
             "dashboard": self.run.dashboard,
         }
+
+    @property
+    def at_hand(self) -> str | None:
+        """What data sets that were not available leave out, in one line."""
+        return None if self.spec is None else at_hand(self.spec, self.skipped)
 
     @property
     def total(self) -> DatasetStatus:
@@ -118,28 +120,27 @@ class Status:
     def lines(self) -> list[str]:
         """Table for people."""
         total, log, output = self.total, RunFolder(self.cube).log, RunFolder(self.cube).head_log
-        table = [f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}"]
-        for row in (*self.datasets, total):
-            table.append(f"{row.name:<20}{row.cells:>9,}{row.done:>9,}{row.failed:>9,}{row.left:>9,}")
-        if total.no_solution:
-            table.append(f"{plural(total.no_solution, 'cell')} without a solution")
-        table.append(f"{self.blocks_done:,} of {plural(self.blocks, 'block')} complete")
-        nothing = ["no cell yet: the cube is created when the first worker has connected"]
-        sent, died = self.run.submission, []
+        lines = [str(self.cube)]
+        if self.datasets:
+            lines.append(f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}")
+            for row in (*self.datasets, total):
+                lines.append(f"{row.name:<20}{row.cells:>9,}{row.done:>9,}{row.failed:>9,}{row.left:>9,}")
+            if total.no_solution:
+                lines.append(f"{plural(total.no_solution, 'cell')} without a solution")
+            lines.append(f"{self.blocks_done:,} of {plural(self.blocks, 'block')} complete")
+        else:
+            lines.append("no cell yet: the cube is created when the first worker has connected")
+        lines += [*filter(None, [self.at_hand]), *self.run.lines()]
+        sent = self.run.submission
         if self.run.waiting and sent and output.exists() and output.stat().st_mtime >= sent.at:
             # a head that has not started according to its files may have died at once
-            died = [f"  {output} ends: {line}" for line in last_lines(output, 1)]
-        return [
-            str(self.cube),
-            *(table if self.datasets else nothing),
-            *([] if self.at_hand is None else [self.at_hand]),
-            *self.run.lines(),
-            *died,
-            *self._job_lines(),
-            *([f"log: {log}"] if os.path.exists(log) else []),
-            *([f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []),
-            self.who,
-        ]
+            lines += [f"  {output} ends: {line}" for line in last_lines(output, 1)]
+        lines += self._job_lines()
+        if os.path.exists(log):
+            lines.append(f"log: {log}")
+        if self.run.dashboard:
+            lines.append(f"dashboard: {self.run.dashboard}")
+        return [*lines, self.who]
 
     @property
     def next_step(self) -> tuple[object, ...] | None:
@@ -180,14 +181,15 @@ class Status:
         if self.jobs is None or self.run.holder is None:
             return []
         counts = f"{self.jobs.wanted} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
-        rows = [
-            f"  {job.job or '-':<10}{job.node or '-':<12}{job.workers:>3} workers  {job.state:<24}{job.name}"
-            for job in self.jobs.jobs
+
+        def place(job: JobRecord | LostJob) -> str:
+            return f"  {job.job or '-':<10}{job.node or '-':<12}"
+
+        return [
+            f"worker jobs: {counts}; {self.jobs.workers} workers",
+            *(f"{place(job)}{job.workers:>3} workers  {job.state:<24}{job.name}" for job in self.jobs.jobs),
+            *(f"{place(job)}{job.how:<36}{job.name}" for job in self.jobs.lost[-5:]),
         ]
-        gone = [
-            f"  {job.job or '-':<10}{job.node or '-':<12}{job.how:<36}{job.name}" for job in self.jobs.lost
-        ]
-        return [f"worker jobs: {counts}; {self.jobs.workers} workers", *rows, *gone[-5:]]
 
 
 def read_status(cube: Path) -> Status:
@@ -227,5 +229,4 @@ def counted_status(
     """
     run, last = read_run_state(cube), RunFolder(cube).last_run
     progress = None if run.holder is None else Progress.read(last.state)
-    cells, line = (0, None) if spec is None else (cells_left_out(spec, skipped), at_hand(spec, skipped))
-    return Status(cube, datasets, *blocks, skipped, cells, line, run, JobList.read(last.jobs), progress)
+    return Status(cube, datasets, *blocks, skipped, spec, run, JobList.read(last.jobs), progress)

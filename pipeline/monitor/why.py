@@ -6,12 +6,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from pipeline.monitor.runs import submit_words
 from pipeline.work.journalled import PATHS
@@ -21,7 +18,7 @@ from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
 from storage.runfolder.records import FailureRecord, read_failures
-from sweeps.plan import AskedPath, Cell, find_cell
+from sweeps.plan import AskedPath, Cell, DatasetPlan, find_cell
 from sweeps.shapes import CODES
 from sweeps.words import asks, chooses
 
@@ -89,32 +86,28 @@ class Explanation:
             text += "" if self.covariance is None else f"; it chose {self.covariance} covariances"
             if last is None:
                 return [text]
-            before = f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}: {last.cause}"
-            return [text, before]
-        state = "pending: not finished yet" if self.state == "pending" else self.state
-        command = ["", "to run it alone:", f"  {self.command}"]
-        log = ["", "to see the log:", f"  {self.log}"] if self.log else []
-        waits = [self.questions] if self.questions else []
-        cause = [self.closed or NO_FAILURE] if self.state == "failed" else []
+            times = f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}"
+            return [text, f"{times}: {last.cause}"]
+        lines = [f"{self.cell}: {'pending: not finished yet' if self.state == 'pending' else self.state}"]
+        if self.questions:
+            lines.append(self.questions)
         if last is not None:
-            cause = self._facts(last)
-        return [f"{self.cell}: {state}", *waits, *cause, *log, *command]
-
-    def _facts(self, last: FailureRecord) -> list[str]:
-        facts = {
-            "cause": last.cause,
-            "when": last.at or UNKNOWN,
-            ("restarts" if last.work.cell else "questions"): f"{last.work.start}..{last.work.stop - 1}",
-            "node": last.node or UNKNOWN,
-            "job": last.job or "none",
-            "attempts": f"{len(self.failures)} failed",
-        }
-        table = [f"  {key + ':':<10}{value}" for key, value in facts.items()]
-        trace = last.traceback.strip().splitlines()[-TRACEBACK_LINES:]
-        return [
-            *table,
-            *(["", "the end of the traceback:", *(f"  {line}" for line in trace)] if trace else []),
-        ]
+            facts = {
+                "cause": last.cause,
+                "when": last.at or UNKNOWN,
+                ("restarts" if last.work.cell else "questions"): f"{last.work.start}..{last.work.stop - 1}",
+                "node": last.node or UNKNOWN,
+                "job": last.job or "none",
+                "attempts": f"{len(self.failures)} failed",
+            }
+            lines += [f"  {key + ':':<10}{value}" for key, value in facts.items()]
+            if trace := last.traceback.strip().splitlines()[-TRACEBACK_LINES:]:
+                lines += ["", "the end of the traceback:", *(f"  {line}" for line in trace)]
+        elif self.state == "failed":
+            lines.append(self.closed or NO_FAILURE)
+        if self.log:
+            lines += ["", "to see the log:", f"  {self.log}"]
+        return [*lines, "", "to run it alone:", f"  {self.command}"]
 
 
 def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
@@ -134,43 +127,46 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     sweeps.errors.InputError
         If there is no such cell, or no cube.
     """
-    plans = read_manifest(cube).plans
+    plans, run, store = read_manifest(cube).plans, RunFolder(cube), BlockStore(cube, read_only=True)
     cell = find_cell(name, list(plans.values()))
     names = {str(cell), str(AskedPath.of(cell))} if asks(cell.design) else {str(cell)}
-    failures = tuple(record for record in read_failures(RunFolder(cube)) if record.cell in names)
+    failures = tuple(record for record in read_failures(run) if record.cell in names)
     block = plans[cell.dataset].block_of(cell)
-    store, position = BlockStore(cube, read_only=True), block.position(cell)
+    position = block.position(cell)
     status = int(store.statuses(block)[position])
-    arrays = store.read(block) if status in ANSWERED else None
-    log = ""
-    if failures and arrays is None:
-        job = failures[-1].job
-        log = shlex.join(["sweep", "logs", str(cube), *(["--job", job] if job else [])])
-    return Explanation(
+    found = Explanation(
         cell=str(cell),
         state=STATUS_WORDS.get(status, "pending"),
-        restarts=None if arrays is None else int(np.asarray(arrays["restarts_done"])[position]),
-        seconds=None if arrays is None else float(np.asarray(arrays["seconds"])[position]),
+        restarts=None,
+        seconds=None,
         failures=failures,
-        log=log,
+        log="",
         command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
-        covariance=None if arrays is None or not chooses(cell.model) else _chosen(arrays, position),
-        questions=_questions(cube, cell) if asks(cell.design) and status not in ANSWERED else "",
-        closed=RunFolder(cube).closed,
+        closed=run.closed,
     )
+    if status in ANSWERED:
+        arrays, shape = store.read(block), None
+        if chooses(cell.model):
+            code = int(arrays["covariance_shape"][position])
+            # the code of a shape that no solver writes is shown as it is
+            shape = next((shape for shape, known in CODES.items() if known == code), str(code))
+        restarts, seconds = int(arrays["restarts_done"][position]), float(arrays["seconds"][position])
+        return replace(found, restarts=restarts, seconds=seconds, covariance=shape)
+    job = failures[-1].job if failures else ""
+    log = shlex.join(["sweep", "logs", str(cube), *(["--job", job] if job else [])])
+    questions = _questions(plans[cell.dataset], store, run, cell) if asks(cell.design) else ""
+    return replace(found, log=log if failures else "", questions=questions)
 
 
-def _questions(cube: Path, cell: Cell) -> str:
+def _questions(plan: DatasetPlan, store: BlockStore, run: RunFolder, cell: Cell) -> str:
     """How far the path is whose answers a cell waits for, from cube and journal."""
     path, asked, m = AskedPath.of(cell), 0, cell.m or 0
-    store = BlockStore(cube, read_only=True)
-    plan = read_manifest(cube).plans[cell.dataset]
     for other in plan.m:
         like = replace(cell, m=other)
-        _, known = store.annotations(plan.block_of(like))
-        if known[plan.block_of(like).graph(like)]:
+        block = plan.block_of(like)
+        if store.annotations(block)[1][block.graph(like)]:
             asked = max(asked, other)
-    for generation in RunFolder(cube).generations():
+    for generation in run.generations():
         for header, _ in replay(generation.journal):
             parts = (entry for entry in header.get(PATHS, ()) if entry["path"] == list(astuple(path)))
             asked = max([asked, *(entry["stop"] for entry in parts)])
@@ -186,9 +182,3 @@ def failed_causes(cube: Path) -> dict[str, str]:
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}
     unknown = RunFolder(cube).closed or NO_FAILURE
     return {str(cell): causes.get(str(cell)) or of_paths.get(cell) or unknown for cell in cells}
-
-
-def _chosen(arrays: Mapping[str, Any], position: int) -> str:
-    """Shape that a cell chose; the code of one that no solver writes is shown as it is."""
-    code = int(np.asarray(arrays["covariance_shape"])[position])
-    return next((shape for shape, known in CODES.items() if known == code), str(code))

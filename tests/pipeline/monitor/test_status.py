@@ -42,7 +42,7 @@ def cube(tmp_path: Path) -> Path:
 
 def status(tmp_path: Path, **changes: object) -> Status:
     row = DatasetStatus("iris", 1200, 1000, 10)
-    made = Status(tmp_path / "tiny.zarr", (row,), 30, 20, {}, 0, None, IDLE, None, None)
+    made = Status(tmp_path / "tiny.zarr", (row,), 30, 20, {}, None, IDLE, None, None)
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
