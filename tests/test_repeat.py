@@ -1,4 +1,4 @@
-"""The page of the repeated evaluation is what its scores give."""
+"""The page of the repeated evaluation is what its scores give: building it runs all that explains them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ import pandas as pd
 import pytest
 
 from sweeps.file.reading import load_sweep
-from sweeps.file.spec import Mixtures
-from sweeps.inputs import draw_mixture
-from sweeps.seeds import data_seed
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 KEPT = DOCS / "repeat"
@@ -128,72 +125,3 @@ def test_bayes_error_is_what_a_large_sample_has(build: Any) -> None:
         squares = ((X[:, np.newaxis] - middle) ** 2).sum(axis=2)
         wrong = ((squares / spread + middle.shape[1] * np.log(spread)).argmin(axis=1) != labels).mean()
         assert float(build("reweighting").bayes_error(middle, spread)) == pytest.approx(wrong, abs=0.003)
-
-
-def test_mixtures_are_those_of_the_sweep(build: Any) -> None:
-    reweighting = build("reweighting")
-    spec = load_sweep(KEPT / "sweeps" / "mixtures" / "others-k2.toml")
-    (recipe,) = spec.grid.datasets
-    assert isinstance(recipe, Mixtures)
-    errors, same = reweighting.errors_of("others-k2")
-    assert (len(errors), same) == (150, recipe)
-    stream = data_seed(spec.seed, recipe.name, 7)
-    X, labels = draw_mixture(np.random.default_rng(stream), n_clusters=2)
-    centers, variances = reweighting.parameters(np.random.default_rng(stream), recipe)
-    noise = (X - centers[labels]) / np.sqrt(variances[labels])[:, np.newaxis]
-    rng = np.random.default_rng(stream)
-    reweighting.parameters(rng, recipe)
-    rng.integers(2, size=200)
-    assert noise == pytest.approx(rng.standard_normal(X.shape), abs=1e-12)
-    assert errors[7] == reweighting.bayes_error(centers, variances)
-
-
-def test_tilt_is_found_again(build: Any) -> None:
-    reweighting = build("reweighting")
-    rng = np.random.default_rng(3)
-    errors = rng.uniform(0, 0.3, 200)
-    scores = 1 - errors * rng.uniform(0.5, 1.5, (12, 1)) + 0.01 * rng.standard_normal((12, 200))
-    published = scores @ reweighting.weights(errors, 4.0)
-    assert reweighting.best_tilt(errors, scores, published) == pytest.approx(4.0, abs=1e-3)
-    flat = reweighting.weights(errors, 0.0)
-    by_hand = (published[0] - scores[0].mean()) / (scores[0].std() / np.sqrt(50))
-    assert reweighting.z(scores, published, flat)[0] == pytest.approx(by_hand)
-
-
-@pytest.mark.slow
-def test_reweighting_does_not_see_what_it_is_judged_by(build: Any) -> None:
-    folder, reweighting = KEPT / "scores" / "mixtures", build("reweighting")
-    parts = [pd.read_csv(folder / f"mixtures-p{p}.csv") for p in ("08", "09", "10")]
-    first = pd.concat(parts).drop_duplicates(["dataset", "mixture", "p", "m", "model"])
-    two_clusters = {"mixtures-p10": first, "others-k2": pd.read_csv(folder / "others-k2.csv")}
-    against = pd.read_csv(KEPT / "scores" / "against.csv")
-    found = reweighting.reweigh(against, two_clusters)
-    assert (found.values["fitted"].sum(), (~found.values["fitted"]).sum()) == (42, 20)
-    assert not found.values[["mean", "weighted"]].isna().any(axis=None)
-    exact = (against["p"] == 1.0) & (against["m"] > 0)
-    other = against.assign(published=against["published"].where(~exact, 0.5))
-    assert (reweighting.reweigh(other, two_clusters).weights == found.weights).all()
-    other = against.assign(published=against["published"].where(against["p"] != 0.9, 0.5))
-    assert not (reweighting.reweigh(other, two_clusters).weights == found.weights).all()
-
-
-def test_ways_to_scale_are_means_of_data_sets(build: Any) -> None:
-    scores = {
-        "standard": pd.read_csv(KEPT / "scores" / "uci" / "uci-p10.csv"),
-        "minmax": pd.read_csv(KEPT / "scores" / "uci" / "uci-minmax.csv"),
-        "none": pd.read_csv(KEPT / "scores" / "uci" / "uci-unscaled-p10.csv"),
-    }
-    scaling = build("scaling")
-    ways = scaling.ways_to_scale(scores)
-    assert len(ways) == 3**8
-    chosen = (rows[(rows["m_over_n"] > 1.45) & (rows["model"] == "likelihood")] for rows in scores.values())
-    means = {name: rows.groupby("dataset")["nmi"].mean() for name, rows in zip(scores, chosen, strict=True)}
-    assert ways["likelihood"].max() == pytest.approx(pd.DataFrame(means).max(axis=1).mean())
-    mixed = scaling.some_ways(ways)["Wine and Thyroid standardised"]
-    one_by_one = means["none"].copy()
-    one_by_one[["wine", "thyroid"]] = means["standard"][["wine", "thyroid"]]
-    assert mixed["likelihood"] == pytest.approx(one_by_one.mean())
-    near = scaling.near(ways)
-    distance = (ways["posterior"] - 0.8828).abs() / ways["posterior_se"]
-    assert near["posterior"] == (distance <= 8**0.5).sum()
-    assert 0 <= near["both"] <= min(near["posterior"], near["likelihood"])

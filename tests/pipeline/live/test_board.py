@@ -6,7 +6,6 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +23,6 @@ from pipeline.live.board import (
     Grid,
     Settled,
     look,
-    mean_of,
     nmi_of_many,
 )
 from pipeline.live.sources import Follower
@@ -107,24 +105,6 @@ def test_nmi_of_many_is_that_of_each() -> None:
         truth[:] = truth if seed else 0  # one class
         expected = [nmi(truth, each) for each in labels]
         assert nmi_of_many(truth, labels) == pytest.approx(expected, abs=1e-12)
-
-
-def units_of(rows: Iterable[tuple[int, float]]) -> dict[int | None, tuple[float, int]]:
-    """Sum and number of the scores of each unit."""
-    found: dict[int | None, tuple[float, int]] = {}
-    for unit, value in rows:
-        total, count = found.get(unit, (0.0, 0))
-        found[unit] = total + value, count + 1
-    return found
-
-
-def test_the_unit_counts_and_not_the_cell() -> None:
-    rng = np.random.default_rng(1)
-    scores = pd.DataFrame({"unit": rng.integers(0, 4, 30), "value": rng.random(30)})
-    units = scores.groupby("unit")["value"].mean()
-    found = mean_of(units_of(scores.itertuples(index=False)))
-    assert found == pytest.approx((units.mean(), units.sem(), 4))
-    assert mean_of({3: (1.0, 2)}) == (0.5, None, 1)
 
 
 # The page has the colours of the report.
@@ -239,29 +219,20 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
     assert tiles_of(board) == seen
 
 
-def test_time_and_best_objective_of_a_tile() -> None:
-    board = Board([PLANS[0]])
-    cells = [Cell("a", None, 0.8, 4, replicate, "posterior") for replicate in (0, 1)]
-    for block in PLANS[0].blocks():
-        board.begin(block, np.zeros(block.n_cells, np.int8))
-    board.settle(Settled(cells[0], DONE, 2.0, -7.0))
-    board.settle(Settled(cells[1], DONE, 4.0, -3.0))
-    board.settle(Settled(Cell("a", None, 0.8, 4, 0, "likelihood"), FAILED))
-    board.advance()
-    rows = tiles_of(board, 0)[board.grid.tile(cells[0])]
-    assert rows[1][7:] == [3.0, -3.0, str(cells[1])]
-    assert rows[0][7:] == [None, None, ""]
-
-
 def test_nothing_new_is_no_new_version() -> None:
     board = Board(PLANS)
     before = board.advance()
     assert board.advance() == before
     assert board.tiles.since(before) == board.series.since(before) == "[]"
-    board.score(Cell("b", 1, 0.9, 4, 0, "likelihood"), 0.25)
+    best = Cell("b", 1, 0.9, 4, 0, "likelihood")
+    for cell, seconds, objective in ((best, 2.0, -3.0), (replace(best, replicate=1), 4.0, -7.0)):
+        assert board.settle(Settled(cell, DONE, seconds, objective))
+    board.settle(Settled(replace(best, mixture=0), FAILED))
+    board.score(best, 0.25)
     board.score(Cell("b", 1, 0.9, 4, 1, "likelihood"), 0.75)
     board.score(Cell("b", None, None, None, None, "unsupervised"), 0.5)
     assert board.advance() == before + 1
+    assert tiles_of(board, before) == {board.grid.tile(best): [[0, 0, 0, 0, 2, 1, 0, 3.0, -3.0, str(best)]]}
     found = sorted(json.loads(board.series.since(before)), key=lambda curve: curve[3])
     assert found == [
         ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], [None, None]],  # one mixture
@@ -286,7 +257,8 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
     expected: dict[tuple[object, ...], list[list[object]]] = {}
     keys = ["dataset", "curve", "model", "m"]
     for (dataset, p, model, m), cells in table.groupby(keys, dropna=False):
-        summary = mean_of(units_of((int(row.unit), row.nmi) for row in cells.itertuples()))
+        units = cells.groupby("unit")["nmi"].mean()
+        summary = units.mean(), units.sem() if len(units) > 1 else None, len(units)
         points = expected.setdefault((dataset, "", None if pd.isna(p) else p, model), [])
         points.append([None if pd.isna(m) else int(m), *summary])
     assert curves.keys() == expected.keys()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cubes.small import draw_block, draw_inputs, make_plan, make_spec
+from cubes.small import draw_block, draw_inputs, make_plan
 from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
@@ -23,7 +23,6 @@ from pipeline.run.request import Wanted
 from pipeline.work.merge import to_record
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
-from storage.cube.growth import grow
 from storage.runfolder.journal import Journal
 from storage.runfolder.records import HeadRecord, append_failure
 from sweeps.inputs import Inputs, RealSource
@@ -187,21 +186,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LEAST_SECONDS", 0.0)
 
 
-def test_blocks_come_in_as_they_are_written(cube: Path, at_once: None) -> None:
-    follower = Follower(cube)
-    follower.update()
-    assert follower.board.datasets() == read_status(cube).datasets
-    store = BlockStore(cube)
-    for number, block in enumerate(GRID.blocks(), 1):
-        store.write(block, draw_block(GRID, block))
-        follower.update()
-        found = read_status(cube)
-        assert (len(follower.board.statuses), follower.board.blocks_done) == (found.blocks, found.blocks_done)
-        assert follower.board.blocks_done == number
-        assert follower.board.datasets() == found.datasets
-    assert follower.board.scored == GRID.n_cells
-
-
 def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
     generation = next_generation(cube)
     HeadRecord(spec="s", node="n").write(generation.head, generation.files)
@@ -224,15 +208,6 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     fresh = Follower(cube)
     fresh.update()
     assert (fresh.board.waiting, fresh.board.scored) == (0, 2)
-
-
-def test_a_cube_that_has_grown_needs_a_new_board(cube: Path) -> None:
-    follower = Follower(cube)
-    assert not follower.outgrown
-    plans = [GRID, make_plan("b")]
-    grow(cube, plans, draw_inputs, make_spec("ab"))
-    assert follower.outgrown
-    assert [row.name for row in Follower(cube).board.datasets()] == ["a", "b"]
 
 
 def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
