@@ -92,7 +92,8 @@ def test_the_command_says_so_before_it_imports_anything(package: str, tmp_path: 
     done = run(console_script(), "--help", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: sweep ")
-    done = run(console_script(), "--help", folder=tmp_path, PYTHONPATH=str(tmp_path))
+    path = os.pathsep.join((str(tmp_path), str(ROOT)))
+    done = run(console_script(), "--help", folder=tmp_path, PYTHONPATH=path)
     assert (done.returncode, done.stdout) == (2, "")
     assert_said(done.stderr, package, stranger)
 

@@ -363,8 +363,8 @@ def test_names_that_are_html_are_text(made: Path, browser: Page, monkeypatch: py
             keeper.board.settle(Settled(cell, DONE, 1.0, -1.0))
             keeper.board.score(cell, 0.5)
     crew = state.Crew(1, [state.AtWork(NASTY, NASTY, NASTY, NASTY, 0.0)])
-    made = state.State(made, keeper, skipped={NASTY: [NASTY]}, crew=lambda: crew)
-    monkeypatch.setattr(FilesState, "document", lambda self, since="": made.document(since))
+    shown = state.State(made, keeper, skipped={NASTY: [NASTY]}, crew=lambda: crew)
+    monkeypatch.setattr(FilesState, "document", lambda self, since="": shown.document(since))
     with served(made) as address:
         loaded(browser, address)
         browser.run("document.querySelector('td[data-at]').focus()")
