@@ -208,6 +208,9 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
     assert (board.waiting, board.open_blocks, board.scored) == (0, 0, 2)
+    again = Follower(cube)
+    again.update()
+    assert again.board.waiting == 0  # the journal still has what is in the cube
     # a damaged journal is left to the next driver
     raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
