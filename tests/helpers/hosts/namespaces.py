@@ -26,7 +26,6 @@ import pytest
 
 PROGRAMS = ("setpriv", "unshare", "nsenter", "ip", "bridge", "mount", "hostname")
 PREFIX = "sweep-hosts-"
-NETWORK = "10.77.0."
 INTERFACE = "eth0"
 LOCK = "in-use"
 
@@ -43,24 +42,10 @@ while True:
 """
 """Process 1 of a host: it buries orphans."""
 
-FORWARDING, BLOCKED = "3", "0"
-
 
 @dataclass(frozen=True)
 class Host:
-    """One machine.
-
-    Parameters
-    ----------
-    name, address : str
-        In the network of the hosts.
-    first : int
-        Its process 1, by its number outside.
-    home : Path
-        Shared by all hosts.
-    local : Path
-        The host's own disk, at the same place on each.
-    """
+    """One machine: its process 1 by its number outside, a folder that all share, and a disk of its own."""
 
     name: str
     address: str
@@ -73,29 +58,20 @@ class Host:
         inside = ["nsenter", "--target", str(self.first), "--all", "--"]
         return [*inside, "env", f"--chdir={folder or self.home}", *map(str, command)]
 
-    def run(self, *command: str | Path, timeout: float = 60.0) -> str:
+    def run(self, *command: str | Path) -> str:
         """Output of a command; raises where it fails."""
-        done = subprocess.run(
-            self.command(*command), capture_output=True, text=True, check=False, timeout=timeout
-        )
-        if done.returncode:
-            raise subprocess.SubprocessError(f"{self.name}: {command}: {done.stdout}{done.stderr}")
-        return done.stdout
+        return _output(self.command(*command))
 
     def processes(self, *words: str) -> list[psutil.Process]:
         """Its processes, zombies left out, whose command lines have all of these words in them."""
         found: list[psutil.Process] = []
-        try:
+        with suppress(OSError):  # it was lost
             own = _space(self.first, "pid")
-        except OSError:  # it was lost
-            return found
-        for process in psutil.process_iter():
-            with suppress(psutil.Error, OSError):
-                if _space(process.pid, "pid") != own:
-                    continue
-                line = " ".join(process.cmdline())
-                if process.status() != psutil.STATUS_ZOMBIE and all(word in line for word in words):
-                    found.append(process)
+            for process in psutil.process_iter():
+                with suppress(psutil.Error, OSError):
+                    line = " ".join(process.cmdline()) if _space(process.pid, "pid") == own else ""
+                    lives = line and process.status() != psutil.STATUS_ZOMBIE
+                    found += [process] if lives and all(word in line for word in words) else []
         return found
 
     def kill(self, *words: str) -> int:
@@ -112,44 +88,28 @@ class Host:
             os.kill(self.first, signal.SIGKILL)
 
 
+@dataclass(frozen=True)
 class Network:
-    """Hosts, and the switch between them.
+    """Hosts, and a process in the namespace of the switch between them."""
 
-    Parameters
-    ----------
-    switch : int
-        A process in the network namespace of the switch.
-    hosts : sequence of Host
-        All on one network; `cut` and `heal` work at the switch, so that no host sees its own link go down.
-    """
-
-    def __init__(self, switch: int, hosts: Sequence[Host]) -> None:
-        self._switch = switch
-        self.hosts = list(hosts)
+    switch: int
+    hosts: list[Host]
 
     def cut(self, host: Host) -> None:
-        """Drop everything from and to a host, without a word to anyone."""
-        self._port(host, BLOCKED)
+        """Drop everything from and to a host, without a word to anyone: no host sees its own link go down."""
+        _at_switch(self.switch, "bridge", "link", "set", "dev", host.name, "state", "0")  # blocked
 
     def heal(self, host: Host) -> None:
         """End a cut."""
-        self._port(host, FORWARDING)
-
-    def _port(self, host: Host, state: str) -> None:
-        _at_switch(self._switch, "bridge", "link", "set", "dev", host.name, "state", state)
+        _at_switch(self.switch, "bridge", "link", "set", "dev", host.name, "state", "3")  # forwarding
 
 
 @contextmanager
 def network(count: int) -> Iterator[Network]:
-    """Make so many hosts, `host0` and up, and remove them at the end.
-
-    Skips the test where that is not possible, and says why.
-    """
+    """Make so many hosts, `host0` and up, and remove them at the end; skips the test where it cannot."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    if missing:
-        pytest.skip(f"hosts in namespaces need {', '.join(missing)}")
-    if sys.platform != "linux" or os.geteuid() != 0:
-        pytest.skip("hosts in namespaces need root on Linux")
+    if missing or sys.platform != "linux" or os.geteuid() != 0:
+        pytest.skip(f"hosts in namespaces need root on Linux, and {', '.join(missing) or 'no more programs'}")
     with ExitStack() as stack:
         home = stack.enter_context(_home())
         try:
@@ -189,7 +149,7 @@ def _host(number: int, home: Path, switch: int) -> Iterator[Host]:
     first = (sys.executable, "-I", "-S", "-c", FIRST_PROCESS)
     with _mortal("unshare", *spaces, "--fork", "--kill-child", then=first) as starter:
         pid = _child(starter)
-        host = Host(f"host{number}", f"{NETWORK}{10 + number}", pid, home, home / "local")
+        host = Host(f"host{number}", f"10.77.0.{10 + number}", pid, home, home / "local")
         boot = home / f"boot.{host.name}"
         boot.write_text(f"{uuid.uuid4()}\n")
         cable = ("type", "veth", "peer", "name", INTERFACE, "netns", str(pid))
@@ -217,7 +177,7 @@ def _mortal(*command: str, then: Sequence[str] = ("sleep", "infinity")) -> Itera
     with subprocess.Popen([*MORTAL, *command, *then], stdin=subprocess.DEVNULL) as process:
         try:
             # What is done too early would be done to this machine's own network.
-            _wait(lambda: _space(process.pid, "net") != _space(os.getpid(), "net"), command)
+            _wait(lambda: _space(process.pid, "net") != _space(os.getpid(), "net"))
             yield process.pid
         finally:
             process.kill()
@@ -232,15 +192,15 @@ def _child(starter: int) -> int:
             found.extend(c.pid for c in psutil.Process(starter).children() if FIRST_PROCESS in c.cmdline())
         return bool(found)
 
-    _wait(look, ("unshare",))
+    _wait(look)
     return found[0]
 
 
-def _wait(condition: Callable[[], bool], command: Sequence[str], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
     while not condition():
         if time.monotonic() > deadline:
-            raise subprocess.SubprocessError(f"{' '.join(command)}: nothing within {seconds:g} s")
+            raise subprocess.SubprocessError("no namespaces within 20 s")
         time.sleep(0.02)
 
 
@@ -249,7 +209,11 @@ def _space(pid: int, kind: str) -> str:
 
 
 def _at_switch(switch: int, *command: str) -> None:
-    inside = ["nsenter", "--target", str(switch), "--net", "--", *command]
-    done = subprocess.run(inside, capture_output=True, text=True, check=False, timeout=20)
+    _output(["nsenter", "--target", str(switch), "--net", "--", *command])
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     if done.returncode:
-        raise subprocess.SubprocessError(f"{' '.join(command)}: {done.stderr.strip()}")
+        raise subprocess.SubprocessError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
+    return done.stdout

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from hosts.namespaces import INTERFACE, Host, Network, network
-from processes.slurm_site import SHAPE, munged, skip_without_slurm, write_key, write_settings
+from processes import slurm_site
+from processes.sweeping import wait_until
 
 NODES = 3
 DOWN_AFTER = 20
@@ -25,13 +24,7 @@ login: {{kind: local, workers: {NODES}}}
 
 
 class Cluster:
-    """A controller, where users log in, and compute nodes.
-
-    Parameters
-    ----------
-    net : Network
-        Its hosts.
-    """
+    """A controller, where users log in, and compute nodes."""
 
     def __init__(self, net: Network) -> None:
         self.net = net
@@ -50,35 +43,35 @@ class Cluster:
         rows = [line.strip().split("|") for line in shown]
         return {number: (name, state, node) for number, name, state, node in rows if state != "COMPLETING"}
 
-    def states(self) -> dict[str, str]:
-        """What the controller thinks of each node."""
-        rows = self.login.run("sinfo", "--noheader", "--Node", "--format=%N %T").splitlines()
-        return dict(row.split() for row in rows)
-
 
 @contextmanager
-def cluster(down_after: int = DOWN_AFTER) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     """Start hosts and their daemons, `SLURM_CONF` points at them meanwhile, and end them all.
 
     Skips the test where SLURM or such hosts are not to be had.
-
-    Parameters
-    ----------
-    down_after : int
-        Seconds without an answer after which a node is given up.
     """
-    skip_without_slurm()
+    slurm_site.skip_without_slurm()
     with network(1 + NODES) as net, pytest.MonkeyPatch.context() as patch:
         place = Cluster(net)
-        patch.setenv("SLURM_CONF", str(_configure(place, down_after)))
+        configuration = _configure(place)
+        patch.setenv("SLURM_CONF", str(configuration))
         try:
-            _start(place)
-        except (subprocess.SubprocessError, TimeoutError) as error:
+            slurm_site.write_key(place.home / "key")
+            for host in net.hosts:
+                folders = [host.local / name for name in ("munge", "state", "spool")]
+                host.run("mkdir", "--mode=0755", *folders)
+                host.run(*slurm_site.munged(folders[0], place.home / "key"))
+            place.login.run("slurmctld", "-f", configuration)
+            for node in place.nodes:
+                node.run("slurmd", "-f", configuration)
+            states = ("sinfo", "--noheader", "--Node", "--format=%T")
+            wait_until(lambda: set(place.login.run(*states).split()) == {"idle"}, seconds=30)
+        except (subprocess.SubprocessError, AssertionError) as error:
             pytest.skip(f"SLURM does not start here: {error}")
         yield place
 
 
-def _configure(place: Cluster, down_after: int) -> Path:
+def _configure(place: Cluster) -> Path:
     home, local = place.home, place.login.local
     settings = {
         "SlurmctldHost": f"{place.login.name}({place.login.address})",
@@ -89,31 +82,12 @@ def _configure(place: Cluster, down_after: int) -> Path:
         "SlurmdPidFile": local / "slurmd.pid",
         "SlurmctldLogFile": home / "slurmctld.log",
         "SlurmdLogFile": home / "slurmd.%n.log",
-        "SlurmdTimeout": down_after,
+        "SlurmdTimeout": DOWN_AFTER,
         # The least loaded node first: a head and its workers stand on several.
         "SelectTypeParameters": "CR_Core_Memory,CR_LLN",
     }
-    nodes = [f"NodeName={n.name} NodeHostname={n.name} NodeAddr={n.address} {SHAPE}" for n in place.nodes]
-    names = ",".join(node.name for node in place.nodes)
+    shape, names = slurm_site.SHAPE, ",".join(node.name for node in place.nodes)
+    nodes = [f"NodeName={n.name} NodeHostname={n.name} NodeAddr={n.address} {shape}" for n in place.nodes]
     partition = f"PartitionName=main Nodes={names} Default=YES MaxTime=INFINITE State=UP"
-    file = home / "slurm.conf"
-    write_settings(file, settings, [*nodes, partition])
-    return file
-
-
-def _start(place: Cluster) -> None:
-    key = place.home / "key"
-    write_key(key)
-    for host in place.net.hosts:
-        folders = [host.local / name for name in ("munge", "state", "spool")]
-        host.run("mkdir", "--mode=0755", *folders)
-        host.run(*munged(folders[0], key))
-    configuration = os.environ["SLURM_CONF"]
-    place.login.run("slurmctld", "-f", configuration)
-    for node in place.nodes:
-        node.run("slurmd", "-f", configuration)
-    deadline = time.monotonic() + 30
-    while set(place.states().values()) != {"idle"}:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the nodes are not idle after 30 s: {place.states()}")
-        time.sleep(0.1)
+    slurm_site.write_settings(home / "slurm.conf", settings, [*nodes, partition])
+    return home / "slurm.conf"

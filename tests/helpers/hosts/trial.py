@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -14,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 import psutil
 from cubes.writer import journaled
@@ -81,31 +78,15 @@ class Look:
 
     def line(self) -> str:
         """For people."""
-        heads = ", ".join(f"{h.host}/{h.pid}{' stopped' if h.stopped else ''}" for h in self.heads)
-        jobs = ", ".join(
-            f"{number} {name[-8:]} {state.lower()} {node}"
-            for number, (name, state, node) in self.jobs.items()
-        )
+        heads = [f"{h.host}/{h.pid}{' stopped' if h.stopped else ''}" for h in self.heads]
+        jobs = [f"{number} {name[-8:]} {state} {node}" for number, (name, state, node) in self.jobs.items()]
         counts = f"{self.at:6.0f} s  {self.blocks:2d} blocks  {self.workers} workers"
-        says = re.sub(r", since \S+?(?=: |$)", "", self.says)
-        return f"{counts}  heads [{heads}]  jobs [{jobs}]  | {says}"
+        return f"{counts}  heads {heads}  jobs {jobs}  | {self.says}"
 
 
 @dataclass
 class Trial:
-    """A sweep that runs detached; looked at every few seconds until the block ends.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        Where.
-    spec : Path
-        Sweep file; its workers are paced.
-    results : Path
-        Folder of its cube.
-    reference : Path
-        The cube of a run that nobody disturbed.
-    """
+    """A sweep that runs detached; looked at every few seconds until the block ends."""
 
     cluster: Cluster
     spec: Path
@@ -135,9 +116,7 @@ class Trial:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         self._thread.join()
 
@@ -146,15 +125,17 @@ class Trial:
         choices = ("--results", self.results, "--detach", "--profile", profile)
         return self.sweep("submit", self.spec, *choices, "--cluster", self.cluster.profile)
 
-    def sweep(self, *arguments: str | Path, host: Host | None = None) -> subprocess.CompletedProcess[str]:
-        """A command of `sweep`, where users log in or elsewhere."""
-        command = (host or self.cluster.login).command(
-            sys.executable, "-m", "pipeline", *arguments, folder=self.results
-        )
+    def sweep(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """A command of `sweep`, where users log in."""
+        command = (sys.executable, "-m", "pipeline", *arguments)
         slow = sabotage.environment([("", "paced")], self.work_log)
-        environment = {**os.environ, **slow, "PYTHONSAFEPATH": "1"}
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+            self.cluster.login.command(*command, folder=self.results),
+            env={**os.environ, **slow, "PYTHONSAFEPATH": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
 
     def note(self, event: str) -> float:
@@ -186,11 +167,9 @@ class Trial:
                 with suppress(psutil.NoSuchProcess, OSError):
                     if "--detach" not in process.cmdline():
                         stopped = process.status() == psutil.STATUS_STOPPED
-                        named = holder is not None and (holder.host, holder.pid) == (
-                            host.name,
-                            _own_pid(process.pid),
-                        )
-                        found.append(Head(host.name, process.pid, stopped, named))
+                        own = host.name, _own_pid(process.pid)
+                        holds = holder is not None and (holder.host, holder.pid) == own
+                        found.append(Head(host.name, process.pid, stopped, holds))
         return found
 
     def wait(self, condition: Callable[[Look], bool], seconds: float, what: str) -> Look:
@@ -292,21 +271,11 @@ class Trial:
                 )
         return dict(+wrong)
 
-    def lives(self) -> list[str]:
-        """When each head was seen, in seconds."""
-        seen: dict[str, list[float]] = {}
-        for look in self.looks:
-            for head in look.heads:
-                seen.setdefault(f"{head.host}/{head.pid}", []).append(look.at)
-        return [f"{head}: {times[0]:.0f} to {times[-1]:.0f} s" for head, times in seen.items()]
-
     def story(self) -> str:
         """All looks, and the ends of the logs."""
         run = RunFolder(self.cube)
-        logs = [
-            f"== {path} ==\n{path.read_text()[-3000:]}" for path in (run.log, run.head_log) if path.exists()
-        ]
-        return "\n".join([self.log.read_text() if self.log.exists() else "", *logs])
+        files = [path for path in (self.log, run.log, run.head_log) if path.exists()]
+        return "\n".join(f"== {path} ==\n{path.read_text()[-9000:]}" for path in files)
 
     def _heal(self, node: Host) -> None:
         self.cluster.net.heal(node)
@@ -323,50 +292,32 @@ class Trial:
             self._error = error
 
     def _look(self) -> Look:
-        status = _status(self.cube)  # it may wait for a heartbeat
+        # Read as on one more machine that nobody cuts off; it may wait for a heartbeat.
+        try:
+            status: Status | None = read_status(self.cube)
+        except InputError:  # before the head's first file
+            status = None
         at = time.monotonic() - self.began
-        workers = sum(
-            len(node.processes("distributed.cli.dask_worker", str(self.results)))
-            for node in self.cluster.nodes
-        )
-        return Look(
-            at=at,
-            says="nothing yet" if status is None else status.lines()[-1],
-            blocks=0 if status is None else status.blocks_done,
-            heads=tuple(self.heads()),
-            workers=workers,
-            jobs=self.cluster.queue(),
-        )
+        words = ("distributed.cli.dask_worker", str(self.results))
+        workers = sum(len(node.processes(*words)) for node in self.cluster.nodes)
+        says, blocks = "nothing yet", 0
+        if status is not None:
+            says, blocks = status.lines()[-1], status.blocks_done
+        return Look(at, says, blocks, tuple(self.heads()), workers, self.cluster.queue())
 
     def _write(self, line: str) -> None:
         with self.log.open("a") as file:
             file.write(f"{line}\n")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Counts and times, for a table."""
-        return {
-            "events": [f"{at:.0f} s {event}" for at, event in self.events],
-            "looks": len(self.looks),
-            "untrue": self.untrue(),
-            "heads": self.lives(),
-            "most heads at once": max(len(look.heads) for look in self.looks),
-            "repeated": self.repeated(),
-        }
-
     def show(self) -> None:
         """Print counts and times; seen with -s."""
-        print(json.dumps(self.to_dict(), indent=2))  # noqa: T201
+        events = "\n".join(f"{at:6.0f} s  {event}" for at, event in self.events)
+        most = max(len(look.heads) for look in self.looks)
+        print(f"{events}\n{len(self.looks)} looks, untrue {self.untrue()}, {most} heads at once")  # noqa: T201
+        print(f"{self.repeated()} restarts were begun twice")  # noqa: T201
 
 
 def _own_pid(pid: int) -> int:
     """Number of a process in the innermost of its process namespaces."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("NSpid:")).split()[-1])
-
-
-def _status(cube: Path) -> Status | None:
-    """What `sweep status` shows, read as on one more machine that nobody cuts off."""
-    try:
-        return read_status(cube)
-    except InputError:  # before the head's first file
-        return None

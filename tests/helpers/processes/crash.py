@@ -11,23 +11,15 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 Scene = TypeVar("Scene")
 
-CHANGES = {
-    "os.rename",
-    "os.mkdir",
-    "os.rmdir",
-    "os.remove",
-    "os.truncate",
-    "os.link",
-    "os.symlink",
-    "os.utime",
-    "os.chmod",
-}
+CALLS = ("rename", "mkdir", "rmdir", "remove", "truncate", "link", "symlink", "utime", "chmod")
+CHANGES = {f"os.{call}" for call in CALLS}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -45,26 +37,23 @@ class Injector:
         self.crashed = False
 
     def see(self, event: str, args: tuple[object, ...]) -> None:
-        if not self._is_change(event, args):
-            return
-        if self.crashed:
-            raise Crash
-        self.seen.append(f"{event} {args[1] if event == 'os.rename' else args[0]}")
-        if len(self.seen) == self.at:
-            self.crashed = True
-            raise Crash
+        if self._is_change(event, args):
+            if not self.crashed:
+                self.seen.append(f"{event} {args[1] if event == 'os.rename' else args[0]}")
+                self.crashed = len(self.seen) == self.at
+            if self.crashed:
+                raise Crash
 
     def _is_change(self, event: str, args: tuple[object, ...]) -> bool:
+        path = args[0]
         if event == "open":
-            path, _, flags = args
-            return self._is_below(path) and isinstance(flags, int) and bool(flags & WRITING)
-        return event in CHANGES and (isinstance(args[0], int) or self._is_below(args[0]))
-
-    def _is_below(self, path: object) -> bool:
-        if not isinstance(path, str | os.PathLike):
-            return False
+            if not isinstance(args[2], int) or not args[2] & WRITING or isinstance(path, int):
+                return False
+        elif isinstance(path, int):  # of an open file
+            return True
         # relative names come with the descriptor of an open directory, from shutil.rmtree
-        return not os.path.isabs(path) or os.fspath(path).startswith(self.root)
+        is_path = isinstance(path, str | os.PathLike)
+        return is_path and (not os.path.isabs(path) or os.fspath(path).startswith(self.root))
 
 
 class FullDisk(Injector):
@@ -75,12 +64,11 @@ class FullDisk(Injector):
         self.number = number
 
     def see(self, event: str, args: tuple[object, ...]) -> None:
-        if not self._is_change(event, args):
-            return
-        self.seen.append(f"{event} {args[0]}")
-        if len(self.seen) >= self.at > 0 and event in ("open", "os.mkdir", "os.link"):
-            self.crashed = True
-            raise OSError(self.number, os.strerror(self.number), str(args[0]))
+        if self._is_change(event, args):
+            self.seen.append(f"{event} {args[0]}")
+            if len(self.seen) >= self.at > 0 and event in ("open", "os.mkdir", "os.link"):
+                self.crashed = True
+                raise OSError(self.number, os.strerror(self.number), str(args[0]))
 
 
 _active: Injector | None = None
@@ -96,11 +84,8 @@ def _hook(event: str, args: tuple[object, ...]) -> None:
 def crashing(root: Path, at: int = 0) -> Iterator[Injector]:
     """Crash the code inside before its `at`-th change below `root`; the crash itself ends here."""
     injector = Injector(root, at)
-    try:
-        with seen_by(injector):
-            yield injector
-    except Crash:
-        pass
+    with suppress(Crash), seen_by(injector):
+        yield injector
 
 
 @contextmanager
@@ -125,26 +110,11 @@ def crash_everywhere(
 ) -> list[str]:
     """Crash `action` before its first change, before its second, and so on to its end.
 
-    Parameters
-    ----------
-    root : Path
-        Only changes below it count.
-    fresh : callable
-        From a number to a scene where the action has not begun.
-    action : callable
-        What is crashed.
-    check : callable
-        Looks at the scene afterwards; called once more for the action undisturbed.
-
-    Returns
-    -------
-    list of str
-        The changes of the undisturbed action, a rename by its target: each was crashed before, and so every
-        one but the last also after.
+    Only changes below `root` count. `fresh` makes a scene where the action has not begun, `check` looks at it
+    afterwards, and once more for the action undisturbed. Returns the changes of that, a rename by its target:
+    each was crashed before, and so every one but the last also after.
     """
-    at = 0
-    while True:
-        at += 1
+    for at in count(1):
         scene = fresh(at)
         with crashing(root, at) as injector:
             action(scene)
@@ -155,3 +125,4 @@ def crash_everywhere(
             raise
         if not injector.crashed:
             return injector.seen
+    raise AssertionError("without end")

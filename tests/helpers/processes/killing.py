@@ -16,9 +16,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import psutil
@@ -55,29 +54,11 @@ def reported_done(cube: Path) -> set[Restart]:
     return found
 
 
-@dataclass
-class Snapshot:
-    """What was reported done when so much had been begun."""
-
-    done: set[Restart]
-    begun: int
-
-
 class Site:
     """Scheduler, two nannies and a driver of one sweep after the other.
 
-    Parameters
-    ----------
-    folder : Path
-        For everything.
-    spec : Path
-        Sweep file; its workers are paced.
-    reference : Path
-        Its cube, from a run that nobody disturbed.
-    pace : float
-        Seconds of a restart.
-    options : tuple of str
-        More arguments of `dask worker`.
+    Workers are paced; `reference` is the cube of a run that nobody disturbed, `options` are more arguments of
+    `dask worker`.
     """
 
     def __init__(
@@ -106,26 +87,21 @@ class Site:
         self.driver: subprocess.Popen[str] | None = None
         self.excused = False
         self.sweeps = 0
-        self.snapshots: list[Snapshot] = []
+        self.snapshots: list[tuple[set[Restart], int]] = []
+        """What was reported done when so much had been begun."""
         self.repeated = 0
 
     @property
-    def results(self) -> Path:
-        """Where the sweep of now goes."""
-        return self.folder / str(self.sweeps)
-
-    @property
     def cube(self) -> Path:
-        """Its cube."""
-        return self.results / f"{self.reference.name}"
+        """Where the sweep of now goes."""
+        return self.folder / str(self.sweeps) / self.reference.name
 
     def __enter__(self) -> Site:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end(self.driver, self.scheduler, *self.nannies)
+    def __exit__(self, *error: object) -> None:
+        for process in (self.driver, self.scheduler, *self.nannies):
+            end(process)
 
     def begun(self) -> list[tuple[str, int, int]]:
         """Work that workers began, in order."""
@@ -151,7 +127,7 @@ class Site:
                 started += 1
         if self.driver is None:
             choices = ("--profile", "lab", "--cluster", str(self.folder / "cluster.yaml"))
-            self.driver = start(self.spec, self.results, *choices, environment=self.environment)
+            self.driver = start(self.spec, self.cube.parent, *choices, environment=self.environment)
         return started
 
     def over(self) -> bool:
@@ -186,8 +162,7 @@ class Site:
 
     def kill(self, victim: str, rng: random.Random) -> None:
         """Kill one process with -9, as it is."""
-        done = reported_done(self.cube)
-        self.snapshots.append(Snapshot(done, len(self.begun())))
+        self.snapshots.append((reported_done(self.cube), len(self.begun())))
         if victim in ("driver", "scheduler"):
             process = self.driver if victim == "driver" else self.scheduler
             assert process is not None
@@ -195,32 +170,25 @@ class Site:
             process.wait()
             self.excused = True
             if victim == "scheduler":  # nannies that lost theirs end by themselves, some seconds later
-                self._end(*self.nannies)
+                for nanny in self.nannies:
+                    end(nanny)
             return
         nanny = rng.choice([nanny for nanny in self.nannies if nanny is not None])
-        with suppress(psutil.NoSuchProcess):
-            pids = [nanny.pid] if victim == "nanny" else workers_of(nanny.pid)
-            for pid in pids:
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            for pid in [nanny.pid] if victim == "nanny" else workers_of(nanny.pid):
                 os.kill(pid, signal.SIGKILL)
         if victim == "nanny":
             nanny.wait()
 
     def _check(self) -> None:
         assert_same_bits(self.reference, self.cube)
-        begun = self.begun()
-        for snapshot in self.snapshots:
-            later = {(cell, r) for cell, first, stop in begun[snapshot.begun :] for r in range(first, stop)}
-            assert not later & snapshot.done, "what was reported done is computed again"
-        times = Counter((cell, r) for cell, first, stop in begun for r in range(first, stop))
-        self.repeated += sum(times.values()) - len(times)
+        restarts = [[(cell, r) for r in range(first, stop)] for cell, first, stop in self.begun()]
+        for done, count in self.snapshots:
+            assert done.isdisjoint(chain(*restarts[count:])), "what was reported done is computed again"
+        times = Counter(chain(*restarts))
+        self.repeated += times.total() - len(times)
         self.snapshots.clear()
         self.work_log.write_text("")
-
-    def _end(self, *processes: subprocess.Popen[Any] | None) -> None:
-        for process in processes:
-            if process is not None:
-                kill_family(process.pid)
-                process.communicate()
 
     def _dask(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dask", program, "--no-dashboard", *arguments]
@@ -230,15 +198,11 @@ class Site:
             )
 
     def _wait(self, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 120
+        deadline, log = time.monotonic() + 120, RunFolder(self.cube).log
         while not condition():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"nothing goes on; {self._say()}")
+            said = log.read_text()[-3000:] if log.exists() else "no log"
+            assert time.monotonic() < deadline, f"nothing goes on; {said}"
             time.sleep(0.02)
-
-    def _say(self) -> str:
-        log = RunFolder(self.cube).log
-        return log.read_text()[-3000:] if log.exists() else "no log"
 
 
 def workers_of(nanny: int) -> list[int]:
@@ -247,8 +211,15 @@ def workers_of(nanny: int) -> list[int]:
     return [child.pid for child in children if "spawn_main" in " ".join(child.cmdline())]
 
 
+def end(process: subprocess.Popen[Any] | None) -> None:
+    """Kill a process of ours, if there is one, and all it started."""
+    if process is not None:
+        kill_family(process.pid)
+        process.communicate()
+
+
 def kill_family(pid: int) -> None:
-    """Kill a process of ours and all it started."""
+    """Kill a process and all it started."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
         for member in [*process.children(recursive=True), process]:

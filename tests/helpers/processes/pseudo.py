@@ -20,15 +20,7 @@ WAIT = 120.0
 
 
 class Pseudo:
-    """`python -m pipeline ...` in a terminal of 80 by 24.
-
-    Parameters
-    ----------
-    arguments : str
-        Of the command.
-    folder : Path
-        Where it runs.
-    """
+    """`python -m pipeline ...` in a terminal of 80 by 24."""
 
     def __init__(self, *arguments: str, folder: Path) -> None:
         start = (

@@ -18,7 +18,7 @@ import numpy as np
 from distributed import Worker
 from distributed.chaos import KillWorker
 
-import pipeline.work.tasks
+from pipeline.work import tasks
 from pipeline.work.records import Answers, Asking, Partial, Science, Work
 from sweeps.inputs import Arrays, Source
 from sweeps.plan import AskedPath
@@ -32,16 +32,8 @@ def environment(
 ) -> dict[str, str]:
     """What to add to the environment of a submit, or of a dask worker, for these faults.
 
-    Parameters
-    ----------
-    faults : list of (str, str)
-        Text in the name of a cell, and the name of a function here.
-    log : Path or None
-        Where each work that begins is noted: cell, first restart and the one after the last.
-    chaos : str
-        Mean seconds each worker lives, and how it ends: a mode of `distributed.chaos.KillWorker`.
-    pace : float
-        Seconds of a restart that is `paced`.
+    Each is a text in the name of a cell, and the name of a function here. In `log` each work that begins is
+    noted; `chaos` are the mean seconds each worker lives and a mode of `distributed.chaos.KillWorker`.
     """
     preload = json.dumps([str(Path(__file__).resolve())])
     logging = {} if log is None else {"SABOTAGE_LOG": str(log)}
@@ -74,49 +66,35 @@ def raises() -> None:
 FAULTS = {fault.__name__: fault for fault in (endless, killed, memory, raises)}
 
 
-def paced(work: Work, partial: Partial) -> Partial:
-    """Make a restart last, without any work for the processor, and say so."""
-    seconds = float(os.environ["SABOTAGE_PACE"]) * (work.stop - work.start)
-    time.sleep(seconds)
-    return replace(partial, seconds=partial.seconds + seconds)
-
-
-def note(work: Work) -> None:
-    if "SABOTAGE_LOG" in os.environ:
-        line = f"{work.cell} {work.start} {work.stop}\n"
-        with open(os.environ["SABOTAGE_LOG"], "ab", buffering=0) as file:
-            file.write(line.encode())  # in one piece, whoever else appends
-
-
 async def dask_setup(worker: Worker) -> None:
     """Called by dask in each new worker process."""
     if "SABOTAGE_CHAOS" in os.environ:
         delay, mode = os.environ["SABOTAGE_CHAOS"].split()
         await KillWorker(delay=float(delay), mode=mode).setup(worker)
     faults = json.loads(os.environ["SABOTAGE"])
-    solve = pipeline.work.tasks._run
+    solve, ask = tasks._run, tasks.ask_batch
 
-    def sabotaged(science: Science, work: Work, source: Source) -> Partial:
-        note(work)
-        chosen = [fault for text, fault in faults if text in str(work.cell)]
-        for fault in chosen:
-            if fault in FAULTS:
-                FAULTS[fault]()
-        partial = solve(science, work, source)
-        return paced(work, partial) if "paced" in chosen else partial
-
-    pipeline.work.tasks._run = sabotaged
-    _sabotage_questions(faults)
-
-
-def _sabotage_questions(faults: list[tuple[str, str]]) -> None:
-    """Break questions of paths whose names hold a text, as work of cells is broken."""
-    ask = pipeline.work.tasks.ask_batch
-
-    def sabotaged(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
+    def break_it(name: str) -> None:
         for text, fault in faults:
-            if text in str(path) and fault in FAULTS:
+            if text in name and fault in FAULTS:
                 FAULTS[fault]()
+
+    def solve_broken(science: Science, work: Work, source: Source) -> Partial:
+        if "SABOTAGE_LOG" in os.environ:
+            line = f"{work.cell} {work.start} {work.stop}\n"
+            with open(os.environ["SABOTAGE_LOG"], "ab", buffering=0) as file:
+                file.write(line.encode())  # in one piece, whoever else appends
+        break_it(str(work.cell))
+        partial = solve(science, work, source)
+        if not any(text in str(work.cell) and fault == "paced" for text, fault in faults):
+            return partial
+        # It lasts, without any work for the processor, and says so.
+        seconds = float(os.environ["SABOTAGE_PACE"]) * (work.stop - work.start)
+        time.sleep(seconds)
+        return replace(partial, seconds=partial.seconds + seconds)
+
+    def ask_broken(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
+        break_it(str(path))
         return ask(asking, path, known, arrays)
 
-    pipeline.work.tasks.ask_batch = sabotaged
+    tasks._run, tasks.ask_batch = solve_broken, ask_broken

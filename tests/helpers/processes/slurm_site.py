@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -52,21 +52,17 @@ def slurm_site() -> Iterator[Path]:
     skip_without_slurm()
     home = Path(tempfile.mkdtemp(prefix="slurm-"))
     home.chmod(0o755)
-    before = os.environ.get("SLURM_CONF")
-    os.environ["SLURM_CONF"] = str(_configure(home))
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLURM_CONF", str(_configure(home)))
         try:
-            _start(home)
-        except (subprocess.SubprocessError, TimeoutError) as error:
-            pytest.skip(f"SLURM does not start here: {error}")
-        yield home
-    finally:
-        _stop(home)
-        if before is None:
-            del os.environ["SLURM_CONF"]
-        else:
-            os.environ["SLURM_CONF"] = before
-        shutil.rmtree(home, ignore_errors=True)
+            try:
+                _start(home)
+            except (subprocess.SubprocessError, TimeoutError) as error:
+                pytest.skip(f"SLURM does not start here: {error}")
+            yield home
+        finally:
+            _stop(home)
+            shutil.rmtree(home, ignore_errors=True)
 
 
 def skip_without_slurm() -> None:
@@ -159,35 +155,22 @@ def _stop(home: Path) -> None:
     subprocess.run(["scancel", "--user=root"], capture_output=True, check=False, timeout=30)
     daemons = []
     for file in (*home.glob("slurmd.*.pid"), home / "slurmctld.pid", home / "munge" / "pid"):
-        try:
+        with suppress(OSError, ValueError, psutil.NoSuchProcess):
             daemons.append(psutil.Process(int(file.read_text())))
-        except (OSError, ValueError, psutil.NoSuchProcess):
-            continue
+    # A daemon's parent may not reap it: a zombie is as good as gone.
+    lives = lambda daemon: daemon.is_running() and daemon.status() != psutil.STATUS_ZOMBIE  # noqa: E731
     for number in (signal.SIGTERM, signal.SIGKILL):
-        for daemon in daemons:
-            if daemon.is_running() and daemon.status() != psutil.STATUS_ZOMBIE:
-                daemon.send_signal(number)
-        _wait(daemons)
-
-
-def _wait(daemons: list[psutil.Process]) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        # A daemon's parent may not reap it: a zombie is as good as gone.
-        if not any(d.is_running() and d.status() != psutil.STATUS_ZOMBIE for d in daemons):
-            return
-        time.sleep(0.05)
+        for daemon in filter(lives, daemons):
+            daemon.send_signal(number)
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline and any(map(lives, daemons)):
+            time.sleep(0.05)
 
 
 def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def _run(*command: str) -> str:

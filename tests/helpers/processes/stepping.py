@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
@@ -23,6 +24,7 @@ from pipeline.run.request import Wanted
 from pipeline.work.records import Failure, Partial, Work
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow
+from storage.cube.manifest import read_manifest
 from storage.errors import LeaseLost
 from storage.runfolder import lease as holder
 from storage.runfolder.folder import RunFolder
@@ -50,14 +52,7 @@ def _serve() -> None:
 class Driver:
     """A driver that stands still until it is told to go on, as after SIGSTOP or on a hung mount.
 
-    Parameters
-    ----------
-    cube : Path
-        What it writes; changes below its directory are the steps.
-    plan : DatasetPlan
-        The grid it was asked for.
-    failing : set of str
-        Cells that fail in its hands.
+    Changes below the directory of the cube are its steps; cells in `failing` fail in its hands.
     """
 
     def __init__(self, cube: Path, plan: DatasetPlan, failing: frozenset[str] = frozenset()) -> None:
@@ -112,18 +107,10 @@ def partial_of(plan: DatasetPlan, work: Work) -> Partial:
     """Result of some restarts, a function of their coordinates alone."""
     objectives = np.array([-1.0 - (r * 7 + len(str(work.cell))) % 5 for r in range(work.start, work.stop)])
     best = work.start + int(np.argmax(objectives))
-    shapes = (plan.n_samples,), (plan.n_clusters, plan.n_features), (plan.n_clusters,)
-    labels, centroids, covariances = (np.full(shape, best % plan.n_clusters) for shape in shapes)
-    return Partial(
-        work,
-        objectives,
-        best,
-        labels.astype(np.int16),
-        centroids.astype(np.float64),
-        covariances.astype(np.float64),
-        0.5,
-        0.5,
-    )
+    fill, k = best % plan.n_clusters, plan.n_clusters
+    labels = np.full(plan.n_samples, fill, np.int16)
+    centroids, covariances = np.full((k, plan.n_features), float(fill)), np.full(k, float(fill))
+    return Partial(work, objectives, best, labels, centroids, covariances, 0.5, 0.5)
 
 
 def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[str]) -> None:
@@ -162,8 +149,9 @@ def _run(
     """What `pipeline.run.driver` does with a lease, without workers."""
     cube, files = lease.cube, lease.files
     inherit(RunFolder(cube), lease.generation)
-    if cube.exists():
-        plan = grown(cube, plan)
+    if cube.exists():  # a sweep file grows, and is never made smaller
+        stored = read_manifest(cube).plans[plan.name].p
+        plan = replace(plan, p=stored + tuple(p for p in plan.p if p not in stored))
     (grow if cube.exists() else create)(cube, [plan], draw_inputs, SPEC, files)
     with Journal(lease.generation.journal, files) as journal:
         collector = Collector(
@@ -177,23 +165,13 @@ def _run(
         for work in list(collector.left(plan)):
             # Two batches for each cell, so that the journal holds part of a block.
             for start, stop in ((work.start, work.start + 1), (work.start + 1, work.stop)):
+                part = Work(work.cell, start, stop)
                 if start == stop:
                     continue
                 lease.check()
-                part = Work(work.cell, start, stop)
                 if str(work.cell) in failing:
                     collector.take([Failure(part, "ValueError: no", "n1", "", "")])
                 else:
                     collector.take([partial_of(plan, part)])
                     report({(str(work.cell), restart) for restart in range(start, stop)})
         collector.close()
-
-
-def grown(cube: Path, plan: DatasetPlan) -> DatasetPlan:
-    """The plan, and what a cube has beyond it: a sweep file grows, and is never made smaller."""
-    from dataclasses import replace
-
-    from storage.cube.manifest import read_manifest
-
-    old = read_manifest(cube).plans[plan.name]
-    return replace(plan, p=old.p + tuple(p for p in plan.p if p not in old.p))

@@ -1,7 +1,6 @@
 """Somebody with an account on this machine, who looks for ports and tries to run code as their owner.
 
-As a program, `stranger.py USER PORT ...`, it becomes that user first, without any secret of the one before;
-it prints what it ran, as JSON.
+As a program, `stranger.py PORT ...`, it prints what it ran, as JSON: as this user, and as another one.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from distributed import Client, LocalCluster
@@ -30,6 +29,7 @@ CODE = "(__import__('os').getpid(), __import__('os').getuid())"
 """What it makes another process do, and how it knows that it did."""
 
 LISTENS = "0A"
+NOBODY = 65534
 SECONDS = 3.0
 """For each attempt."""
 
@@ -43,10 +43,10 @@ class Anyone(Security):  # type: ignore[misc]
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         if certificate is not None:
-            with TemporaryDirectory() as folder:
-                file = Path(folder, "own.pem")
-                file.write_text(certificate)
-                context.load_cert_chain(file)
+            with NamedTemporaryFile("w") as file:
+                file.write(certificate)
+                file.flush()
+                context.load_cert_chain(file.name)
         self._arguments = {"ssl_context": context, "require_encryption": True, "extra_conn_args": {}}
 
     def get_connection_args(self, role: str) -> dict[str, Any]:
@@ -76,13 +76,9 @@ async def connect(address: str, security: Security | None) -> None:
 
 def visible_ports() -> set[int]:
     """Every port of TCP that something on this machine listens on; the kernel shows them to everybody."""
-    found = set()
-    for file in filter(Path.exists, map(Path, ("/proc/net/tcp", "/proc/net/tcp6"))):
-        for line in file.read_text().splitlines()[1:]:
-            _, local, _, state, *_ = line.split()
-            if state == LISTENS:
-                found.add(int(local.rpartition(":")[2], 16))
-    return found
+    files = filter(Path.exists, map(Path, ("/proc/net/tcp", "/proc/net/tcp6")))
+    rows = [line.split() for file in files for line in file.read_text().splitlines()[1:]]
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENS}
 
 
 def attack(ports: Iterable[int]) -> list[dict[str, Any]]:
@@ -95,12 +91,14 @@ def attack(ports: Iterable[int]) -> list[dict[str, Any]]:
     return [each for found in asyncio.run(every()) for each in found]
 
 
-def attack_as(user: int, ports: Iterable[int]) -> dict[str, Any]:
-    """As `attack`, but in a process of another user: `seen`, the ports it found by itself, and `ran`."""
-    command = [sys.executable, __file__, str(user), *map(str, ports)]
+def attack_by_others(ports: Iterable[int]) -> dict[int, dict[str, Any]]:
+    """As `attack`, in a process of this user without any secret, which then becomes another user if it can.
+
+    By user: `seen`, the ports that it found by itself, and `ran`.
+    """
+    command = [sys.executable, __file__, *map(str, ports)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return {found["user"]: found for found in map(json.loads, done.stdout.splitlines())}
 
 
 async def _try(port: int, way: str, attempt: Callable[..., Any]) -> list[dict[str, Any]]:
@@ -139,30 +137,19 @@ async def _by_message(address: str, security: Security | None) -> dict[str, Any]
         comm.abort()
 
 
-def _rehearse() -> None:
-    """Attack a cluster of one's own, so that every module is loaded that the attack needs.
-
-    The Python of a test may lie where the other user cannot read, as in a folder of mode 0700.
-    """
-    with LocalCluster(
-        n_workers=1, processes=False, host="127.0.0.1", protocol="tcp", dashboard_address=None
-    ) as cluster:
-        ran = attack([int(cluster.scheduler.address.rpartition(":")[2])])
-    assert ran, "it does not work where nothing refuses it"
-
-
-def _become(user: int) -> None:
-    if user != os.getuid():
-        os.setgroups([])
-        os.setgid(user)
-        os.setuid(user)
-
-
 if __name__ == "__main__":
     for each in WAYS:
         security(each)  # made with the temporary folder of the one before
-    _rehearse()
-    _become(int(sys.argv[1]))
-    wanted = {int(port) for port in sys.argv[2:]}
-    seen = sorted(visible_ports() & wanted)
-    print(json.dumps({"user": os.getuid(), "seen": seen, "ran": attack(seen)}))  # noqa: T201
+    # First on a cluster of one's own, so that every module is loaded that the attack needs: the Python of a
+    # test may lie where the other user cannot read, as in a folder of mode 0700.
+    quiet = {"n_workers": 1, "processes": False, "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(protocol="tcp", **quiet) as own:
+        works = attack([int(own.scheduler.address.rpartition(":")[2])])
+    assert works, "it does not work where nothing refuses it"
+    for user in (os.getuid(), NOBODY) if os.getuid() == 0 else (os.getuid(),):
+        if user == NOBODY:
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+        seen = sorted(visible_ports() & set(map(int, sys.argv[1:])))
+        print(json.dumps({"user": os.getuid(), "seen": seen, "ran": attack(seen)}))  # noqa: T201

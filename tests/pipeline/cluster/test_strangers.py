@@ -27,18 +27,14 @@ from storage.runfolder.lease import Lease
 
 LOOPBACK = "127.0.0.1"
 WORKERS = 2
-NOBODY = 65534
 
 
 def ran_by_others(ports: list[int]) -> list[dict[str, Any]]:
-    """What ran in processes of this user for strangers: one without the credentials, and another user."""
-    assert set(ports) <= stranger.visible_ports()
-    ran = stranger.attack(ports)
-    if os.geteuid() == 0:  # only root can act as another user
-        found = stranger.attack_as(NOBODY, ports)
-        assert (found["user"], set(found["seen"])) == (NOBODY, set(ports))
-        ran += found["ran"]
-    return ran
+    """What ran for strangers: for this user without the credentials, and for another user."""
+    found = stranger.attack_by_others(ports)
+    assert set(found) == {os.getuid(), *([stranger.NOBODY] if os.geteuid() == 0 else ())}
+    assert all(set(each["seen"]) == set(ports) for each in found.values())
+    return [ran for each in found.values() for ran in each["ran"]]
 
 
 @pytest.mark.slow

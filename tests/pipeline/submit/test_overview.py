@@ -212,9 +212,7 @@ def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None
 def test_a_pilot_measures_now_whatever_was_timed_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
-    methods = 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]'
-    prepared = prepared_in(tmp_path, TINY.replace("restarts = 5", methods))
+    prepared = prepared_in(tmp_path)
     old = Timing({cell_key(cell): 1000.0 for plan in prepared.inputs.plans for cell in pilot_cells(plan)})
     old.moment = Moment(time.time() - 3 * 3600 - 60, "elsewhere", 1.75)
     old.save(next_generation(prepared.cube).pilot)
@@ -225,6 +223,11 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     assert iris(fresh)["seconds_per_restart"] < 10
     assert any("(measured now, at a load of " in line for line in fresh.lines())
     assert fresh.to_dict()["moment"]["at"] == pytest.approx(time.time(), abs=600)
+    methods = 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]'
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
+    assert plan_overview(prepared_in(more, TINY.replace("restarts = 5", methods)), pilot=True).datasets
     assert "/bad failed, and is taken to last a second: ValueError: bad" in caplog.text
     failing = lambda batch, source: [Failure(batch.work[0], "ValueError: no", "", "", "")]  # noqa: E731
     monkeypatch.setattr(overview, "run_batch", failing)
