@@ -135,7 +135,7 @@ def _local(options: Local, count: int) -> Iterator[Client]:
                     host=LOOPBACK,
                     # every user reaches loopback, and who reaches a scheduler runs code as its owner
                     security=jobs.new_credentials(),
-                    dashboard_address=f"{LOOPBACK}:{options.dashboard_port}",
+                    dashboard_address=jobs.page_address(options.dashboard_port),
                     worker_dashboard_address=None,
                     memory_limit=options.memory_limit or MEMORY_LIMIT // count,
                     silence_logs=logging.ERROR,

@@ -308,13 +308,12 @@ class DaskExecutor:
 
     def _next_event(self) -> tuple[str, Any]:
         """The next event; a wait for workers is logged once, as it may last for days."""
-        no_worker = False
-        while not no_worker:
+        while True:
             with suppress(Empty):
                 return self._inbox.get(timeout=SILENCE)
-            no_worker = not self.client.nthreads()
-        logger.warning("no worker is connected: the run waits for one")
-        return self._inbox.get()
+            if not self.client.nthreads():
+                logger.warning("no worker is connected: the run waits for one")
+                return self._inbox.get()
 
     def _source(self, dataset: str) -> Future:
         """A task that returns the data: unlike scattered data, it is made again when its worker is lost."""
@@ -322,9 +321,8 @@ class DaskExecutor:
             with warnings.catch_warnings():
                 # The warning advises scatter, which is what must not be done here.
                 warnings.filterwarnings("ignore", "Sending large graph")
-                self._shipped[dataset] = self.client.submit(
-                    _identity, self._sources[dataset], key=f"source-{dataset}", pure=False
-                )
+                key, source = f"source-{dataset}", self._sources[dataset]
+                self._shipped[dataset] = self.client.submit(_identity, source, key=key, pure=False)
         return self._shipped[dataset]
 
 

@@ -18,10 +18,11 @@ from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_
 from yaml.events import AliasEvent
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from pipeline.jobs.keys import CLASSES, JobQueue, Size, job_queue
+from pipeline.jobs import keys
+from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
 from sweeps.errors import InputError, Problem, did_you_mean, shown
 from sweeps.files import read_file
-from sweeps.records import Checked, Choice, Given, Record, StandIn, Terse, Whole, read, refusal
+from sweeps.records import Checked, Choice, Given, Record, StandIn, Terse, read, refusal
 
 # The text of cluster.yaml as plain values, within bounds.
 
@@ -146,14 +147,12 @@ class Local(Record):
     """Worker processes on this machine."""
 
     kind: Literal["local"] = Field(default="local", description="What the profile is.")
-    workers: Annotated[Annotated[int, Whole(1, 10_000)] | None, Given()] = Field(
-        default=None, description="Number of processes; default: one per processor that may be used."
+    workers: Annotated[keys.Count | None, Given()] = Field(
+        None, description="Number of processes; default: one per processor that may be used."
     )
-    dashboard_port: Annotated[int, Whole(0, 65_535)] = Field(
-        default=8787, description="Port wanted for the dashboard; a free one is taken when it is busy."
-    )
-    memory_limit: Annotated[Size | None, Given()] = Field(
-        default=None, description="Memory of each worker; default: an equal share of the machine's memory."
+    dashboard_port: keys.Port = Field(8787, description=keys.PORT_WANTED)
+    memory_limit: Annotated[keys.Size | None, Given()] = Field(
+        None, description="Memory of each worker; default: an equal share of the machine's memory."
     )
 
 
@@ -273,21 +272,15 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
 
 def find_file() -> Path:
     """First cluster.yaml of working directory, user's configuration directory and installation."""
-    here = Path(__file__).resolve().parents[1]
-    places = (
-        Path.cwd() / FILE_NAME,
-        Path(click.get_app_dir("sweep")) / FILE_NAME,
-        here / FILE_NAME,  # in a wheel
-        here.parent / FILE_NAME,  # in a checkout
-    )
-    return next((place for place in places if place.is_file()), places[-1])
+    wheel, checkout = Path(__file__).resolve().parents[1:3]
+    folders = (Path.cwd(), Path(click.get_app_dir("sweep")), wheel, checkout)
+    places = [folder / FILE_NAME for folder in folders]
+    return next(filter(Path.is_file, places), places[-1])
 
 
 def _is_loopback(host: str | None) -> bool:
-    if host == "localhost":
-        return True
     try:
-        return ipaddress.ip_address(host or "").is_loopback
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
     except ValueError:
         return False
 

@@ -168,16 +168,12 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
     if not worker.plugins[LeaveInTime.name].takes(task.predicted):
         raise Reschedule
 
+    where = {"worker": worker.address, "nanny": worker.nanny, "node": socket.gethostname()}
+    where["job"] = os.environ.get("SLURM_JOB_ID", "")
+
     def report(what: str) -> None:
         """Return when it is on its way to the scheduler: this process may end right after."""
-        message = {
-            "is": what,
-            "key": key,
-            "worker": worker.address,
-            "nanny": worker.nanny,
-            "node": socket.gethostname(),
-            "job": os.environ.get("SLURM_JOB_ID", ""),
-        }
+        message = {"is": what, "key": key, **where}
         try:
             sync(worker.loop, _send, worker, message, callback_timeout=PATIENCE)
         except (OSError, TimeoutError) as error:

@@ -8,6 +8,7 @@ import re
 import secrets
 import shlex
 import shutil
+import socket
 import sys
 import warnings
 from collections import Counter
@@ -30,7 +31,6 @@ from distributed.security import Security
 
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import JobQueue, cluster_class
-from pipeline.jobs.slurm import head_name, job_prefix
 from pipeline.jobs.watch import JobWatch
 from storage.errors import LeaseLost
 from storage.runfolder.folder import GenerationFolder, RunFolder
@@ -290,7 +290,7 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
     problems = [*machine_problems(options, where), *path_problems(run)]
     if problems:
         raise InputError(problems)
-    prefix = job_prefix(run)
+    prefix = slurm.job_prefix(run)
     name = f"{prefix}{secrets.token_hex(2)}"
     with ExitStack() as stack:
         stack.callback(slurm.ending.clear)
@@ -301,12 +301,12 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             security = stack.enter_context(fresh_credentials(generation.tls))
         lease.check()  # a head that was suspended here would end the jobs of the next one
         if options.kind == "slurm":
-            left = slurm.cancel_all(prefix, keep=head_name(run))
+            left = slurm.cancel_all(prefix, keep=slurm.head_name(run))
             if left:
                 logger.info("cancelled %d jobs of a run that did not end by itself", left)
             stack.callback(slurm.cancel_all, name)
         keys = job_keys(options, run, security)
-        scheduler = {"dashboard_address": f"{LOOPBACK}:{options.dashboard_port}"}
+        scheduler = {"dashboard_address": page_address(options.dashboard_port)}
         with port_may_be_taken():
             made = _cluster_class(options.kind, lease.check)(
                 name=name, security=security, scheduler_options=scheduler, **keys
@@ -335,6 +335,20 @@ def port_may_be_taken() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"\s*Port \d+ is already in use")
         yield
+
+
+def page_address(port: int) -> str:
+    """Address for the page of a run: the port that is wanted, or where it is taken 0, for any free one.
+
+    dask would find a free one, too, but leaves a socket behind that Python warns of.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            port = 0
+    return f"{LOOPBACK}:{port}"
 
 
 def client_of(cluster: Cluster) -> Client:
@@ -381,7 +395,7 @@ def job_script(options: JobQueue, run: RunFolder) -> str:
     with TemporaryDirectory() as scratch:  # the class makes the directory of the logs
         keys["log_directory"] = scratch
         job = _job_class(options.kind, lambda: None)(
-            address, name=f"{job_prefix(run)}RUN-0", security=security, **keys
+            address, name=f"{slurm.job_prefix(run)}RUN-0", security=security, **keys
         )
         return str(job.job_script()).replace(scratch, logs)
 

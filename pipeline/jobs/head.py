@@ -14,7 +14,6 @@ from pathlib import Path
 
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import SlurmQueue
-from pipeline.jobs.slurm import head_name, walltime_seconds
 from storage.runfolder.folder import RunFolder
 
 logger = logging.getLogger(__name__)
@@ -42,7 +41,7 @@ class HeadJob:
     def current(cls, run: RunFolder) -> HeadJob | None:
         """The job this process is the head of, None outside of one."""
         number = os.environ.get("SLURM_JOB_ID")
-        if not number or os.environ.get("SLURM_JOB_NAME") != head_name(run):
+        if not number or os.environ.get("SLURM_JOB_NAME") != slurm.head_name(run):
             return None
         return cls(number, int(os.environ.get("SLURM_RESTART_COUNT") or 0))
 
@@ -84,10 +83,10 @@ def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -
     """
     head, keys = options.head, options.keys
     walltime = head.walltime or keys.get("walltime")
-    lasts = walltime_seconds("slurm", walltime or "") or math.inf
+    lasts = slurm.walltime_seconds("slurm", walltime or "") or math.inf
     warning = max(1.0, min(WARNING_SECONDS, lasts / 4))
     directives = {
-        "-J": head_name(run),
+        "-J": slurm.head_name(run),
         "-o": str(run.head_log.resolve()),
         "-p": head.queue or keys.get("queue"),
         "-A": head.account or keys.get("account"),

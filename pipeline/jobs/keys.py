@@ -106,13 +106,16 @@ def word(value: Any) -> str:
 
 
 TEXT = {"type": "string"}
+Count = Annotated[int, Whole(1, 10_000)]
+Port = Annotated[int, Whole(0, 65_535)]
+PORT_WANTED = "Port wanted for the dashboard; a free one is taken when it is busy."
 Size = Annotated[int, Checked(size, {"type": ["string", "integer"], "examples": ["4GiB"]})]
 TimeSpan = Annotated[float, Checked(time_span, {"type": ["string", "number"], "examples": ["30min", "12h"]})]
 Lines = Annotated[list[str], Checked(lines, {"type": "array", "items": TEXT})]
 Pairs = Annotated[dict[str, Any], Checked(pairs, {"type": "object"})]
 Label = Annotated[str, Checked(name, {"type": ["string", "integer"]})]
 Plain = Annotated[Any, Checked(plain, {"type": ["string", "number", "boolean"]})]
-Word = Annotated[str, Checked(word, TEXT)]
+OptionalWord = Annotated[Annotated[str, Checked(word, TEXT)] | None, Given()]
 SlurmTime = Annotated[
     str, Checked(partial(walltime, "slurm"), {**TEXT, "examples": ["10:00:00", "2-00:00:00"]})
 ]
@@ -148,10 +151,7 @@ THEIRS: dict[str, tuple[Any, str]] = {
     "job_directives_skip": (Lines, "Directives to leave out of the job script, by a part of their text."),
     "job_extra_directives": (Lines, "More directives of the job script."),
     "job_script_prologue": (Lines, "Lines of the job script before the worker starts."),
-    "local_directory": (
-        Label,
-        "Node-local folder of the workers; default: the one for temporary files.",
-    ),
+    "local_directory": (Label, "Node-local folder of the workers; default: the one for temporary files."),
     "processes": (Plain, "Worker processes of each job: as many as cores."),
     "python": (Label, "Python of the nodes; default: the one that submits."),
     "queue": (Label, "Queue, or partition; default: the site's."),
@@ -165,41 +165,31 @@ THEIRS: dict[str, tuple[Any, str]] = {
 class HeadResources(Record):
     """What the job of a detached head asks for; it schedules and writes, and solves nothing."""
 
-    cores: Annotated[int, Whole(1, 10_000)] = Field(default=1, description="Cores.")
-    memory: Size = Field(default=2 * 2**30, description="Memory; default: 2GiB.")
+    cores: Count = Field(1, description="Cores.")
+    memory: Size = Field(2 * 2**30, description="Memory; default: 2GiB.")
     walltime: Annotated[SlurmTime | None, Given()] = Field(
-        default=None, description="Default: that of the worker jobs. The job is queued again before its end."
+        None, description="Default: that of the worker jobs. The job is queued again before its end."
     )
-    queue: Annotated[Word | None, Given()] = Field(
-        default=None, description="Default: that of the worker jobs."
-    )
-    account: Annotated[Word | None, Given()] = Field(
-        default=None, description="Default: that of the worker jobs."
-    )
-    job_extra_directives: Lines = Field(default=[], description="Lines of its script; default: none.")
+    queue: OptionalWord = Field(None, description="Default: that of the worker jobs.")
+    account: OptionalWord = Field(None, description="Default: that of the worker jobs.")
+    job_extra_directives: Lines = Field([], description="Lines of its script; default: none.")
 
 
 class JobQueue(Record):
     """Worker processes in jobs of a queueing system; `job_queue` adds the keys of dask-jobqueue."""
 
     kind: str = Field(description="Queueing system.")
-    cores: Annotated[int, Whole(1, 10_000)] = Field(
-        description="Cores, hence worker processes of one thread, of each job."
-    )
+    cores: Count = Field(description="Cores, hence worker processes of one thread, of each job.")
     memory: Size = Field(description="Memory of each job, shared by its processes.")
-    workers: Annotated[int, Whole(1, 100_000)] = Field(default=1, description="Worker jobs to keep running.")
-    dashboard_port: Annotated[int, Whole(0, 65_535)] = Field(
-        default=8787, description="Port wanted for the dashboard; a free one is taken when it is busy."
-    )
+    workers: Annotated[int, Whole(1, 100_000)] = Field(1, description="Worker jobs to keep running.")
+    dashboard_port: Port = Field(8787, description=PORT_WANTED)
     start_timeout: TimeSpan = Field(
-        default=12 * 3600.0, description="Time without any worker after which the run gives up; default: 12h."
+        12 * 3600.0, description="Time without any worker after which the run gives up; default: 12h."
     )
     failed_starts: Annotated[int, Whole(1, 1000)] = Field(
-        default=3, description="Give up when a job died at once this many times in a row."
+        3, description="Give up when a job died at once this many times in a row."
     )
-    insecure: bool = Field(
-        default=False, description="No TLS: who reaches the scheduler's port can run code as you."
-    )
+    insecure: bool = Field(False, description="No TLS: who reaches the scheduler's port can run code as you.")
 
     @field_validator("processes", mode="before", check_fields=False)
     @classmethod
@@ -273,13 +263,11 @@ def _packaged_defaults() -> dict[str, Any]:
 def known_keys(system: str) -> tuple[str, ...]:
     """Keys that the installed dask-jobqueue takes for a system, without those that are set here."""
     cluster = cluster_class(system)
-    kinds = [
-        kind
-        for kind in (*cluster.__mro__, *cluster.job_cls.__mro__)
-        if kind.__module__.startswith("dask_jobqueue.")
-    ]
-    parameters = [p for kind in kinds for p in inspect.signature(kind.__init__).parameters.values()]
-    found = {p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
+    found: set[str] = set()
+    for kind in (*cluster.__mro__, *cluster.job_cls.__mro__):
+        if kind.__module__.startswith("dask_jobqueue."):
+            parameters = inspect.signature(kind.__init__).parameters.values()
+            found.update(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
     if "account" in found:
         found.discard("project")  # its deprecated name
     return tuple(sorted(found - OURS - DEPRECATED))

@@ -16,7 +16,6 @@ from distributed import Client, Future
 from pipeline.common import duration
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slurm import ComputeClusterError
 from storage.runfolder.folder import GenerationFolder
 from storage.runfolder.records import JobListFile, JobRecord
 
@@ -148,7 +147,7 @@ class JobWatch:
         generation: GenerationFolder,
         n_jobs: int,
     ) -> None:
-        self.failure: ComputeClusterError | None = None
+        self.failure: slurm.ComputeClusterError | None = None
         self._cluster = cluster
         self._client = client
         self._options = options
@@ -179,7 +178,7 @@ class JobWatch:
 
         Raises
         ------
-        ComputeClusterError
+        slurm.ComputeClusterError
             When none is available.
         """
         self._ready.wait()
@@ -288,7 +287,7 @@ class JobWatch:
             message = f"no worker for {duration(self._options.start_timeout)} (start_timeout): {states}"
         else:
             return
-        self.failure = ComputeClusterError(message)
+        self.failure = slurm.ComputeClusterError(message)
         self._ready.set()
 
     def _states(self, slots: Iterable[Slot]) -> str:

@@ -21,7 +21,6 @@ from pipeline.jobs import slurm
 from pipeline.jobs.cluster import machine_problems, path_problems
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
-from pipeline.jobs.slurm import head_name, other_head
 from pipeline.monitor.runs import last_lines, read_run_state
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
 from pipeline.run.request import Options, Request, Wanted, prepare
@@ -171,10 +170,10 @@ def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
     run = request.prepared.run
     # Asked before the lease is touched, too: a head that stands still would be ended by the loss of it.
-    other = other_head(run)
+    other = slurm.other_head(run)
     if other is None:
         with _exclusive(request.prepared.cube):
-            other = other_head(run)
+            other = slurm.other_head(run)
             if other is None:
                 forget_cancel(run)
                 with storage_errors(run.script):
@@ -182,12 +181,12 @@ def _queue(request: Request, options: SlurmQueue) -> int:
                     run.script.write_text(script, encoding="utf-8")
                 # Taken before the job can start: a head record that is older belongs to an earlier run.
                 at = time.time()
-                number = slurm.submit(str(run.script), head_name(run))
+                number = slurm.submit(str(run.script), slurm.head_name(run))
                 Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
     if other is not None:
         logger.error("%s", other)
         return INTERNAL
-    logger.info("the head is job %s (%s); its script is %s", number, head_name(run), run.script)
+    logger.info("the head is job %s (%s); its script is %s", number, slurm.head_name(run), run.script)
     return COMPLETE
 
 

@@ -56,7 +56,6 @@ class Look:
     says: str
     blocks: int
     heads: tuple[Head, ...]
-    workers: int
     jobs: dict[str, tuple[str, str, str]]
 
     @property
@@ -76,13 +75,6 @@ class Look:
             return True
         return self.queued and not any(head.stopped for head in self.heads)
 
-    def line(self) -> str:
-        """For people."""
-        heads = [f"{h.host}/{h.pid}{' stopped' if h.stopped else ''}" for h in self.heads]
-        jobs = [f"{number} {name[-8:]} {state} {node}" for number, (name, state, node) in self.jobs.items()]
-        counts = f"{self.at:6.0f} s  {self.blocks:2d} blocks  {self.workers} workers"
-        return f"{counts}  heads {heads}  jobs {jobs}  | {self.says}"
-
 
 @dataclass
 class Trial:
@@ -98,7 +90,6 @@ class Trial:
     def __post_init__(self) -> None:
         self.began = time.monotonic()
         self.work_log = self.results / "begun"
-        self.log = self.results / "looks"
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._watch, name="looks", daemon=True)
@@ -138,12 +129,9 @@ class Trial:
             timeout=300,
         )
 
-    def note(self, event: str) -> float:
-        """Write down that something was done; when."""
-        at = time.monotonic() - self.began
-        self.events.append((at, event))
-        self._write(f"{at:6.0f} s  ---- {event}")
-        return at
+    def note(self, event: str) -> None:
+        """Keep that something was done, and when."""
+        self.events.append((time.monotonic() - self.began, event))
 
     def head_node(self) -> Host:
         """The node that the head was started on last, as the queue knows it."""
@@ -209,11 +197,8 @@ class Trial:
         """Wait until so many blocks are written."""
         return self.wait(lambda look: look.blocks >= blocks, 300, f"{blocks} blocks")
 
-    def finish(self, seconds: float = 900.0) -> float:
-        """Wait for the end of the sweep, without any help; when it came.
-
-        Fails at once where nobody runs it any more, and nobody will.
-        """
+    def finish(self) -> None:
+        """Wait for the end of the sweep, without any help; fails where nobody runs it, and nobody will."""
         idle: list[Look] = []
 
         def over(look: Look) -> bool:
@@ -224,9 +209,8 @@ class Trial:
             assert len(lately) < 4 or any(one.runs for one in lately), f"nobody runs it\n{self.story()}"
             return False
 
-        at = self.wait(over, seconds, "the end of the sweep").at
+        self.wait(over, 900, "the end of the sweep")
         self.note("finished")
-        return at
 
     def check(self, settled: float) -> None:
         """What it left: the bits, a sound journal, cells that verify; and for so many seconds nobody runs."""
@@ -272,10 +256,10 @@ class Trial:
         return dict(+wrong)
 
     def story(self) -> str:
-        """All looks, and the ends of the logs."""
+        """All events and looks, and the ends of the logs."""
         run = RunFolder(self.cube)
-        files = [path for path in (self.log, run.log, run.head_log) if path.exists()]
-        return "\n".join(f"== {path} ==\n{path.read_text()[-9000:]}" for path in files)
+        logs = [path.read_text()[-3000:] for path in (run.log, run.head_log) if path.exists()]
+        return "\n".join([*map(str, self.events), *map(str, self.looks), *logs])
 
     def _heal(self, node: Host) -> None:
         self.cluster.net.heal(node)
@@ -284,9 +268,7 @@ class Trial:
     def _watch(self) -> None:
         try:
             while not self._stop.is_set():
-                look = self._look()
-                self.looks.append(look)
-                self._write(look.line())
+                self.looks.append(self._look())
                 self._stop.wait(LOOK_EVERY)
         except BaseException as error:
             self._error = error
@@ -298,16 +280,10 @@ class Trial:
         except InputError:  # before the head's first file
             status = None
         at = time.monotonic() - self.began
-        words = ("distributed.cli.dask_worker", str(self.results))
-        workers = sum(len(node.processes(*words)) for node in self.cluster.nodes)
         says, blocks = "nothing yet", 0
         if status is not None:
             says, blocks = status.lines()[-1], status.blocks_done
-        return Look(at, says, blocks, tuple(self.heads()), workers, self.cluster.queue())
-
-    def _write(self, line: str) -> None:
-        with self.log.open("a") as file:
-            file.write(f"{line}\n")
+        return Look(at, says, blocks, tuple(self.heads()), self.cluster.queue())
 
     def show(self) -> None:
         """Print counts and times; seen with -s."""

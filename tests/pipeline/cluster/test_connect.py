@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import io
 import logging
 import os
@@ -13,7 +12,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +20,6 @@ from typing import Any
 import dask
 import psutil
 import pytest
-from checkout import ROOT
 from distributed import Client, LocalCluster, Worker
 from distributed.comm import CommClosedError
 from distributed.security import Security
@@ -65,23 +62,19 @@ def test_the_limit_of_open_files_is_raised_where_it_can_be(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("hard", "code"), [(32, 1), (ALONE + 2 * OF_A_WORKER, 0)])
-def test_a_run_with_few_open_files(tmp_path: Path, hard: int, code: int) -> None:
-    """With 32 it once ended in 2,000 lines of tracebacks; with what is asked for it ends well."""
+def test_a_run_with_few_open_files_ends_well(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pipeline", "submit", str(write_spec(tmp_path)), "--workers", "2"]
+    enough = ALONE + 2 * OF_A_WORKER
     done = subprocess.run(
         [*command, "--results", str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=240,
         check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 20 + hard // 2), hard)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20 + enough // 2, enough)),
     )
-    assert done.returncode == code, done.stderr
+    assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    if code:
-        assert "found a limit of 32 open files, expected 72 for 2 worker processes" in done.stderr
-        assert len(done.stderr.splitlines()) <= 3  # a note on the data, "starting workers", and this
 
 
 # Reports of connections that broke, as the logger of a worker shows them with the filter of the plugin.
@@ -194,7 +187,6 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     assert client.status == "closed"
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
     assert not lease.generation.workers.exists()
-    gc.collect()  # a socket that tornado forgets
 
 
 def interrupts_blocked() -> bool:
@@ -204,7 +196,6 @@ def interrupts_blocked() -> bool:
     return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of that socket
 def test_local_workers_are_processes_of_one_thread_on_loopback(local: Cluster) -> None:
     client, _, _ = local
     workers = client.scheduler_info()["workers"]
@@ -267,44 +258,6 @@ def test_workers_that_cannot_be_started_are_said(lease: Lease, monkeypatch: pyte
         connect(profile_of(Local()), lease=lease),
     ):
         pass
-
-
-@pytest.mark.slow
-def test_interrupt_is_quiet_and_quick(tmp_path: Path) -> None:
-    script = tmp_path / "interrupted.py"
-    script.write_text(
-        "import logging, sys, time\n"
-        "from pathlib import Path\n"
-        "from pipeline.cluster.connect import connect\n"
-        "from pipeline.cluster.profiles import Local, Profile\n"
-        "from storage.runfolder.lease import Lease\n"
-        "if __name__ == '__main__':\n"
-        "    logging.basicConfig(level=logging.WARNING)\n"
-        "    try:\n"
-        "        profile = Profile('local', Local(workers=2, dashboard_port=0), None)\n"
-        "        with connect(profile, lease=Lease.acquire(Path(sys.argv[1]))) as client:\n"
-        "            print('ready', flush=True)\n"
-        "            running = client.map(time.sleep, [60, 60], pure=False)\n"
-        "            time.sleep(60)\n"
-        "    except KeyboardInterrupt:\n"
-        "        print('stopped')\n"
-    )
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path / "a.zarr")],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(0.5)
-    start = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)  # a terminal's Ctrl-C reaches the workers, too
-    out, err = process.communicate(timeout=60)
-    assert (out, err, process.returncode) == ("stopped\n", "", 0)
-    assert time.monotonic() - start < 30
 
 
 QUIET: dict[str, Any] = {"processes": False, "host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0"}

@@ -8,12 +8,13 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from processes import slurm_site, sweeping
+from processes.commandline import sweep
 
-from pipeline.commands.main import main
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import head_name
 from pipeline.monitor.runs import read_run_state
@@ -33,10 +34,6 @@ def site() -> Iterator[Path]:
         yield home
 
 
-def sweep(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def detach(folder: Path, text: str, profile: str) -> Result:
     """Submit the sweep of a folder."""
     (folder / "cluster.yaml").write_text(PROFILES)
@@ -53,13 +50,13 @@ def head_number(run: RunFolder) -> str:
     return slurm("squeue", "--noheader", f"--name={head_name(run)}", "--format=%i").strip()
 
 
-def status(cube: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads(sweep("status", cube, "--json").stdout)
+def status(cube: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(sweep("status", cube, "--json").stdout)
     return found
 
 
 def restarts_done(cube: Path) -> bool:
-    return bool((status(cube)["run"] or {}).get("restarts"))  # type: ignore[attr-defined]
+    return bool((status(cube)["run"] or {}).get("restarts"))
 
 
 @pytest.mark.slow
@@ -77,24 +74,14 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     assert second.exit_code == 1
     assert f"its head is job {number} already: running (n1)" in second.stderr
     found = status(cube)
-    assert found["head"] | {"since": 0} == {  # type: ignore[operator]
-        "state": "running",
-        "job": number,
-        "node": "n1",
-        "restarts": 0,
-        "how": "",
-        "since": 0,
-    }
-    assert found["jobs"]["wanted"] == 2  # type: ignore[index]
-    worker = found["jobs"]["jobs"][0]["job"]  # type: ignore[index]
-    assert "distributed" in sweep("logs", cube, "--job", worker).stdout
-
+    head = {"state": "running", "job": number, "node": "n1", "restarts": 0, "how": ""}
+    assert found["head"].items() >= head.items()
+    assert found["jobs"]["wanted"] == 2
+    assert "distributed" in sweep("logs", cube, "--job", found["jobs"]["jobs"][0]["job"]).stdout
     ended = sweep("cancel", cube)
-    assert ended.exit_code == 0, ended.output
-    assert f"ended the head, job {number}" in ended.stdout
+    assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
     assert slurm_site.queue() == []
-    log = run.log.read_text()
-    assert "stopped by SIGTERM" in log or "cancelled" in log
+    assert re.search("stopped by SIGTERM|cancelled", run.log.read_text())
     assert not run.last_run.tls.exists()
 
     assert detach(tmp_path, LONG, "slurm").exit_code == 0
@@ -108,13 +95,11 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
     assert (third.exit_code, f"its head is job {number} already: pending" in third.stderr) == (1, True)
     time.sleep(2)  # SLURM refuses a node that has just been told to end the job, and drops it then
     slurm("scontrol", "update", f"JobId={number}", "StartTime=now")
-    followed = sweep("logs", cube, "--follow")
-    assert re.search(
-        r"stopped by SIGUSR1[\s\S]*the head resumes[\s\S]*100\.0 %[\s\S]*results: ", followed.stdout
-    )
+    followed = sweep("logs", cube, "--follow").stdout
+    assert re.search(r"stopped by SIGUSR1[\s\S]*the head resumes[\s\S]*100\.0 %[\s\S]*results: ", followed)
     sweeping.wait_until(lambda: slurm_site.queue() == [])
-    assert status(cube)["complete"]
-    assert status(cube)["head"]["restarts"] == 1  # type: ignore[index]
+    found = status(cube)
+    assert (found["complete"], found["head"]["restarts"]) == (True, 1)
     assert sweep("verify", cube, "--sample", 3).exit_code == 0
     again = detach(tmp_path, LONG, "slurm")
     assert (again.exit_code, "nothing to run" in again.stderr) == (0, True)
@@ -125,13 +110,14 @@ def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(tmp_path
 def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
     cube = tmp_path / "tiny.zarr"
     assert detach(tmp_path, sweeping.TINY, "waits").exit_code == 0
-    number = head_number(RunFolder(tmp_path / "tiny.zarr"))
+    number = head_number(RunFolder(cube))
     assert f"its head waits in the queue, job {number}" in sweep("status", cube).stdout
     again = detach(tmp_path, sweeping.TINY, "waits")
     assert (again.exit_code, "its head is job" in again.stderr) == (1, True)
     choices = {"profile": "waits", "cluster_file": tmp_path / "cluster.yaml", "workers": None}
-    attached = sweeping.run(tmp_path / "tiny.toml", tmp_path, **choices)
-    assert attached == 1  # two heads would fight for the lease
+    assert (
+        sweeping.run(tmp_path / "tiny.toml", tmp_path, **choices) == 1
+    )  # two heads would fight for the lease
     ended = sweep("cancel", cube)
     assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
     assert slurm_site.queue() == []

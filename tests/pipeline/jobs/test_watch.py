@@ -212,13 +212,12 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
     site = make()
     site.settle()
     for _ in range(3):
-        job = site.queue.pop("1")
+        site.queue.pop("1")
         site.job().workers = 0
         site.wait()
         site.put("1")  # it was on its way
         site.wait(ASK_SECONDS[0])
         assert (site.dropped, site.first.state) == ([], "starting")
-        assert site.queue["1"] == job
         site.job().workers = 1
         site.wait()
 

@@ -174,18 +174,6 @@ def test_the_plan_counts_the_bytes_of_the_widest_covariances(tmp_path: Path) -> 
         assert alone[name] - spherical[name] == 8 * n_mixtures * k * (d * d - 1)
 
 
-def test_the_plan_counts_questions(tmp_path: Path) -> None:
-    designs = 'design = ["uniform", "active", "committee"]\n[ask]\nbatch = 7\n[search]'
-    found = planned(tmp_path, text=TINY.replace("[search]", designs, 1))
-    total = found.to_dict()["total"]
-    # two designs that ask, two accuracies, two redraws; batches of 7 up to 30 for four mixtures, up to 150
-    assert (total["paths"], total["questions"]) == (8 * 4 + 8, 8 * 4 * 35 + 8 * 154)
-    assert total["asking_hours"] > 0
-    lines = "\n".join(found.lines())
-    assert "2,352 questions to ask in 40 paths, " in lines
-    assert " batches of restarts for " in lines
-
-
 def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None:
     """By hand: every restart lasts two seconds, of "posterior" four, three quarters of them CPU time."""
     prepared = prepared_in(tmp_path)
