@@ -75,7 +75,7 @@ LINKS = np.random.default_rng(1).integers(20_000, size=(9000, 2))
     ("shape", "how"),
     [
         ((20_000, 10), {"n_clusters": 8, "model": "posterior", "accuracy": 0.8, "n_jobs": 2}),
-        ((60_000, 100), {"n_clusters": 8, "covariance": "full", "model": "conditional"}),
+        ((40_000, 100), {"n_clusters": 8, "covariance": "full", "model": "conditional"}),
         ((20_000, 100), {"n_clusters": 1000, "model": "unsupervised"}),
         ((20_000, 10), {"n_clusters": 3, "covariance": "auto", "model": "conditional"}),
         ((20_000, 10), {"n_clusters": 3, "confidence": True, "restarts": 1, "generations": 1}),
@@ -86,10 +86,9 @@ def test_a_fit_ends_and_the_estimator_fits_again(shape: tuple[int, int], how: di
     X = noise(*shape)
     estimator = AnnotatedClustering(**how, random_state=0)
     with interrupted(0.4), pytest.raises(KeyboardInterrupt):
-        estimator.fit(X, must_link=LINKS[:, :2])
+        estimator.fit(X, must_link=LINKS)
     assert not hasattr(estimator, "labels_")
-    estimator.set_params(n_clusters=2, restarts=2)
-    again = estimator.fit(X[:60, :2], must_link=[[0, 1]])
+    again = estimator.set_params(n_clusters=2, restarts=2).fit(X[:60, :2], must_link=[[0, 1]])
     fresh = AnnotatedClustering(**how | {"n_clusters": 2, "restarts": 2}, random_state=0)
     assert again.objective_ == fresh.fit(X[:60, :2], must_link=[[0, 1]]).objective_
 
@@ -106,31 +105,29 @@ def shares(problem: Any, labels: np.ndarray) -> None:
 @pytest.mark.parametrize("work", [chain, shares])
 def test_chains_and_probabilities_end(work: Callable[..., None]) -> None:
     problem = build_problem(noise(20_000, 30), n_clusters=6, model="unsupervised", covariance="full")
-    with interrupted(0.5), pytest.raises(KeyboardInterrupt):
+    with interrupted(0.3), pytest.raises(KeyboardInterrupt):
         work(problem, np.arange(20_000, dtype=np.int16) % 6)
 
 
 def test_the_command_ends_with_130(tmp_path: Path) -> None:
     table = tmp_path / "table.npy"
     np.save(table, noise(20_000, 10))
-    with interrupted(1.5):
-        done = CliRunner().invoke(
-            main, ["fit", str(table), "-k", "2..8", "--out", str(tmp_path / "labels.csv")]
-        )
+    with interrupted(1.0):
+        done = CliRunner().invoke(main, ["fit", str(table), "-k", "2..8", "--out", str(tmp_path / "labels")])
     assert done.exit_code == 130, done.output
     assert [path.name for path in tmp_path.iterdir()] == ["table.npy"]
 
 
 def test_what_looks_at_no_flag_is_left_alone() -> None:
     """As a compilation: the caller goes on, and the next kernel does not wait behind it."""
-    state = SimpleNamespace(stop=new_flag())
+    state, release = SimpleNamespace(stop=new_flag()), threading.Event()
     with interrupted(0.1), pytest.raises(KeyboardInterrupt):
-        call(lambda _: time.sleep(2), (state,))
+        call(lambda _: release.wait(20), (state,))
     assert state.stop[0] == 1
     assert _left_alone[-1].is_alive()
-    began = time.monotonic()
     assert call(lambda _: threading.current_thread().name, (SimpleNamespace(stop=new_flag()),)) == "kernels"
-    assert time.monotonic() - began < 1
+    assert _left_alone[-1].is_alive()
+    release.set()
     _left_alone[-1].join(5)
     assert not _left_alone[-1].is_alive()
 
@@ -143,8 +140,8 @@ def test_results_errors_flags_and_time_come_through() -> None:
     with pytest.raises(ZeroDivisionError):
         call(lambda x: 1 // x, (0,))
     began = cpu_time()
-    assert call(sum, (range(20_000_000),)) == 199999990000000
-    assert cpu_time() - began > 0.05
+    assert call(sum, (range(5_000_000),)) == 12499997500000
+    assert cpu_time() - began > 0.02
     first, second = (beside(lambda: (new_flag(), threading.current_thread().name, new_flag())) for _ in "ab")
     assert first[0] is first[2] is not second[0]
     assert first[1] == "kernels"
@@ -171,10 +168,8 @@ except KeyboardInterrupt:
 )
 def test_a_process_leaves_while_something_compiles(leaving: str, seconds: int, most: float) -> None:
     """At once by `leave`; else once the step of the compiler is over, as memory is taken down after that."""
-    code = LEAVING.format(leaving=leaving, seconds=seconds)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=most, check=False
-    )
+    command = [sys.executable, "-c", LEAVING.format(leaving=leaving, seconds=seconds)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=most, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "at exit\n", "")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import pytest
 from numba.core.codegen import JITCodeLibrary
@@ -21,8 +20,6 @@ from kernels.search.genetic import Search, _search, warm_up
 from kernels.search.local_search import local_search
 
 # Named tuples by pointer: kernels read the fields that Python put there, through any number of calls.
-
-compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 
 @by_pointer
@@ -51,7 +48,6 @@ class Alike(NamedTuple):
 
     first: int
     second: int
-    third: int
 
 
 def fields(**other: object) -> Fields:
@@ -60,8 +56,20 @@ def fields(**other: object) -> Fields:
     return found._replace(**other)
 
 
+@jit_inner
+def write(fields: Fields, row: int) -> None:
+    fields.matrix[row] = fields.matrix[row, 0] + 1.0
+
+
+@jit_inner
+def write_all(fields: Fields) -> float:
+    for row in range(fields.matrix.shape[0]):
+        write(fields, row)
+    return float(fields.matrix[0, 0])
+
+
 @jit
-def sum_of(fields):  # type: ignore[no-untyped-def]
+def read(fields: Fields, other: Fields, alike: Alike, holder: Holder) -> tuple[float, ...]:
     total = float(fields.count) + fields.share + len(fields.empty)
     for i in range(fields.matrix.shape[0]):
         for j in range(fields.matrix.shape[1]):
@@ -69,49 +77,28 @@ def sum_of(fields):  # type: ignore[no-untyped-def]
     for flag in fields.flags:
         if flag and fields.is_set:
             total += 100.0
-    return total
+    held = holder.own[0] + holder.held.count + holder.held.matrix[1, 2]
+    return total, 10 * alike.first + alike.second, held, write_all(fields), other.matrix[0, 0]
 
 
-@jit
-def digits_of(alike):  # type: ignore[no-untyped-def]
-    return 100 * alike.first + 10 * alike.second + alike.third
+def test_fields_of_each_kind_are_read_and_written_through_any_number_of_calls() -> None:
+    def of(**other: object) -> tuple[float, ...]:
+        first = fields(**other)
+        held = Holder(np.full(2, 1.5), fields(count=3))
+        found = read(first, fields(matrix=first.matrix), Alike(3, 4), held)
+        # seen by the caller, and by another tuple of the same array
+        assert found[1:] == (34, 9.5, first.matrix[0, 0], first.matrix[0, 0])
+        return found
 
-
-@jit_inner
-def write(fields, row):  # type: ignore[no-untyped-def]
-    fields.matrix[row] = fields.matrix[row, 0] + 1.0
-
-
-@jit_inner
-def write_all(fields):  # type: ignore[no-untyped-def]
-    for row in range(fields.matrix.shape[0]):
-        write(fields, row)
-    return fields.matrix[0, 0]
-
-
-@jit
-def written(fields, other):  # type: ignore[no-untyped-def]
-    before = fields.matrix[0, 0]
-    return before, write_all(fields), fields.matrix[0, 0], other.matrix[0, 0]
-
-
-def test_fields_of_each_kind_are_read() -> None:
-    assert sum_of(fields()) == 7 + 0.25 + 15 + 100
-    assert sum_of(fields(is_set=False, count=-1)) == -1 + 0.25 + 15
-    assert sum_of(fields(matrix=np.arange(40.0).reshape(4, 10)[1:3])) == 7.25 + sum(range(10, 30)) + 100
-    made = fields(matrix=np.ones((300, 300)))
+    assert of()[0] == 7 + 0.25 + 15 + 100
+    assert of()[3] == 1.0
+    assert of(is_set=False, count=-1)[0] == -1 + 0.25 + 15
+    assert of(matrix=np.arange(40.0).reshape(4, 10)[1:3])[0] == 7.25 + sum(range(10, 30)) + 100
+    made = np.ones((300, 300))
     gc.collect()
-    assert sum_of(made) == 7.25 + 90_000 + 100
-    assert digits_of(Alike(3, 4, 5)) == 345
+    assert of(matrix=made)[0] == 7.25 + 90_000 + 100
 
 
-def test_what_a_kernel_writes_is_seen_by_its_caller_and_by_another_tuple_of_the_same_array() -> None:
-    first = fields()
-    assert written(first, fields(matrix=first.matrix)) == (0.0, 1.0, 1.0, 1.0)
-    assert first.matrix.tolist() == [[1, 1, 1], [4, 4, 4]]
-
-
-@compiled
 def test_the_search_takes_pointers_and_lets_go_of_the_interpreter() -> None:
     """By value tuples are some four hundred arguments of each function."""
     warm_up()
@@ -126,29 +113,16 @@ def test_the_search_takes_pointers_and_lets_go_of_the_interpreter() -> None:
         assert kernel.targetoptions.items() >= wanted.items()
 
 
-@compiled
-def test_a_tuple_within_a_tuple_outlives_what_reads_it() -> None:
-    """It lies in the frame of the way in: in that of a function which reads fields, it is lost."""
-
-    @numba.njit(no_cfunc_wrapper=True, _nrt=False)
-    def total(holder):  # type: ignore[no-untyped-def]
-        return holder.own[0] + holder.held.count + holder.held.matrix[1, 2]
-
-    assert [total(Holder(np.full(2, 1.5), fields(count=count))) for count in range(4)] == [
-        6.5 + count for count in range(4)
-    ]
-
-
 # Kernels that others call: translated once, with the kernel that Python calls, and for one signature.
 
 
 @jit_part
-def third(values):  # type: ignore[no-untyped-def]
+def third(values: Any) -> Any:
     return values[2]
 
 
 @jit_inner
-def second(values, add):  # type: ignore[no-untyped-def]
+def second(values: Any, add: Any) -> Any:
     if add < 0:
         raise ValueError("below 0")
     values[2] += add
@@ -156,13 +130,15 @@ def second(values, add):  # type: ignore[no-untyped-def]
 
 
 @jit_inner
-def twice(values):  # type: ignore[no-untyped-def]
+def twice(values: Any) -> Any:
     return second(values, 1) + second(values, 2)
 
 
-@pytest.fixture
-def translated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the functions that become machine code."""
+def test_what_python_calls_alone_becomes_machine_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    @jit
+    def first(values: Any, add: Any) -> Any:
+        return second(values, add) + twice(values) + third(values)
+
     names: list[str] = []
     translate: Callable[[JITCodeLibrary], None] = JITCodeLibrary._finalize_specific
 
@@ -171,21 +147,13 @@ def translated(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         translate(library)
 
     monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", note)
-    return names
-
-
-def test_what_python_calls_alone_becomes_machine_code(translated: list[str]) -> None:
-    @jit
-    def first(values, add):  # type: ignore[no-untyped-def]
-        return second(values, add) + twice(values) + third(values)
-
     values = np.zeros(3)
     assert first(values, 0) == (0 + 1 + 3) + 3
     assert list(values) == [0, 0, 3]
     with pytest.raises(ValueError, match="below 0"):
         first(values, -1)
     # numba's own runtime is compiled once in a process, with the first kernel.
-    (name,) = set(translated) - {"nrt"}
+    (name,) = set(names) - {"nrt"}
     assert "first" in name
 
 
@@ -193,11 +161,11 @@ def test_what_the_passes_do_not_know_is_not_compiled() -> None:
     """Nothing is compiled to something else in silence, because a pass is left out."""
 
     @jit_inner
-    def closing(values):  # type: ignore[no-untyped-def]
+    def closing(values: Any) -> Any:
         return sum([2.0 * value for value in values])
 
     @jit
-    def calling(values):  # type: ignore[no-untyped-def]
+    def calling(values: Any) -> Any:
         return closing(values)
 
     with pytest.raises(NumbaError):

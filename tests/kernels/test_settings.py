@@ -11,7 +11,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -68,7 +67,6 @@ def test_all_settings_are_those_of_the_search_and_of_the_objective() -> None:
 @each_setting
 def test_a_declaration_holds_together(setting: Setting) -> None:
     assert setting.allows(setting.default)
-    assert setting.since >= 1
     assert setting.meaning.endswith(".")
     assert setting.strong is None or setting.allows(setting.strong)
     assert setting.strong != setting.default
@@ -101,13 +99,13 @@ def wrong(**given: Any) -> list[tuple[str, str, str]]:
 
 
 def test_what_the_method_says_is_judged_with_what_is_given() -> None:
-    expected = "less than 1 for crossover labels, which mutated offspring do not take"
-    by_strong = "less than 1 for crossover labels by the method strong, which mutated offspring do not take"
+    by_strong = LABELS.replace("labels,", "labels by the method strong,")
     assert wrong(method="published", crossover="labels") == [
-        ("mutation", "1.0 by the method published", expected)
+        ("mutation", "1.0 by the method published", LABELS)
     ]
     assert wrong(method="strong", mutation=1) == [("mutation", "1", by_strong)]
-    assert wrong(method="strong", mutation=1, crossover="labels") == [("mutation", "1", expected)]
+    assert wrong(method="strong", mutation=1, crossover="labels") == [("mutation", "1", LABELS)]
+    assert [name for name, *_ in wrong(method="other", mutation=2)] == ["method", "mutation"]
     assert wrong(method="strong", mutation=1, crossover="centroids") == []
     assert wrong(method="strong") == wrong(method="published") == []
 
@@ -161,55 +159,42 @@ def test_declarations_load_nothing() -> None:
     assert done.stdout == "set()\n"
 
 
-@each_setting
-def test_every_door_has_every_setting(setting: Setting, tmp_path: Path) -> None:
+def test_every_door_has_every_setting(tmp_path: Path) -> None:
     (search,) = load_sweep(write_spec(tmp_path, BEFORE_SEARCH)).search
-    assert setting == METHOD or getattr(search, setting.name) == setting.of("strong")
-    option = next(each for each in fit_command.params if each.name == setting.name)
-    assert isinstance(option, click.Option)
-    assert option.opts == [setting.option]
-    assert (option.default, option.help) == (setting.offered, setting.meaning)
-    if setting.choices:
-        assert isinstance(option.type, click.Choice)
-        assert tuple(option.type.choices) == setting.choices
-    else:
-        assert isinstance(option.type, click.IntRange | click.FloatRange)
-        assert (option.type.min, option.type.max) == (setting.low, setting.high)
     help_text = " ".join(CliRunner().invoke(fit_command, ["--help"]).stdout.split())
-    assert f"{setting.option} " in help_text
-    default = f"({setting.unless_given})" if setting.by_method else setting.default
-    assert f"{setting.meaning} [default: {default}" in help_text
-    parameter = inspect.signature(AnnotatedClustering).parameters[setting.name]
-    assert parameter.default == setting.offered == AnnotatedClustering().get_params()[setting.name]
     described = " ".join(str(AnnotatedClustering.__doc__).split())
-    assert f"{setting.name} : " in described
-    assert setting.meaning in described
-    assert not setting.by_method or f"{setting.meaning} None: {setting.unless_given}." in described
+    for setting in OFFERED:
+        assert setting == METHOD or getattr(search, setting.name) == setting.of("strong")
+        option: Any = next(each for each in fit_command.params if each.name == setting.name)
+        assert option.opts == [setting.option]
+        assert (option.default, option.help) == (setting.offered, setting.meaning)
+        if setting.choices:
+            assert tuple(option.type.choices) == setting.choices
+        else:
+            assert (option.type.min, option.type.max) == (setting.low, setting.high)
+        default = f"({setting.unless_given})" if setting.by_method else setting.default
+        assert f"{setting.option} " in help_text
+        assert f"{setting.meaning} [default: {default}" in help_text
+        parameter = inspect.signature(AnnotatedClustering).parameters[setting.name]
+        assert parameter.default == setting.offered == AnnotatedClustering().get_params()[setting.name]
+        assert f"{setting.name} : " in described
+        by_method = f" None: {setting.unless_given}." if setting.by_method else ""
+        assert f"{setting.meaning}{by_method}" in described
 
 
-@pytest.mark.parametrize(
-    ("given", "name", "problem"),
-    [
-        (
-            {each.name: (value := bad_values(each)[-1])},
-            each.name,
-            f"found {value!r}, expected {each.expected}",
-        )
-        for each in OFFERED
-    ]
-    + [
-        (
-            {"method": "published", "crossover": "labels"},
-            "mutation",
-            "found 1.0 by the method published, expected less than 1 for crossover labels, which mutated"
-            " offspring do not take",
-        )
-    ],
-    ids=str,
-)
-def test_every_door_refuses_in_the_same_words(
-    given: dict[str, Any], name: str, problem: str, tmp_path: Path
-) -> None:
+LABELS = "less than 1 for crossover labels, which mutated offspring do not take"
+WRONG = {each.name: {each.name: bad_values(each)[-1]} for each in OFFERED}
+WRONG["both"] = {"method": "published", "crossover": "labels"}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_every_door_refuses_in_the_same_words(case: str, tmp_path: Path) -> None:
+    given = WRONG[case]
+    name = "mutation" if case == "both" else case
+    setting = next(each for each in OFFERED if each.name == name)
+    problem = f"found {given.get(name)!r}, expected {setting.expected}"
+    if case == "both":
+        problem = f"found 1.0 by the method published, expected {LABELS}"
     keys = "".join(f"{each} = {value!r}\n" for each, value in given.items())
     with pytest.raises(InputError) as of_file:
         load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}"))
@@ -221,7 +206,7 @@ def test_every_door_refuses_in_the_same_words(
     options = [f"--{each.replace('_', '-')}={value}" for each, value in given.items()]
     command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "-k", "2", *options])
     assert command.exit_code == 2
-    assert command.stderr.splitlines()[1:] == [f"  --{name.replace('_', '-')}: {problem}"]
+    assert command.stderr.splitlines()[1:] == [f"  {setting.option}: {problem}"]
     if name in {each.name for each in fields(ObjectiveSettings)}:
         with pytest.raises(ValueError, match=f"{name} is "):
             build_problem(X, n_clusters=2, model="unsupervised", settings=ObjectiveSettings(**given))

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
@@ -32,13 +30,11 @@ def with_cell(value: float) -> np.ndarray:
 
 BAD = {
     "a cell of 1e155": (with_cell(1e155), OVERFLOW),
-    "a cell of 1e308": (with_cell(1e308), OVERFLOW),
-    "a cell of -1e200": (with_cell(-1e200), OVERFLOW),
+    "a cell of -1e308": (with_cell(-1e308), OVERFLOW),
     "all over the range": (np.where(IRIS > 3, 1.7e308, -1.7e308), OVERFLOW),
     "means that overflow": (IRIS * 1e306 + 1.5e308, OVERFLOW),
     "sums of squares": (IRIS * 1e153, OVERFLOW),
     "X 1e-160": (IRIS * 1e-160, UNDERFLOW),
-    "X 1e-170": (IRIS * 1e-170, UNDERFLOW),
     "subnormal": (IRIS * 1e-310, UNDERFLOW),
     "equal": (np.full((150, 4), 1e300), "found 150 rows without any variance, expected samples that differ"),
 }
@@ -63,7 +59,7 @@ def small(covariance: str = "spherical") -> AnnotatedClustering:
 def test_what_is_too_large_or_too_small_is_named(name: str) -> None:
     X, words = BAD[name]
     found, expected, remedy = spread_problem(X) or ("", "", "")
-    assert f"found {found}, expected {expected}" + f" ({remedy})" * bool(remedy) == words
+    assert f"found {found}, expected {expected}" + (f" ({remedy})" if remedy else "") == words
 
 
 @pytest.mark.parametrize("name", ["a cell of 1e155", "subnormal", "equal"])
@@ -78,16 +74,15 @@ def test_every_door_refuses_in_the_same_words(name: str, tmp_path: Path) -> None
     )
     for command in (
         ["fit", table, "-k", "2"],
-        ["fit", table, "-k", "2..8", "--covariance", "full", "--must-link", links],
         ["ask", table, "-k", "2", "--out", tmp_path / "q.csv"],
         ["submit", sweep, "--workers", "0", "--results", tmp_path],
     ):
         done = CliRunner().invoke(main, list(map(str, command)))
         assert done.exit_code == 2, done.output
         assert f"own.npy: {words}" in done.output
-    for method in ("fit", "fit_predict", "partial_fit"):
+    for refuse in (small("full").fit, small("full").partial_fit):
         with pytest.raises(ValueError, match=r"^X: found") as raised:
-            getattr(small("full"), method)(X)
+            refuse(X)
         assert str(raised.value) == f"X: {words}"
     with pytest.raises(ValueError, match=r"^X: found") as raised:
         build_problem(X, n_clusters=2, model="unsupervised")
@@ -95,9 +90,7 @@ def test_every_door_refuses_in_the_same_words(name: str, tmp_path: Path) -> None
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("place", "name"), [(place, name) for place, name in enumerate(GOOD)] + [(3, "X 1e150"), (4, "X 1e-149")]
-)
+@pytest.mark.parametrize(("place", "name"), [*enumerate(GOOD), (3, "X 1e150"), (4, "X 1e-149")])
 def test_what_is_not_refused_is_fitted(place: int, name: str) -> None:
     X = GOOD[name]
     estimator = small(COVARIANCES[place % len(COVARIANCES)]).fit(X, must_link=[[0, 1], [60, 61]])
@@ -107,22 +100,22 @@ def test_what_is_not_refused_is_fitted(place: int, name: str) -> None:
     assert len(estimator.query(2).pairs) == 2
 
 
-@settings(deadline=None, max_examples=15)
-@given(st.floats(-320, 308), st.floats(-320, 308), st.sampled_from(COVARIANCES), st.integers(0, 9))
-def test_any_units_are_fitted_or_refused(unit: float, other: float, covariance: str, seed: int) -> None:
+def test_any_units_are_fitted_or_refused() -> None:
     """Without a warning of numpy, which is an error here."""
-    rng = np.random.default_rng(seed)
-    with np.errstate(over="ignore"):
-        X = rng.normal(size=(12, 3)) * 10.0 ** np.array([unit, unit, other])
-    X = np.clip(X, -1.7e308, 1.7e308)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        if spread_problem(X) is None:
-            assert np.isfinite(small(covariance).fit(X, cannot_link=[[0, 1]]).objective_)
-        else:
-            with pytest.raises(ValueError, match=r"^X: found values whose squares (over|under)flow"):
-                small(covariance).fit(X, cannot_link=[[0, 1]])
+    rng = np.random.default_rng(0)
+    for number in range(20):
+        unit, other = rng.uniform(-320, 308, 2)
+        with np.errstate(over="ignore"):
+            X = np.clip(rng.normal(size=(12, 3)) * 10.0 ** np.array([unit, unit, other]), -1.7e308, 1.7e308)
+        estimator = small(COVARIANCES[number % 5])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if spread_problem(X) is None:
+                assert np.isfinite(estimator.fit(X, cannot_link=[[0, 1]]).objective_)
+            else:
+                with pytest.raises(ValueError, match=r"^X: found values whose squares (over|under)flow"):
+                    estimator.fit(X, cannot_link=[[0, 1]])
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -136,7 +129,7 @@ def test_new_samples_too_far_away_are_refused(covariance: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["standard", "minmax"])
-@pytest.mark.parametrize("exponent", [-1000, -500, 0, 450])
-def test_scaling_knows_no_units(how: str, exponent: int) -> None:
+def test_scaling_knows_no_units(how: str) -> None:
     X = np.round(IRIS * 10)  # of subnormal numbers the last bits are gone
-    np.testing.assert_array_equal(scale(np.ldexp(X, exponent), how), scale(X, how))
+    for exponent in (-1000, -500, 0, 450):
+        np.testing.assert_array_equal(scale(np.ldexp(X, exponent), how), scale(X, how))

@@ -18,22 +18,16 @@ LABELS = np.array([0, 0, 1, 1])
 TWO = {"n_clusters": 2, "model": "unsupervised"}
 
 
-def label_odds() -> list[float]:
-    """By hand: exp of the gain of moving 0 or 2 (as 12 or 10) to the other cluster, both variances being 1.
-
-    The pair left alone adds 0. Of 0, 10, 12 the mean is 22/3 and the squared error 244 - 3 (22/3)² = 248/3;
-    of 2, 10, 12 it is 8, and 56.
-    """
-    return [math.exp(2.0 - 1.5 * (1.0 + math.log(error / 3.0))) for error in (248.0 / 3.0, 56.0)]
-
-
 def test_two_clusters_by_hand() -> None:
     found = criteria(build_problem(X, **TWO, settings=Settings(min_cluster_size=1)), (), LABELS)
     assert found.classification == pytest.approx(-2.0 - 2.0 * math.log(2.0 * math.pi) - 4.0 * math.log(2.0))
     assert found.parameters == 4
     assert found.penalty == pytest.approx(2.0 * math.log(4.0))
     surprise = entropy = 0.0
-    for odds in label_odds():
+    # exp of the gain of moving 0 or 2 (as 12 or 10) to the other cluster, both variances being 1. The pair
+    # left alone adds 0. Of 0, 10, 12 the squared error about their mean is 248/3; of 2, 10, 12 it is 56.
+    for error in (248.0 / 3.0, 56.0):
+        odds = math.exp(2.0 - 1.5 * (1.0 + math.log(error / 3.0)))
         own = 1.0 / (1.0 + odds)
         surprise -= 2.0 * math.log(own)
         entropy -= 2.0 * (own * math.log(own) + (1.0 - own) * math.log(1.0 - own))
