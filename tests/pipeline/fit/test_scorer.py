@@ -11,33 +11,19 @@ import pytest
 from sklearn import config_context
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from pipeline import AnnotatedClustering, LinkScorer
 from sweeps.errors import InputError
 
-SMALL: dict[str, Any] = {"restarts": 2, "generations": 2, "random_state": 5}
 FOLDS = KFold(4, shuffle=True, random_state=1)
+X = pd.DataFrame({"x": [0.0, 0.1, 5.0, 5.1, 0.2, 5.2]}, index=list("abcdef"))
 
 
-@pytest.fixture(scope="module")
-def table() -> pd.DataFrame:
-    """Clusters that are long in one feature or the other, so that only some shapes find them."""
-    rng = np.random.default_rng(3)
-    long = rng.normal(size=(120, 2)) * np.where(np.arange(120)[:, None] % 2, [5.0, 0.2], [0.2, 5.0])
-    return pd.DataFrame(long, columns=["x", "y"], index=[f"s{row:03}" for row in range(120)])
-
-
-@pytest.fixture(scope="module")
-def links(table: pd.DataFrame) -> dict[str, np.ndarray]:
-    pairs = np.random.default_rng(4).integers(0, 120, size=(200, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    same = pairs[:, 0] % 2 == pairs[:, 1] % 2
-    labels = table.index.to_numpy()
-    return {"must_link": labels[pairs[same]], "cannot_link": labels[pairs[~same]]}
-
-
-def small(n_clusters: int = 2, **changes: Any) -> AnnotatedClustering:
-    return AnnotatedClustering(n_clusters, **(SMALL | {"links_outside": "drop"} | changes))
+def small(**changes: Any) -> AnnotatedClustering:
+    given = {"restarts": 2, "generations": 2, "random_state": 5, "links_outside": "drop"}
+    return AnnotatedClustering(2, **(given | changes))
 
 
 def slow_score(estimator: AnnotatedClustering, train: pd.DataFrame, test: pd.DataFrame, links: Any) -> float:
@@ -53,28 +39,27 @@ def slow_score(estimator: AnnotatedClustering, train: pd.DataFrame, test: pd.Dat
     return float(np.mean(right))
 
 
-def test_folds_by_hand(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
+def test_folds_by_hand_and_metadata() -> None:
+    """Clusters that are long in one feature or the other, so that only some shapes find them."""
+    rng = np.random.default_rng(3)
+    long = rng.normal(size=(120, 2)) * np.where(np.arange(120)[:, None] % 2, [5.0, 0.2], [0.2, 5.0])
+    table = pd.DataFrame(long, columns=["x", "y"], index=[f"s{row:03}" for row in range(120)])
+    pairs = rng.integers(0, 120, size=(200, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    is_must = pairs[:, 0] % 2 == pairs[:, 1] % 2
+    names = table.index.to_numpy()
+    links = {"must_link": names[pairs[is_must]], "cannot_link": names[pairs[~is_must]]}
     scores = cross_val_score(small(), table, scoring=LinkScorer(**links), cv=FOLDS, params=links)
     expected = []
     for train, test in FOLDS.split(table):
-        rows = set(table.index[train])
+        rows = set(names[train])
         seen = {name: [row for row in rows_ if set(row) <= rows] for name, rows_ in links.items()}
         estimator = small(links_outside="error").fit(table.iloc[train], **seen)
         expected.append(slow_score(estimator, table.iloc[train], table.iloc[test], links))
     assert scores.tolist() == expected
     assert len(set(expected)) > 1
-
-
-def test_a_part_is_refused_unless_links_may_be_dropped(
-    table: pd.DataFrame, links: dict[str, np.ndarray]
-) -> None:
-    with pytest.raises(
-        ValueError, match=r"All the 4 fits failed[\s\S]*links_outside=.drop. leaves these links out"
-    ):
+    with pytest.raises(ValueError, match=r"All the 4 fits failed[\s\S]*links_outside=.drop. leaves these"):
         GridSearchCV(small(), {"links_outside": ["error"]}, cv=FOLDS).fit(table, **links)
-
-
-def test_metadata_are_routed(table: pd.DataFrame, links: dict[str, np.ndarray]) -> None:
     with config_context(enable_metadata_routing=True):
         asking = small().set_fit_request(must_link=True, cannot_link=True)
         routed = cross_val_score(asking, table, cv=FOLDS, params=links)
@@ -82,9 +67,8 @@ def test_metadata_are_routed(table: pd.DataFrame, links: dict[str, np.ndarray]) 
 
 
 def test_score_by_hand() -> None:
-    X = pd.DataFrame({"x": [0.0, 0.1, 5.0, 5.1, 0.2, 5.2]}, index=list("abcdef"))
     estimator = small().fit(X.iloc[:4])
-    held_out = X.iloc[4:]
+    scaled = make_pipeline(StandardScaler().set_output(transform="pandas"), small()).fit(X.iloc[:4])
     for must, cannot, expected in [
         ([["e", "a"]], None, 1.0),
         ([["e", "c", 3], ["f", "d", 1]], None, 0.25),
@@ -92,22 +76,20 @@ def test_score_by_hand() -> None:
         (None, [["a", "e"], ["a", "f"]], 0.5),
         ({"ann": [["a", "e"]]}, {"bob": [["b", "e"]]}, 0.5),
     ]:
-        assert LinkScorer(must, cannot)(estimator, held_out) == expected
-    restored = pickle.loads(pickle.dumps(LinkScorer([["e", "c"]])))
-    assert restored(estimator, held_out) == 0.0
+        for fitted in (estimator, scaled):
+            assert LinkScorer(must, cannot)(fitted, X.iloc[4:]) == expected
+    assert pickle.loads(pickle.dumps(LinkScorer([["e", "c"]])))(estimator, X.iloc[4:]) == 0.0
 
 
 def test_what_cannot_be_scored() -> None:
-    X = pd.DataFrame({"x": [0.0, 0.1, 5.0, 5.1]}, index=list("abcd"))
     estimator = small().fit(X)
     scorer = LinkScorer([["a", "b"]])
     with pytest.raises(InputError, match="links: found none of 1 with a sample in the 2 rows of X"):
-        scorer(estimator, X.iloc[2:])
+        scorer(estimator, X.iloc[2:4])
     with pytest.raises(NotFittedError):
         scorer(small(), X)
-    nameless = small().fit(X.to_numpy())
     with pytest.raises(InputError) as raised:
-        scorer(nameless, X.to_numpy())
+        scorer(small().fit(X.to_numpy()), X.to_numpy())
     assert [problem.where for problem in raised.value.problems] == ["estimator", "X"]
     with pytest.raises(InputError, match="must_link: found a str"):
         LinkScorer("links")(estimator, X)

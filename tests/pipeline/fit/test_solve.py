@@ -1,4 +1,4 @@
-"""Fitting one data set: the best of some restarts, its scores, its JSON."""
+"""Fitting one data set: the best of some restarts, its scores, its JSON, and what to know of it."""
 
 from __future__ import annotations
 
@@ -18,79 +18,179 @@ from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 from kernels.scores import annotation_agreement, nmi
 from kernels.search.genetic import Restart, run_restart
 from kernels.settings import AUTO, ObjectiveSettings, Settings
-from pipeline.fit import solve as confidence
 from pipeline.fit.solve import (
     CHAINS,
     LENGTH,
     REACH,
-    Confidence,
     FitResult,
     assignment_costs,
     contradiction_notes,
-    distinct_starts,
     find_confidence,
     fit,
     split_r_hat,
     to_json,
-    together,
     weighted_agreement,
 )
 
+SMALL = Settings(population=4, offspring=4, generations=2)
+BLOBS, CLASSES = far_clusters()
+
+
+def solved(X: np.ndarray, *layers: Layer, **changes: object) -> FitResult:
+    own = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
+    given = {"n_clusters": 3, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
+    return fit(X, layers, settings=replace(SMALL, **own), **given)  # type: ignore[arg-type]
+
+
+# The best of some restarts.
+
+
+def test_far_clusters_are_found() -> None:
+    result = solved(BLOBS, labels_true=CLASSES)
+    assert nmi(CLASSES, result.best.labels) == result.scores.nmi == pytest.approx(1)
+    assert result.scores.goldberger_kl == pytest.approx(0, abs=1e-9)
+    assert (result.scores.centroid_index, result.scores.annotation_agreement) == (0, None)
+    assert sorted(result.best.sizes.tolist()) == [10, 10, 10]
+    for cluster in range(3):
+        members = BLOBS[result.best.labels == cluster]
+        np.testing.assert_allclose(result.best.centroids[cluster], members.mean(axis=0))
+        np.testing.assert_allclose(result.best.covariances[cluster], members.var(axis=0).mean())
+
+
+@pytest.mark.parametrize(
+    ("model", "covariance"), [*zip(MODELS, COVARIANCES, strict=False), ("posterior", "full")]
+)
+def test_objective_is_that_of_the_labels(model: str, covariance: str) -> None:
+    layers = [
+        Layer(MUST, np.array([[0, 1], [4, 4]]), np.array([1.0, 2.0]), 0.8),
+        Layer(CANNOT, np.array([[0, 15]]), None, 0.8),
+    ]
+    result = solved(BLOBS, *layers, model=model, covariance=covariance)
+    problem = build_problem(BLOBS, layers, n_clusters=3, model=model, covariance=covariance)
+    terms = objective_terms(problem, result.best.labels)
+    assert (result.best.gmm, result.best.sbm, result.best.prior) == terms
+    assert result.best.objective == sum(terms) == max(result.restart_objectives)
+    assert (result.best.sbm != 0) == (model != "unsupervised")
+    assert (result.best.prior != 0) == (model == "posterior")
+    assert (result.model, result.covariance) == (model, covariance)
+    shapes = {"diagonal": (3, 2), "tied": (2, 2), "full": (3, 2, 2)}
+    assert result.covariances.shape == shapes.get(covariance, (3,))
+
+
+def test_same_seed_same_bits_and_more_restarts_only_add() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    first, again, more, other = solved(X), solved(X), solved(X, restarts=5), solved(X, seed=2)
+    assert first.best.labels.tobytes() == again.best.labels.tobytes()
+    assert first.restart_objectives.tobytes() == again.restart_objectives.tobytes()
+    assert more.restart_objectives[:2].tobytes() == first.restart_objectives.tobytes()
+    assert len(set(more.restart_objectives)) > 1
+    assert other.best.labels.tobytes() != first.best.labels.tobytes()
+
+
+def test_lowest_restart_wins_ties(monkeypatch: pytest.MonkeyPatch) -> None:
+    alike = solved(BLOBS, restarts=1).best
+    objectives = iter([1.0, 3.0, 3.0, 2.0])
+    monkeypatch.setattr(module, "run_restart", lambda *_: alike._replace(objective=next(objectives)))
+    assert solved(BLOBS, restarts=4).best_restart == 1
+
+
+def test_bad_input_is_answered_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled() -> None:
+        raise AssertionError("compiled")
+
+    for name in ("warm_up", "warm_up_predictions"):
+        monkeypatch.setattr(module, name, compiled)
+    for covariance in ("full", AUTO):
+        with pytest.raises(ValueError, match="not finite"):
+            solved(np.where(BLOBS[0] == BLOBS, np.nan, BLOBS), covariance=covariance)
+    with pytest.raises(AssertionError, match="compiled"):
+        solved(BLOBS)
+
+
+def test_json_is_strict_and_counts_from_zero() -> None:
+    result = solved(BLOBS, Layer(MUST, np.array([[0, 1]])), labels_true=CLASSES, model="likelihood")
+    document = json.loads(json.dumps(to_json(result), allow_nan=False))
+    assert set(document) >= {"model", "settings", "labels", "sizes", "covariances", "held_out", "seconds"}
+    assert list(document["scores"]) == ["nmi", "goldberger_kl", "centroid_index", "annotation_agreement"]
+    assert set(document["labels"]) == {0, 1, 2}
+    assert np.shape(document["centroids"]) == (3, 2)
+    assert document["objective"] == document["gmm"] + document["sbm"] + document["prior"]
+    assert document["scores"]["annotation_agreement"] == 1
+
+
+def test_scores_that_are_not_defined_are_null() -> None:
+    X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
+    result = solved(X, n_clusters=2, labels_true=np.repeat([0, 1], [5, 10]))
+    assert 0.0 in result.best.covariances
+    assert (result.scores.goldberger_kl, result.scores.nmi) == (None, pytest.approx(1))
+    assert set(vars(solved(X, n_clusters=2).scores).values()) == {None}
+
+
+def test_agreement_counts_annotations_as_the_kernels_do() -> None:
+    rng = np.random.default_rng(4)
+    labels = rng.integers(3, size=20).astype(np.int16)
+    must, cannot = rng.integers(20, size=(15, 2)), rng.integers(20, size=(25, 2))
+    must[0] = cannot[0] = 7
+    table = np.concatenate(
+        [np.column_stack([must, np.full(15, MUST)]), np.column_stack([cannot, np.full(25, CANNOT)])]
+    )
+    layers = [Layer(MUST, must), Layer(CANNOT, cannot, np.ones(25))]
+    assert weighted_agreement(layers, labels) == pytest.approx(annotation_agreement(table, labels))
+    weights = rng.integers(1, 4, size=15)
+    repeated = [Layer(MUST, np.repeat(must, weights, axis=0)), Layer(CANNOT, cannot)]
+    weighted = [Layer(MUST, must, weights.astype(float)), Layer(CANNOT, cannot)]
+    assert weighted_agreement(weighted, labels) == pytest.approx(weighted_agreement(repeated, labels))
+    assert math.isnan(weighted_agreement([Layer(MUST, must[:0])], labels))
+
+
 # Costs of samples are those of scipy's normal densities.
 
-RNG = np.random.default_rng(5)
-CENTERS = RNG.normal(size=(3, 4))
-ROOTS = RNG.normal(size=(3, 4, 6)) * np.array([0.05, 1.0, 2.0, 30.0])[:, None]
-FULL = ROOTS @ np.swapaxes(ROOTS, 1, 2)
-DIAGONAL = FULL.diagonal(axis1=1, axis2=2).copy()
-X = RNG.normal(size=(20, 4)) * np.array([0.05, 1.0, 2.0, 30.0])
-ALL = np.arange(4)
 
-
-@pytest.mark.parametrize("covariances", [DIAGONAL.mean(axis=1), DIAGONAL, FULL])
-def test_costs_are_minus_log_densities(covariances: np.ndarray) -> None:
-    found = assignment_costs(X, CENTERS, covariances, ALL)
+@pytest.mark.parametrize("n_axes", [1, 2, 3])
+def test_costs_are_minus_log_densities(n_axes: int) -> None:
+    rng, units = np.random.default_rng(5), np.array([0.05, 1.0, 2.0, 30.0])
+    centers, roots = rng.normal(size=(3, 4)), rng.normal(size=(3, 4, 6)) * units[:, None]
+    covariances = roots @ np.swapaxes(roots, 1, 2)
+    if n_axes < 3:
+        covariances = covariances.diagonal(axis1=1, axis2=2).copy()
+    if n_axes == 1:
+        covariances = covariances.mean(axis=1)
+    X = rng.normal(size=(20, 4)) * units
+    found = assignment_costs(X, centers, covariances, np.arange(4))
     for k, covariance in enumerate(covariances):
-        matrix = covariance * np.eye(4) if covariance.ndim < 2 else covariance
-        density = multivariate_normal(CENTERS[k], matrix)
-        wanted = -density.logpdf(X) - 2 * np.log(2 * np.pi)
-        np.testing.assert_allclose(found[:, k], wanted, rtol=1e-8)
-    alone = np.concatenate([assignment_costs(x[None], CENTERS, covariances, ALL) for x in X])
+        density = multivariate_normal(centers[k], covariance * np.eye(4) if n_axes < 3 else covariance)
+        np.testing.assert_allclose(found[:, k], -density.logpdf(X) - 2 * np.log(2 * np.pi), rtol=1e-8)
+    alone = np.concatenate([assignment_costs(x[None], centers, covariances, np.arange(4)) for x in X])
     np.testing.assert_array_equal(found, alone)
 
 
 # How sure a solution is of its labels: starts, membership, agreement of chains, pairs.
 
-TINY = Settings(population=3, offspring=3, generations=2)
-
 
 def restarts_of(case: Case, count: int = 3) -> list[Restart]:
-    return [run_restart(case.problem(), TINY, np.random.default_rng(r)) for r in range(count)]
-
-
-def confidence_of(case: Case, seed: int = 0) -> Confidence:
-    runs = restarts_of(case)
-    best = int(np.argmax([run.objective for run in runs]))
-    return find_confidence(case.problem(), runs, best, seed)
+    return [run_restart(case.problem(), SMALL, np.random.default_rng(r)) for r in range(count)]
 
 
 @pytest.mark.parametrize(("model", "covariance"), [("conditional", "full"), ("posterior", "spherical")])
-def test_membership_is_the_share_of_draws(model: str, covariance: str) -> None:
-    drawn = draw_case(2, model=model)
-    case = Case(drawn.X, list(drawn.layers), 3, model, kappa=1.0, covariance=covariance)
-    found = confidence_of(case)
+def test_membership_is_the_share_of_draws(
+    model: str, covariance: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = replace(draw_case(2, model=model, kappa=1.0), covariance=covariance)
+    runs = restarts_of(case)
+    best = int(np.argmax([run.objective for run in runs]))
+    found = find_confidence(case.problem(), runs, best, 0)
     assert found.draws.shape == (CHAINS * LENGTH.draws, 24)
-    assert found.membership.shape == (24, 3)
-    np.testing.assert_allclose(found.membership.sum(axis=1), 1)
-    for sample, cluster in ((0, 0), (7, 2), (23, 1)):
-        share = (found.draws[:, sample] == cluster).mean()
-        assert found.membership[sample, cluster] == pytest.approx(share)
-    own = [found.membership[i, label] for i, label in enumerate(found.labels)]
-    assert found.confidence.tolist() == own
-    assert found.expected_accuracy == pytest.approx(np.mean(own))
+    shares = np.stack([(found.draws == k).mean(axis=0) for k in range(3)], axis=1)
+    np.testing.assert_allclose(found.membership, shares)
+    assert found.confidence.tolist() == found.membership[range(24), found.labels].tolist()
+    assert found.expected_accuracy == pytest.approx(found.confidence.mean())
     assert 0 < found.expected_accuracy < 1
     assert found.r_hat > 0.9
     assert 0 <= found.chain_agreement < 1
+    # draws of many samples take bounded memory
+    for most, kept in ((24 * CHAINS * 10, 10), (1, 2)):
+        monkeypatch.setattr(module, "LARGEST", most)
+        assert find_confidence(case.problem(), runs, best, 0).draws.shape == (CHAINS * kept, 24)
 
 
 def test_starts_are_the_best_distinct_restarts() -> None:
@@ -101,21 +201,18 @@ def test_starts_are_the_best_distinct_restarts() -> None:
 
     runs = [of(3.0), of(5.0 - 2e-8), of(5.0), of(5.0 - 3e-8, (8, 10, 6)), of(5.0 - 4e-8, (9, 9, 6))]
     runs += [of(5.0 - REACH), of(4.9 - REACH)]
-    assert [each.objective for each in distinct_starts(runs, 2)] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - REACH]
-    assert distinct_starts(runs, 2)[0] is runs[2]
+    found = module.distinct_starts(runs, 2)
+    assert [each.objective for each in found] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - REACH]
+    assert found[0] is runs[2]
 
 
-def test_r_hat_by_hand() -> None:
+def test_r_hat_by_hand_and_of_chains_that_agree_disagree_and_stand_still() -> None:
     values = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 2.5, 4.0, 5.0]])
-    halves = np.array([[1.0, 2.0], [3.0, 4.0], [2.0, 2.5], [4.0, 5.0]])
-    within = np.mean([np.var(half, ddof=1) for half in halves])
-    between = 2 * np.var([half.mean() for half in halves], ddof=1)
+    halves = values.reshape(4, 2)
+    within, between = halves.var(axis=1, ddof=1).mean(), 2 * halves.mean(axis=1).var(ddof=1)
     assert split_r_hat(values) == pytest.approx(math.sqrt((within / 2 + between / 2) / within))
     # of an odd number of draws the middle one is left out
     assert split_r_hat(np.insert(values, 2, 99.0, axis=1)) == split_r_hat(values)
-
-
-def test_r_hat_of_chains_that_agree_disagree_and_stand_still() -> None:
     rng = np.random.default_rng(0)
     alike = rng.normal(size=(4, 1000))
     assert 0.99 < split_r_hat(alike) < 1.01
@@ -138,30 +235,15 @@ def test_chains_that_cannot_meet_disagree() -> None:
         for number, cut in enumerate((rows, columns))
     ]
     found = find_confidence(case.problem(), runs, 1, 0)
-    assert found.starts == 2
-    assert found.chain_agreement == 0
+    assert (found.starts, found.chain_agreement) == (2, 0)
     assert found.r_hat > 1.1
     assert found.expected_accuracy == pytest.approx(0.75)
     assert len(list(found.notes())) == 1
-    assert together(found.draws, np.array([[0, 1], [0, 25], [0, 65]])) == pytest.approx([1, 0.5, 0])
-
-
-def test_draws_of_many_samples_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confidence, "LARGEST", 24 * 4 * 10)
-    assert confidence_of(draw_case(2, model="conditional")).draws.shape == (40, 24)
-    monkeypatch.setattr(confidence, "LARGEST", 1)
-    assert confidence_of(draw_case(2, model="conditional")).draws.shape == (8, 24)
+    pairs = np.array([[0, 1], [0, 25], [0, 65]])
+    assert module.together(found.draws, pairs) == pytest.approx([1, 0.5, 0])
 
 
 # A fit says when its likelihood is unbounded, and the variance prior takes the units away.
-
-SMALL = Settings(population=4, offspring=4, generations=2)
-
-
-def solved(X: np.ndarray, *layers: Layer, **changes: object) -> FitResult:
-    own = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
-    given = {"n_clusters": 2, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
-    return fit(X, layers, settings=replace(SMALL, **own), **given)  # type: ignore[arg-type]
 
 
 def overlapping(n: int = 60) -> np.ndarray:
@@ -170,38 +252,20 @@ def overlapping(n: int = 60) -> np.ndarray:
     return rng.normal(size=(n, 3)) * 2 + 3 * rng.integers(2, size=n)[:, None]
 
 
-def some_layers(n_samples: int, p: float = 0.8) -> list[Layer]:
-    rng = np.random.default_rng(5)
-    return [
-        Layer(kind, rng.integers(n_samples, size=(n_samples // 2, 2)), None, p) for kind in (MUST, CANNOT)
-    ]
-
-
-def half_equal() -> np.ndarray:
-    X = overlapping(80)
-    X[::2] = X[0]
-    return X
-
-
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_units_do_not_matter_under_a_variance_prior(covariance: str) -> None:
-    model, variance_prior = "posterior", 0.5
-    X, layers = half_equal(), some_layers(80)
-    given = {"n_clusters": 3, "model": model, "covariance": covariance}
-    fits = [
-        solved(unit * X, *layers, **given, variance_prior=variance_prior) for unit in (1.0, 1024.0, 1 / 1024)
-    ]
-    assert len({result.best.labels.tobytes() for result in fits}) == 1
+    X, rng = overlapping(80), np.random.default_rng(5)
+    X[::2] = X[0]
+    layers = [Layer(kind, rng.integers(80, size=(40, 2)), None, 0.8) for kind in (MUST, CANNOT)]
+    given = {"model": "posterior", "covariance": covariance}
+    fits = [solved(unit * X, *layers, **given, variance_prior=0.5).best for unit in (1.0, 1024.0, 1 / 1024)]
+    assert len({best.labels.tobytes() for best in fits}) == 1
     # the density of the features and that of the pseudo-samples scale alike; other priors scale themselves
     n_variances = {"spherical": 3, "common": 1}.get(covariance, 0)
-    shift = (80 + n_variances * variance_prior) * 3 * np.log(1024)
-    assert fits[0].best.gmm - fits[1].best.gmm == pytest.approx(shift)
-    assert fits[0].best.centroids.tolist() == (fits[1].best.centroids / 1024).tolist()
-    assert fits[0].best.covariances.tolist() == (fits[1].best.covariances / 1024**2).tolist()
-    best = fits[1].best
-    problem = build_problem(1024 * X, layers, **given, settings=replace(SMALL, variance_prior=variance_prior))
-    terms = objective_terms(problem, best.labels)
-    assert terms == (best.gmm, best.sbm, best.prior)
+    shift = (80 + n_variances * 0.5) * 3 * np.log(1024)
+    assert fits[0].gmm - fits[1].gmm == pytest.approx(shift)
+    assert fits[0].centroids.tolist() == (fits[1].centroids / 1024).tolist()
+    assert fits[0].covariances.tolist() == (fits[1].covariances / 1024**2).tolist()
 
 
 NOISE = np.random.default_rng(0)
@@ -211,7 +275,8 @@ EQUAL = np.concatenate([TWICE, NOISE.normal(0, 9, size=(20, 3))])
 THREE = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 5, axis=0)
 FLAT = np.column_stack([overlapping(), np.full(60, 1e9)])
 GIVEN = np.column_stack([FLAT, FLAT[:, 0] + FLAT[:, 1]])
-EVERY = {"min_cluster_size": 1}
+NARROW = np.concatenate([overlapping(30), 50 + 1e-3 * overlapping(10)])
+FAINT = np.column_stack([overlapping(), 1e-9 * np.arange(60) / 60])
 
 
 @pytest.mark.parametrize(
@@ -220,18 +285,14 @@ EVERY = {"min_cluster_size": 1}
         (overlapping(), {}, []),
         (overlapping(), {"variance_prior": 1.0}, []),
         (EQUAL, {"n_clusters": 3}, ["2 clusters are degenerate, a single row or (nearly) equal ones"]),
-        (EQUAL + 1e3, {"n_clusters": 3}, ["2 clusters are degenerate"]),
         (EQUAL, {"n_clusters": 3, "variance_prior": 1.0}, []),
-        (
-            np.concatenate([overlapping(30), 50 + 1e-3 * overlapping(10)]),
-            {},
-            ["1 cluster has a variance below 1e-06 of the overall one"],
-        ),
+        (NARROW, {}, ["1 cluster has a variance below 1e-06 of the overall one"]),
         (
             np.concatenate([overlapping(20), np.full((10, 3), 90.0)]),
             {"variance_prior": 2.0},
             ["1 cluster holds nothing but (nearly) equal rows"],
         ),
+        (np.concatenate([overlapping(), overlapping()]), {}, ["2 of 120 rows are (nearly) equal"]),
         (THREE, {"covariance": "common"}, []),
         (
             1e3 * THREE,
@@ -239,51 +300,38 @@ EVERY = {"min_cluster_size": 1}
             ["as many clusters as distinct rows (3 of 15)", "all clusters hold nothing but (nearly) equal"],
         ),
         (FLAT, {}, ["1 feature is constant, of 4"]),
-        (
-            np.column_stack([overlapping(), 1e-9 * np.arange(60) / 60]),
-            {},
-            ["1 feature varies by less than 1e-09 of all, of 4"],
-        ),
-        (
-            np.column_stack([overlapping(), 1e15 * (1 + 4e-16 * np.arange(60) / 60)]),
-            {},
-            ["1 feature is constant"],
-        ),
-        (overlapping() * [1e-300, 1.0, 1.0], {}, ["1 feature varies by less than 1e-09"]),
+        (FAINT, {}, ["1 feature varies by less than 1e-09 of all, of 4"]),
         (
             overlapping(6),
-            {"n_clusters": 6, "variance_prior": 1.0, **EVERY},
+            {"n_clusters": 6, "variance_prior": 1.0, "min_cluster_size": 1},
             ["as many clusters as rows:", "6 clusters hold"],
         ),
         (GIVEN, {"covariance": "diagonal"}, ["1 feature is constant and left out of the cov"]),
         (GIVEN, {"covariance": "full"}, ["2 features are constant, or given by the others,"]),
         (GIVEN[:, :3], {"covariance": "tied"}, []),
+        (
+            1e3 * THREE,
+            {"n_clusters": 3, "covariance": "diagonal", "covariance_prior": 0.0},
+            ["3 clusters are degenerate, without variance in some", "as many clusters as distinct rows"],
+        ),
+        (overlapping(4), {"covariance": "full"}, ["2 clusters have no more samples than features"]),
     ],
 )
 def test_what_to_know_before_trusting_a_fit(
     X: np.ndarray, changes: dict[str, object], starts: list[str]
 ) -> None:
-    notes = solved(X, **changes).notes
-    assert len(notes) == len(starts)
-    assert all(note.startswith(start) for note, start in zip(notes, starts, strict=True))
+    notes = solved(X, **{"n_clusters": 2} | changes).notes
+    assert [note[: len(start)] for note, start in zip(notes, starts, strict=True)] == starts
 
 
 @pytest.mark.parametrize(
     ("accuracy", "weight", "contradicted", "is_said"),
     [
-        (0.9, 1.0, 100, True),
-        (0.9, 1.0, 10, False),
-        (0.9, 1.0, 20, False),
-        (0.9, 1.0, 21, True),
-        (0.9, 1e-100, 100, True),
-        (0.9, 1e12, 100, True),
-        (0.2, 1.0, 80, False),
-        (1.0, 1.0, 1, True),
-        (1.0, 1.0, 0, False),
-        (None, 1.0, 50, False),
+        (0.9, 1.0, 20, False), (0.9, 1.0, 21, True), (0.9, 1e-100, 100, True), (0.9, 1e12, 100, True),
+        (0.2, 1.0, 80, False), (1.0, 1.0, 1, True), (1.0, 1.0, 0, False), (None, 1.0, 50, False),
         (None, 1.0, 66, True),
     ],
-)
+)  # fmt: skip
 def test_contradictions_that_no_accuracy_explains(
     accuracy: float | None, weight: float, contradicted: int, is_said: bool
 ) -> None:
@@ -291,147 +339,13 @@ def test_contradictions_that_no_accuracy_explains(
     pairs = np.array([[i, 100 + i if i < contradicted else (i + 1) % 100] for i in range(100)])
     layers = [
         Layer(MUST, pairs, np.full(100, weight), accuracy),
-        Layer(
-            CANNOT, np.array([[3, 3]]), np.array([1e3]), accuracy
-        ),  # contradicts any clusters, and is left out
+        # contradicts any clusters, and is left out
+        Layer(CANNOT, np.array([[3, 3]]), np.array([1e3]), accuracy),
         Layer(MUST, pairs[:0], None, accuracy),
     ]
     notes = list(contradiction_notes(layers, labels))
     assert len(notes) == is_said
-    told = "guessing" if accuracy is None else f"an accuracy of {accuracy:.4g}"
+    explains = "guessing" if accuracy is None else f"an accuracy of {accuracy:.4g}"
     counts = f"{contradicted * weight:.4g} of {100 * weight:.4g}"
-    start = f"the clusters contradict {counts} annotations, {told} explains"
+    start = f"the clusters contradict {counts} annotations, {explains} explains"
     assert all(note.startswith(start) for note in notes)
-
-
-@pytest.fixture(scope="module")
-def blobs() -> tuple[np.ndarray, np.ndarray]:
-    return far_clusters()
-
-
-def solve(X: np.ndarray, *layers: Layer, **changes: object) -> FitResult:
-    settings = {
-        "n_clusters": 3,
-        "model": "unsupervised",
-        "restarts": 2,
-        "settings": TINY,
-        "seed": 1,
-    } | changes
-    return fit(X, layers, **settings)  # type: ignore[arg-type]
-
-
-def test_far_clusters_are_found(blobs: tuple[np.ndarray, np.ndarray]) -> None:
-    X, labels = blobs
-    result = solve(X, labels_true=labels)
-    assert nmi(labels, result.best.labels) == pytest.approx(1)
-    assert result.scores.nmi == pytest.approx(1)
-    assert result.scores.goldberger_kl == pytest.approx(0, abs=1e-9)
-    assert result.scores.centroid_index == 0
-    assert result.scores.annotation_agreement is None
-    assert sorted(result.best.sizes.tolist()) == [10, 10, 10]
-    for cluster in range(3):
-        members = X[result.best.labels == cluster]
-        np.testing.assert_allclose(result.best.centroids[cluster], members.mean(axis=0))
-        np.testing.assert_allclose(result.best.covariances[cluster], members.var(axis=0).mean())
-
-
-@pytest.mark.parametrize(
-    ("model", "covariance"),
-    [*zip(MODELS, COVARIANCES, strict=False), ("posterior", "full"), ("conditional", "tied")],
-)
-def test_objective_is_that_of_the_labels(
-    model: str, covariance: str, blobs: tuple[np.ndarray, np.ndarray]
-) -> None:
-    X, _ = blobs
-    layers = [
-        Layer(MUST, np.array([[0, 1], [4, 4]]), np.array([1.0, 2.0]), 0.8),
-        Layer(CANNOT, np.array([[0, 15]]), None, 0.8),
-    ]
-    result = solve(X, *layers, model=model, covariance=covariance)
-    problem = build_problem(X, layers, n_clusters=3, model=model, covariance=covariance)
-    terms = objective_terms(problem, result.best.labels)
-    assert (result.best.gmm, result.best.sbm, result.best.prior) == terms
-    assert result.best.objective == sum(terms)
-    assert result.best.objective == max(result.restart_objectives)
-    assert (result.best.sbm != 0) == (model != "unsupervised")
-    assert (result.best.prior != 0) == (model == "posterior")
-    assert (result.model, result.covariance) == (model, covariance)
-    assert (len(np.unique(result.best.covariances, axis=0)) == 1) == (covariance in ("common", "tied"))
-    shapes = {"diagonal": (3, 2), "tied": (2, 2), "full": (3, 2, 2)}
-    assert result.covariances.shape == shapes.get(covariance, (3,))
-
-
-def test_same_seed_same_bits_and_more_restarts_only_add(blobs: tuple[np.ndarray, np.ndarray]) -> None:
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    first, again = solve(X, restarts=2), solve(X, restarts=2)
-    more, other = solve(X, restarts=5), solve(X, restarts=2, seed=2)
-    assert first.best.labels.tobytes() == again.best.labels.tobytes()
-    assert first.restart_objectives.tobytes() == again.restart_objectives.tobytes()
-    assert more.restart_objectives[:2].tobytes() == first.restart_objectives.tobytes()
-    assert len(set(more.restart_objectives)) > 1
-    assert other.best.labels.tobytes() != first.best.labels.tobytes()
-
-
-def test_lowest_restart_wins_ties(
-    blobs: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alike = solve(blobs[0], restarts=1).best
-    objectives = iter([1.0, 3.0, 3.0, 2.0])
-    monkeypatch.setattr(
-        "pipeline.fit.solve.run_restart", lambda *_: alike._replace(objective=next(objectives))
-    )
-    assert solve(blobs[0], restarts=4).best_restart == 1
-
-
-def test_bad_input_is_answered_before_anything_is_compiled(
-    blobs: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def compiled() -> None:
-        raise AssertionError("compiled")
-
-    for name in ("warm_up", "warm_up_predictions"):
-        monkeypatch.setattr(module, name, compiled)
-    for covariance in (*COVARIANCES, AUTO):
-        with pytest.raises(ValueError, match="not finite"):
-            solve(np.where(blobs[0] == blobs[0][0], np.nan, blobs[0]), covariance=covariance)
-    with pytest.raises(AssertionError, match="compiled"):
-        solve(blobs[0])
-
-
-def test_json_is_strict_and_counts_from_zero(blobs: tuple[np.ndarray, np.ndarray]) -> None:
-    X, labels = blobs
-    result = solve(X, Layer(MUST, np.array([[0, 1]])), labels_true=labels, model="likelihood")
-    document = json.loads(json.dumps(to_json(result), allow_nan=False))
-    assert set(document) >= {"model", "settings", "labels", "sizes", "centroids", "covariances", "held_out"}
-    assert list(document["scores"]) == ["nmi", "goldberger_kl", "centroid_index", "annotation_agreement"]
-    assert set(document["labels"]) == {0, 1, 2}
-    assert np.shape(document["centroids"]) == (3, 2)
-    assert document["objective"] == document["gmm"] + document["sbm"] + document["prior"]
-    assert document["scores"]["annotation_agreement"] == 1
-
-
-def test_scores_that_are_not_defined_are_null() -> None:
-    X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
-    labels = np.repeat([0, 1], [5, 10])
-    result = solve(X, n_clusters=2, labels_true=labels)
-    assert 0.0 in result.best.covariances
-    assert result.scores.goldberger_kl is None
-    assert result.scores.nmi == pytest.approx(1)
-    assert solve(X, n_clusters=2).scores == type(result.scores)(None, None, None, None)
-
-
-def test_agreement_counts_annotations_as_the_kernels_do() -> None:
-    rng = np.random.default_rng(4)
-    labels = rng.integers(3, size=20).astype(np.int16)
-    must, cannot = rng.integers(20, size=(15, 2)), rng.integers(20, size=(25, 2))
-    must[0] = cannot[0] = 7
-    table = np.concatenate(
-        [np.column_stack([must, np.full(15, MUST)]), np.column_stack([cannot, np.full(25, CANNOT)])]
-    )
-    layers = [Layer(MUST, must), Layer(CANNOT, cannot, np.ones(25))]
-    assert weighted_agreement(layers, labels) == pytest.approx(annotation_agreement(table, labels))
-    weights = rng.integers(1, 4, size=15)
-    repeated = [Layer(MUST, np.repeat(must, weights, axis=0)), Layer(CANNOT, cannot)]
-    weighted = [Layer(MUST, must, weights.astype(float)), Layer(CANNOT, cannot)]
-    assert weighted_agreement(weighted, labels) == pytest.approx(weighted_agreement(repeated, labels))
-    assert math.isnan(weighted_agreement([Layer(MUST, must[:0])], labels))
