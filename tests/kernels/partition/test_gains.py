@@ -190,30 +190,11 @@ def test_a_long_run_of_relocations_equals_a_fresh_start(model: str, covariance: 
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
-@pytest.mark.parametrize("covariance", COVARIANCES)
-def test_samples_without_annotations_gain_by_features_alone(covariance: str) -> None:
-    """Candidates of a partition where some have no links in some layers or none at all."""
-    case = replace(unknown_accuracies("conditional"), covariance=covariance)
-    bare = replace(case, model="unsupervised")
-    data = case.problem().data
-    state = collected(data, draw_labels(case, 1))
-    labels = state.labels.astype(int)
-    unseen = set(range(24)) - set(data.annotated.tolist())
-    assert unseen
-    for sample, target in itertools.product([*sorted(unseen)[:3], 0, 1, 23], range(3)):
-        if target != labels[sample] and state.sizes[labels[sample]] > 2:
-            gains_of(data, state, sample)
-            wanted = gain(bare if sample in unseen else case, labels, sample, target)
-            assert state.gains[target] == pytest.approx(wanted, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_every_array_has_its_own_memory(model: str) -> None:
+def test_every_array_has_its_own_memory() -> None:
     """Kernels write into one array while they read another; the annotated samples are shuffled in place."""
-    data = draw_case(0, model=model).problem().data
+    data = draw_case(0).problem().data
     arrays = [*new_state(data), *new_state(data)]
     arrays += [values for values in data._replace(Z=None) if isinstance(values, np.ndarray)]
-    assert data.Z is data.X  # neither is written to
     for first, second in itertools.combinations(arrays, 2):
         assert not np.shares_memory(first, second)
 
@@ -376,8 +357,5 @@ def test_units_change_a_constant_alone(covariance: str) -> None:
     case = replace(draw_case(6, n_features=4), covariance=covariance)
     units = np.array([1e-4, 1.0, 30.0, 1e5]) if covariance in SHAPED else np.full(4, 1024.0)
     labels = draw_labels(case, 1)
-    found, grown = (
-        sum(objective_terms(replace(case, X=case.X * unit).problem(), labels)) for unit in (np.ones(4), units)
-    )
-    assert found == pytest.approx(objective(case, labels))
-    assert grown == pytest.approx(found - 24 * np.log(units).sum())
+    grown = sum(objective_terms(replace(case, X=case.X * units).problem(), labels))
+    assert grown == pytest.approx(objective(case, labels) - 24 * np.log(units).sum())

@@ -149,7 +149,7 @@ def slow_repair(X: np.ndarray, labels: np.ndarray, centroids: np.ndarray, min_si
         labels[sample] = k
 
 
-@pytest.mark.parametrize("min_size", [1, 2, 5])
+@pytest.mark.parametrize("min_size", [1, 5])
 def test_repair_agrees_with_oracle(min_size: int) -> None:
     for seed in range(3):
         data = blobs(seed, n_samples=30, n_clusters=5, min_size=min_size)
@@ -177,47 +177,6 @@ def test_crossover_takes_one_of_each_matched_pair() -> None:
             assert own != other
             from_first[k] += own
     assert (np.abs(from_first / 300 - 0.5) < 0.12).all()
-
-
-def search_of(data: Data) -> genetic.Search:
-    state = new_state(data)
-    schedule = genetic.Schedule(1, 1, 1, 0, True, 0.0, False)
-    made = new_population(data, 2)
-    return genetic.Search(data, schedule, state, made, new_matching(4, state.stop), None)  # type: ignore[arg-type]
-
-
-def test_blend_keeps_what_the_parents_share() -> None:
-    search, rng, blend = search_of(blobs(0)), np.random.default_rng(0), plain(genetic.blend)
-    data, state, child = search.data, search.state, search.population.child
-    first = rng.integers(0, 4, size=40).astype(np.int16)
-    order = np.array([2, 0, 3, 1])
-    shared = rng.random(40) < 0.5
-    renamed = np.where(shared, first, (first + 1) % 4)
-    search.matching.row_of[order] = np.arange(4)
-    child[:] = rng.normal(size=(3, 4))
-    from_second = np.zeros(40)
-    for _ in range(150):
-        blend(search, rng, first, order[renamed].astype(np.int16))
-        assert ((state.labels == first) | (state.labels == renamed)).all()
-        from_second += state.labels != first
-    assert not from_second[shared].any()
-    assert (np.abs(from_second[~shared] / 150 - 0.5) < 0.2).all()
-    np.testing.assert_array_equal(state.sizes, np.bincount(state.labels, minlength=4))
-    np.testing.assert_allclose(state.own, ((data.X - child.T[state.labels]) ** 2).sum(axis=1))
-
-
-def test_mutation_moves_one_centroid_onto_a_sample() -> None:
-    data, rng, mutate = blobs(0), np.random.default_rng(0), plain(genetic.mutate)
-    before = np.full((3, 4), 99.0)
-    moved = set()
-    for _ in range(300):
-        centroids = before.copy()
-        mutate(data, rng, centroids)
-        (k,) = np.flatnonzero((centroids != before).any(axis=0))
-        (sample,) = np.flatnonzero((centroids[:, k] == data.X).all(axis=1))
-        moved.add((int(k), int(sample)))
-    assert {k for k, _ in moved} == set(range(4))
-    assert len({sample for _, sample in moved}) > 35
 
 
 # The whole search.
@@ -305,13 +264,13 @@ def test_variance_prior_and_degenerate_clusters() -> None:
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
 def test_one_cluster_and_as_many_as_samples(covariance: str) -> None:
+    few = {"population": 2, "offspring": 2, "generations": 1}
     case = replace(draw_case(1, n_clusters=1), covariance=covariance)
-    restart = restart_of(case.problem(), population=2, offspring=2, generations=1)
-    assert not restart.labels.any()
-    assert restart.objective == pytest.approx(objective(case, restart.labels))
-    assert restart.evaluations == 0
+    restart = restart_of(case.problem(), **few)
+    assert restart.objective == pytest.approx(objective(case, np.zeros(24, int)))
+    assert (restart.labels.any(), restart.evaluations) == (False, 0)
     case = replace(draw_case(2, n_samples=8, n_clusters=8, min_size=1, m=8), covariance=covariance)
-    restart = restart_of(case.problem(), population=2, offspring=2, generations=1)
+    restart = restart_of(case.problem(), **few)
     assert sorted(restart.labels.tolist()) == list(range(8))
     assert restart.covariances.any() == (covariance in SHAPED)
 
