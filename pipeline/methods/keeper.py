@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from threading import Thread
 
 from sweeps.errors import one_line, plain_lines
 
@@ -57,7 +58,7 @@ def main(messages: int, lifeline: int, mark: str) -> None:
         signal.signal(number, lambda number, frame: None)
     before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     _prctl(_SUBREAPER, 1)
-    heard, said = os.pipe() if mark else (-1, -1)
+    heard, said = os.pipe() if mark else (None, 2)
     keeper = os.getpid()
     child = os.fork()
     if child == 0:
@@ -68,30 +69,36 @@ def main(messages: int, lifeline: int, mark: str) -> None:
         _prctl(_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != keeper:  # it died before it could be said to matter
             os._exit(1)
-        if mark:
+        if heard is not None:
             os.dup2(said, 1)
             os.dup2(said, 2)
-        for each in (woken, wake, heard, said, lifeline):
-            if each >= 0:
-                os.close(each)
+            os.close(heard)
+            os.close(said)
+        for each in (woken, wake, lifeline):
+            os.close(each)
         os.set_inheritable(messages, False)
         from pipeline.methods.child import serve
 
         serve(messages)
         return
-    for each in (messages, said):
-        if each >= 0:
-            os.close(each)
-    lines = _Lines(heard, f"{one_line(mark)} ".encode() if mark else b"")
-    status, alone = _wait(child, lifeline, woken, lines)
-    ended = _end_others(child, GRACE if alone and status == 0 else 0.0)
-    lines.drain()
-    if ended and alone:
-        lines.say(LEFT.encode())
+    os.close(messages)
+    # a thread, as a terminal that stands still must not keep us from our other task
+    lines = Thread(target=_forward, args=(heard, f"{one_line(mark)} ".encode()), daemon=True)
+    if heard is not None:
+        lines.start()
+    status, alone = _wait(child, lifeline, woken)
+    if _end_others(child, GRACE if alone and status == 0 else 0.0) and alone:
+        if heard is not None:
+            os.set_blocking(said, False)
+        with suppress(OSError):
+            os.write(said, f"\n{LEFT}\n".encode())
+    if heard is not None:
+        os.close(said)
+        lines.join(PATIENCE)  # longer only if somebody who could not be ended holds the other end
     _end_as(status)
 
 
-def _wait(child: int, lifeline: int, woken: int, lines: _Lines) -> tuple[int, bool]:
+def _wait(child: int, lifeline: int, woken: int) -> tuple[int, bool]:
     """Status of the child, and whether it ended without our help."""
     alone = True
     while True:
@@ -99,7 +106,6 @@ def _wait(child: int, lifeline: int, woken: int, lines: _Lines) -> tuple[int, bo
         if alone:
             waiting.register(lifeline, select.POLLIN)
         waiting.register(woken, select.POLLIN)
-        lines.register(waiting)
         ready = {number for number, _ in waiting.poll()}
         signals = os.read(woken, 4096) if woken in ready else b""
         if alone and (lifeline in ready or _TERMINATED in signals):
@@ -110,7 +116,6 @@ def _wait(child: int, lifeline: int, woken: int, lines: _Lines) -> tuple[int, bo
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 if found[0] == child:
                     return found[1], alone
-        lines.move(ready)
 
 
 def _end_others(child: int, grace: float) -> bool:
@@ -149,73 +154,23 @@ def _end_as(status: int) -> None:
     os._exit(code if code >= 0 else 128 - code)
 
 
-class _Lines:
-    """What the child prints, on its way to where the keeper prints.
-
-    Parameters
-    ----------
-    source : int
-        Descriptor to read from; below 0 there is nothing to do.
-    mark : bytes
-        Begins every line.
-    """
-
-    def __init__(self, source: int, mark: bytes) -> None:
-        self._source, self._mark = source, mark
-        self._rest, self._out = b"", b""
-        if source >= 0:
-            os.set_blocking(source, False)
-
-    def register(self, waiting: select.poll) -> None:
-        """Wait for more, or for room: a terminal that stands still must not keep us from our other task."""
-        if self._out:
-            waiting.register(2, select.POLLOUT)
-        elif self._source >= 0:
-            waiting.register(self._source, select.POLLIN)
-
-    def move(self, ready: set[int]) -> None:
-        """Read or write once."""
-        if self._out and 2 in ready:
-            try:
-                self._out = self._out[os.write(2, self._out[: select.PIPE_BUF]) :]
-            except OSError:
-                self._out = b""  # nobody can read it any more
-        elif self._source in ready:
-            self._read()
-
-    def say(self, line: bytes) -> None:
-        """Print a line of our own."""
-        self._out += self._mark + line + b"\n"
-        self.drain()
-
-    def drain(self) -> None:
-        """Write all that was printed; for some seconds at most."""
-        end = time.monotonic() + PATIENCE
-        while (self._out or self._source >= 0) and time.monotonic() < end:
-            waiting = select.poll()
-            self.register(waiting)
-            ready = {number for number, _ in waiting.poll(100)}
-            if not ready and not self._out:
-                break  # somebody who could not be ended holds the other end
-            self.move(ready)
-
-    def _read(self) -> None:
-        try:
-            data = os.read(self._source, 65536)
-        except BlockingIOError:
-            return
-        if not data:
-            os.close(self._source)
-            self._source = -1
-            data = b"\n" if self._rest else b""
-        *whole, self._rest = (self._rest + data.replace(b"\r", b"\n")).split(b"\n")
-        while len(self._rest) > LONGEST_LINE:
-            whole.append(self._rest[:LONGEST_LINE])
-            self._rest = self._rest[LONGEST_LINE:]
+def _forward(source: int, mark: bytes) -> None:
+    """Print what comes, each line with a mark before it, until nobody is at the other end."""
+    data, rest = b"\n", b""
+    while data:
+        data = os.read(source, 65536)
+        *whole, rest = (rest + (data or b"\n").replace(b"\r", b"\n")).split(b"\n")
+        while len(rest) > LONGEST_LINE:
+            whole.append(rest[:LONGEST_LINE])
+            rest = rest[LONGEST_LINE:]
         for line in whole:
             for start in range(0, len(line), LONGEST_LINE):
                 text = plain_lines(line[start : start + LONGEST_LINE].decode(errors="replace"))
-                self._out += b"".join(self._mark + each.encode() + b"\n" for each in text.splitlines())
+                out = b"".join(mark + each.encode() + b"\n" for each in text.splitlines())
+                with suppress(OSError):  # nobody can read it any more
+                    while out:
+                        select.select([], [2], [])
+                        out = out[os.write(2, out[: select.PIPE_BUF]) :]
 
 
 def _prctl(option: int, value: int) -> None:

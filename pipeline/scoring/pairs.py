@@ -218,8 +218,24 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> tuple[
     """
     there = {each.name: each for each in searches}
     first, *others = [there[name] for name in tables.values_of(cells, SEARCH)] or [Search()]
-    pairs = ((other, _wide(cells, first, other)) for other in others)
-    return tuple(_compared(cells, first, other, wide) for other, wide in pairs if len(wide))
+    found = []
+    for other in others:
+        sides = [
+            cells[(cells[SEARCH] == each.name) & cells["model"].map(is_model)] for each in (first, other)
+        ]
+        wide = _wide(sides)
+        if wide.empty:
+            continue
+        scores = compared_scores(first, other)
+        pairs = _pairs(sides, scores)
+        tidy = difference_table(pairs, ("dataset", "model"))
+        table = pd.concat([total_table(pairs).assign(dataset=ALL), tidy], ignore_index=True)
+        table = table.loc[table["n_cells"] > 0, ["score", "dataset", "model", *COUNTED, *FOUND]]
+        both = pd.concat([wide.assign(dataset=ALL), wide]).groupby(["dataset", "model"], sort=False)
+        rows = [(*names, len(rows), *_cost(rows, OBJECTIVE in scores)) for names, rows in both]
+        costs = pd.DataFrame(rows, columns=list(COSTS))
+        found.append(Compared(str(other.name), str(first.name), table.reset_index(drop=True), costs))
+    return tuple(found)
 
 
 def search_tables(found: Sequence[Compared]) -> dict[str, pd.DataFrame]:
@@ -232,29 +248,9 @@ def search_tables(found: Sequence[Compared]) -> dict[str, pd.DataFrame]:
     return {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()}
 
 
-def _compared(cells: pd.DataFrame, reference: Search, search: Search, wide: pd.DataFrame) -> Compared:
-    scores = compared_scores(reference, search)
-    pairs = _pairs(cells, reference, search, scores)
-    total = total_table(pairs).assign(dataset=ALL)
-    table = pd.concat([total, difference_table(pairs, ("dataset", "model"))], ignore_index=True)
-    table = table[table["n_cells"] > 0]
-    both = pd.concat([wide.assign(dataset=ALL), wide]).groupby(["dataset", "model"], sort=False)
-    costs = [(*names, len(rows), *_cost(rows, OBJECTIVE in scores)) for names, rows in both]
-    return Compared(
-        str(search.name),
-        str(reference.name),
-        table[["score", "dataset", "model", *COUNTED, *FOUND]].reset_index(drop=True),
-        pd.DataFrame(costs, columns=list(COSTS)),
-    )
-
-
-def _rows(cells: pd.DataFrame, search: Search) -> pd.DataFrame:
-    """Cells of a search; those of methods, which do not search, are left out."""
-    return cells[(cells[SEARCH] == search.name) & cells["model"].map(is_model)]
-
-
-def _pairs(cells: pd.DataFrame, one: Search, other: Search, scores: Sequence[str]) -> pd.DataFrame:
-    sides = [_rows(cells, each).assign(**{SEARCH: np.nan}) for each in (one, other)]
+def _pairs(sides: Sequence[pd.DataFrame], scores: Sequence[str]) -> pd.DataFrame:
+    """Cells of two searches in pairs; those of methods, which do not search, are left out."""
+    sides = [side.assign(**{SEARCH: np.nan}) for side in sides]
     # models that choose their shape maximise different objectives where they chose differently
     shapes = [side.set_index(SHARED)["covariance_shape"].fillna("") for side in sides]
     same = shapes[0].eq(shapes[1].reindex(shapes[0].index))
@@ -264,15 +260,12 @@ def _pairs(cells: pd.DataFrame, one: Search, other: Search, scores: Sequence[str
     return pair(sides[0], sides[1], scores)[0]
 
 
-def _wide(cells: pd.DataFrame, one: Search, other: Search) -> pd.DataFrame:
+def _wide(sides: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """What cells that are done in both took and found, `_a` of one search and `_b` of the other."""
     kept = [*SHARED, "cpu_seconds", "restarts_done", "hits", OBJECTIVE]
-    sides = []
-    for each in (one, other):
-        rows = _rows(cells, each)
-        rows = rows[(rows["status"] == "done") & (rows["hits"].fillna(0) > 0)][kept]
-        sides.append(rows.astype({"restarts_done": float, "hits": float}))
-    return sides[0].merge(sides[1], on=SHARED, suffixes=("_a", "_b"))
+    found = [tables.cells_with_hits(side)[kept] for side in sides]
+    a, b = (rows.astype({"restarts_done": float, "hits": float}) for rows in found)
+    return a.merge(b, on=SHARED, suffixes=("_a", "_b"))
 
 
 def _cost(wide: pd.DataFrame, same_objective: bool) -> tuple[float, float, float, float]:

@@ -95,12 +95,14 @@ def common_scores(cells: pd.DataFrame, score: str) -> Common:
         One of `RANKED`.
     """
     marked = cells.assign(value=solved_values(cells, score))
-    # a data set without true labels has no score, whatever its cells have found
-    labelled = [name for name, rows in marked.groupby("dataset", sort=False) if rows[score].notna().any()]
     alone = list(cells["model"][cells["p"].isna()].unique())
     models = list(dict.fromkeys([*alone, *cells["model"]]))
-    places = {name: _places(marked[marked["dataset"] == name]) for name in labelled}
-    frames = [_values(marked[marked["dataset"] == name], places[name], models, alone) for name in labelled]
+    places, frames = {}, []
+    for name, rows in marked.groupby("dataset", sort=False):
+        # a data set without true labels has no score, whatever its cells have found
+        if rows[score].notna().any():
+            places[str(name)] = _places(rows)
+            frames.append(_values(rows, places[str(name)], models, alone))
     values = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
     return Common(score, values, places, frozenset(alone))
 
@@ -125,13 +127,12 @@ def by_accuracy(common: Common) -> pd.DataFrame:
         `dataset`, `p`, `model`, `mean`, `se` and `n` as in `Common.values`, over the places of that p; the p
         of a model without annotations is the one it is compared at.
     """
-    frames = []
+    frames = [pd.DataFrame(columns=["dataset", "p", "model", "mean", "se", "n"])]
     for dataset, places in common.places.items():
         for p, rows in places.groupby(level="p"):
             means = _means(rows, common.alone)
             frames.append(means.rename_axis("model").reset_index().assign(dataset=dataset, p=p))
-    columns = ["dataset", "p", "model", "mean", "se", "n"]
-    return pd.concat(frames, ignore_index=True)[columns] if frames else pd.DataFrame(columns=columns)
+    return pd.concat(frames[1:], ignore_index=True)[frames[0].columns] if frames[1:] else frames[0]
 
 
 def _places(rows: pd.DataFrame) -> pd.DataFrame:
@@ -310,16 +311,30 @@ def rank(common: Common) -> Ranking:
     order = ranks.mean().sort_values(kind="stable").index if len(ranks) else means.columns
     means, ranks = means[order], ranks[order]
     tested = len(means) >= FEWEST_DATASETS and len(order) > 1
-    statistic, p = np.nan, np.nan
-    if tested and len(order) >= FEWEST_MODELS:
-        statistic, p = friedman(ranks.to_numpy())
-    verdicts = {name: _verdicts(common, name, list(order)) for name in means.index}
-    pairs = _pairs(means, verdicts, tested, may_differ=not p >= LEVEL)
-    different = pd.DataFrame(False, order, order)
-    for a, b in pairs.loc[pairs["different"], ["a", "b"]].itertuples(index=False):
-        different.loc[a, b] = different.loc[b, a] = True
-    groups = alike(different.to_numpy()) if tested else []
-    return Ranking(common, means, ranks, _as_good(common, every), pairs, statistic, p, groups)
+    statistic, p = friedman(ranks.to_numpy()) if tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
+    n_models = len(order)
+    verdicts = np.array([_verdicts(common, name, list(order)) for name in means.index])
+    verdicts = verdicts.reshape(len(means), n_models, n_models)
+    rows = []
+    for (i, a), (j, b) in combinations(enumerate(order), 2):
+        differences = (means[a] - means[b]).to_numpy()
+        counts = [int((verdicts[:, i, j] == sign).sum()) for sign in (1, 0, -1)]
+        chance = signed_ranks(differences) if tested else np.nan
+        rows.append((a, b, *counts, differences.mean() if len(means) else np.nan, chance))
+    pairs = pd.DataFrame(rows, columns=list(PAIRS[:-2]))
+    pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if tested else np.nan
+    # if the first test does not find that the models differ, no pair does
+    pairs["different"] = (pairs["p_holm"] < LEVEL) & (not p >= LEVEL)
+    different = np.zeros((n_models, n_models), dtype=bool)
+    different[np.triu_indices(n_models, 1)] = pairs["different"]
+    groups = alike(different | different.T) if tested else []
+    as_good = pd.DataFrame(False, every.index, every.columns)
+    for dataset, found in every.iterrows():
+        there = list(found.dropna().index)
+        if there:  # no other wins against it by the best mean, also on data sets that do not count
+            best = there.index(found.idxmax())
+            as_good.loc[dataset, there] = _verdicts(common, str(dataset), there)[best] <= 0
+    return Ranking(common, means, ranks, as_good, pairs, statistic, p, groups)
 
 
 def _verdicts(common: Common, dataset: str, models: list[str]) -> np.ndarray:
@@ -333,34 +348,6 @@ def _verdicts(common: Common, dataset: str, models: list[str]) -> np.ndarray:
     mean = differences.mean(axis=0)
     error = differences.std(axis=0, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else 0.0
     return np.asarray(np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0, np.sign(mean)))
-
-
-def _pairs(
-    means: pd.DataFrame, verdicts: dict[str, np.ndarray], tested: bool, *, may_differ: bool
-) -> pd.DataFrame:
-    models = list(means.columns)
-    stacked = np.array(list(verdicts.values())).reshape(len(verdicts), len(models), len(models))
-    rows = []
-    for (i, a), (j, b) in combinations(enumerate(models), 2):
-        differences = (means[a] - means[b]).to_numpy()
-        counts = [int((stacked[:, i, j] == sign).sum()) for sign in (1, 0, -1)]
-        p = signed_ranks(differences) if tested else np.nan
-        rows.append((a, b, *counts, differences.mean() if len(means) else np.nan, p))
-    table = pd.DataFrame(rows, columns=list(PAIRS[:-2]))
-    table["p_holm"] = holm(table["p"].to_numpy(dtype=float)) if tested else np.nan
-    table["different"] = (table["p_holm"] < LEVEL) & may_differ
-    return table
-
-
-def _as_good(common: Common, every: pd.DataFrame) -> pd.DataFrame:
-    """Models that no other wins against by the best mean, also on data sets that do not count."""
-    found = pd.DataFrame(False, every.index, every.columns)
-    for dataset, means in every.iterrows():
-        there = list(means.dropna().index)
-        if there:
-            best = there.index(means.idxmax())
-            found.loc[dataset, there] = _verdicts(common, str(dataset), there)[best] <= 0
-    return found
 
 
 def best_first(values: np.ndarray) -> np.ndarray:
