@@ -185,6 +185,5 @@ def test_standing_in_lines() -> None:
     assert standing_lines(told, none)[1] == "accuracy   0.90, as given"
 
 
-@pytest.mark.parametrize(("count", "shown"), [(7, 7), (42, 42), (187, 190), (1234, 1200)])
-def test_counts_have_two_digits(count: int, shown: int) -> None:
-    assert rounded(count) == shown
+def test_counts_have_two_digits() -> None:
+    assert list(map(rounded, (7, 42, 187, 1234))) == [7, 42, 190, 1200]
