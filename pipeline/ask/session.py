@@ -183,13 +183,9 @@ def rows_of(options: AskOptions, inputs: FitInputs) -> Rows:
     """What is to be shown of the table of a fit."""
     table = inputs.table
     texts = dict(zip(options.fit.aside, table.aside, strict=True))
-    return Rows(
-        table.X,
-        table.feature_names or tuple(f"column {number + 1}" for number in range(table.X.shape[1])),
-        texts[options.names] if options.names else None,
-        {column: texts[column] for column in options.show},
-        inputs.samples,
-    )
+    features = table.feature_names or [f"column {number + 1}" for number in range(table.X.shape[1])]
+    names = texts[options.names] if options.names else None
+    return Rows(table.X, features, names, {column: texts[column] for column in options.show}, inputs.samples)
 
 
 def question_lines(rows: Rows, first: int, second: int, width: int = 80, height: int = 24) -> list[str]:
@@ -239,10 +235,8 @@ MOST_LINES = 3
 def _wrapped(text: str, width: int) -> list[str]:
     """A text in as many lines as it needs, `MOST_LINES` at most; the last one has what is left."""
     lines = [line.plain.rstrip() for line in Text(one_line(text)).wrap(Console(), width)] or [""]
-    return [
-        *lines[: MOST_LINES - 1],
-        *([" ".join(lines[MOST_LINES - 1 :])] if len(lines) >= MOST_LINES else []),
-    ]
+    rest = " ".join(lines[MOST_LINES - 1 :])
+    return [*lines[: MOST_LINES - 1], rest] if rest else lines
 
 
 def fitted(text: str, width: int) -> str:
@@ -415,10 +409,10 @@ class Session:
         n_answers = sum(isinstance(row, Annotation) for row in self.rows)
         line = f"expected right: {confidence(standing)} of the labels, at {standing.n_answers} answers"
         lines = [f"question {len(self.done) + 1}, {n_answers} answers so far{self.last}", line]
-        if standing.outlook is not None and standing.outlook.high == 0:
-            lines.append(f"{self.options.until:.0%} passed: q ends, answers still help")
-        elif standing.outlook is not None:
-            lines.append(f"to {self.options.until:.0%}: {outlook_words(standing.outlook)}")
+        if (outlook := standing.outlook) is not None:
+            left = f"to {self.options.until:.0%}: {outlook_words(outlook)}"
+            passed = f"{self.options.until:.0%} passed: q ends, answers still help"
+            lines.append(passed if outlook.high == 0 else left)
         return lines
 
     def _answer(self, question: Question, kind: int | None) -> None:

@@ -137,11 +137,15 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
                 )
             except (NoSolution, MethodFailed, TimeLimit) as error:
                 outcomes.append(Outcome(name, None, None, None, str(error).partition("\n")[0]))
-                if not isinstance(error, NoSolution):
-                    breaches.append(_breach(name, error))
+                if isinstance(error, TimeLimit):
+                    breaches.append(Breach("too slow", name, str(error)))
+                elif isinstance(error, MethodFailed):
+                    found = error.cause.removeprefix("BadAnswer: ")
+                    what = "fails" if found == error.cause else "no usable answer"
+                    breaches.append(Breach(what, name, found, error.traceback))
                 continue
-            found = len(np.unique(first.solution.labels))
-            outcomes.append(Outcome(name, found, first.solution.objective, first.seconds))
+            n_found = len(np.unique(first.solution.labels))
+            outcomes.append(Outcome(name, n_found, first.solution.objective, first.seconds))
             if pickle.dumps(first.solution) != pickle.dumps(again.solution):
                 breaches.append(Breach("not reproducible", name, "another answer to the same random_state"))
         methods.close()  # what is left in the buffers of the process is written
@@ -154,11 +158,3 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     if printed:
         breaches.append(Breach("prints", "", f"{len(printed)} lines, first {printed[0][:SHOWN]!r}"))
     return Report(version, tuple(outcomes), tuple(breaches))
-
-
-def _breach(name: str, error: MethodFailed | TimeLimit) -> Breach:
-    if isinstance(error, TimeLimit):
-        return Breach("too slow", name, str(error))
-    if error.cause.startswith("BadAnswer: "):
-        return Breach("no usable answer", name, error.cause.removeprefix("BadAnswer: "))
-    return Breach("fails", name, error.cause, error.traceback)

@@ -192,33 +192,28 @@ def _framed(group: Group, design: str, columns: Mapping[str, Any]) -> pd.DataFra
 
 
 def _of_dataset(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Iterator[Group]:
+    """None without uniform pairs, or another design, that has a score where all others do."""
     dataset = str(rows["dataset"].iloc[0])
     keyed = rows.assign(mixture=rows["mixture"].fillna(-1).astype(int))
     drawn, alone = keyed[keyed["p"].notna()], keyed[keyed["p"].isna()]
     for (p, model), found in drawn.groupby(["p", "model"], sort=False):
-        part = _part(dataset, found, alone[alone["model"] == baseline_of(str(model))])
-        if part is not None:
-            texts = tuple(written.get((dataset, m), str(m)) for m in part.m)
-            yield Group(dataset, float(p), str(model), texts, (part,))
-
-
-def _part(dataset: str, rows: pd.DataFrame, baseline: pd.DataFrame) -> Part | None:
-    """None without uniform pairs, or another design, that has a score where all others do."""
-    complete = complete_places(rows, ["mixture", "replicate"], ["design", "m"])
-    there = set(complete.columns.get_level_values("design"))
-    designs = [name for name in rows["design"].unique() if name in there]
-    if UNIFORM not in designs or len(designs) < 2 or complete.empty:
-        return None
-    in_common = sorted(set.intersection(*(set(complete[name].columns) for name in designs)))
-    if not in_common:
-        return None
-    level, units = unit_level(complete.index), by_unit(complete)
-    values = {name: units[name][in_common].to_numpy(dtype=float) for name in designs}
-    levels = baseline.set_index("mixture")["value"]
-    start = levels.reindex(units.index if level == "mixture" else [-1] * len(units)).to_numpy(dtype=float)
-    x = rows.drop_duplicates("m").set_index("m")["m_over_n"][in_common].to_numpy(dtype=float)
-    known = start if len(levels) and not np.isnan(start).any() else None
-    return Part(dataset, NAMES[level], tuple(map(int, in_common)), x, values, known)
+        complete = complete_places(found, ["mixture", "replicate"], ["design", "m"])
+        there = set(complete.columns.get_level_values("design"))
+        designs = [name for name in found["design"].unique() if name in there]
+        if UNIFORM not in designs or len(designs) < 2 or complete.empty:
+            continue
+        in_common = sorted(set.intersection(*(set(complete[name].columns) for name in designs)))
+        if not in_common:
+            continue
+        level, units = unit_level(complete.index), by_unit(complete)
+        values = {name: units[name][in_common].to_numpy(dtype=float) for name in designs}
+        levels = alone[alone["model"] == baseline_of(str(model))].set_index("mixture")["value"]
+        start = levels.reindex(units.index if level == "mixture" else [-1] * len(units)).to_numpy(dtype=float)
+        x = found.drop_duplicates("m").set_index("m")["m_over_n"][in_common].to_numpy(dtype=float)
+        known = start if len(levels) and not np.isnan(start).any() else None
+        part = Part(dataset, NAMES[level], tuple(map(int, in_common)), x, values, known)
+        texts = tuple(written.get((dataset, m), str(m)) for m in part.m)
+        yield Group(dataset, float(p), str(model), texts, (part,))
 
 
 def _means(groups: Sequence[Group]) -> Iterator[Group]:

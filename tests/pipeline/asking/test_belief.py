@@ -16,6 +16,7 @@ from kernels.settings import Settings
 from pipeline.asking import belief as beliefs
 from pipeline.asking.belief import LEAST, MEAN, MOST, believe, expected_share
 from pipeline.asking.strategies import all_pairs
+from sweeps.errors import given
 
 SEED = np.random.SeedSequence(5)
 
@@ -80,13 +81,13 @@ def test_a_start_is_where_the_first_restart_begins(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, Any] = {}
+    seen: list[Any] = []
 
-    def noted(X, layers, **_):  # type: ignore[no-untyped-def]
-        seen.update(X=X, layers=layers)
-        return beliefs_choice(X, layers, **_)
+    def noted(X: np.ndarray, layers: list[Layer], **more: Any) -> Any:
+        seen[:] = X, layers
+        return choice(X, layers, **more)
 
-    beliefs_choice = beliefs.choose_covariance
+    choice = beliefs.choose_covariance
     monkeypatch.setattr(beliefs, "choose_covariance", noted)
     monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
     rng = np.random.default_rng(0)
@@ -96,17 +97,16 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
     layers = [replace(layer, weights=np.arange(1.0, len(layer.pairs) + 1)) for layer in layers]
     believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
-    assert seen["X"].shape == (30, 2)
 
     def told(X: np.ndarray, layers: list[Layer]) -> set[object]:
-        return {
-            (tuple(X[i]), tuple(X[j]), weight, layer.kind)
-            for layer in layers
-            for (i, j), weight in zip(layer.pairs, layer.weights, strict=True)  # type: ignore[arg-type]
-        }
+        each = (
+            (layer, *of) for layer in layers for of in zip(layer.pairs, given(layer.weights), strict=True)
+        )
+        return {(tuple(X[i]), tuple(X[j]), weight, layer.kind) for layer, (i, j), weight in each}
 
-    assert all(len(layer.pairs) for layer in seen["layers"])
-    assert told(**seen) < told(X, layers)
+    assert seen[0].shape == (30, 2)
+    assert all(len(layer.pairs) for layer in seen[1])
+    assert told(*seen) < told(X, layers)
 
 
 # Shares of right labels.

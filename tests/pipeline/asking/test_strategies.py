@@ -142,7 +142,9 @@ def test_pairs_come_once_and_are_as_many_as_asked(strategy: str, answers: NDArra
 
 
 @pytest.mark.parametrize(("seed", "accuracy"), [(0, 0.7), (1, 0.9), (2, 1.0)])
-def test_information_is_the_greedy_choice_by_remaining_variance(seed: int, accuracy: float) -> None:
+def test_information_is_the_greedy_choice_by_remaining_variance(
+    seed: int, accuracy: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     belief = random_belief(seed, accuracy=accuracy)
     count, noise = 8, max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
     found = information(belief, ONE, count, np.random.default_rng(0))
@@ -160,6 +162,9 @@ def test_information_is_the_greedy_choice_by_remaining_variance(seed: int, accur
         assert remaining[at] == pytest.approx(remaining.max(), abs=1e-9)
         assert score == pytest.approx(answer_information(remaining[[at]], accuracy)[0], abs=1e-9)
         before.append(at)
+    monkeypatch.setattr(strategies, "WIDEST", 1)  # of pairs of the largest variance alone
+    widest = information(belief, ONE, 1, np.random.default_rng(0)).pairs[0]
+    assert covariance[place[tuple(widest)], place[tuple(widest)]] == pytest.approx(np.diag(covariance).max())
 
 
 def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() -> None:

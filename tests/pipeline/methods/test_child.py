@@ -47,6 +47,7 @@ def test_what_is_said_is_heard(ends: Ends) -> None:
         _HEAD.pack(_MARK, 1, 1, 2, 0) + b"{]",
         _HEAD.pack(_MARK, 1, 1, 17, 0) + b'[{}, [["O", [1]]]',
         _HEAD.pack(_MARK, 1, 1, 18, 0) + b'[{}, [["O", [1]]]]',
+        _HEAD.pack(_MARK, 1, 1, 21, 101) + b'[{}, [["i1", [101]]]]' + bytes(101),
         _HEAD.pack(_MARK, 1, 1, 23, 8) + b'[{}, [["f8", [100000]]]]',
         _HEAD.pack(_MARK, 1, 1, 22, 8) + b'[{}, [["f8", [1, -1]]]]' + b"12345678",
     ],

@@ -91,18 +91,20 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
         if os.fork() == 0:
             time.sleep(600)
         os._exit(7)
-    if act in ("junk", "half", "huge", "late"):
+    if act in ("junk", "half", "huge", "late", "reply"):
+        note = b'[{"given": [], "objective": 1, "seconds": 0, "cpu_seconds": 0}, []]'
         text = {
             "junk": b"hello",
             "half": b"\\x00swp\\xff\\x02\\r\\n",
-            "huge": struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", 3, key, 2, 2**40),
+            "huge": struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", 3, abs(key), 2, 2**40),
             "late": b"too late",
+            "reply": struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", 3, abs(key), len(note), 0) + note,
         }[act]
         (ours,) = (each for each in range(3, 1024) if is_socket(each))
         after = 0.2 if act == "late" else 0
-        speak = lambda: (time.sleep(after), os.write(ours, text))
+        speak = lambda: (time.sleep(after), os.write(ours, text + b"x" * (act == "reply" and key > 0)))
         threading.Thread(target=speak).start() if after else speak()
-        if act == "half":
+        if act in ("half", "reply"):
             time.sleep(600)
     return np.arange(len(X)) % n_clusters
 
@@ -271,6 +273,10 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
         with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):  # one of them has the number of the call
             solve(methods, mine(act, key=number))
     assert not psutil.pid_exists(pid)
+    # a reply in due form: of another call, and of this one with more after it
+    for number in (-99, 1):
+        with MethodProcess() as others, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
+            solve(others, mine("reply", key=number, time_limit=5.0))
     solve(methods, mine("late"))
     time.sleep(0.3)
     assert objective(methods, "sum") == X.sum()  # what came after an answer spoils no other call

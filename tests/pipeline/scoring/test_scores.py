@@ -182,19 +182,6 @@ def test_every_cell_equals_the_array_cores(plan: Any, chunked: bool) -> None:
                 )
 
 
-def test_a_spherical_model_scores_the_same_beside_wider_ones() -> None:
-    tree = toy.tree(SHAPES)
-    wide, X = scores(tree, "shapes")["goldberger_kl"].compute(), tree["shapes/X"].values
-    truth = core.cluster_gaussians(X, tree["shapes/labels_true"].values, 3)
-    for position in product(*map(range, wide.shape[:-1])):
-        cell = dict(zip(wide.dims[:-1], position, strict=True)) | {"model": 0}
-        one = tree["shapes"].to_dataset().isel(cell)
-        if int(one["status"]) == DONE:
-            solution = np.bincount(one["labels"].values), one["centroids"].values, one["covariances"].values
-            alone = core.goldberger_kl(*solution[:2], solution[2][:, 0, 0], *truth, core.total_variance(X))
-            assert float(wide.isel(cell)) == alone
-
-
 def test_the_prior_is_that_of_the_search() -> None:
     tree = toy.tree(SHAPES, chunked=False)
     found = {}

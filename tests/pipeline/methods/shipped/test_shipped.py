@@ -162,17 +162,6 @@ def test_no_single_move_gains_once_settled(annotations: Annotations, seed: int) 
         assert worth(other) <= worth(found) + 1e-9
 
 
-def test_the_seed_decides_between_equal_ends() -> None:
-    # either end of a cannot-link may leave the cluster
-    graph, pull, start = graph_of([(0, 1, 1)]), np.zeros((N, 2)), np.zeros(N, dtype=np.int64)
-    ends = [
-        tuple(settle(start, pull, graph, np.random.default_rng(seed))[:2].tolist())
-        for seed in (*range(10), 9)
-    ]
-    assert set(ends) == {(0, 1), (1, 0)}
-    assert ends[-1] == ends[-2]
-
-
 def test_distances_and_centroids_are_those_of_the_definition() -> None:
     assert squared_distances(X, X[:4]) == pytest.approx(cdist(X, X[:4], "sqeuclidean"))
     found = centroids_of(X, np.repeat([0, 2], 30), np.full((3, 2), 7.0))
