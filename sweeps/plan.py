@@ -41,9 +41,11 @@ Scale = Annotated[str, Choice(SCALES)]
 Clusters = Annotated[int, Whole(1, 32_767)]
 """Labels are int16, counted from 0, with -1 for a cell that is not done."""
 Length = Annotated[int, Whole(1, 10**6)]
-Source = Annotated[str, Text("a text of at most 10,000 characters", longest=10_000)]
+Source = Annotated[str, Text("a text of at most 10,000 characters", max_length=10_000)]
 Flag = Annotated[bool, Strict()]
-Names = Annotated[tuple[Annotated[str, Text("a text of at most 200 characters", longest=200)], ...], Listed()]
+Names = Annotated[
+    tuple[Annotated[str, Text("a text of at most 200 characters", max_length=200)], ...], Listed()
+]
 """Of features or classes, as a table has them: some may be the same."""
 
 ACCURACY = ".9g"

@@ -13,7 +13,6 @@ from pydantic import (
     GetJsonSchemaHandler,
     TypeAdapter,
     ValidationError,
-    ValidatorFunctionWrapHandler,
     model_validator,
 )
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -121,8 +120,9 @@ def read(
     try:
         return _adapter(record).validate_python(values, context=context)
     except ValidationError as error:
+        problems = [_problem(line, where, brackets) for line in error.errors(include_url=False)]
         # from None: the text of pydantic's error would repeat in its own words what the problems say
-        raise InputError(problems_of(error, where, brackets=brackets)) from None
+        raise InputError(problems) from None
 
 
 _adapters: dict[object, TypeAdapter[Any]] = {}
@@ -133,11 +133,6 @@ def _adapter(record: type[R]) -> TypeAdapter[R]:
     if record not in _adapters:
         _adapters[record] = TypeAdapter(record)
     return _adapters[record]
-
-
-def problems_of(error: ValidationError, where: str, *, brackets: bool = False) -> list[Problem]:
-    """Translate the errors of pydantic; parameters as of `read`."""
-    return [_problem(line, where, brackets) for line in error.errors(include_url=False)]
 
 
 def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") -> PydanticCustomError:
@@ -154,24 +149,6 @@ def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") ->
     """
     words = {"expected": expected, "hint": hint, "key": key, "found": found}
     return PydanticCustomError(REFUSAL, "{expected}", words)
-
-
-def refused(schema: CoreSchema, expected: str, hint: str = "", options: tuple[str, ...] = ()) -> CoreSchema:
-    """Schema that says `expected` in place of pydantic's own words.
-
-    Parameters
-    ----------
-    schema : core schema
-        What is checked.
-    expected, hint : str
-        As of `refusal`.
-    options : tuple of str
-        Words that the hint is chosen from.
-    """
-    words = {"expected": expected, "hint": hint, "options": options}
-    return core_schema.custom_error_schema(
-        schema, REFUSAL, custom_error_message="{expected}", custom_error_context=words
-    )
 
 
 def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
@@ -218,75 +195,94 @@ def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
     return " ".join(filter(None, (where, ".".join(tables), key)))
 
 
-@dataclass(frozen=True)
-class Whole:
-    """A whole number within bounds."""
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """A type with the words that a message has for it, in place of pydantic's own.
 
-    minimum: int
-    maximum: int | None = None
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        bounds = f"of at least {self.minimum}" if self.maximum is None else f"{self.minimum}..{self.maximum}"
-        number = core_schema.int_schema(strict=True, ge=self.minimum, le=self.maximum)
-        return refused(number, f"a whole number {bounds}")
-
-
-@dataclass(frozen=True)
-class Real:
-    """A finite number within bounds; `expected` says them in words."""
+    Parameters
+    ----------
+    expected, hint : str
+        As of `refusal`.
+    schema : core schema, optional
+        What is checked; that of the type it annotates unless given.
+    options : tuple of str
+        Words that the hint is chosen from.
+    """
 
     expected: str
-    ge: float | None = None
-    gt: float | None = None
-    le: float | None = None
-    lt: float | None = None
+    hint: str = ""
+    schema: CoreSchema | None = None
+    options: tuple[str, ...] = ()
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        number = core_schema.float_schema(
-            strict=True, allow_inf_nan=False, ge=self.ge, gt=self.gt, le=self.le, lt=self.lt
+        words = {"expected": self.expected, "hint": self.hint, "options": self.options}
+        return core_schema.custom_error_schema(
+            self.schema or handler(source),
+            REFUSAL,
+            custom_error_message="{expected}",
+            custom_error_context=words,
         )
-        return core_schema.no_info_wrap_validator_function(self._bounded, number)
-
-    def _bounded(self, value: Any, number: ValidatorFunctionWrapHandler) -> float:
-        try:
-            checked: float = number(value)
-        except ValidationError as error:
-            if error.errors()[0]["type"] in ("float_type", "finite_number"):
-                raise
-            raise refusal(self.expected) from None
-        return checked
 
 
-@dataclass(frozen=True)
-class Choice:
+def Whole(minimum: int, maximum: int | None = None) -> Expected:
+    """A whole number within bounds."""
+    bounds = f"of at least {minimum}" if maximum is None else f"{minimum}..{maximum}"
+    number = core_schema.int_schema(strict=True, ge=minimum, le=maximum)
+    return Expected(f"a whole number {bounds}", schema=number)
+
+
+def Real(expected: str, **bounds: Any) -> Expected:
+    """A finite number within bounds (`ge`, `gt`, `le`, `lt`); `expected` says them in words."""
+    number = core_schema.float_schema(strict=True, allow_inf_nan=False, **bounds)
+    return Expected(expected, schema=number)
+
+
+def Choice(words: tuple[str, ...], more: str = "") -> Expected:
     """One of a few words; `more` names what else there is, for the message."""
-
-    words: tuple[str, ...]
-    more: str = ""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        expected = "one of " + ", ".join(self.words) + self.more
-        return refused(core_schema.literal_schema(list(self.words)), expected, options=self.words)
+    expected = "one of " + ", ".join(words) + more
+    return Expected(expected, schema=core_schema.literal_schema(list(words)), options=words)
 
 
-@dataclass(frozen=True)
-class Text:
-    """A text within a length or of a pattern; `expected` says it in words.
+def Text(expected: str = "a text", hint: str = "", **limits: Any) -> Expected:
+    """A text within a length (`min_length`, `max_length`) or of a `pattern`; `expected` says it in words.
 
     The pattern is searched for: one for the whole text has `^` and `$`.
     """
+    return Expected(expected, hint, core_schema.str_schema(strict=True, **limits))
 
-    expected: str = "a text"
-    hint: str = ""
-    pattern: str | None = None
-    shortest: int = 0
-    longest: int | None = None
+
+def Interval(
+    expected: str = "a pair [low, high] with low ≤ high",
+    least: float | None = None,
+    above: float | None = None,
+) -> Expected:
+    """A pair [low, high], both at least `least` and `high` more than `above`."""
+
+    def in_order(pair: tuple[float, float]) -> tuple[float, float]:
+        if pair[0] > pair[1]:
+            raise ValueError(expected)
+        return pair
+
+    low = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=least)
+    high = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=least, gt=above)
+    pair = core_schema.tuple_schema([low, high], strict=False)
+    return Expected(expected, schema=core_schema.no_info_after_validator_function(in_order, pair))
+
+
+class As:
+    """Another type in place of the one it annotates, which is what type checkers see.
+
+    Parameters
+    ----------
+    kind : type
+        What pydantic checks.
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        text = core_schema.str_schema(
-            strict=True, pattern=self.pattern, min_length=self.shortest or None, max_length=self.longest
-        )
-        return refused(text, self.expected, self.hint)
+        return handler.generate_schema(self.kind)
 
 
 @dataclass(frozen=True)
@@ -351,46 +347,6 @@ class Each:
             except (TypeError, ValueError, ArithmeticError):
                 marked.append(value)
         return marked
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A pair [low, high]; `expected` describes it in a message.
-
-    Parameters
-    ----------
-    expected : str
-        What a message expects.
-    least : float
-        Lower bound of both.
-    above : float
-        Value that `high` has to exceed.
-    """
-
-    expected: str = "a pair [low, high] with low ≤ high"
-    least: float | None = None
-    above: float | None = None
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        low = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=self.least)
-        high = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=self.least, gt=self.above)
-        pair = refused(core_schema.tuple_schema([low, high], strict=False), self.expected)
-        return core_schema.no_info_after_validator_function(self._in_order, pair)
-
-    def _in_order(self, pair: tuple[float, float]) -> tuple[float, float]:
-        if pair[0] > pair[1]:
-            raise refusal(self.expected)
-        return pair
-
-
-@dataclass(frozen=True)
-class Expected:
-    """Any type, with the words that a message has for it."""
-
-    expected: str
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return refused(handler(source), self.expected)
 
 
 class Given:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import math
 from collections.abc import Mapping
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,14 +18,11 @@ from typing import Annotated, Any
 from pydantic import (
     AfterValidator,
     Field,
-    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 from sweeps.errors import InputError, did_you_mean, shown
 from sweeps.files import read_file
@@ -41,12 +40,11 @@ def _options(value: Any) -> dict[str, Any]:
     """A table of plain values: what TOML and JSON both have."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise refusal("a table of options")
-    wrong = [key for key, item in value.items() if not _is_plain(item)]
-    if wrong:
-        raise refusal(
-            "numbers, texts, true or false, and lists and tables of them", found=shown(value[wrong[0]])
-        )
-    return {key: _listed(item) for key, item in value.items()}
+    for item in value.values():
+        if not _is_plain(item):
+            raise refusal("numbers, texts, true or false, and lists and tables of them", found=shown(item))
+    found: dict[str, Any] = json.loads(json.dumps(value))  # lists in place of tuples
+    return found
 
 
 def _is_plain(value: Any) -> bool:
@@ -57,14 +55,8 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
-def _listed(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_listed(item) for item in value]
-    return {key: _listed(item) for key, item in value.items()} if isinstance(value, Mapping) else value
-
-
 Options = Annotated[dict[str, Any], Checked(_options, {"type": "object"})]
-Call = Annotated[str, Text(FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$", longest=1000)]
+Call = Annotated[str, Text(FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$", max_length=1000)]
 Uses = Annotated[str, Choice(("links", "nothing"))]
 
 
@@ -80,10 +72,10 @@ class Method(Record):
     restarts: Length = Field(description="Calls for each cell; the one of the largest objective is kept.")
     time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
     options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
-    code: Annotated[str, Text(longest=200)] = Field(
+    code: Annotated[str, Text(max_length=200)] = Field(
         "", description="Checksum of a file, version of a package."
     )
-    path: Annotated[str, Text(longest=10_000)] = Field("", description="Where a file was, absolute.")
+    path: Annotated[str, Text(max_length=10_000)] = Field("", description="Where a file was, absolute.")
 
     @property
     def plan(self) -> MethodPlan:
@@ -95,7 +87,7 @@ class Method(Record):
         """All that its answers depend on, by key."""
         file, _, function = self.call.rpartition(":")
         call = f"{Path(file).name}:{function}" if self.path else self.call
-        return {"call": call, **{key: getattr(self, key) for key in ("code", "options", "restarts", "uses")}}
+        return {"call": call, **self.model_dump(include={"code", "options", "restarts", "uses"})}
 
     def source(self) -> str | None:
         """Text of the file, None for a method of a package.
@@ -118,8 +110,7 @@ class Method(Record):
     def as_file(self) -> dict[str, Any]:
         """Table of a sweep file that gives this method."""
         call = f"{self.path}:{self.call.rpartition(':')[2]}" if self.path else self.call
-        kept = {key: getattr(self, key) for key in ("name", "uses", "restarts", "time_limit", "options")}
-        return {**kept, "call": call}
+        return {**self.model_dump(exclude={"call", "code", "path"}), "call": call}
 
 
 class MethodEntry(Record):
@@ -177,9 +168,7 @@ class MethodEntry(Record):
         return self
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         table = handler.resolve_ref_schema(handler(schema))
         return {"anyOf": [{"type": "string", "enum": list(SHIPPED)}, table]}
 
@@ -192,18 +181,16 @@ def _found(entry: MethodEntry, info: ValidationInfo) -> Method:
     context: Any = info.context
     shipped = SHIPPED.get(entry.call)
     default = 1 if shipped is None else min(shipped.restarts, context["restarts"])
-    kept = {key: getattr(entry, key) for key in ("name", "call", "time_limit", "options")}
     uses = entry.uses or ("links" if shipped is None else shipped.uses)
     code, path = _code(entry.call, context["folder"])
-    return Method(**kept, uses=uses, restarts=entry.restarts or default, code=code, path=path)
+    own = {"uses": uses, "restarts": entry.restarts or default, "code": code, "path": path}
+    return Method(**{**dict(entry), **own})
 
 
-class MethodsWritten:
-    """Methods as a sweep file asks for them."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        entry = Annotated[MethodEntry, AfterValidator(_found)]
-        return handler.generate_schema(Annotated[tuple[entry, ...], Each(name_of, shortest=0)])
+METHODS = Annotated[
+    tuple[Annotated[MethodEntry, AfterValidator(_found)], ...], Each(lambda entry: name_of(entry), shortest=0)
+]
+"""Methods as a sweep file asks for them."""
 
 
 def name_of(entry: Any) -> Any:
@@ -249,29 +236,20 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
     path = (folder / place).resolve()
     try:
         content = read_code(path)
-        names = _names(ast.parse(text_of_code(path, content)))
+        nodes = list(ast.walk(ast.parse(text_of_code(path, content))))
     except InputError as error:
         (problem,) = error.problems
         raise refusal(problem.expected, found=f"{path}: {problem.found}") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refusal("a Python file", found=f"{path}: {error or type(error).__name__}") from None
+    # what a module may define or import: names of its text, at whatever level
+    names = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names += [node.asname or node.name for node in nodes if isinstance(node, ast.alias)]
+    names += [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     if function.partition(".")[0] not in names:
-        hint = did_you_mean(function, names) or "it has " + (", ".join(names) or "none")
+        hint = did_you_mean(function, names) or "it has " + (", ".join(dict.fromkeys(names)) or "none")
         raise refusal("a function or a class of the file", hint, found=f"no {function!r} in {path}")
     return checksum(content), str(path)
-
-
-def _names(module: ast.Module) -> list[str]:
-    """What a module may define or import: names of its text, at whatever level."""
-    names: list[str] = []
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.append(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names += [alias.asname or alias.name for alias in node.names]
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.append(node.id)
-    return list(dict.fromkeys(names))
 
 
 def _package_code(module: str) -> str:
@@ -284,13 +262,11 @@ def _package_code(module: str) -> str:
     if spec is None:
         hint = "install it where the driver and the workers run"
         raise refusal("a package that is installed", hint, found=f"no package {package!r}")
-    places = [Path(folder, *parts) for folder in spec.submodule_search_locations or ()]
-    files = [place.with_suffix(".py") for place in places if parts]
-    files += [place / "__init__.py" for place in places]
-    files += [Path(spec.origin)] if spec.origin and not parts else []
-    found = next((file for file in files if file.is_file()), None)
-    # a module may also be machine code, whose file has a name of many forms
-    compiled = any(list(place.parent.glob(f"{place.name}.*")) for place in places)
-    if parts and found is None and not compiled:
-        raise refusal("a module of it", found=f"package {package!r} without {'.'.join(parts)!r}")
-    return installed_version(package) or ("" if found is None else checksum(read_file(found, MOST_OF_MODULE)))
+    for n_parts in range(1, len(parts) + 1):  # nothing of it is imported
+        name, places = ".".join([package, *parts[:n_parts]]), spec.submodule_search_locations
+        spec = PathFinder.find_spec(name, places) if places else None
+        if spec is None:
+            raise refusal("a module of it", found=f"package {package!r} without {'.'.join(parts)!r}")
+    return installed_version(package) or (
+        checksum(read_file(Path(spec.origin), MOST_OF_MODULE)) if spec.origin else ""
+    )

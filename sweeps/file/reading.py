@@ -16,22 +16,21 @@ from typing import Annotated, Any
 
 import tomli_w
 from pydantic import (
+    AfterValidator,
+    BeforeValidator,
     Discriminator,
     Field,
-    GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     Tag,
     ValidationInfo,
     model_validator,
 )
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
 
 from kernels.settings import SCALES, SINGULAR
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError, Problem, closest, did_you_mean
-from sweeps.file.methods import Method, MethodsWritten, uses_links, within
-from sweeps.file.search import HELD_OUT, NAME, Search, Written, asked, names_several, tables_changed
+from sweeps.file.methods import METHODS, Method, uses_links, within
+from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several, tables_changed
 from sweeps.file.spec import (
     SCALE,
     Builtin,
@@ -51,7 +50,7 @@ from sweeps.file.spec import (
 )
 from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
-from sweeps.records import ABSENT, EMPTY, Checked, Each, Record, StandIn, Terse, read, refusal
+from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, read, refusal
 from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of
 
 # The text of a sweep file as plain values, within bounds.
@@ -170,9 +169,7 @@ class KnownEntry(Builtin):
         return {"name": value} if isinstance(value, str) else value
 
     @classmethod
-    def __get_pydantic_json_schema__(
-        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         table = handler.resolve_ref_schema(handler(schema))
         return {"anyOf": [table["properties"]["name"], table]}
 
@@ -181,15 +178,6 @@ Entry = Annotated[
     Annotated[KnownEntry, Tag("(known)")] | OwnTable | Annotated[MixtureEntry, Tag("(entry)")],
     Discriminator(kind_of),
 ]
-
-
-class DatasetsWritten:
-    """Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        entries = handler.generate_schema(Annotated[tuple[Entry, ...], Each(repr)])
-        named_once = core_schema.no_info_before_validator_function(_mark_names, entries)
-        return core_schema.with_info_after_validator_function(_resolved, named_once)
 
 
 def _mark_names(entries: Any) -> Any:
@@ -246,6 +234,12 @@ def _datasets(entry: KnownEntry | UserTable | MixtureEntry, folder: Path) -> Ite
             yield Mixtures(name=mixtures_name(entry.name, k), n_clusters=k, scale=entry.scale, **shared)
 
 
+DATASETS = Annotated[
+    Annotated[tuple[Entry, ...], Each(repr)], BeforeValidator(_mark_names), AfterValidator(_resolved)
+]
+"""Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
+
+
 class DataTable(Data):
     """What a sweep file says of all of its data sets."""
 
@@ -255,10 +249,10 @@ class DataTable(Data):
 class GridTable(Grid):
     """What is crossed with what, as a sweep file has it."""
 
-    datasets: Annotated[tuple[Dataset, ...], DatasetsWritten()] = Field(
+    datasets: Annotated[tuple[Dataset, ...], As(DATASETS)] = Field(
         description=Grid.model_fields["datasets"].description
     )
-    methods: Annotated[tuple[Method, ...], MethodsWritten()] = Field(
+    methods: Annotated[tuple[Method, ...], As(METHODS)] = Field(
         (), description=Grid.model_fields["methods"].description
     )
 
@@ -284,7 +278,7 @@ class SweepFile(SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
     grid: GridTable = Field(description="What is crossed with what.")
-    search: Annotated[tuple[Search, ...], Written()] = Field(
+    search: Annotated[tuple[Search, ...], As(WRITTEN)] = Field(
         default_factory=lambda: (asked(),),
         description=SweepSpec.model_fields["search"].description,
         json_schema_extra={"default": asked().written()},

@@ -1,6 +1,6 @@
 """The table `[search]` of a sweep file: the settings that `kernels.settings` declares.
 
-A `Search` is what a cube keeps of one; `Written` and `Kept` are the types of one, or of several by name, in a
+A `Search` is what a cube keeps of one; `WRITTEN` and `KEPT` are the types of one, or of several by name, in a
 file and in a cube.
 """
 
@@ -36,7 +36,7 @@ from kernels.settings import (
     wrong_settings,
 )
 from sweeps.plan import Flag, Name
-from sweeps.records import EMPTY, Choice, Each, Given, Listed, Record, StandIn, refusal, refused
+from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, StandIn, refusal
 
 BY_METHOD = tuple(each.name for each in SETTINGS if each.by_method)
 """Settings that a method names."""
@@ -127,7 +127,8 @@ class Declared:
     may_be_none: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        alone = refused(self._type(), self.setting.expected, options=self.setting.choices)
+        kind = Expected(self.setting.expected, schema=self._type(), options=self.setting.choices)
+        alone = kind.__get_pydantic_core_schema__(source, handler)
         return core_schema.with_info_wrap_validator_function(self._with_others, alone)
 
     def _type(self) -> CoreSchema:
@@ -318,18 +319,8 @@ _in_cube = (
     Annotated[Search, Tag(ONE)]
     | Annotated[tuple[Search, ...], Listed(), BeforeValidator(_marked), Tag(SEVERAL)]
 )
+WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
+"""Searches as a sweep file asks for them: what the file leaves out is what the method says."""
 
-
-class Kept:
-    """Searches as a cube keeps them: a table, or a list of tables with names."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        kept = Annotated[_in_cube, Discriminator(_form), AfterValidator(_kept), PlainSerializer(_dumped)]
-        return handler.generate_schema(kept)
-
-
-class Written:
-    """Searches as a sweep file asks for them: what the file leaves out is what the method says."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return handler.generate_schema(Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)])
+KEPT = Annotated[_in_cube, Discriminator(_form), AfterValidator(_kept), PlainSerializer(_dumped)]
+"""Searches as a cube keeps them: a table, or a list of tables with names."""

@@ -9,18 +9,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import (
-    Discriminator,
-    Field,
-    PlainSerializer,
-    Tag,
-)
+from pydantic import Discriminator, Field, PlainSerializer, Tag
 
 from kernels.settings import PARAMETERS
 from sweeps.file.methods import Method, name_of
-from sweeps.file.search import Kept, Search
+from sweeps.file.search import KEPT, Search
 from sweeps.plan import Accuracy, Clusters, Name, Scale
 from sweeps.records import (
+    As,
     Checked,
     Choice,
     Each,
@@ -150,7 +146,7 @@ class Builtin(Named):
 class UserTable(Named):
     """A table of the user's own; paths are absolute once the file was read."""
 
-    path: Annotated[str, Text(shortest=1)] = Field(
+    path: Annotated[str, Text(min_length=1)] = Field(
         description="Table with a row per sample: text (CSV; .gz too), .npz, .npy, .parquet, .feather, .xlsx;"
         " relative to the folder of this file."
     )
@@ -174,7 +170,7 @@ class UserTable(Named):
     n_clusters: Clusters | None = Field(
         None, description="Number of clusters; that of the classes where it is left out."
     )
-    annotations: Annotated[str | None, Given(), Text(shortest=1)] = Field(
+    annotations: Annotated[str | None, Given(), Text(min_length=1)] = Field(
         None,
         description="File of annotations that cells draw from; relative to the folder of this file.",
     )
@@ -310,7 +306,7 @@ class SweepSpec(Record):
     name: Name = Field(description="Names the cube.")
     seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(description="Root of every random stream.")
     grid: Grid = Field(description="What is crossed with what.")
-    search: Annotated[tuple[Search, ...], Kept()] = Field(
+    search: Annotated[tuple[Search, ...], As(KEPT)] = Field(
         (Search(),), description="How each solution is searched for: one search, or several by name."
     )
     data: Data = Field(
