@@ -26,15 +26,13 @@ def said(path: Path, most: int = 100, *, pipe: bool = False) -> str:
     return str(problem).replace(str(path), "FILE")
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("through_link", [False, True])
-def test_a_device_is_not_opened(device: str, through_link: bool, tmp_path: Path) -> None:
-    path = Path(device)
-    if through_link:
-        path = tmp_path / "own.py"
-        path.symlink_to(device)
-    for pipe in (False, True):
-        assert said(path, pipe=pipe) == "FILE: found a device, expected a readable file"
+def test_a_device_is_not_opened(tmp_path: Path) -> None:
+    for device in DEVICES:
+        link = tmp_path / device[5:]
+        link.symlink_to(device)
+        for path in (Path(device), link):
+            for pipe in (False, True):
+                assert said(path, pipe=pipe) == "FILE: found a device, expected a readable file"
 
 
 def test_what_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,25 +147,7 @@ def test_cells_have_names_people_can_read() -> None:
 
 # Names of cells are read back into the cells they name, and a wrong one is explained.
 
-IRIS = DatasetPlan(
-    name="iris",
-    n_samples=150,
-    n_features=4,
-    n_clusters=3,
-    checksum="",
-    source="",
-    has_labels=True,
-    mixtures=None,
-    p=(0.8, 0.9, 0.900000001, 1.0),
-    m=(75, 150),
-    replicates=3,
-    models=("likelihood", "posterior"),
-    baselines=("unsupervised",),
-    restarts=5,
-    mixture_chunk=1,
-    replicate_chunk=3,
-    model_chunk=2,
-)
+IRIS = replace(REAL, p=(0.8, 0.9, 0.900000001, 1.0), m=(75, 150), replicates=3, replicate_chunk=3, restarts=5)
 DRAWN = replace(IRIS, name="drawn_k2", mixtures=4, mixture_chunk=4)
 ASKED = replace(IRIS, name="asked", designs=("active",))
 SEVERAL = replace(DRAWN, name="several_k2", designs=("uniform", "active", "biased"))

@@ -55,6 +55,9 @@ def faults(write: Write, methods: str, **more: str) -> list[str]:
     return [f"{each.where.removeprefix('a.toml [grid] ')}: {each.found}" for each in raised.value.problems]
 
 
+MINE = '{name = "mine", call = "mine.py:cluster"}'
+
+
 def test_a_shipped_method_by_its_name(write: Write) -> None:
     (method,) = write('"cop-kmeans"').grid.methods
     assert (method.name, method.call, method.uses, method.path) == ("cop-kmeans", "cop-kmeans", "links", "")
@@ -65,15 +68,15 @@ def test_a_shipped_method_by_its_name(write: Write) -> None:
 
 
 def test_a_file_beside_the_sweep_is_known_by_its_checksum(write: Write, tmp_path: Path) -> None:
-    (method,) = write('{name = "mine", call = "mine.py:cluster", restarts = 3}').grid.methods
-    assert method.code == checksum(CODE.encode())
-    assert method.path == str(tmp_path / "mine.py")
+    (method,) = write(MINE.replace("}", ", restarts = 3}")).grid.methods
+    assert (method.code, method.path) == (checksum(CODE.encode()), str(tmp_path / "mine.py"))
     assert method.source() == CODE
     assert (method.uses, method.restarts, method.time_limit) == ("links", 3, 600.0)
-
-
-def test_a_file_that_changed_or_is_gone_is_not_run(write: Write, tmp_path: Path) -> None:
-    (method,) = write('{name = "mine", call = "mine.py:cluster"}').grid.methods
+    # where it lies is no part of the science
+    moved = method.model_copy(update={"path": "/elsewhere/mine.py", "call": "../elsewhere/mine.py:cluster"})
+    assert moved.science == method.science == method.model_copy(update={"time_limit": 1.0}).science
+    for change in ({"code": "sha256:0"}, {"options": {"a": 1}}, {"restarts": 2}, {"uses": "nothing"}):
+        assert method.model_copy(update=change).science != method.science
     (tmp_path / "mine.py").write_text(CODE + "#")
     with pytest.raises(ValueError, match="sha256"):
         method.source()
@@ -82,61 +85,48 @@ def test_a_file_that_changed_or_is_gone_is_not_run(write: Write, tmp_path: Path)
         method.source()
 
 
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package that is imported from its sources, as one that is installed to be edited."""
-    home = tmp_path / "sources"
-    (home / "edited_package").mkdir(parents=True)
-    (home / "edited_package" / "__init__.py").write_text("")
-    (home / "edited_package" / "inner.py").write_text(CODE)
-    monkeypatch.syspath_prepend(str(home))
-    return home / "edited_package"
-
-
-def test_a_package_without_a_version_is_known_by_the_module(write: Write, package: Path) -> None:
+def test_a_package_without_a_version_is_known_by_the_module(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is imported from its sources, as one that is installed to be edited."""
+    package = tmp_path / "sources" / "edited_package"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError")  # it is not imported
+    (package / "inner.py").write_text(CODE)
+    monkeypatch.syspath_prepend(str(package.parent))
     entry = '{name = "mine", call = "edited_package.inner:cluster"}'
     (method,) = write(entry).grid.methods
     assert (method.code, method.path) == (checksum(CODE.encode()), "")
     (package / "inner.py").write_text(CODE + "#")
     assert write(entry).grid.methods[0].code != method.code
-
-
-def test_a_module_that_a_package_does_not_have_is_named(write: Write, package: Path) -> None:
-    for call, found in (("edited_package.outer:f", "outer"), ("sklearn.clusters:KMeans", "clusters")):
+    for call, found in (
+        ("edited_package.outer:f", "without 'outer'"),
+        ("sklearn.clusters:KMeans", "without 'clusters'"),
+        ("sklearn.cluster._kmeans.inner:KMeans", "without 'cluster._kmeans.inner'"),
+        ("no_such_package:f", "no package 'no_such_package'"),
+    ):
         (fault,) = faults(write, f'{{name = "mine", call = "{call}"}}')
-        assert fault.endswith(f"without {found!r}")
+        assert fault.endswith(found)
     assert write('{name = "mine", call = "sklearn.cluster:Birch"}').grid.methods[0].code.startswith("scikit")
 
 
-def test_where_a_file_lies_is_no_part_of_the_science(write: Write) -> None:
-    (method,) = write('{name = "mine", call = "mine.py:cluster"}').grid.methods
-    moved = method.model_copy(update={"path": "/elsewhere/mine.py", "call": "../elsewhere/mine.py:cluster"})
-    assert moved.science == method.science
-    for change in ({"code": "sha256:0"}, {"options": {"a": 1}}, {"restarts": 2}, {"uses": "nothing"}):
-        assert method.model_copy(update=change).science != method.science
-    assert method.model_copy(update={"time_limit": 1.0}).science == method.science
-
-
 def test_methods_are_baselines_or_beside_the_models_by_what_they_use(write: Write) -> None:
-    grid = write('"k-means", "pckmeans", {name = "mine", call = "mine.py:cluster", uses = "nothing"}').grid
+    grid = write('"k-means", "pckmeans", ' + MINE.replace("}", ', uses = "nothing"}')).grid
     assert grid.supervised == ("posterior", "pckmeans")
     assert grid.baselines == ("unsupervised", "k-means", "mine")
-
-
-def test_a_sweep_of_methods_alone_needs_no_models_and_one_without_links_no_annotations(write: Write) -> None:
+    # a sweep of methods alone needs no models, and one without links no annotations
     assert write('"pckmeans"', models="").grid.models == ()
     grid = write('"k-means"', models="", annotations="").grid
     assert (grid.supervised, grid.p, grid.m) == ((), (), ())
 
 
 def test_the_resolved_file_gives_the_same_methods(write: Write, tmp_path: Path) -> None:
-    spec = write('"k-means", {name = "mine", call = "mine.py:cluster", options = {a = {b = 1}}}')
+    spec = write('"k-means", {name = "mine", call = "mine.py:cluster", options = {a = {b = [1, "c"]}}}')
     again = tmp_path / "elsewhere" / "again.toml"
     again.parent.mkdir()
     again.write_text(as_toml(spec))
     found = load_sweep(again).grid.methods
-    assert [each.science for each in found] == [each.science for each in spec.grid.methods]
-    assert [each.path for each in found] == [each.path for each in spec.grid.methods]
+    assert [(each.science, each.path) for each in found] == [(e.science, e.path) for e in spec.grid.methods]
 
 
 @pytest.mark.parametrize("kind", ["/dev/zero", "link", "fifo", "folder", "long", "nested"])

@@ -1,81 +1,58 @@
-"""Choices of the search's method in sweep files: what is read, refused, kept, and reaches the kernels."""
+"""Searches in sweep files, one or several: what is read, refused and kept."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
-from processes.sweeping import TINY, write_spec
-from pydantic import TypeAdapter, ValidationError
+from own_tables import write
+from processes.sweeping import TINY
 
 from kernels.settings import METHOD, SETTINGS
 from sweeps.errors import InputError
 from sweeps.file.reading import as_toml, load_sweep, sweep_schema
 from sweeps.file.search import Search, asked
-from sweeps.file.spec import load
+from sweeps.file.spec import SweepSpec, load
 
 BEFORE = {"population": 3, "offspring": 2, "generations": 1, "min_cluster_size": 2, "variance_prior": 0.0}
-CHOSEN = 'patience = 4\ncrossover = "labels"\nmutation = 0.25\nrelocation = "all"\n'
+WAYS = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+PUBLISHED = 'method = "published"\n'
+KEYS = 'crossover = "labels"\nmutation = 0.2\nrelocation = "components"\n'
 
 
-def test_choices_are_read_and_kept(tmp_path: Path) -> None:
-    spec = load_sweep(write_spec(tmp_path, TINY + CHOSEN))
-    chosen = {"patience": 4, "crossover": "labels", "mutation": 0.25, "relocation": "all"}
-    assert asdict(spec.search[0]) == asdict(Search(population=3, offspring=2, generations=1)) | chosen
-    resolved = spec.dump()["search"]
-    assert Search(**resolved) == spec.search[0]
-    assert list(resolved) == [*BEFORE, *chosen]
+def read(folder: Path, search: str, sweep: str = TINY) -> SweepSpec:
+    return load_sweep(write(folder, sweep + search, "sweep.toml"))
 
 
-def kept(folder: Path, more: str) -> dict[str, object]:
-    """What a cube keeps of the search of a sweep file."""
-    found: dict[str, object] = load_sweep(write_spec(folder, TINY + more)).dump()["search"]
-    return found
-
-
-def test_the_published_method_leaves_the_resolved_file_as_it_was(tmp_path: Path) -> None:
-    """A cube of an older release, whose file lacks the keys, is then still one of the same sweep."""
-    assert json.dumps(kept(tmp_path, 'method = "published"\n')) == json.dumps(BEFORE)
-    spelled_out = 'patience = 0\ncrossover = "centroids"\nmutation = 1\nrelocation = "annotated"\n'
-    assert kept(tmp_path, spelled_out) == BEFORE
-    assert Search(**BEFORE) == Search(population=3, offspring=2, generations=1)  # type: ignore[arg-type]
-
-
-def test_a_cube_keeps_values_whatever_named_them(tmp_path: Path) -> None:
-    ways = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
-    strong = {"patience": 4} | ways
-    assert kept(tmp_path, "") == BEFORE | strong
-    assert kept(tmp_path, 'method = "strong"\n') == BEFORE | strong
-    keys = 'crossover = "labels"\nmutation = 0.2\nrelocation = "components"\n'
-    assert kept(tmp_path, 'method = "published"\n' + keys) == BEFORE | ways
-    assert kept(tmp_path, 'method = "published"\npatience = 4\n' + keys) == BEFORE | strong
-    assert kept(tmp_path, 'relocation = "all"\n') == BEFORE | strong | {"relocation": "all"}
-    assert kept(tmp_path, 'method = "published"\nmutation = 0.2\n') == BEFORE | {"mutation": 0.2}
-
-
-def test_holding_annotations_out_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
-    plain = kept(tmp_path, "")
-    assert kept(tmp_path, "held_out = false\n") == plain
-    assert kept(tmp_path, "held_out = true\n") == plain | {"held_out": True}
-    spec = load_sweep(write_spec(tmp_path, TINY + "held_out = true\n"))
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        # values, whatever named them
+        ("", BEFORE | {"patience": 4} | WAYS),
+        ('method = "strong"\n', BEFORE | {"patience": 4} | WAYS),
+        (PUBLISHED + KEYS, BEFORE | WAYS),
+        (PUBLISHED + "patience = 4\n" + KEYS, BEFORE | {"patience": 4} | WAYS),
+        ('relocation = "all"\n', BEFORE | {"patience": 4} | WAYS | {"relocation": "all"}),
+        (PUBLISHED + "mutation = 0.2\n", BEFORE | {"mutation": 0.2}),
+        # a cube of an older release, whose file lacks the keys, is then still one of the same sweep
+        (PUBLISHED, BEFORE),
+        ('patience = 0\ncrossover = "centroids"\nmutation = 1\nrelocation = "annotated"\n', BEFORE),
+        (PUBLISHED + "held_out = false\n", BEFORE),
+        (PUBLISHED + "held_out = true\n", BEFORE | {"held_out": True}),
+    ],
+)
+def test_a_cube_keeps_values_whatever_named_them(text: str, kept: dict[str, Any], tmp_path: Path) -> None:
+    spec = read(tmp_path, text)
+    found = spec.dump()["search"]
+    assert json.dumps(found) == json.dumps(kept)
+    assert Search(**found) == spec.search[0] == Search(**kept)
+    assert asdict(spec.search[0]) == asdict(Search()) | kept
     assert load("cube", spec.dump()) == spec
-    assert spec.search[0].held_out
-    assert spec.search[0].named()["held_out"] == "true"
-    assert "held_out" not in Search().named()
-    again = tmp_path / "again.toml"
-    again.write_text(as_toml(spec))
-    assert load_sweep(again) == spec
-
-
-@pytest.mark.parametrize("value", [None, "published"])
-def test_what_a_cube_keeps_has_no_method_and_nothing_empty(value: object) -> None:
-    kind = TypeAdapter(Search)
-    with pytest.raises(ValidationError):
-        kind.validate_python({"method": value})
-    with pytest.raises(ValidationError):
-        kind.validate_python({"crossover": None})
+    assert spec.search[0].held_out == ("held_out" in spec.search[0].named()) == ("held_out" in kept)
+    assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
 
 
 def test_an_editor_is_told_all_that_is_declared() -> None:
@@ -88,8 +65,6 @@ def test_an_editor_is_told_all_that_is_declared() -> None:
     assert all(shared["properties"][key] == schema["properties"][key] for key in keys[1:])
     one, several = shared["properties"]["method"]["oneOf"]
     assert (one["enum"], several["items"]["enum"]) == (list(METHOD.choices), list(METHOD.choices))
-    told = schema["properties"]["held_out"]
-    assert (told["type"], told["default"]) == ("boolean", False)
     for setting in (METHOD, *SETTINGS):
         told = schema["properties"][setting.name]
         assert told.get("default") == setting.offered
@@ -102,7 +77,7 @@ def test_an_editor_is_told_all_that_is_declared() -> None:
         assert (told.get("minimum"), told.get("maximum")) == limits
 
 
-# Several searches in one sweep file: what is read and kept, and everything that is refused.
+# Several searches in one sweep file.
 
 GRID = """
 name = "several"
@@ -119,61 +94,39 @@ LIST = '[search]\nmethod = ["published", "strong"]\npopulation = 4\n'
 TABLES = '[[search]]\nname = "wide"\npopulation = 30\n[[search]]\nname = "free"\nproportions = "free"\n'
 
 
-def write(folder: Path, search: str, grid: str = GRID) -> Path:
-    path = folder / "sweep.toml"
-    path.write_text(grid + search, encoding="utf-8")
-    return path
-
-
-def test_a_list_of_methods_is_a_search_of_each(tmp_path: Path) -> None:
-    spec = load_sweep(write(tmp_path, LIST))
+def test_several_searches_are_kept_and_written_back(tmp_path: Path) -> None:
+    spec = read(tmp_path, LIST, GRID)
     assert spec.search_names == ("published", "strong")
     for name in spec.search_names:
         assert spec.search_of(name).settings == asked(method=name, population=4).settings
     assert [each["name"] for each in spec.dump()["search"]] == ["published", "strong"]
+    for search in (LIST, TABLES, TABLES.replace("[[search]]\n", "[[search]]\nheld_out = true\n")):
+        spec = read(tmp_path, search, GRID)
+        assert load("cube", json.loads(json.dumps(spec.dump()))) == spec
+        assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
+        assert spec.held_out == ("held_out" in search)
 
 
-@pytest.mark.parametrize(
-    "search", [LIST, TABLES, TABLES.replace("[[search]]\n", "[[search]]\nheld_out = true\n")]
-)
-def test_what_is_kept_and_what_is_written_lead_back(tmp_path: Path, search: str) -> None:
-    spec = load_sweep(write(tmp_path, search))
-    assert load("cube", json.loads(json.dumps(spec.dump()))) == spec
-    again = tmp_path / "again.toml"
-    again.write_text(as_toml(spec), encoding="utf-8")
-    assert load_sweep(again) == spec
-    assert spec.held_out == ("held_out" in search)
+def test_one_search_is_no_dimension_however_it_is_written(tmp_path: Path) -> None:
+    alone = read(tmp_path, f"[search]\n{PUBLISHED}", GRID)
+    assert alone.dump()["search"] == Search().to_dict()
+    for text in ('[search]\nmethod = ["published"]\n', f'[[search]]\n{PUBLISHED}name = "only"\n'):
+        spec = read(tmp_path, text, GRID)
+        assert (spec, spec.search_of(None)) == (alone, spec.search[0])
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        '[search]\nmethod = ["published"]\n',
-        '[[search]]\nmethod = "published"\nname = "only"\n',
-    ],
-)
-def test_one_search_is_no_dimension_however_it_is_written(tmp_path: Path, search: str) -> None:
-    if "[[" in search:
-        assert load_sweep(write(tmp_path, search)).search_names == ()
-    spec = load_sweep(write(tmp_path, search))
-    assert spec == load_sweep(write(tmp_path, '[search]\nmethod = "published"\n'))
-    assert spec.dump()["search"] == Search().to_dict()
-    with pytest.raises(StopIteration):
-        spec.search_of("only")
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda kept: [each | {"name": "same"} for each in kept], "again"),
-        (lambda kept: [{k: v for k, v in each.items() if k != "name"} for each in kept], "without a name"),
-        (lambda kept: kept[:1], "one search named 'published'"),
-        (lambda kept: kept[0], "one search named 'published'"),
-        (lambda kept: [kept[0], kept[0] | {"name": "other"}], "with the settings of"),
-        (lambda kept: [], "an empty list"),
-    ],
-)
-def test_a_cube_is_not_trusted(tmp_path: Path, change, said: str) -> None:  # type: ignore[no-untyped-def]
-    dump = load_sweep(write(tmp_path, LIST)).dump()
-    with pytest.raises(InputError, match=said):
-        load("cube", dump | {"search": change(dump["search"])})
+def test_a_cube_is_not_trusted(tmp_path: Path) -> None:
+    dump = read(tmp_path, LIST, GRID).dump()
+    first, second = dump["search"]
+    nameless = {key: value for key, value in first.items() if key != "name"}
+    kept: Any
+    for kept, said in (
+        ([first, second | {"name": "published"}], "again"),
+        ([nameless, nameless], "without a name"),
+        ([first], "one search named 'published'"),
+        (first, "one search named 'published'"),
+        ([first, first | {"name": "other"}], "with the settings of"),
+        ([], "an empty list"),
+    ):
+        with pytest.raises(InputError, match=said):
+            load("cube", dump | {"search": kept})
