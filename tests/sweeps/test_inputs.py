@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tomli_w
 
 from sweeps import inputs as load
 from sweeps.annotations.draw import draw_annotations, draw_biased
@@ -40,24 +40,18 @@ def spec(folder: Path, **changes: object) -> SweepSpec:
     }
     values |= changes
     (folder / "mine.csv").write_text(ROWS)
-    grid = {k: values[k] for k in ("p", "m", "replicates", "models", "restarts")}
-    text = ['name = "s"', "seed = 5", "[grid]", f"datasets = {_toml(values['datasets'])}"]
-    text += [f"{key} = {_toml(value)}" for key, value in grid.items()]
-    text += [f"design = {_toml(values['design'])}"] if "design" in values else []
-    text += ["[ask]", f"batch = {_toml(values['batch'])}"] if "batch" in values else []
-    text += ["[search]", f"min_cluster_size = {values['min_cluster_size']}"]
-    text += ["[data]", f"scale = {_toml(values['scale'])}", f"unavailable = {_toml(values['unavailable'])}"]
-    path = folder / "s.toml"
-    path.write_text("\n".join(text))
-    return load_sweep(path)
-
-
-def _toml(value: object) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return json.dumps(value)
+    tables: dict[str, tuple[str, ...]] = {
+        "grid": ("datasets", "p", "m", "replicates", "models", "restarts", "design"),
+        "ask": ("batch",),
+        "search": ("min_cluster_size",),
+        "data": ("scale", "unavailable"),
+    }
+    file: dict[str, object] = {"name": "s", "seed": 5}
+    for table, keys in tables.items():
+        if found := {key: values[key] for key in keys if key in values}:
+            file[table] = found
+    (folder / "s.toml").write_text(tomli_w.dumps(file))
+    return load_sweep(folder / "s.toml")
 
 
 def load_inputs(spec: SweepSpec) -> Inputs:

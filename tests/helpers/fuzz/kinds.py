@@ -25,21 +25,7 @@ from fuzz.templates import CELL, LATER, Templates
 from storage.runfolder.folder import RunFolder
 
 NUMBERS = (
-    "0",
-    "1",
-    "-1",
-    "nan",
-    "inf",
-    "",
-    "1e400",
-    "1_0",
-    "x",
-    "0x1",
-    "٣",
-    "1e-400",
-    '"',
-    "1e308",
-    "-1e308",
+    *("0", "1", "-1", "nan", "inf", "", "1e400", "1_0", "x", "0x1", "٣", "1e-400", '"', "1e308", "-1e308"),
     "9" * 400,
 )
 PAIRS = (*NUMBERS, "must", "c", "ann", "a=b", "0.5", "1.0", "2", "3", "10", "é", "+", "#")
@@ -72,15 +58,8 @@ def sweep_file(rng: random.Random, good: Templates, scene: Scene) -> list[object
     path.write_bytes(
         bytes_damaged(rng, content) if rng.random() < 0.3 else _toml(rng, tomllib.loads(content.decode()))
     )
-    spec, results = ["--results", scene.results], path
-    return rng.choice(
-        (
-            ["plan", results, "--resolved"],
-            ["plan", results, *spec],
-            ["submit", results, "--dry-run", *spec],
-            ["status", results, *spec],
-        )
-    )
+    more = [["plan", path], ["submit", path, "--dry-run"], ["status", path]]
+    return rng.choice((["plan", path, "--resolved"], *([*each, "--results", scene.results] for each in more)))
 
 
 def _toml(rng: random.Random, tree: object) -> bytes:
@@ -126,14 +105,8 @@ def npz_table(rng: random.Random, good: Templates, scene: Scene) -> list[object]
 
 def annotations(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
     """Files of links, annotations or labels."""
-    name, option = rng.choice(
-        (
-            ("links", "--must-link"),
-            ("links", "--cannot-link"),
-            ("annotations", "--annotations"),
-            ("labels", "--labels"),
-        )
-    )
+    option = rng.choice(("--must-link", "--cannot-link", "--annotations", "--labels"))
+    name = "links" if option.endswith("link") else option[2:]
     path = scene.inputs / name
     path.write_bytes(lines_damaged(rng, path.read_bytes(), PAIRS))
     model = rng.choice(([], ["--accuracy", "0.9"], ["--model", "conditional", "--accuracy", "0.8"]))

@@ -14,7 +14,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -44,21 +43,7 @@ class TooSlow(BaseException):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial.
-
-    Parameters
-    ----------
-    kind, seed : str and int
-        Its name.
-    command : list of str
-        Arguments of `sweep`.
-    code : int
-        Exit code.
-    said : str
-        The end of what was printed.
-    wrong : str
-        What did not hold, empty where all did.
-    """
+    """What came of a trial: arguments of `sweep`, how it ended, and what did not hold."""
 
     kind: str
     seed: int
@@ -72,14 +57,8 @@ class Outcome:
         return f"{self.wrong or self.said}\nalone: {alone}\ncommand: sweep {' '.join(self.command)}"
 
 
-@dataclass(frozen=True)
-class Ended:
-    """What is seen of a command that ended."""
-
-    code: int
-    said: str
-    stderr: str
-    uncaught: str
+Ended = tuple[int, str, str]
+"""Exit code, the end of what was printed, and what is wrong."""
 
 
 def run_trial(
@@ -87,29 +66,17 @@ def run_trial(
 ) -> Outcome:
     """Damage files as the seed says, run the command, and look at what it did.
 
-    Parameters
-    ----------
-    kind : str
-        One of `KINDS`.
-    seed : int
-        Everything random follows from it.
-    templates : Templates
-        Good files.
-    folder : Path
-        Made, and removed unless something is wrong.
-    run : callable, optional
-        Runs the command; here and now unless given.
+    The folder is made, and removed unless something is wrong; `run` runs the command, here and now by default.
     """
     run = run or in_this_process
     scene = Scene(folder / "inputs", folder / "results")
     shutil.copytree(templates.inputs, scene.inputs)
     command = [str(word) for word in KINDS[kind](random.Random(f"{kind} {seed}"), templates, scene)]
     before, memory = _outside(folder), _reset_peak()
-    ended = Ended(1, "", "", "")
+    code, said = 1, ""
     try:
         with _alone(folder), _time_limit():
-            ended = run(command)
-        wrong = _wrong(ended)
+            code, said, wrong = run(command)
     except TooSlow:
         limits = f"{SECONDS:g} s of processors, or {PATIENCE:g} s in all"
         wrong = f"took longer than {limits}\n{traceback.format_exc(limit=-4)}"
@@ -121,7 +88,7 @@ def run_trial(
         wrong = f"changed outside of the results: {', '.join(sorted(changed))}"
     if not wrong:
         shutil.rmtree(folder)
-    return Outcome(kind, seed, command, ended.code, ended.said, wrong)
+    return Outcome(kind, seed, command, code, said, wrong)
 
 
 def in_this_process(command: list[str]) -> Ended:
@@ -129,37 +96,30 @@ def in_this_process(command: list[str]) -> Ended:
     result = sweep(*command)
     error = None if isinstance(result.exception, SystemExit) else result.exception
     uncaught = "" if error is None else "".join(traceback.format_exception(error)[-6:])
-    return Ended(result.exit_code, result.output[-1000:], result.stderr, uncaught)
+    return result.exit_code, result.output[-1000:], uncaught or _wrong(result.exit_code, result.stderr)
 
 
 def as_a_process(command: list[str], most: int) -> Ended:
     """Run a command as users do, with a limit of its address space in bytes."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS)))
+
     try:
         done = subprocess.run(
             [sys.executable, "-m", "pipeline", *command],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=PATIENCE,
-            check=False,
-            preexec_fn=partial(_limit, most),
-        )
+            capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False, preexec_fn=limit,
+        )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise TooSlow from error
-    return Ended(done.returncode, (done.stdout + done.stderr)[-1000:], done.stderr, "")
+    return done.returncode, (done.stdout + done.stderr)[-1000:], _wrong(done.returncode, done.stderr)
 
 
-def _limit(most: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS)))
-
-
-def _wrong(ended: Ended) -> str:
-    if ended.uncaught:
-        return ended.uncaught
-    if ended.code not in CODES:
-        return f"exit code {ended.code}\n{ended.stderr[-2000:]}"
-    return f"a traceback on stderr:\n{ended.stderr[-2000:]}" if "Traceback" in ended.stderr else ""
+def _wrong(code: int, stderr: str) -> str:
+    if code not in CODES:
+        return f"exit code {code}\n{stderr[-2000:]}"
+    return f"a traceback on stderr:\n{stderr[-2000:]}" if "Traceback" in stderr else ""
 
 
 def _outside(folder: Path) -> dict[Path, tuple[int, int]]:
