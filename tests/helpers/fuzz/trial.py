@@ -66,7 +66,7 @@ def run_trial(
 ) -> Outcome:
     """Damage files as the seed says, run the command, and look at what it did.
 
-    The folder is made, and removed unless something is wrong; `run` runs the command, here and now by default.
+    The folder is made, and removed unless something is wrong; without `run` the command is run here.
     """
     run = run or in_this_process
     scene = Scene(folder / "inputs", folder / "results")
