@@ -35,6 +35,14 @@ def test_a_device_is_not_opened(tmp_path: Path) -> None:
                 assert said(path, pipe=pipe) == "FILE: found a device, expected a readable file"
 
 
+def test_a_file_that_is_another_once_it_is_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = tmp_path / "own"
+    good.write_bytes(b"1")
+    found = good.stat()
+    monkeypatch.setattr(Path, "stat", lambda path: found)
+    assert said(Path("/dev/zero")) == "FILE: found a device, expected a readable file"
+
+
 def test_what_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "UNWRITTEN", 0.1)
     fifo, loop = tmp_path / "fifo", tmp_path / "loop"

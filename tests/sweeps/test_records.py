@@ -49,6 +49,8 @@ def problems(values: object, **more: Any) -> list[str]:
         ({"share": 1}, 1.0),
         ({"share": 1e-300}, 1e-300),
         ({"names": ["a", "b"]}, ("a", "b")),
+        ({"names": ["b"]}, ("b",)),
+        ({"each": []}, ()),
         ({"wholes": [3, 12]}, (3, 12)),
         ({"pair": [-1, 0.5]}, (-1.0, 0.5)),
         ({"pair": [2, 2]}, (2.0, 2.0)),
