@@ -33,7 +33,7 @@ SEEDS = {
     "journal": (5, 1000),
     "cube": (4, 1000),
     "chunks": (6, 1000),
-    "run_folder": (16, 1000),
+    "run_folder": (30, 1000),
 }
 """Trials by default, and with `-m heavy`, of each kind."""
 
