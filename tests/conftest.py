@@ -86,18 +86,9 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
 def page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures of reports as they stand in the page, their PNG and PDF files empty: two thirds of the time.
 
-    For tests of what a page says; `pipeline/report/test_write.py` and `test_page.py` there look at all files.
+    For tests of what a page says; `pipeline/report/test_figures.py` looks at all files.
     """
+    from cubes.reported import svg_alone
     from matplotlib.figure import Figure
 
-    drawn = Figure.savefig
-
-    def save(figure: Figure, target: object, **options: object) -> None:
-        if not isinstance(target, Path):
-            drawn(figure, target, **options)
-            return
-        if target.suffix == ".png":
-            figure.draw_without_rendering()  # the layout, as for the PNG
-        target.touch()
-
-    monkeypatch.setattr(Figure, "savefig", save)
+    monkeypatch.setattr(Figure, "savefig", svg_alone)

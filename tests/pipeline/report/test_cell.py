@@ -12,59 +12,37 @@ import pytest
 from cubes import toy
 from cubes.reported import tables
 
-from pipeline.report.cell import (
-    MOST_LINKS,
-    CellFigure,
-    choose_cell,
-    draw_matrix,
-    match,
-    most_separating,
-    named_cell,
-    read_cell,
-)
+from pipeline.report import cell as room
+from pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
 from pipeline.report.figures import save
 from pipeline.report.look import house_style
 from sweeps.errors import InputError
 
 
 def test_labels_take_the_colours_of_the_truth() -> None:
-    truth = np.array([0, 0, 1, 1, 2, 2])
-    assert match(np.array([2, 2, 0, 0, 1, 0]), truth).tolist() == [0, 0, 1, 1, 2, 1]
-    assert match(np.array([1, -1, 0, 0]), np.array([0, 0, 1, -1])).tolist() == [0, -1, 1, 1]
-    assert match(np.array([3, 3, 3, 0, 1, 2]), np.array([0, 0, 0, 0, 0, 0])).tolist()[:3] == [0, 0, 0]
+    for labels, guide, expected in (
+        ([2, 2, 0, 0, 1, 0], [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 1]),
+        ([1, -1, 0, 0], [0, 0, 1, -1], [0, -1, 1, 1]),
+        ([3, 3, 3, 0], [0, 0, 0, 0], [0, 0, 0]),
+    ):
+        assert room.match(np.array(labels), np.array(guide)).tolist()[: len(expected)] == expected
 
 
 def test_the_features_that_tell_classes_apart_are_drawn() -> None:
-    rng = np.random.default_rng(5)
     labels = np.repeat([0, 1], 50)
-    X = rng.normal(size=(100, 9))
+    X = np.random.default_rng(5).normal(size=(100, 9))
     X[:, [1, 3, 4, 5, 7, 8]] += 4 * labels[:, None]
     X[:, 0] = 1.0
-    assert most_separating(X, labels) == (1, 3, 4, 5, 7, 8)
+    assert room.most_separating(X, labels) == (1, 3, 4, 5, 7, 8)
 
 
-def test_the_shown_cell_is_the_published_one_where_it_is_there() -> None:
-    names = ("iris", "vertebral")
-    cells, _, plans = tables(*(toy.plan(name) for name in names), toy.plan("mix_k3", mixtures=2))
+def test_the_shown_cell_is_the_published_one_where_it_is_there_or_that_of_the_user() -> None:
+    mixed = toy.plan("mix_k3", mixtures=2)
+    cells, _, plans = tables(*(toy.plan(name) for name in ("iris", "vertebral")), mixed)
     assert str(choose_cell(cells, None)).startswith("vertebral/p=0.9/m=24/")
-    rest = cells[cells["dataset"] == "mix_k3"]
-    assert str(choose_cell(rest, None)).endswith("p=0.9/m=24/replicate=0/posterior")
+    rest = cells[cells["dataset"] != "vertebral"]
+    assert str(choose_cell(rest, None)) == "iris/p=0.9/m=24/replicate=0/posterior"
     assert choose_cell(cells.assign(status="pending"), None) is None
-    tree = toy.tree(*plans.values())
-    cell = choose_cell(rest, None)
-    assert cell is not None
-    shown = read_cell(tree, cell)
-    assert list(shown.partitions) == ["unsupervised", "annotated", "true"]
-    truth = tree["mix_k3"]["labels_true"].sel(mixture=cell.mixture).values
-    np.testing.assert_array_equal(shown.partitions["true"], truth)
-    figure = draw_matrix(shown, "true", "s.d.")
-    drawn = [line for axes in figure.axes for line in axes.get_lines() if line.get_alpha() != 0]
-    points = [line for line in drawn if line.get_linestyle() == "None"]
-    assert sum(len(line.get_xdata()) for line in points) == len(truth)
-
-
-def test_a_cell_is_named_by_the_user() -> None:
-    cells, _, plans = tables(toy.plan("iris"))
     named = named_cell(plans, "iris/p=0.9/m=12/replicate=2/posterior")
     assert choose_cell(cells, named) == named
     with pytest.raises(InputError, match="expected a cell with annotations"):
@@ -74,38 +52,59 @@ def test_a_cell_is_named_by_the_user() -> None:
 
 
 def test_what_is_marked_is_what_the_scores_count() -> None:
-    cells, _, plans = tables(toy.plan("iris", class_names=("a", "b", "c"), feature_names=("width", "length")))
+    names = {"class_names": ("a", "b", "c"), "feature_names": ("width", "length")}
+    more = ("unsupervised-full", "unsupervised")
+    cells, _, plans = tables(toy.plan("iris", baselines=more, **names), toy.plan("mix_k3", mixtures=2))
     tree = toy.tree(*plans.values())
     tree["iris"].attrs["class_names"] = ["a", "b", "c"]
     shown = read_cell(tree, named_cell(plans, "iris/p=0.9/m=12/replicate=2/posterior"))
-    row = cells[(cells["p"] == 0.9) & (cells["m"] == 12) & (cells["replicate"] == 2)]
+    row = cells[
+        (cells["dataset"] == "iris") & (cells["p"] == 0.9) & (cells["m"] == 12) & (cells["replicate"] == 2)
+    ]
     share = float(row.loc[row["model"] == "posterior", "annotation_agreement"].iloc[0])
     assert len(shown.links) == 12
     assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
     assert (shown.class_names, shown.feature(1)) == (("a", "b", "c"), "length")
-    assert (shown.links.min() >= 0, shown.links[:, :2].max() < 24) == (True, True)
+    assert shown.links.min() >= 0
+    # the baseline of the same shape, and the truth of the mixture
+    truth, alone = tree["iris"]["labels_true"].values, tree["iris/unsupervised"]["labels"].values
+    np.testing.assert_array_equal(shown.partitions["unsupervised"], room.match(alone, truth))
+    cell = named_cell(plans, "mix_k3/mixture=0/p=0.9/m=12/replicate=2/posterior")
+    shown = read_cell(tree, cell)
+    assert list(shown.partitions) == ["unsupervised", "annotated", "true"]
+    np.testing.assert_array_equal(
+        shown.partitions["true"], tree["mix_k3"]["labels_true"].sel(mixture=0).values
+    )
+
+
+def test_names_of_samples_stand_on_wrong_ones_and_on_links(tmp_path: Path) -> None:
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [5.0, 5.0]])
+    partitions = {"annotated": np.array([0, 0, 1, 1]), "true": np.array([0, 0, 0, 1])}
+    shown = CellFigure("four", X, (0, 1), partitions, np.array([[1, 2, 0]]), sample_names=tuple("abcd"))
+    with house_style():
+        svg = save(draw_matrix(shown, "annotated", "s.d."), tmp_path, "cell", "").svg
+    assert svg.count("<title>") == 2
+    assert "<title>c: in cluster 2, truly class 1</title>" in svg
+    assert "<title>b and c: contradicted must-link</title>" in svg
 
 
 def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(4), 500)
     found = np.where(rng.random(2000) < 0.1, (truth + 1) % 4, truth)
-    points = rng.normal(size=(2000, 6)) + truth[:, None]
-    pairs = rng.integers(0, 2000, size=(3000, 2))
-    links = np.column_stack([pairs, rng.integers(0, 2, size=3000)])
-    partitions = {"annotated": found, "true": truth}
-    shown = CellFigure("large", points, tuple(range(6)), partitions, links)
+    points = rng.normal(size=(2000, 3)) + truth[:, None]
+    links = np.column_stack([rng.integers(0, 2000, size=(3000, 2)), rng.integers(0, 2, size=3000)])
+    shown = CellFigure("large", points, (0, 1, 2), {"annotated": found, "true": truth}, links)
     with house_style():
         figure = draw_matrix(shown, "annotated", "s.d.")
         drawn = [line for axes in figure.axes for line in axes.lines]
         assert all(line.get_rasterized() for line in drawn)
         assert all(float(line.get_alpha() or 1) < 0.9 for line in drawn)
-        links = sum(np.isnan(line.get_xdata()).sum() for line in figure.axes[0].lines)  # type: ignore[arg-type]
-        assert links == MOST_LINKS
+        gaps = sum(np.isnan(line.get_xdata()).sum() for line in figure.axes[0].lines)  # type: ignore[arg-type]
+        assert gaps == room.MOST_LINKS
         picture = save(figure, tmp_path, "cell", shown.caption("annotated"))
-    wrong = int((found != truth).sum())
-    assert f"; {wrong} of 2,000 samples are wrong" in picture.caption
+    assert f"; {(found != truth).sum()} of 2,000 samples are wrong" in picture.caption
     assert picture.caption.endswith("links are contradicted, marked by a line (60 of them).")
-    # fifteen panels of 2,000 points, which as elements would be five times as much
-    assert len(picture.svg) < 900_000
-    assert picture.svg.count("<use") < 1000
+    # three panels of 2,000 points, which as elements would be five times as much
+    assert len(picture.svg) < 300_000
+    assert picture.svg.count("<use") < 300

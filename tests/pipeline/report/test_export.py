@@ -15,17 +15,20 @@ from cubes.reported import make
 
 from pipeline.commands.main import main
 from pipeline.report.elements import cells_of
-from pipeline.report.export import label_tables, write_export, write_rows
+from pipeline.report.export import write_export, write_rows
 from pipeline.scoring.scores import baseline_scores, scores
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from sweeps.errors import InputError
 
+CELL = ["mixture", "p", "m", "replicate", "model"]
+
 
 @pytest.fixture(scope="module")
 def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make(tmp_path_factory.mktemp("exported"), toy.plan("iris"), toy.plan("drawn", mixtures=2))
+    drawn = toy.plan("drawn", mixtures=2, replicates=1, replicate_chunk=1)
+    return make(tmp_path_factory.mktemp("exported"), toy.plan("iris", replicates=1, replicate_chunk=1), drawn)
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -37,53 +40,31 @@ def test_tables_are_those_of_the_cube(how: str, suffix: str, cube: Path, tmp_pat
     tree, plans = open_cube(cube), read_manifest(cube).plans
     written = write_export(cube, tmp_path / "out", how)
     assert sorted(written) == sorted((tmp_path / "out").iterdir())
-    assert [path.name for path in written] == [
-        f"{name}{suffix}" for name in ("cells", "summary", *(f"labels-{name}" for name in plans))
-    ]
+    names = ("cells", "summary", *(f"labels-{name}" for name in plans))
+    assert [path.name for path in written] == [f"{name}{suffix}" for name in names]
     cells = cell_table(tree, plans)
-    for name, expected in (("cells", cells), ("summary", summary_table(cells))):
-        found = read(tmp_path / "out" / f"{name}{suffix}")
-        assert found.columns.tolist() == expected.columns.tolist()
-        for column in expected:
-            if pd.api.types.is_float_dtype(expected[column].dtype):
-                assert np.array_equal(found[column], expected[column].astype(float), equal_nan=True), column
-    for name, plan in plans.items():
-        found = read(tmp_path / "out" / f"labels-{name}{suffix}")
-        n_done = int((cells["dataset"].eq(name) & cells["status"].eq("done")).sum())
+    for path, expected in zip(written, (cells, summary_table(cells)), strict=False):
+        pd.testing.assert_frame_equal(read(path), expected, check_dtype=False, check_exact=True)
+    for path, plan in zip(written[2:], plans.values(), strict=True):
+        found = read(path)
+        n_done = int((cells["dataset"].eq(plan.name) & cells["status"].eq("done")).sum())
         assert len(found) == n_done * plan.n_samples
-        groups = found.groupby(["mixture", "p", "m", "replicate", "model"], dropna=False)
-        assert all(len(rows) == plan.n_samples for _, rows in groups)
-        nodes = {"": tree[name], **{model: tree[f"{name}/{model}"] for model in plan.baselines}}
-        for model, node in nodes.items():
-            one = found[found["model"].eq(model) if model else ~found["model"].isin(plan.baselines)]
-            if "labels" in node:
-                labels = node["labels"].values
-                assert sorted(one["label"]) == sorted(labels[labels >= 0].tolist())
-
-
-def test_labels_stand_at_their_cell(cube: Path) -> None:
-    tree, plans = open_cube(cube), read_manifest(cube).plans
-    for plan in plans.values():
-        rows = pd.concat(label_tables(tree, plan))
-        rows = rows[rows["p"].notna()]
-        for _, one in rows.groupby(["mixture", "p", "m", "replicate", "model"], dropna=False):
-            head = one.iloc[0]
-            place = {
-                key: head[key] for key in ("mixture", "p", "m", "replicate", "model") if pd.notna(head[key])
-            }
-            assert one["label"].tolist() == tree[plan.name]["labels"].sel(place).values.tolist()
+        for place, rows in found.groupby(CELL, dropna=False):
+            there = {key: value for key, value in zip(CELL, place, strict=True) if pd.notna(value)}
+            node = tree[plan.name] if "p" in there else tree[f"{plan.name}/{there.pop('model')}"]
             truth = tree[plan.name]["labels_true"].sel(
-                {key: place[key] for key in ("mixture",) if key in place}
+                {key: there[key] for key in ("mixture",) if key in there}
             )
-            assert one["label_true"].tolist() == truth.values.tolist()
-            assert one["sample"].tolist() == list(range(1, plan.n_samples + 1))
+            assert rows["label"].tolist() == node["labels"].sel(there).values.tolist()
+            assert rows["label_true"].tolist() == truth.values.tolist()
+            assert rows["sample"].tolist() == list(range(1, plan.n_samples + 1))
 
 
 def test_grids_open_without_this_package(cube: Path, tmp_path: Path) -> None:
     tree, plans = open_cube(cube), read_manifest(cube).plans
     write_export(cube, tmp_path / "out", "netcdf")
     for name, plan in plans.items():
-        nodes = {name: scores(tree, name)} if plan.supervised else {}
+        nodes = {name: scores(tree, name)}
         nodes |= {f"{name}-{model}": baseline_scores(tree, name, model) for model in plan.baselines}
         for stem, expected in nodes.items():
             with xr.open_dataset(tmp_path / "out" / f"{stem}.nc", engine="scipy") as found:
@@ -93,26 +74,26 @@ def test_grids_open_without_this_package(cube: Path, tmp_path: Path) -> None:
 
 
 def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
+    out, file = tmp_path / "out", tmp_path / "file"
     out.mkdir()
-    (out / "cells.csv").write_text("mine")
-    with pytest.raises(InputError, match="found files, expected an empty folder, or none"):
-        write_export(cube, out, "csv")
-    assert (out / "cells.csv").read_text() == "mine"
-    write_export(cube, out, "csv", overwrite=True)
+    for path in (out / "cells.csv", file):
+        path.write_text("mine")
+    for folder, how, found in (
+        (out, "csv", "found files, expected an empty folder, or none"),
+        (file, "csv", "found a file, expected a folder, or nothing"),
+        (tmp_path / "new", "cvs", "--format: found 'cvs'"),
+    ):
+        with pytest.raises(InputError, match=found):
+            write_export(cube, folder, how)
+    assert (out / "cells.csv").read_text() == file.read_text() == "mine"
+    result = CliRunner().invoke(main, ["export", str(cube), "--out", str(out), "--force"])
+    assert result.exit_code == 0, result.output
+    assert str(out / "cells.csv") in result.stdout
     assert (out / "cells.csv").read_text() != "mine"
     assert not list(tmp_path.glob(".*"))
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="found a file, expected a folder, or nothing"):
-        write_export(cube, tmp_path / "file", "csv")
-    with pytest.raises(InputError, match="--format: found 'cvs'"):
-        write_export(cube, out, "cvs")
 
 
-def test_the_command(cube: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["export", str(cube), "--out", str(tmp_path / "out")])
-    assert result.exit_code == 0, result.output
-    assert str(tmp_path / "out" / "cells.csv") in result.stdout
+def test_scores_are_stored_beside_the_cube(cube: Path) -> None:
     both = CliRunner().invoke(main, ["export", str(cube), "--scores", "--force"])
     assert both.exit_code == 2
     assert "--force: found --scores as well, expected one of them" in both.stderr
@@ -121,16 +102,17 @@ def test_the_command(cube: Path, tmp_path: Path) -> None:
         assert stored.stdout == f"scores: {cube.with_suffix('.scores.zarr')}{said}\n"
 
 
-@pytest.mark.parametrize("column", ["design", "search"])
-def test_parts_with_and_without_a_name_are_one_table(column: str, tmp_path: Path) -> None:
-    names = [pd.NA, "quick"]  # a method among the baselines has no search, and a baseline no design
-    parts = [pd.DataFrame({column: [name, name], "label": [0, 1]}).astype({column: object}) for name in names]
+def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:
+    # a method among the baselines has no search, and a baseline no design
+    parts = [
+        pd.DataFrame({"design": pd.NA, "search": pd.NA, "label": [0, 1]}, dtype=object),
+        pd.DataFrame({"design": "active", "search": "quick", "label": [0, 1]}, dtype=object),
+    ]
     for kind in ("csv", "parquet"):
-        path = tmp_path / f"labels.{kind}"
-        write_rows(path, iter(parts))
-        found = read(path)
-        assert found[column].isna().tolist() == [True, True, False, False]
-        assert found[column][2:].tolist() == ["quick", "quick"]
+        write_rows(tmp_path / f"labels.{kind}", iter(parts))
+        found = read(tmp_path / f"labels.{kind}")
+        assert found[["design", "search"]].isna().all(axis=1).tolist() == [True, True, False, False]
+        assert found["search"][2:].tolist() == ["quick", "quick"]
 
 
 def test_texts_are_no_formulas() -> None:

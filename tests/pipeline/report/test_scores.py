@@ -9,10 +9,8 @@ from cubes import toy
 from cubes.reported import content, tables, texts, titles
 
 from pipeline.report import scores
-from pipeline.report.scores import MOST_MODELS, draw_boxes, draw_choices, draw_curves, not_drawn, share_table
+from pipeline.report.scores import MOST_MODELS, draw_boxes, draw_curves, not_drawn, share_table
 from pipeline.scoring.scores import SCORES
-from sweeps.shapes import CANDIDATES
-from sweeps.words import BASELINES, MODEL_CODES
 
 
 def test_many_models_go_on_in_a_table_that_fits_the_page() -> None:
@@ -103,37 +101,3 @@ def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
         heights = {round(float(y), 6) for line in axes.get_lines() for y in line.get_ydata()}
         assert {0.0, 0.1, 0.25, 0.4} <= heights
     assert draw_boxes(cells, 0.8, {}) is None
-
-
-def test_panels_of_many_models_are_wider() -> None:
-    one = {"dataset": "iris", "p": 0.9, "m": 75, "relative_nmi": 0.1, "mixture": pd.NA}
-    models = [model for model in MODEL_CODES if model not in BASELINES]
-    widths = []
-    for some, shape in ((models[:6], (1, 2)), (models, (2, 1))):
-        cells = pd.DataFrame([{**one, "model": model, "dataset": name} for model in some for name in "ab"])
-        figure = draw_boxes(cells, 0.9, {})
-        assert figure is not None
-        assert {axes.get_gridspec().get_geometry() for axes in figure.axes} == {shape}
-        widths.append(figure.get_figwidth() / shape[1])
-    assert widths[1] > 2 * widths[0]
-
-
-def test_bars_of_chosen_shapes_are_shares_that_sum_to_one() -> None:
-    row = {"dataset": "iris", "p": 0.9, "model": "posterior-auto"}
-    counts = ((12, 4, (2, 1, 0, 1), 1), (24, 2, (0, 0, 0, 2), 0), (5, 2, (2, 0, 0, 0), 2))
-    rows = [
-        {**row, "m": m, "n": n, "too_few": few, **dict(zip(CANDIDATES, each, strict=True))}
-        for m, n, each, few in counts
-    ]
-    figure = draw_choices(pd.DataFrame(rows), {("iris", 12): "0.5N"})
-    assert figure is not None
-    (axes,) = figure.axes
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "0.5N", "24"]
-    heights = {bars.get_label(): [bar.get_height() for bar in bars.patches] for bars in axes.containers}
-    assert heights == {
-        scores.UNABLE: [1.0, 0.25, 0.0],
-        **dict(
-            zip(CANDIDATES, ([0.0, 0.25, 0.0], [0.0, 0.25, 0.0], [0.0] * 3, [0.0, 0.25, 1.0]), strict=True)
-        ),
-    }
-    assert draw_choices(pd.DataFrame(rows).iloc[:0], {}) is None

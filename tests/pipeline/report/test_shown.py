@@ -6,10 +6,12 @@ is one that the whole runs of `tests/golden` do not have.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,12 +24,13 @@ from golden import figure_text, stable
 from matplotlib.figure import Figure
 from searched import SEARCHES, searched
 
-from pipeline.report import compare, effort, page, variants, winners
+from pipeline.report import against, compare, effort, page, scores, variants, winners
 from pipeline.report.cell import CellFigure, draw_matrix
 from pipeline.report.content import Content
 from pipeline.report.look import house_style
 from pipeline.scoring.pairs import compared_searches
 from pipeline.scoring.tables import written_counts
+from sweeps.errors import InputError
 from sweeps.file.spec import AnnotationCount
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
@@ -83,6 +86,13 @@ def standing(cells: pd.DataFrame, *sections: str) -> Iterator[str]:
 
 def permuted(values: np.ndarray, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).permutation(values)
+
+
+def twins() -> pd.DataFrame:
+    """Two pairs of models: none of a pair is told apart, and all of different pairs are."""
+    base, wobble = np.linspace(0.2, 0.6, 12), 0.001 * np.tile([1, -1], 6) * np.arange(1, 13)
+    low = base - 0.05 * np.arange(1, 13)
+    return contest({"a": base, "b": base + wobble, "c": low, "d": low + wobble})
 
 
 def gaps() -> pd.DataFrame:
@@ -176,6 +186,9 @@ def held_out() -> Iterator[str]:
     found = content(choices, manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
     found.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
     yield from of("choices", found)
+    (axes,) = scores.draw_choices(choices, found.written).axes  # type: ignore[union-attr]
+    for bars in axes.containers:
+        yield f"{bars.get_label()}: {[float(bar.get_height()) for bar in bars.patches]}"
 
 
 def compared() -> Iterator[str]:
@@ -190,6 +203,99 @@ def compared() -> Iterator[str]:
         yield "no figure" if figure is None else figure_text(figure)
     line = ("iris, uniform, a-search-of-a-long-name", "0.8", "75", "x" * 40, *compare.TEXT_HEAD[4:])
     yield from compare.aligned([compare.TEXT_HEAD, line])
+
+
+THEIRS = """p,n_clusters,m,model,metric,value
+0.8,2,100,posterior,nmi,0.5
+1.8,2,100,posterior,nmi,0.5
+0.8,two,100.5,posterior,nmi,0.5
+0.8,2,100,posteriour,nmy,nan
+0.8,2,0,posterior,nmi,0.5
+0.8,2,100,unsupervised,nmi,0.5
+0.8,2,100,posterior,nmi
+0.80,2,100,posterior,nmi,0.6
+"""
+GOOD = "0.8,2,100,posterior,nmi,0.5"
+
+
+def typed() -> Iterator[str]:
+    """What is said of tables of published values that are wrong."""
+    head = THEIRS.split("\n")[0]
+    for text in (
+        THEIRS,
+        "",
+        head,
+        f"p,n_clusters,m,model,score,value\n{GOOD}",
+        f"{head},p\n{GOOD},0.8",
+        None,
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "theirs.csv"
+            if text is not None:
+                path.write_text(text, encoding="utf-8")
+            with pytest.raises(InputError) as caught:
+                against.read_published(path)
+            yield from (str(problem).replace(folder, "FOLDER") for problem in caught.value.problems)
+
+
+def judged() -> Iterator[str]:
+    """Verdicts at and beyond 2·√2 standard errors, of values equal as printed, and of what is not there."""
+    cases = [(0.50, 0.01, "0.5282"), (0.50, 0.01, "0.5283"), (0.50, 0.01, "0.4717"), (0.99999, 0.0, "1.0000")]
+    cases += [(0.00004, 0.00001, "0.0000"), (0.99, 0.0, "1.0000"), (0.50, np.nan, "0.5000")]
+    cases += [(0.50, np.nan, "0.5100"), (np.nan, np.nan, "0.5"), (0.4, 0.1, "0.45")]
+    names = [f"mix{number}" for number in range(len(cases))]
+    rows = [("iris", 0.8, 10, "posterior", 0.5, 0.1), *zip(names, *zip(*cases, strict=True), strict=True)]
+    rows[1:] = [(name, 0.8, 10, "posterior", mean, se) for name, mean, se, _ in rows[1:]]
+    rows.append((names[-1], np.nan, pd.NA, "unsupervised", 0.4, 0.1))
+    summary = pd.DataFrame(rows, columns=["dataset", "p", "m", "model", "mean", "se"]).assign(
+        score="nmi", n=5
+    )
+    plans = {name: toy.plan(name, mixtures=5, n_clusters=k) for k, name in enumerate(names, start=2)}
+    places = [(k, 0.8, 10, "posterior", printed) for k, (*_, printed) in enumerate(cases, start=2)]
+    last = places[-1][0]
+    places += [
+        (last, 0.8, 0, "unsupervised", "0.45"),
+        (last, 0.8, 20, "posterior", "0.5"),
+        (99, 0.9, 10, "posterior", "1"),
+    ]
+    theirs = [
+        against.Published(k, p, m, model, "nmi", float(printed), len(printed.partition(".")[2]))
+        for k, p, m, model, printed in places
+    ]
+    plans |= {"iris": toy.plan("iris", n_clusters=last), "again": replace(plans[names[-1]], name="again")}
+    yield from of("against", content(compared=against.compare(summary, plans, theirs)))
+    assert (
+        against.draw_verdicts(pd.DataFrame({"z": [np.nan], "p": 0.8, "model": "m", "score": "nmi"})) is None
+    )
+
+
+def asked(**more: object) -> Any:
+    """What is read of the manifest of a cube, for its sweep file with other tables."""
+    grid = {"datasets": [{"name": "iris", "scale": "none"}]}
+    spec = toy.sweep({"name": "a", "seed": 7, "grid": grid, "search": {"generations": 3}, **more})
+    return SimpleNamespace(spec=spec, plans={"iris": toy.plan("iris", checksum=str(spec.seed) * 64)})
+
+
+def settings() -> Iterator[str]:
+    """What sweep files have differently: defaults, tables left out, data sets, searches, seeds and data."""
+
+    def searched(**found: dict[str, object]) -> Any:
+        return asked(search=[{"name": name, **keys} for name, keys in found.items()])
+
+    first, other = asked(), {"datasets": [{"name": "wine", "scale": "none"}]}
+    short, long = {"generations": 3}, {"generations": 9}
+    several = searched(short=short, far=long)
+    for a, b in (
+        (first, first),
+        (first, asked(search={"generations": 3, "proportions": "free", "feature_weight": 0.5})),
+        (first, asked(stop={"risk": 0.05})),
+        (first, asked(seed=8)),
+        (first, asked(grid=other)),
+        (first, several),
+        (several, first),
+        (searched(short=short, long=long), searched(short={**short, "offspring": 4}, longer=long)),
+    ):
+        yield from ("---", *compare.differences(a, b))
 
 
 def took() -> Iterator[str]:
@@ -261,6 +367,7 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
     "robust": lambda: standing(robust("conditional"), "robustness", "cost"),
     "robust-shapes": lambda: standing(robust("conditional-full"), "robustness"),
     "robust-one": lambda: standing(robust("conditional", (0.9,)), "robustness"),
+    "bars": lambda: standing(twins(), "winners"),
     "designs": lambda: design(
         designed(level, datasets=("a", "b"), designs=tuple(CURVES)), "a", "b", whole=True
     ),
@@ -287,6 +394,9 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
     ),
     "held-out": held_out,
     "compared": compared,
+    "typed": typed,
+    "judged": judged,
+    "settings": settings,
     "took": took,
     "partitions": partitions,
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import chromium
-from contests import cell, contest, table
+from contests import cell, table
 from cubes.reported import content, tips
 
 from pipeline.report import elements, winners
@@ -68,21 +68,9 @@ def test_time_is_a_geometric_mean_over_data_sets_and_what_is_beaten_is_not_marke
     assert winners.draw_costs(nothing, "nmi") is None
 
 
-def test_bars_join_what_the_test_does_not_tell_apart_on_levels_of_their_own() -> None:
-    base, wobble = np.linspace(0.2, 0.6, 12), 0.001 * np.tile([1, -1], 6) * np.arange(1, 13)
-    low = base - 0.05 * np.arange(1, 13)
-    ranking = ranked(contest({"a": base, "b": base + wobble, "c": low, "d": low + wobble}))
-    assert ranking.groups == [(0, 1), (2, 3)]
-    figure = winners.draw_ranks(ranking)
-    assert figure is not None
-    first, second = (line for line in figure.axes[0].lines if line.get_linewidth() == 4)
-    assert first.get_ydata()[0] == second.get_ydata()[0]  # apart from each other: one level does
-    assert first.get_xdata()[1] < second.get_xdata()[0]
-    assert winners._levels([(0, 2), (1, 3), (3, 4)]) == [0, 1, 0]
-
-
-def test_names_are_moved_apart_and_stay_in_order() -> None:
+def test_names_and_bars_are_moved_apart_and_stay_in_order() -> None:
     assert winners.apart([0.1, 0.5, 0.9], 0.1) == pytest.approx([0.1, 0.5, 0.9])
+    assert winners._levels([(0, 2), (1, 3), (3, 4)]) == [0, 1, 0]
     moved = winners.apart([0.5, 0.5, 0.95, 0.99, 1.0], 0.1)
     assert moved == pytest.approx([0.45, 0.55, 0.8, 0.9, 1.0])
     assert winners.apart([0.0, 0.0, 0.3], 0.1) == pytest.approx([0.0, 0.1, 0.3])

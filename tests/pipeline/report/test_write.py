@@ -1,16 +1,15 @@
-"""The report of a cube: its files, its text, and what it is made from."""
+"""The report of a cube: its text, and what it is made from. Its files are looked at with the page."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import zarr
 from click.testing import CliRunner
 from cubes import toy
-from cubes.reported import PLANS, content, make, tables
+from cubes.reported import content, make, tables
 from matplotlib.figure import Figure
 
 from pipeline.commands.main import main
@@ -24,45 +23,7 @@ from storage.cube.schema import DONE, NO_SOLUTION
 from sweeps.errors import InputError
 
 NOTHING = "Nothing to show: no cell that is done has what this needs."
-
-
-@pytest.mark.usefixtures("page_alone")
-def test_files_and_text_hold_the_tables(tmp_path: Path) -> None:
-    report = write_report(make(tmp_path, *PLANS), tmp_path / "out")
-    files = {file.name: file for file in report.files}
-    assert {file.name for file in report.files if file.parent.name != "figures"} == {
-        "report.html", "report.txt", "summary.csv", "cells.csv", "times.csv", "winners.csv", "ranks.csv",
-        "pairs.csv", "robustness.csv",
-    }  # fmt: skip
-    assert all(file.is_file() for file in report.files)
-    assert files["report.txt"].read_text(encoding="utf-8") == report.text
-    for name, table in (("summary.csv", report.summary), ("cells.csv", report.cells)):
-        stored = pd.read_csv(files[name], dtype=dict.fromkeys(("m", "mixture", "replicate"), "Int64"))
-        pd.testing.assert_frame_equal(stored, table, check_dtype=False)
-    blocks = report.text.split("\n\n")
-    head = blocks[0].splitlines()
-    assert head[0] == "sweep toy, seed 7, features scaled: standard"
-    assert head[2] == "cells: 85 done, 5 failed, 4 pending, 1 left out, of 95"
-    assert head[-1].startswith("This sweep is not complete")
-    assert max(map(len, report.text.splitlines())) <= 100
-    assert [part.split(",")[0] for part in blocks[2:4]] == ["NMI", "ARI"]
-    sizes = {
-        name: f"{name}: N = 24, D = 2, K = 3" for name in ("iris", "thyroid", "own", "mixtures_k3", "alone")
-    }
-    sizes["mixtures_k3"] += " × 2 mixtures"
-    assert [block.splitlines()[0] for block in blocks[4:]] == [
-        *(
-            f"{sizes[name]}, p = {p}, s.e. over {unit}"
-            for name, unit in (
-                ("iris", "redraws"),
-                ("thyroid", "redraws"),
-                ("own", "redraws"),
-                ("mixtures_k3", "mixtures"),
-            )
-            for p in (0.8, 0.9)
-        ),
-        sizes["alone"],
-    ]
+ONCE = {"replicates": 1, "replicate_chunk": 1}
 
 
 @pytest.mark.usefixtures("page_alone")
@@ -74,7 +35,7 @@ def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
 
     monkeypatch.setattr("pipeline.report.write.read_failures", refused)
     monkeypatch.setattr("pipeline.report.write.read_lease", refused)
-    report = write_report(make(tmp_path, toy.plan("own", has_labels=False)), tmp_path / "out")
+    report = write_report(make(tmp_path, toy.plan("own", has_labels=False, **ONCE)), tmp_path / "out")
     figures = {file.stem for file in report.files if file.parent.name == "figures"}
     assert figures == {"agreement", "cell-unsupervised", "cell-annotated", "gaps", "restarts", "seconds"}
 
@@ -101,22 +62,17 @@ def read(cube: Path) -> Content:
     return content(cells, manifest=manifest, summary=summary_table(cells))
 
 
-def test_a_complete_cube_says_nothing_of_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_models_of_a_complete_cube_go_on_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toy, "_unfinish", lambda *_: None)
-    text = render(read(make(tmp_path, toy.plan("iris"), toy.plan("wine"), scales=("standard", "none"))))
+    baselines, terms = ("unsupervised", "unsupervised-common"), ("conditional", "likelihood", "posterior")
+    models = tuple(f"{term}{shape}" for shape in ("", "-common") for term in terms)
+    more = {"models": models, "model_chunk": 6, "baselines": baselines, "p": (0.9,), "m": (12,), **ONCE}
+    plans = [toy.plan(name, **more) for name in ("iris", "wine")]
+    text = render(read(make(tmp_path, *plans, scales=("standard", "none"))))
+    assert max(map(len, text.splitlines())) <= 100
     assert "features scaled: iris standard, wine none" in text
     assert "Not at hand" not in text  # wine came in later
     assert "not complete" not in text
-
-
-def test_many_models_go_on_below(tmp_path: Path) -> None:
-    baselines = ("unsupervised", "unsupervised-common")
-    models = tuple(
-        f"{term}{shape}" for shape in ("", "-common") for term in ("conditional", "likelihood", "posterior")
-    )
-    wide = [toy.plan(name, models=models, model_chunk=6, baselines=baselines) for name in ("iris", "wine")]
-    text = render(read(make(tmp_path, *wide)))
-    assert max(map(len, text.splitlines())) <= 100
     block = next(part for part in text.split("\n\n") if part.startswith("iris") and "p = 0.9" in part)
     heads = [line.split("m ", 1)[1].split() for line in block.splitlines() if line.startswith("mean ±")]
     assert heads == [
@@ -142,13 +98,10 @@ def test_cells_without_a_solution_are_counted_and_make_no_sweep_incomplete(tmp_p
     assert found.written == {("iris", 12): "0.5N", ("iris", 24): "1N"}
 
 
-def test_many_accuracies_are_shown_in_part() -> None:
+def test_sections_show_some_of_many_accuracies_and_say_why_nothing_is_drawn(tmp_path: Path) -> None:
     cells, _, _ = tables(toy.plan("iris", p=tuple(0.5 + 0.05 * step for step in range(9))))
     shown = content(cells).accuracies
     assert (len(shown), shown[0], shown[-1]) == (6, 0.5, 0.9)
-
-
-def test_only_what_was_drawn_is_written_and_a_section_without_figures_says_why(tmp_path: Path) -> None:
     figure = Figure(figsize=(2, 2))
     figure.subplots().plot([0, 1])
     drawn = [("none", None, ""), ("line", figure, "A line.")]
