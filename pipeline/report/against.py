@@ -19,11 +19,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report import elements, figures
+from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import Table, Value, number, words
-from pipeline.report.figures import Drawn
-from pipeline.report.look import GREY, PAPER, mark
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
@@ -247,7 +245,7 @@ def against_words(content: Content) -> Iterator[str]:
     yield READING
 
 
-def against_figures(content: Content) -> Iterator[Drawn]:
+def against_figures(content: Content) -> Iterator[figures.Drawn]:
     """How far every value is from that of the cube."""
     yield "z", draw_verdicts(given(content.compared)), CAPTION
 
@@ -311,7 +309,7 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
         return f"{LABELS[score].short.partition(',')[0]}: z, this cube less published"
 
     square: dict[str, Any] = {"marker": "s", "linestyle": ""}
-    also = [Line2D([], [], color=mark(model).color, label=model, **square) for model in models]
+    also = [Line2D([], [], color=look.mark(model).color, label=model, **square) for model in models]
     scores = list(rows["score"].unique())
     figure = figures.facets(scores, rows["p"], panel, PANEL, up, share="all", also=also)
     if figure is not None:
@@ -324,16 +322,16 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
 
 
 def _panel(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
-    axes.axhspan(-Z_LIMIT, Z_LIMIT, color=GREY, alpha=0.14, linewidth=0)
-    axes.axhline(0, color=GREY, linewidth=1)
+    axes.axhspan(-Z_LIMIT, Z_LIMIT, color=look.GREY, alpha=0.14, linewidth=0)
+    axes.axhline(0, color=look.GREY, linewidth=1)
     counts = sorted(rows["m"].unique())
     step = min((right - left for left, right in pairwise(counts)), default=1)
     supervised = [model for model in models if model not in BASELINES]
     for (model, clusters), points in rows.groupby(["model", "n_clusters"], sort=True):
         place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
         across = points["m"].to_numpy(dtype=float) + place * APART * step
-        color = mark(str(model)).color
-        axes.plot(across, points["z"], "o", markersize=9, markerfacecolor=PAPER, markeredgecolor=color)
+        color = look.mark(str(model)).color
+        axes.plot(across, points["z"], "o", markersize=9, markerfacecolor=look.PAPER, markeredgecolor=color)
         for x, y in zip(across, points["z"], strict=True):
             axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
     axes.grid(axis="y")

@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from pipeline.common import plural
-from pipeline.report import look
+from pipeline.report import figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import are, spread
-from pipeline.report.figures import Drawn
-from pipeline.report.look import GREY, INK, PAPER, short
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError, Problem
 from sweeps.plan import AXES, Cell, DatasetPlan, find_cell
@@ -60,7 +58,7 @@ PAPER_DATASET = "vertebral"
 # Units of features, by scaling.
 UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
 
-RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": INK, "markeredgewidth": 0.8}
+RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": look.INK, "markeredgewidth": 0.8}
 # Where contradicted links are marked: the solution that saw them, and the truth, which tells wrong ones.
 LINKED = ("annotated", TRUE)
 
@@ -79,7 +77,7 @@ def cell_words(content: Content) -> Iterator[str]:
         yield f"Shown are {count}: those whose means differ most between the {by}."
 
 
-def cell_figures(content: Content) -> Iterator[Drawn]:
+def cell_figures(content: Content) -> Iterator[figures.Drawn]:
     """The partitions of the chosen cell."""
     if content.cell is None:
         return
@@ -233,14 +231,14 @@ class CellFigure:
         """A feature by its name, cut to a panel's width, or by its number from 1."""
         if not self.feature_names:
             return f"feature {column + 1}"
-        return short(self.feature_names[column], longest=20)
+        return look.short(self.feature_names[column], longest=20)
 
     def label(self, key: str, code: int) -> str:
         """A label of a partition: the class that it is, or is matched to, by name or by number from 1."""
         if code < 0:
             return NO_CLUSTER
         if TRUE in self.partitions and code < len(self.class_names):
-            return short(self.class_names[code])
+            return look.short(self.class_names[code])
         return f"{'class' if key == TRUE else 'cluster'} {code + 1}"
 
     def sample(self, row: int) -> str:
@@ -330,7 +328,7 @@ def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as
         ends = links[:, [0, 1, 0]]
         gap = np.array([0.0, 0.0, np.nan])
         (line,) = axes.plot((x[ends] + gap).ravel(), (y[ends] + gap).ravel(), linestyle=style)
-        line.set(color=SHADE if as_image else GREY, linewidth=0.6 if many else 0.8)
+        line.set(color=SHADE if as_image else look.GREY, linewidth=0.6 if many else 0.8)
         line.set(alpha=0.8, rasterized=as_image)
         if not as_image:
             middle = ends[:, :2]
@@ -372,13 +370,13 @@ def _handles(shown: CellFigure, key: str) -> Iterator[Line2D]:
     if len(shown.wrong(key)):
         yield Line2D([], [], linestyle="", marker="o", label="wrong sample", **RING, markersize=7)
     for name, line in (LINKS[kind] for kind in _links(shown, key)):
-        yield Line2D([], [], color=GREY, linewidth=1.0, linestyle=line, label=f"contradicted {name}")
+        yield Line2D([], [], color=look.GREY, linewidth=1.0, linestyle=line, label=f"contradicted {name}")
 
 
 def _look(code: int) -> dict[str, Any]:
     colors, markers = look.CLASS_COLORS, look.CLASS_MARKERS
     marker, color = (".", SHADE) if code < 0 else (markers[code % len(markers)], colors[code % len(colors)])
-    return {"linestyle": "", "marker": marker, "color": color, "markeredgecolor": PAPER}
+    return {"linestyle": "", "marker": marker, "color": color, "markeredgecolor": look.PAPER}
 
 
 def _counted(count: int, of: str, what: str, mark: str) -> str:

@@ -20,6 +20,7 @@ from pipeline.scoring.worth import DesignScores, design_scores
 from storage.cube.manifest import Manifest
 from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
+from sweeps.words import chooses
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ class Content:
         return tables.choice_table(self.cells)
 
     @property
+    def chooses(self) -> bool:
+        """Whether a model chooses its shape of covariances."""
+        return any(map(chooses, self.cells["model"].unique()))
+
+    @property
     def holds_out(self) -> bool:
         """Whether every model of some data set held annotations out."""
         return any(plan.held_out for plan in self.manifest.plans.values())
@@ -147,7 +153,7 @@ class Section:
     words, tables, figures : callable
         Of the content: paragraphs, tables, and figures with the names of their files and captions.
     needs : callable
-        Whether it has a place on this page.
+        Whether it has a place on this page; one that shows nothing has none either.
     says_why : bool
         Whether it says so when there is nothing to draw.
     """
@@ -169,4 +175,5 @@ class Section:
         if self.says_why and not pictures:
             text = ("Nothing to show: no cell that is done has what this needs.", *text)
         title = self.title if isinstance(self.title, str) else self.title(content)
-        return Chapter(self.key, title, text, tuple(self.tables(content)), pictures)
+        chapter = Chapter(self.key, title, text, tuple(self.tables(content)), pictures)
+        return chapter if text or chapter.tables or pictures else None

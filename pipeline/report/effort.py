@@ -16,8 +16,6 @@ from pipeline.common import SAME_OPTIMUM, cells_left_out, plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import Column, Table, Value, are, number, spread, words
-from pipeline.report.figures import Drawn
-from pipeline.report.look import GREY, INK, MOST_DATASETS, mark, short
 from pipeline.scoring import tables
 from pipeline.scoring.scores import LABELS
 from storage.cube.manifest import FORMAT_VERSION, Manifest
@@ -79,7 +77,7 @@ BOXES = "Time in kernels: boxes are quartiles, whiskers the slowest and the quic
 MOST_FAILURES, MOST_RUNS = 200, 50
 
 
-def restart_figures(content: Content) -> Iterator[Drawn]:
+def restart_figures(content: Content) -> Iterator[figures.Drawn]:
     """Gaps to the best of a cell, and chances of finding it."""
     names = {name: plan.baselines for name, plan in content.manifest.plans.items()}
     gaps = tables.gap_table(tables.tree_of(content.tree, content.chosen), names)
@@ -122,7 +120,7 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
     """
 
     def line(axes: Axes, rows: pd.DataFrame, model: str) -> None:
-        how, (gap, share) = mark(model), rows[["gap", "share"]].to_numpy(dtype=float).T
+        how, (gap, share) = look.mark(model), rows[["gap", "share"]].to_numpy(dtype=float).T
         (drawn,) = axes.plot(gap, share, color=how.color, linestyle=how.line, label=model)
         drawn.set(linewidth=1.6, drawstyle="steps-post")
         axes.set_xscale("log")
@@ -152,7 +150,7 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
     """
 
     def line(axes: Axes, rows: pd.DataFrame, model: str) -> None:
-        how = mark(model)
+        how = look.mark(model)
         chance = tables.chance_of_best(*rows[["restarts_done", "hits"]].to_numpy(dtype=np.int64).T)
         restarts, shown = np.arange(1, len(chance) + 1), spread(range(len(chance)), MOST_TIPS)
         (drawn,) = axes.plot(restarts, chance, color=how.color, linestyle=how.line, label=model)
@@ -162,7 +160,7 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
             look.hover(drawn, tips)
         else:
             look.hover_unseen(axes, restarts[shown], chance[shown], tips)
-        axes.axhline(0.95, color=GREY, linewidth=0.8, linestyle="-.", label="0.95")
+        axes.axhline(0.95, color=look.GREY, linewidth=0.8, linestyle="-.", label="0.95")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
     return _by_model(tables.cells_with_hits(cells), line, "restarts (number)", "cells with the best (share)")
@@ -181,11 +179,11 @@ def _by_model(
         axes.grid()
         axes.tick_params(labelbottom=True)
 
-    shown = [(short(*item), there) for item, there in elements.by_shape(rows, rows["dataset"]).items()]
+    shown = [(look.short(*item), there) for item, there in elements.by_shape(rows, rows["dataset"]).items()]
     return figures.wrapped(shown, panel, PANEL, up, share="all")
 
 
-def time_figures(content: Content) -> Iterator[Drawn]:
+def time_figures(content: Content) -> Iterator[figures.Drawn]:
     """Boxes of the time of a cell."""
     yield "seconds", draw_times(content.timed_cells), BOXES
 
@@ -228,16 +226,16 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
     rows = cells[cells["seconds"] > 0]
     if rows.empty:
         return None
-    shown = rows[rows["dataset"].isin(spread(list(rows["dataset"].unique()), MOST_DATASETS))]
+    shown = rows[rows["dataset"].isin(spread(list(rows["dataset"].unique()), look.MOST_DATASETS))]
     names, seconds = zip(*shown.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
     figure = Figure(figsize=(8.2, BOX_HEIGHT * len(names) + 1.0), layout="constrained")
     axes = figure.subplots()
     looks: dict[str, Any] = {"showfliers": False, "patch_artist": True, "widths": 0.62}
     drawn = axes.boxplot(seconds, orientation="horizontal", whis=(10, 90), **looks)
     for (_, model), box, median in zip(names, drawn["boxes"], drawn["medians"], strict=True):
-        box.set(facecolor=mark(model).color, edgecolor=INK, alpha=0.75, linewidth=0.8)
-        median.set(color=INK, linewidth=1.6)
-    axes.set_yticks(np.arange(1, len(names) + 1), [f"{short(name)}, {model}" for name, model in names])
+        box.set(facecolor=look.mark(model).color, edgecolor=look.INK, alpha=0.75, linewidth=0.8)
+        median.set(color=look.INK, linewidth=1.6)
+    axes.set_yticks(np.arange(1, len(names) + 1), [f"{look.short(name)}, {model}" for name, model in names])
     axes.invert_yaxis()
     figures.log_axis(axes, (1, 2, 5))
     axes.set_xlabel(LABELS["seconds"].axis + " of a cell, all restarts")

@@ -123,27 +123,6 @@ DESIGN_LOOKS = {
 }
 
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
-STYLE: dict[str, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "text.parse_math": False,  # names of data sets may hold dollar signs
-    "pdf.fonttype": 42,  # of type 3, which publishers refuse, a reader cannot search
-    "svg.fonttype": "none",  # text stays text, which can be searched and copied
-    "svg.hashsalt": "sweep",  # else the ids, and so the file, differ from one writing to the next
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": "medium",
-    "figure.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
-}
 # Inches of the longest entry of a legend; up to three of the short ones fit any figure.
 LEGEND_WIDTH = 2.1
 # Inches of a letter and of the rest of an entry, which a long name of a method takes beyond that.
@@ -170,7 +149,7 @@ PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 144
 @contextmanager
 def house_style() -> Iterator[None]:
     """Settings under which all figures are drawn."""
-    with matplotlib.style.context(STYLE):
+    with matplotlib.style.context("pipeline.report.page"):
         yield
 
 

@@ -10,9 +10,10 @@ from pipeline.report.figures import files_of
 from pipeline.report.look import house_style
 
 # Results first, what made them last. To add a section: a row here, with functions of the content, all of them
-# optional, that give its paragraphs, tables and figures, in the module of its subject. What `needs` refuses
-# has no place on the page. Of scores, models and designs a section shows those of the catalogue and of the
-# looks, so that it need not know of new ones. `--golden` of the tests writes anew what pages show: read it.
+# optional, that give its paragraphs, tables and figures, in the module of its subject. What `needs` refuses,
+# or what shows nothing, has no place on the page. Of scores, models and designs a section shows those of the
+# catalogue and of the looks, so that it need not know of new ones. `--golden` of the tests writes anew what
+# pages show: read it.
 # fmt: off
 SECTIONS = (
     Section("winners", "Who wins",
@@ -30,18 +31,18 @@ SECTIONS = (
     Section("index", "Centroid index",
             tables=scores.index_tables, figures=scores.index_figures, says_why=True),
     Section("robustness", "Robustness to wrong annotations",
-            tables=winners.robustness_tables, figures=winners.robustness_figures,
-            needs=winners.has_accuracies),
+            tables=winners.robustness_tables, figures=winners.robustness_figures),
     Section("duels", "Wins, ties and losses",
             winners.duel_words, winners.duel_tables, needs=lambda content: content.ranked),
     Section("cost", "Score against time",
-            tables=winners.cost_tables, figures=winners.cost_figures, needs=winners.has_costs),
+            tables=winners.cost_tables, figures=winners.cost_figures),
     Section("against", "Beside the published values",
             against.against_words, against.against_tables, against.against_figures,
             needs=lambda content: content.compared is not None),
     Section("agreement", "Correct annotations", figures=scores.agreement_figures, says_why=True),
     Section("choices", scores.choice_title,
-            scores.choice_words, scores.choice_tables, scores.choice_figures, needs=scores.holds_out),
+            scores.choice_words, scores.choice_tables, scores.choice_figures,
+            needs=lambda content: content.chooses or content.holds_out),
     Section("cell", "One cell", cell.cell_words, figures=cell.cell_figures, says_why=True),
     Section("failures", "Failures",
             effort.failure_words, effort.failure_tables,

@@ -22,15 +22,13 @@ from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING, Column, Table, Value, Written, count_of, number, spread, words
-from pipeline.report.figures import Drawn
-from pipeline.report.look import GREY, MOST_ACCURACIES, MOST_DATASETS, PAPER, mark, short
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
 from pipeline.scoring.tables import TOO_FEW, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
-from sweeps.words import BASELINES, baseline_of, chooses
+from sweeps.words import BASELINES, baseline_of
 
 # Of a score; the published ones have four digits.
 FORM, PAPER_FORM = ".3f", ".4f"
@@ -252,7 +250,7 @@ def _beside(models: list[str]) -> list[tuple[str, list[str]]]:
     return [(f", {part[0]} to {part[-1]}" if n > 1 else "", part) for part in parts]
 
 
-def curve_figures(content: Content) -> Iterator[Drawn]:
+def curve_figures(content: Content) -> Iterator[figures.Drawn]:
     """NMI, ARI and KL divergence, with published means where there are any."""
     text = caption(content.summary) + (BASELINE if content.summary["p"].isna().any() else "")
     for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl")):
@@ -260,7 +258,7 @@ def curve_figures(content: Content) -> Iterator[Drawn]:
         yield name, figure, f"{LABELS[score].short}: {text[0].lower()}{text[1:]}"
 
 
-def agreement_figures(content: Content) -> Iterator[Drawn]:
+def agreement_figures(content: Content) -> Iterator[figures.Drawn]:
     """Share of the annotations that a solution takes for correct."""
     text = f"Share of annotations that the solution takes for correct. {caption(content.summary)}{AGREEMENT}"
     yield "agreement", draw_curves(content.summary, "annotation_agreement", written=content.written), text
@@ -274,7 +272,7 @@ def caption(summary: pd.DataFrame) -> str:
 
 def not_drawn(content: Content) -> Iterator[str]:
     """Say where the figures of the page show a part of a large grid."""
-    most = (("data sets", "dataset", MOST_DATASETS), ("accuracies", "p", MOST_ACCURACIES))
+    most = (("data sets", "dataset", look.MOST_DATASETS), ("accuracies", "p", look.MOST_ACCURACIES))
     large = [
         f"{limit} of {n} {what}" for what, key, limit in most if (n := content.cells[key].nunique()) > limit
     ]
@@ -317,25 +315,25 @@ def draw_curves(
     def panel(axes: Axes, item: tuple[str, str], p: float) -> None:
         there = panels[item]
         for row in there[there["p"].isna()].itertuples():
-            how, error = mark(str(row.model)), 0.0 if pd.isna(row.se) else row.se
+            how, error = look.mark(str(row.model)), 0.0 if pd.isna(row.se) else row.se
             axes.axhline(row.mean, color=how.color, linestyle=how.line, linewidth=1.2, label=row.model)
             axes.axhspan(row.mean - error, row.mean + error, color=how.color, alpha=0.14, linewidth=0)
         names = {m: count_of(written or {}, item[0], m) for m in sorted(there["m"].dropna().unique())}
         figures.curves(axes, there[there["p"] == p], "m", lambda row: f"m = {names[row.m]}", 0.22)
         look.tick_counts(axes, list(names), names)
         if score == "annotation_agreement":
-            axes.axhline(p, color=GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
+            axes.axhline(p, color=look.GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
         if published is not None:
             theirs = published[(published["dataset"] == item[0]) & (published["p"] == p)]
             _crosses(axes, theirs[theirs["model"].isin(groups[item[1]]) & (theirs["score"] == score)])
 
-    cross = Line2D([], [], color=GREY, marker="x", linestyle="", markeredgewidth=1.5, label="published")
+    cross = Line2D([], [], color=look.GREY, marker="x", linestyle="", markeredgewidth=1.5, label="published")
     figure = figures.facets(
         list(panels),
         supervised["p"],
         panel,
         PANEL,
-        lambda item: f"{short(*item)}\n{up or LABELS[score].axis}",
+        lambda item: f"{look.short(*item)}\n{up or LABELS[score].axis}",
         also=() if published is None else (cross,),
     )
     # the divergence is one of Gaussians of the shape: those of other shapes may have another order
@@ -349,11 +347,11 @@ def draw_curves(
 def _crosses(axes: Axes, published: pd.DataFrame) -> None:
     for model, points in published[~published["model"].isin(BASELINES)].groupby("model", sort=True):
         m, values = points["m"].to_numpy(dtype=float), points["published"].to_numpy(dtype=float)
-        axes.plot(m, values, "x", color=PAPER, markersize=7.5, markeredgewidth=3.2)
-        axes.plot(m, values, "x", color=mark(str(model)).color, markersize=6, markeredgewidth=1.5)
+        axes.plot(m, values, "x", color=look.PAPER, markersize=7.5, markeredgewidth=3.2)
+        axes.plot(m, values, "x", color=look.mark(str(model)).color, markersize=6, markeredgewidth=1.5)
 
 
-def index_figures(content: Content) -> Iterator[Drawn]:
+def index_figures(content: Content) -> Iterator[figures.Drawn]:
     """Share of cells with the centroid index 0."""
     table = share_table(content.cells)
     text = INDEX_CAPTION.format(units=elements.units(table.loc[table["p"].notna(), "unit"]))
@@ -391,7 +389,7 @@ def index_tables(content: Content) -> Iterator[Table]:
         yield Table("Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True)
 
 
-def relative_figures(content: Content) -> Iterator[Drawn]:
+def relative_figures(content: Content) -> Iterator[figures.Drawn]:
     """Relative NMI, a figure for each accuracy."""
     for p in content.accuracies:
         text = f"p = {p:g}: NMI above the model without annotations on the same data, of each cell. {BOXES}"
@@ -422,7 +420,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: Written) -> Figure | None
     models = sorted(rows["model"].unique())
     times = max(1, math.ceil(len(models) / MOST_BOXES))
     size = (BOX_PANEL[0] * min(times, look.ACROSS), BOX_PANEL[1])
-    shown = [(short(name), name) for name in spread(list(rows["dataset"].unique()), MOST_DATASETS)]
+    shown = [(look.short(name), name) for name in spread(list(rows["dataset"].unique()), look.MOST_DATASETS)]
 
     def panel(axes: Axes, dataset: str) -> None:
         _boxes(axes, rows[rows["dataset"] == dataset], models, written)
@@ -436,7 +434,7 @@ def _boxes(axes: Axes, rows: pd.DataFrame, models: list[str], written: Written) 
     names = [count_of(written, rows["dataset"].iloc[0], m) for m in counts]
     width = 0.7 / len(models)
     for position, model in enumerate(models):
-        how = mark(model)
+        how = look.mark(model)
         one = rows[rows["model"] == model]
         values = [one.loc[one["m"] == m, "relative_nmi"].to_numpy() for m in counts]
         places = np.arange(len(counts)) + (position - (len(models) - 1) / 2) * width
@@ -456,10 +454,10 @@ def _boxes(axes: Axes, rows: pd.DataFrame, models: list[str], written: Written) 
             outside = found[(found < low - reach) | (found > high + reach) | (len(found) < FEW)]
             if len(outside):
                 (points,) = axes.plot([place] * len(outside), outside, linestyle="", color=how.color)
-                points.set(zorder=3, marker=how.marker, markersize=3, markerfacecolor=PAPER)
+                points.set(zorder=3, marker=how.marker, markersize=3, markerfacecolor=look.PAPER)
                 look.hover(points, [f"{model}, m = {name}: {value:.3f}" for value in outside])
         drawn["boxes"][0].set_label(model)
-    axes.axhline(0, color=GREY, linewidth=1, linestyle="--")
+    axes.axhline(0, color=look.GREY, linewidth=1, linestyle="--")
     axes.set_xticks(np.arange(len(counts)), names)
     axes.set_xlim(-0.6, len(counts) - 0.4)
     axes.set_xlabel(look.COUNTS_LABEL)
@@ -467,16 +465,12 @@ def _boxes(axes: Axes, rows: pd.DataFrame, models: list[str], written: Written) 
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
 
-def holds_out(content: Content) -> bool:
-    """Whether anything was held out."""
-    return content.holds_out or bool(content.cells["model"].map(chooses).any())
-
-
 def choice_title(content: Content) -> str:
     """By what was asked for."""
-    if not content.cells["model"].map(chooses).any():
-        return "Held-out annotations"
-    return "Shapes chosen" + (", held-out annotations" if content.holds_out else "")
+    held_out = "held-out annotations"
+    if not content.chooses:
+        return held_out.capitalize()
+    return f"Shapes chosen, {held_out}" if content.holds_out else "Shapes chosen"
 
 
 def choice_words(content: Content) -> Iterator[str]:
@@ -518,7 +512,7 @@ def choice_tables(content: Content) -> Iterator[Table]:
         yield elements.table(title, content.predictions, (*places, cells, *losses), note=PREDICTED)
 
 
-def choice_figures(content: Content) -> Iterator[Drawn]:
+def choice_figures(content: Content) -> Iterator[figures.Drawn]:
     """Shapes that were chosen, a figure for each accuracy."""
     for p in content.accuracies:
         text = f"p = {p:g}: share of the cells that chose each shape of covariances."
@@ -542,7 +536,7 @@ def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
         None without any row.
     """
     models = sorted(table["model"].unique())
-    names = spread(list(table["dataset"].unique()), MOST_DATASETS)
+    names = spread(list(table["dataset"].unique()), look.MOST_DATASETS)
 
     def panel(axes: Axes, item: tuple[str, str]) -> None:
         rows = table[(table["dataset"] == item[0]) & (table["model"] == item[1])].sort_values("m")
@@ -553,9 +547,9 @@ def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
         parts = {UNABLE: rows["too_few"], first: rows[first] - rows["too_few"], **rows[others]}
         for label, counts in parts.items():
             hatch = "" if label == UNABLE else look.SHAPES[label].hatch
-            area = PAPER if hatch or label == UNABLE else GREY
+            area = look.PAPER if hatch or label == UNABLE else look.GREY
             share = (counts / rows["n"]).to_numpy(dtype=float)
-            for bar in axes.bar(places, share, 0.7, below, color=area, edgecolor=GREY, label=label):
+            for bar in axes.bar(places, share, 0.7, below, color=area, edgecolor=look.GREY, label=label):
                 bar.set(linewidth=1.2, hatch=hatch)
             below += share
         axes.set_xticks(places, [count_of(written, item[0], m) for m in rows["m"]])
@@ -564,5 +558,5 @@ def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
         axes.set_xlabel(look.COUNTS_LABEL)
         axes.set_yticks([0, 0.5, 1])
 
-    shown = [(short(*item), item) for item in product(names, models)]
+    shown = [(look.short(*item), item) for item in product(names, models)]
     return figures.wrapped(shown, panel, CHOICE_PANEL, "cells (share)", across=min(3, len(models)))

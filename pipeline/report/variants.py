@@ -21,19 +21,6 @@ from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING, Table, Value, listed, number, with_error, words
-from pipeline.report.figures import Drawn
-from pipeline.report.look import (
-    BLUE,
-    DESIGN_LOOKS,
-    GREEN,
-    GREY,
-    MOST_TICKS,
-    PAPER,
-    RULE,
-    VERMILLION,
-    mark,
-    short,
-)
 from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE, Compared
 from pipeline.scoring.ranking import ERRORS, RANKED, ROUNDING
 from pipeline.scoring.scores import LABELS
@@ -99,9 +86,15 @@ DIFFERENT = " The two maximise different objectives, which do not compare."
 SINGULAR = {MIXTURES: "mixture", REDRAWS: "redraw"}
 # Shares of cells by their best objective: column, colour, and words in a table and in a figure.
 SHARES = (
-    ("wins_b", GREEN, "higher", "higher"),
-    ("ties", RULE, "same", "the same"),
-    ("wins_a", VERMILLION, "lower", "lower"),
+    ("wins_b", look.GREEN, "higher", "higher"),
+    ("ties", look.RULE, "same", "the same"),
+    ("wins_a", look.VERMILLION, "lower", "lower"),
+)
+
+# Times: column, marker, colour, and words.
+TIMES = (
+    ("cpu", "o", look.BLUE, "a cell"),
+    ("to_best", "D", look.VERMILLION, "a restart that found the best"),
 )
 
 # Models and data sets in one figure.
@@ -217,7 +210,7 @@ def design_lines(found: Sequence[DesignScores]) -> Iterator[str]:
                     row.worth,
                     row.ratio,
                 )
-                name = short(row.model, longest=MODEL - 1)
+                name = look.short(row.model, longest=MODEL - 1)
                 yield elements.text((f"  {row.p:g}", name, row.design, m, *gains), LAYOUT)
         yield f"worth: uniform pairs with the same mean {label}; none: not above that without annotations"
         yield f"ratio: {RATIO}"
@@ -301,7 +294,7 @@ def design_findings(found: DesignScores) -> Iterator[str]:
         yield f"{label}, {title}: {design} pairs with {best}. {' '.join(said)}"
 
 
-def design_figures(content: Content) -> Iterator[Drawn]:
+def design_figures(content: Content) -> Iterator[figures.Drawn]:
     """Curves of scores, and of what pairs are worth."""
     for each in content.designs:
         name = LABELS[each.score].short.lower()
@@ -372,11 +365,11 @@ def draw_designs(groups: Sequence[Group], score: str) -> Figure | None:
                     for count, at, gain, se in zip(group.counts, mean, less, error, strict=True)
                 ]
                 band = None if design == UNIFORM else error
-                figures.curve(axes, group.x, mean, band, DESIGN_LOOKS[design], design, tips, 0.2)
+                figures.curve(axes, group.x, mean, band, look.DESIGN_LOOKS[design], design, tips, 0.2)
             _grid(axes, group)
 
     def up(title: str, model: str) -> str:
-        return f"{short(title)}\n{short(model)}\n{LABELS[score].axis}"
+        return f"{look.short(title)}\n{look.short(model)}\n{LABELS[score].axis}"
 
     return _facets([(group, group.model, group) for group in groups], panel, up)
 
@@ -399,7 +392,7 @@ def draw_budgets(found: Sequence[Budget], score: str) -> Figure | None:
 
     def panel(axes: Axes, found: Sequence[Budget]) -> None:
         for each in found:
-            how, x, model = mark(each.group.model), each.group.x, each.group.model
+            how, x, model = look.mark(each.group.model), each.group.x, each.group.model
             top = ABOVE * each.most
             reached, low, high = (np.minimum(ends, top) for ends in (each.worth, each.low, each.high))
             tips = [
@@ -409,17 +402,17 @@ def draw_budgets(found: Sequence[Budget], score: str) -> Figure | None:
             figures.curve(axes, x, reached, None, how, model, tips, 0)
             beyond = np.isinf(each.worth)
             (hollow,) = axes.plot(x[beyond], reached[beyond], linestyle="", color=how.color)
-            hollow.set(marker=how.marker, markersize=4.5, markerfacecolor=PAPER)
+            hollow.set(marker=how.marker, markersize=4.5, markerfacecolor=look.PAPER)
             look.hover(hollow, list(compress(tips, beyond)))
             axes.fill_between(x, low, high, where=~np.isnan(low), color=how.color, alpha=0.16, linewidth=0)
         for each in found[:1]:
             equal = [0, each.most]
-            axes.plot(equal, equal, color=GREY, linestyle="--", linewidth=1.2, label=EQUAL)
-            axes.axhline(each.most, color=GREY, linestyle=":", linewidth=1.0)
+            axes.plot(equal, equal, color=look.GREY, linestyle="--", linewidth=1.2, label=EQUAL)
+            axes.axhline(each.most, color=look.GREY, linestyle=":", linewidth=1.0)
             _grid(axes, each.group)
 
     def up(title: str, design: str) -> str:
-        return f"{short(title)}\n{short(design)} by {LABELS[score].short}\nuniform pairs"
+        return f"{look.short(title)}\n{look.short(design)} by {LABELS[score].short}\nuniform pairs"
 
     return _facets([(each.group, each.design, each) for each in found], panel, up)
 
@@ -449,7 +442,7 @@ def _grid(axes: Axes, group: Group) -> None:
     """As the sweep file writes m, where there are few: N of several data sets are rounded differently."""
     axes.grid()
     look.tick_counts(axes, group.x.tolist())
-    if len(group.x) <= MOST_TICKS:
+    if len(group.x) <= look.MOST_TICKS:
         axes.set_xticks(group.x.tolist(), group.counts, fontsize="small")
 
 
@@ -507,7 +500,7 @@ def _difference(row: Any) -> Value:
     return Value(with_error(gain, row.se, "+.3f"), gain)
 
 
-def search_figures(content: Content) -> Iterator[Drawn]:
+def search_figures(content: Content) -> Iterator[figures.Drawn]:
     """Objectives, a score and time, a figure for each search."""
     for each in content.searches:
         names = {"search": each.search, "reference": each.reference, "score": LABELS[RANKED[0]].short}
@@ -578,12 +571,21 @@ def draw_search(found: Compared) -> Figure | None:
     for score, axes in zip(scored, grid, strict=False):
         draw = _shares if score == OBJECTIVE else _differences
         draw(axes, tables[score].reindex(lines))
-    _times(grid[-1], costs.loc[lines])
+    last = grid[-1]
+    last.axvline(1, color=look.GREY, linewidth=1)
+    for key, marker, color, label in TIMES:
+        times = costs.loc[lines, key]
+        (drawn,) = last.plot(times, range(len(lines)), marker, color=color, markersize=4.5, label=label)
+        tips = (f"{', '.join(name)}, {label}: {value:.2f} times" for name, value in times.items())
+        look.hover(drawn, list(tips))
+    figures.log_axis(last, (1.0, 2.0, 5.0), numticks=8)
+    last.set_xlabel("CPU time, times")
+    last.legend(ncols=2, **KEYS)
     for axes in grid:
         axes.set_ylim(len(lines) - 0.5, -0.5)
         axes.set_yticks(range(len(lines)), [""] * len(lines))
         axes.grid(axis="x")
-    grid[0].set_yticks(range(len(lines)), [f"{short(dataset)}, {model}" for dataset, model in lines])
+    grid[0].set_yticks(range(len(lines)), [f"{look.short(dataset)}, {model}" for dataset, model in lines])
     return figure
 
 
@@ -599,24 +601,10 @@ def _shares(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def _differences(axes: Axes, table: pd.DataFrame) -> None:
-    axes.axvline(0, color=GREY, linewidth=1)
+    axes.axvline(0, color=look.GREY, linewidth=1)
     tips = [
         f"{', '.join(row.Index)}: {with_error(row.difference, row.se, '+.3f')}" for row in table.itertuples()
     ]
-    looks = {"color": BLUE, "linestyle": "", "marker": "o"}
+    looks = {"color": look.BLUE, "linestyle": "", "marker": "o"}
     figures.bars(axes, table["difference"], range(len(table)), {"xerr": table["se"].fillna(0.0)}, looks, tips)
     axes.set_xlabel(f"{LABELS[RANKED[0]].short}, difference")
-
-
-def _times(axes: Axes, table: pd.DataFrame) -> None:
-    axes.axvline(1, color=GREY, linewidth=1)
-    for key, marker, color, label in (
-        ("cpu", "o", BLUE, "a cell"),
-        ("to_best", "D", VERMILLION, "a restart that found the best"),
-    ):
-        (drawn,) = axes.plot(table[key], range(len(table)), marker, color=color, markersize=4.5, label=label)
-        tips = [f"{', '.join(name)}, {label}: {value:.2f} times" for name, value in table[key].items()]
-        look.hover(drawn, tips)
-    figures.log_axis(axes, (1.0, 2.0, 5.0), numticks=8)
-    axes.set_xlabel("CPU time, times")
-    axes.legend(ncols=2, **KEYS)

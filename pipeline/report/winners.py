@@ -20,17 +20,8 @@ from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING, Column, Table, Value, listed, number, words
-from pipeline.report.figures import Drawn
-from pipeline.report.look import GREY, INK, LONGEST_MODEL, MOST_DATASETS, mark, short
-from pipeline.scoring.ranking import (
-    ERRORS,
-    FEWEST_DATASETS,
-    FEWEST_MODELS,
-    LEVEL,
-    Ranking,
-    by_accuracy,
-    least_p,
-)
+from pipeline.scoring import ranking as stats
+from pipeline.scoring.ranking import Ranking
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES, REDRAWS, over_datasets, time_table
 
@@ -52,7 +43,7 @@ READING = (
 KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
 BARS = (
     "A bar joins models of which no two can be told apart (Friedman, then Wilcoxon with Holm's correction,"
-    f" {LEVEL:g})."
+    f" {stats.LEVEL:g})."
 )
 POWERLESS = " So few data sets can tell no two of so many models apart: the bar says no more than that."
 NO_BARS = "There are too few data sets for a test: that no bar joins two models says nothing."
@@ -61,7 +52,7 @@ WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
 
 DUELS = (
     "Data sets on which the model of the row wins, ties and loses against that of the column, which has the"
-    f" number of its row. A tie is a difference within {ERRORS:g} standard errors, paired by draw."
+    f" number of its row. A tie is a difference within {stats.ERRORS:g} standard errors, paired by draw."
 )
 TESTED = " Underlined: the test over data sets tells the two apart, for the model of the row."
 
@@ -79,7 +70,14 @@ DROP = "Mean over the data sets that are ranked, and how much of it the least ac
 # Inches: of the figure of costs, and of a label in the column of labels.
 COST_WIDTH, LEAST_HEIGHT, COST_ROW = 6.6, 3.0, 0.21
 # From a name to its point.
-LEADER = {"arrowstyle": "-", "color": GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4, "relpos": (0, 0.5)}
+LEADER = {
+    "arrowstyle": "-",
+    "color": look.GREY,
+    "linewidth": 0.5,
+    "shrinkA": 0,
+    "shrinkB": 4,
+    "relpos": (0, 0.5),
+}
 COST = (
     "mean over the data sets that are ranked, against CPU seconds of a cell, all of its restarts (geometric"
     " mean over data sets)."
@@ -118,7 +116,8 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
     yield f"{ranking.label}: {have} the best mean rank, {ranks.iloc[0]:.1f} of {len(ranks)}, over {count}"
     if len(first) == 1:
         good = int(ranking.as_good.loc[ranking.datasets, first[0]].sum())
-        yield f"and the best score, or one within {ERRORS:g} paired standard errors of it, on {good} of them."
+        near = f"or one within {stats.ERRORS:g} paired standard errors of it"
+        yield f"and the best score, {near}, on {good} of them."
     else:
         yield "(the same)."
     if ranking.tested:
@@ -126,13 +125,13 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
     else:
         yield (
             f"There is no test: {count} cannot tell models apart, it takes"
-            f" {FEWEST_DATASETS}. These are the scores of these data sets; nothing follows for others."
+            f" {stats.FEWEST_DATASETS}. These are the scores of these data sets; nothing follows for others."
         )
 
 
 def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
     n_datasets, n_models, pairs = len(ranking.datasets), len(ranking.models), ranking.pairs
-    if n_models >= FEWEST_MODELS:
+    if n_models >= stats.FEWEST_MODELS:
         p = "p < 0.0001" if ranking.p < 1e-4 else f"p = {ranking.p:.2g}"
         found = f"Friedman's test: χ² = {ranking.statistic:.1f}, {n_models - 1} degrees of freedom, {p}"
         if not ranking.differ:
@@ -143,7 +142,7 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
         yield (
             f"It takes more data sets to say which: {n_datasets} cannot tell any of the {len(pairs)} pairs of"
             f" {n_models} models apart, as the least p they can give after Holm's correction is"
-            f" {least_p(n_datasets, len(pairs)):.2g}."
+            f" {stats.least_p(n_datasets, len(pairs)):.2g}."
         )
         return
     apart = int(pairs["different"].sum())
@@ -153,9 +152,9 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
     if len(first) == 1 and beaten:
         rest = n_models - 1 - len(beaten)
         beyond = f", not from the other {rest}" if rest else ""
-        yield f"({LEVEL:g} in all): {first[0]} from {listed(beaten)}{beyond}."
+        yield f"({stats.LEVEL:g} in all): {first[0]} from {listed(beaten)}{beyond}."
     else:
-        yield f"({LEVEL:g} in all)."
+        yield f"({stats.LEVEL:g} in all)."
 
 
 def _first(ranking: Ranking) -> list[str]:
@@ -245,7 +244,7 @@ def winner_lines(content: Content, width: int) -> Iterator[str]:
     yield elements.text(("", *heads, "s"), layout)
     tables = [ranking.table().set_index("model") for ranking in found]
     for model in found[0].models:
-        line = [short(model)]
+        line = [look.short(model)]
         for row in (table.loc[model] for table in tables):
             line += [f"{row['mean_rank']:.2f}", f"{row['mean']:{FORM}}", _counts(row)]
         yield elements.text((*line, f"{seconds[model]:.3g}" if model in seconds else "-"), layout)
@@ -286,7 +285,7 @@ def standing_words(content: Content) -> Iterator[str]:
         yield READING
 
 
-def standing_figures(content: Content) -> Iterator[Drawn]:
+def standing_figures(content: Content) -> Iterator[figures.Drawn]:
     """Diagrams of mean ranks, with what their bars mean."""
     for ranking in content.rankings:
         over = plural(len(ranking.datasets), "data set")
@@ -330,7 +329,8 @@ def _standing(ranking: Ranking) -> Table:
     note = (
         f"Mean ± standard error over n draws: {'; '.join(over)}; a mean over p and m is taken within each"
         " draw first. Where nothing is redrawn there is no error. Underlined is the best of a data set, in"
-        f" colour what ties with it: the difference is within {ERRORS:g} standard errors, paired by draw."
+        " colour what ties with it: the difference is within"
+        f" {stats.ERRORS:g} standard errors, paired by draw."
     )
     title = f"{label} of each model on each data set"
     return elements.table(title, ranking.table(), columns, note=note, pinned=True)
@@ -370,14 +370,14 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
         spine.set_visible(name == "top")
     for (first, last), level in zip(ranking.groups, levels, strict=True):
         ends = [float(ranks.iloc[first]), float(ranks.iloc[last])]
-        axes.plot([ends[0] - 0.04, ends[1] + 0.04], [BAR * (level + 1)] * 2, color=INK, linewidth=4)
+        axes.plot([ends[0] - 0.04, ends[1] + 0.04], [BAR * (level + 1)] * 2, color=look.INK, linewidth=4)
     label, means = ranking.label, ranking.means.mean()
     for place, model in enumerate(models):
-        rank, name, to_left = float(ranks[model]), short(model, longest=LONGEST_MODEL), place < left
+        rank, name, to_left = float(ranks[model]), look.short(model, longest=look.LONGEST_MODEL), place < left
         y = deep + ROW * ((place if to_left else len(models) - 1 - place) + 0.5)
         side = 1.0 if to_left else float(len(models))
-        axes.plot([rank, rank, side], [0, y, y], color=GREY, linewidth=0.9, clip_on=False)
-        how = mark(model)
+        axes.plot([rank, rank, side], [0, y, y], color=look.GREY, linewidth=0.9, clip_on=False)
+        how = look.mark(model)
         (point,) = axes.plot([rank], [0], color=how.color, linestyle="", clip_on=False, zorder=5)
         point.set(**how.markers, markersize=6)
         axes.annotate(
@@ -436,22 +436,16 @@ def _counts(row: pd.Series) -> str:
     return "–".join(f"{row[name]:.0f}" for name in ("wins", "ties", "losses"))
 
 
-def has_accuracies(content: Content) -> bool:
-    """Whether any ranked score is known at two accuracies."""
-    return any(robustness_table(ranking)["p"].nunique() > 1 for ranking in content.ranked)
-
-
-def robustness_figures(content: Content) -> Iterator[Drawn]:
+def robustness_figures(content: Content) -> Iterator[figures.Drawn]:
     """Scores against the accuracy of annotations."""
-    for ranking in content.ranked:
-        figure = draw_robustness(robustness_table(ranking), ranking.score)
+    for ranking, table in _robust(content):
+        figure = draw_robustness(table, ranking.score)
         yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {ROBUSTNESS}"
 
 
 def robustness_tables(content: Content) -> Iterator[Table]:
     """Means over the data sets that are ranked, by accuracy."""
-    for ranking in content.ranked:
-        table = robustness_table(ranking)
+    for ranking, table in _robust(content):
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
         low, high = wide.columns[0], wide.columns[-1]
         rows = []
@@ -460,6 +454,13 @@ def robustness_tables(content: Content) -> Iterator[Table]:
             rows.append((words(model), *(number(mean, FORM) for mean in means), drop))
         heads = ("model", *(f"p = {p:g}" for p in wide), f"p = {high:g} less p = {low:g}")
         yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=DROP)
+
+
+def _robust(content: Content) -> Iterator[tuple[Ranking, pd.DataFrame]]:
+    """Scores that are known at two accuracies or more."""
+    for ranking in content.ranked:
+        if (table := robustness_table(ranking))["p"].nunique() > 1:
+            yield ranking, table
 
 
 def robustness_table(ranking: Ranking) -> pd.DataFrame:
@@ -476,7 +477,7 @@ def robustness_table(ranking: Ranking) -> pd.DataFrame:
         `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se`, `n` draws, or data sets. The
         error of the mean of all is that of its draws, for these data sets; a part without one adds nothing.
     """
-    table = by_accuracy(ranking.common)
+    table = stats.by_accuracy(ranking.common)
     ranked = table[table["dataset"].isin(ranking.datasets)]
     every = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)[list(table.columns)]
     return pd.concat([table, every], ignore_index=True)
@@ -495,20 +496,18 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     Returns
     -------
     Figure or None
-        None without two accuracies.
+        None without any row.
     """
-    if table["p"].nunique() < 2:
-        return None
     whole = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
     several = len(elements.shape_groups(table["model"])) > 1
     if several or len(names) == 1:
         names = [MEAN] if len(names) > 1 else names
     else:
-        names = [MEAN, *elements.spread(names, MOST_DATASETS)]
+        names = [MEAN, *elements.spread(names, look.MOST_DATASETS)]
     title = {MEAN: f"mean of {int(whole['n'].max())} data sets"}
     shown = [
-        (short(title.get(name, name), group), rows)
+        (look.short(title.get(name, name), group), rows)
         for each in names
         for (name, group), rows in elements.by_shape(table, [each]).items()
     ]
@@ -525,21 +524,15 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     return figure
 
 
-def has_costs(content: Content) -> bool:
-    """Whether any ranked model has a time."""
-    return any(len(cost_table(ranking, content.cells)) for ranking in content.ranked)
-
-
-def cost_figures(content: Content) -> Iterator[Drawn]:
+def cost_figures(content: Content) -> Iterator[figures.Drawn]:
     """Score against time."""
-    for ranking in content.ranked:
-        figure = draw_costs(cost_table(ranking, content.cells), ranking.score)
-        yield f"cost-{ranking.label.lower()}", figure, f"{ranking.label}, {COST}"
+    for ranking, table in _costs(content):
+        yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), f"{ranking.label}, {COST}"
 
 
 def cost_tables(content: Content) -> Iterator[Table]:
     """The same in numbers."""
-    for ranking in content.ranked:
+    for ranking, table in _costs(content):
         columns: tuple[Column, ...] = (
             ("model", "model", ""),
             (
@@ -550,8 +543,14 @@ def cost_tables(content: Content) -> Iterator[Table]:
             ("CPU s a cell", "cpu_seconds", ".3g"),
             ("s a cell", "seconds", ".3g"),
         )
-        table = cost_table(ranking, content.cells)
         yield elements.table(f"{ranking.label} and time", table, columns, note=QUICKER)
+
+
+def _costs(content: Content) -> Iterator[tuple[Ranking, pd.DataFrame]]:
+    """Scores beside times, where any model has one."""
+    for ranking in content.ranked:
+        if len(table := cost_table(ranking, content.cells)):
+            yield ranking, table
 
 
 def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
@@ -581,23 +580,16 @@ def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
     return table.assign(best=~beaten.any(axis=1)).rename_axis("model").reset_index()
 
 
-def draw_costs(table: pd.DataFrame, score: str) -> Figure | None:
+def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     """Draw a point for each model, with its name in a column beside the panel.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        From `cost_table`.
+        From `cost_table`; not empty.
     score : str
         What its means are of.
-
-    Returns
-    -------
-    Figure or None
-        None without any model.
     """
-    if table.empty:
-        return None
     rows = table.sort_values("mean", kind="stable")
     height = max(LEAST_HEIGHT, COST_ROW * len(rows) + 0.9)
     figure = Figure(figsize=(COST_WIDTH, height), layout="constrained")
@@ -611,13 +603,13 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure | None:
     fractions = (means - means.min() + pad) / (np.ptp(means) + 2 * pad)
     heights = apart(fractions.tolist(), min(COST_ROW / (height - 0.9), 1 / len(rows)))
     for row, level in zip(rows.itertuples(), heights, strict=True):
-        how = mark(str(row.model))
+        how = look.mark(str(row.model))
         (point,) = axes.plot([row.cpu_seconds], [row.mean], color=how.color, linestyle="", zorder=3)
         point.set(**how.markers, markersize=7)
         told = f"{LABELS[score].short} {row.mean:{FORM}}"
         look.hover(point, [f"{row.model}: {told}, {row.cpu_seconds:.3g} CPU s a cell"])
         axes.annotate(
-            short(str(row.model), longest=LONGEST_MODEL),
+            look.short(str(row.model), longest=look.LONGEST_MODEL),
             (row.cpu_seconds, row.mean),
             (1.04, level),
             textcoords="axes fraction",

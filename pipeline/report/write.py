@@ -13,18 +13,14 @@ import numpy as np
 import pandas as pd
 
 from pipeline.common import cells_left_out, plural
-from pipeline.report import against, effort, elements
+from pipeline.report import against, effort, elements, look, variants, winners
 from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
-from pipeline.report.look import short
 from pipeline.report.page import write_page
-from pipeline.report.variants import design_files, design_lines, search_lines
-from pipeline.report.winners import winner_files, winner_lines
 from pipeline.scoring import tables as scored
 from pipeline.scoring.pairs import search_tables
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES
-from pipeline.scoring.tables import TOO_FEW
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
@@ -36,7 +32,6 @@ from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.plan import VARIANTS, Cell
 from sweeps.shapes import CANDIDATES
-from sweeps.words import chooses
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
 TITLES = {name: LABELS[name].short for name in QUALITIES}
@@ -143,8 +138,12 @@ def write_report(
     )
     text = render(content)
     tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
-    tables |= winner_files(content) | design_files(content.designs) | search_tables(content.searches)
-    if any(cells["model"].map(chooses)):
+    tables |= (
+        winners.winner_files(content)
+        | variants.design_files(content.designs)
+        | search_tables(content.searches)
+    )
+    if content.chooses:
         tables["choices"] = scored.choice_table(every)
     if content.holds_out:
         tables["predictions"] = scored.prediction_table(every)
@@ -215,8 +214,8 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def render(content: Content) -> str:
     """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
     manifest, summary = content.manifest, content.summary
-    parts = [_head(content), winner_lines(content, WIDTH), design_lines(content.designs)]
-    parts.append(search_lines(content.searches, WIDTH))
+    parts = [_head(content), winners.winner_lines(content, WIDTH), variants.design_lines(content.designs)]
+    parts.append(variants.search_lines(content.searches, WIDTH))
     parts += [_pooled(content, score) for score in RANKED]
     alone = summary[summary["p"].isna()]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
@@ -333,14 +332,14 @@ def _held_out(
     content: Content, table: pd.DataFrame, counts: dict[str, str], layout: tuple[str, ...]
 ) -> Iterator[str]:
     """A row for each data set, p, m and model, with some counts by their heads, and what was predicted."""
-    heads = ("data set", "p", "m", "model", *counts.values(), TOO_FEW, "predicted", "log loss")
+    heads = ("data set", "p", "m", "model", *counts.values(), scored.TOO_FEW, "predicted", "log loss")
     yield elements.text(heads, layout)
     for row in table.itertuples():
         m = elements.count_of(content.written, row.dataset, row.m)
         share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
         loss = "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
         numbers = (*(getattr(row, name) for name in counts), row.too_few, share, loss)
-        yield elements.text((short(row.dataset), f"{row.p:g}", m, row.model, *numbers), layout)
+        yield elements.text((look.short(row.dataset), f"{row.p:g}", m, row.model, *numbers), layout)
 
 
 def _across(models: list[str]) -> list[list[str]]:

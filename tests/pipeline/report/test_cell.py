@@ -77,17 +77,6 @@ def test_what_is_marked_is_what_the_scores_count() -> None:
     )
 
 
-def test_names_of_samples_stand_on_wrong_ones_and_on_links(tmp_path: Path) -> None:
-    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [5.0, 5.0]])
-    partitions = {"annotated": np.array([0, 0, 1, 1]), "true": np.array([0, 0, 0, 1])}
-    shown = CellFigure("four", X, (0, 1), partitions, np.array([[1, 2, 0]]), sample_names=tuple("abcd"))
-    with house_style():
-        svg = save(draw_matrix(shown, "annotated", "s.d."), tmp_path, "cell", "").svg
-    assert svg.count("<title>") == 2
-    assert "<title>c: in cluster 2, truly class 1</title>" in svg
-    assert "<title>b and c: contradicted must-link</title>" in svg
-
-
 def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(4), 500)

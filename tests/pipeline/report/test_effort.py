@@ -1,41 +1,16 @@
-"""Restarts and times by hand, and what ran."""
+"""What ran. Restarts and times by hand are in `shown/took.txt`."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pytest
 from cubes import toy
 from cubes.reported import RUN, content, make, tables, texts
 
 from pipeline.report import effort
 from storage.cube.manifest import read_manifest
-
-
-def test_restarts_by_hand() -> None:
-    row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 4, "unseen_mass": np.nan}
-    cells = pd.DataFrame([row | {"hits": hits} for hits in (4, 1)])
-    (table,) = effort.restart_tables(content(cells))
-    assert texts(table) == [["d", "posterior", "2", "4.0", "62.5", "50.0", "4", "4", "-"]]
-    assert list(effort.restart_tables(content(cells.assign(hits=0)))) == []
-
-
-def test_times_by_hand_and_those_of_all_searches() -> None:
-    row = {"dataset": "d", "model": "posterior", "restarts_done": 10, "search": np.nan}
-    seconds = pd.Series([1.0, 2.0, 3.0, np.nan])
-    cells = pd.DataFrame([row] * 4).assign(seconds=seconds, cpu_seconds=0.5 * seconds)
-    (table,) = effort.time_tables(content(cells))
-    # 6 s for 30 restarts, 3 s of the processor
-    assert texts(table) == [["d", "posterior", "3", "1", "2", "1.2", "2", "2.8", "200", "0.0008"]]
-    assert list(effort.time_words(content(cells))) == ["0.001 core-hours in kernels, for 3 cells."]
-    assert list(effort.time_tables(content(cells[cells["seconds"].isna()]))) == []
-    both = pd.concat([cells.assign(search="quick"), cells.assign(search="long")])
-    found = content(both.head(4), every=both, chosen={"search": "quick"})
-    # those of designs and searches: the first search alone, then all
-    assert [line.split()[-2] for line in effort.time_words(found)] == ["3", "6"]
 
 
 def test_the_head_counts_cells_and_names_what_is_left_out(

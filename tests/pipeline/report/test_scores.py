@@ -1,58 +1,15 @@
-"""Scores on the page: tables, curves, boxes and shares against the values that they are of."""
+"""Scores on the page by hand: what is drawn of a large grid, boxes, and shares of the centroid index."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from cubes import toy
-from cubes.reported import content, tables, texts, titles
+from cubes.reported import content, texts
 
 from pipeline.report import scores
-from pipeline.report.scores import MOST_MODELS, draw_boxes, draw_curves, not_drawn, share_table
+from pipeline.report.scores import draw_boxes, not_drawn, share_table
 from pipeline.scoring.scores import SCORES
-
-
-def test_many_models_go_on_in_a_table_that_fits_the_page() -> None:
-    shapes, terms = ("", "-diagonal", "-full", "-tied"), ("conditional", "likelihood", "posterior")
-    models = tuple(f"{term}{shape}" for term in terms for shape in shapes)
-    plan = toy.plan("iris", models=models, model_chunk=len(models), replicates=1, replicate_chunk=1)
-    cells, summary, named = tables(plan)
-    found = content(cells, summary=summary, written={})
-    found.__dict__["manifest"] = type("Manifest", (), {"plans": named})
-    real = [each for each in scores.score_tables(found) if each.title.startswith("NMI: real data")]
-    assert len(real) == 2
-    assert all(len(table.columns) <= 3 + MOST_MODELS for table in real)
-    assert [model for table in real for model in table.columns[3:]] == ["unsupervised", *sorted(models)]
-    means = summary[(summary["score"] == "nmi") & (summary["p"] == 0.8) & (summary["m"] == 24)]
-    row = dict(zip(real[1].columns, real[1].rows[1], strict=True))
-    for model in real[1].columns[3:]:
-        assert row[model].order == means.loc[means["model"] == model, "mean"].item()
-
-
-def test_curves_are_the_means_and_published_ones_are_crosses_at_their_place() -> None:
-    _, summary, _ = tables(toy.plan("iris"), toy.plan("mix_k3", mixtures=3))
-    theirs = pd.DataFrame({"m": [12, 24], "published": [0.25, 0.75]})
-    theirs = theirs.assign(dataset="mix_k3", p=0.9, model="posterior", score="nmi")
-    figure = draw_curves(summary, "nmi", theirs)
-    assert figure is not None
-    assert titles(figure) == ["accuracy p = 0.8", "accuracy p = 0.9", "", ""]
-    rows = summary[(summary["dataset"] == "mix_k3") & (summary["p"] == 0.9) & (summary["score"] == "nmi")]
-    lines = figure.axes[3].get_lines()
-    drawn = {line.get_label(): line for line in lines}
-    for model, points in rows.groupby("model"):
-        np.testing.assert_allclose(drawn[model].get_ydata(), points["mean"])
-        np.testing.assert_allclose(drawn[model].get_xdata(), points["m"].astype(float))
-    crosses = [
-        [line.get_ydata().tolist() for line in axes.lines if line.get_marker() == "x"] for axes in figure.axes
-    ]
-    assert crosses == [[], [], [], [[0.25, 0.75]] * 2]  # on a halo
-    assert "published" in [text.get_text() for text in figure.legends[0].get_texts()]
-    single = summary[summary["m"].eq(12) & summary["dataset"].eq("iris")].assign(se=np.nan)
-    figure = draw_curves(single, "nmi")
-    assert figure is not None
-    assert all(np.ptp(band.get_paths()[0].vertices[:, 1]) == 0 for band in figure.axes[0].collections)
-    assert draw_curves(summary[summary["score"] == "nmi"], "goldberger_kl") is None
 
 
 def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:

@@ -7,7 +7,7 @@ is one that the whole runs of `tests/golden` do not have.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +27,7 @@ from searched import SEARCHES, searched
 from pipeline.report import against, compare, effort, page, scores, variants, winners
 from pipeline.report.cell import CellFigure, draw_matrix
 from pipeline.report.content import Content
+from pipeline.report.elements import Table
 from pipeline.report.look import house_style
 from pipeline.scoring.pairs import compared_searches
 from pipeline.scoring.tables import written_counts
@@ -48,21 +49,28 @@ CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.
 def of(section: str, found: Content) -> Iterator[str]:
     """Words, tables and figures of a section; nothing where it has no place."""
     (declared,) = (each for each in page.SECTIONS if each.key == section)
-    if not declared.needs(found):
-        yield f"no {section}"
-        return
-    yield f"# {declared.title if isinstance(declared.title, str) else declared.title(found)}"
-    yield from declared.words(found)
-    for each in declared.tables(found):
+    lines = []
+    if declared.needs(found):
+        lines += [*declared.words(found), *rows_of(declared.tables(found))]
+        for name, figure, caption in declared.figures(found):
+            lines += [f"## {name}: {caption}", drawn(figure)]
+    title = declared.title if isinstance(declared.title, str) else declared.title(found)
+    yield f"# {title}" if lines else f"no {section}"
+    yield from lines
+
+
+def rows_of(found: Iterable[Table]) -> Iterator[str]:
+    for each in found:
         yield f"## {each.title}{' (folded)' if each.folded else ''}"
         yield from (" | ".join(f"{name} × {span}" for name, span in group) for group in each.groups)
         yield " | ".join(each.columns)
         for row in each.rows:
             yield " | ".join(value.text + (f" [{value.kind}]" if value.kind else "") for value in row)
         yield each.note
-    for name, figure, caption in declared.figures(found):
-        yield f"## {name}: {caption}"
-        yield "no figure" if figure is None else figure_text(figure)
+
+
+def drawn(figure: Figure | None) -> str:
+    return "no figure" if figure is None else figure_text(figure)
 
 
 def narrow(lines: Iterator[str], width: int) -> Iterator[str]:
@@ -200,7 +208,7 @@ def compared() -> Iterator[str]:
     for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{"score": "seconds"}]):
         rows = pd.DataFrame([usual | change for change in changes]).astype({"m": "Int64"})
         figure = compare.draw_differences(rows, "nmi", {("iris", 20): "1N"})
-        yield "no figure" if figure is None else figure_text(figure)
+        yield drawn(figure)
     line = ("iris, uniform, a-search-of-a-long-name", "0.8", "75", "x" * 40, *compare.TEXT_HEAD[4:])
     yield from compare.aligned([compare.TEXT_HEAD, line])
 
@@ -301,20 +309,28 @@ def settings() -> Iterator[str]:
 def took() -> Iterator[str]:
     """Restarts, times and gaps: of cells that a rule ended, of one restart, and of a method without any."""
     row = {"dataset": "d", "model": "posterior", "status": "done", "restarts_done": 4, "unseen_mass": np.nan}
-    row |= {"search": np.nan, "cpu_seconds": 0.5}
-    cells = pd.DataFrame([row | {"hits": hits, "seconds": 1.0 + hits} for hits in (4, 1)])
-    one = cells.assign(restarts_done=1, hits=1)
-    for found in (cells, cells.assign(unseen_mass=0.02), one, cells.assign(hits=0, seconds=np.nan)):
-        yield from (*effort.restart_words(content(found)), *effort.time_words(content(found)))
-        for figure in (effort.draw_chances(found), effort.draw_times(found)):
-            yield "no figure" if figure is None else figure_text(figure)
+    row |= {"search": np.nan}
+    seconds = pd.Series([1.0, 2.0, 3.0, np.nan])
+    cells = pd.DataFrame([row | {"hits": hits} for hits in (4, 1, 0, 0)])
+    # 12 restarts in 6 s, 3 s of the processor; one of four cells took no time
+    cells = cells.assign(seconds=seconds, cpu_seconds=0.5 * seconds)
+    both = pd.concat([cells.assign(search="quick"), cells.assign(search="long")])
+    for found in (
+        content(cells),
+        content(cells.assign(unseen_mass=0.02)),
+        content(cells.assign(restarts_done=1, hits=1)),
+        content(cells.assign(hits=0, seconds=np.nan)),
+        content(cells, every=both, chosen={"search": "quick"}),
+    ):
+        yield from (*effort.restart_words(found), *rows_of(effort.restart_tables(found)))
+        yield from (*effort.time_words(found), *rows_of(effort.time_tables(found)))
+    for found in (cells, cells.assign(hits=0, seconds=np.nan)):
+        yield from (drawn(effort.draw_chances(found)), drawn(effort.draw_times(found)))
     many = pd.DataFrame([row | {"restarts_done": 40, "hits": 10}])
     gaps = pd.DataFrame([{"dataset": "d", "gap": 1.0, "model": "posterior", "share": 0.5}])
     gaps = pd.concat([gaps, gaps.assign(model="mine", share=0.0)])
-    for figure in (effort.draw_chances(many), effort.draw_gaps(gaps)):
-        assert isinstance(figure, Figure)
-        yield figure_text(figure)
-    assert effort.draw_gaps(gaps[gaps["model"] == "mine"]) is None
+    for figure in (effort.draw_chances(many), effort.draw_gaps(gaps), effort.draw_gaps(gaps.tail(1))):
+        yield drawn(figure)
 
 
 X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [5.0, 5.0], [5.0, 6.0], [6.0, 5.0]])
@@ -344,7 +360,8 @@ def partitions() -> Iterator[str]:
         yield from (shown.caption(key), figure_text(draw_matrix(shown, key, "s.d.")))
 
 
-SHAPES = tuple(f"{term}{shape}" for term in ("likelihood", "posterior") for shape in ("", "-full", "-tied"))
+TERMS = ("conditional", "likelihood", "posterior")
+SHAPES = tuple(f"{term}{shape}" for term in TERMS for shape in ("", "-full", "-tied"))
 FAMILY = (toy.plan("mix_k4", n_clusters=4, mixtures=3), toy.plan("mix_k2", n_clusters=2, mixtures=3))
 CASES: dict[str, Callable[[], Iterator[str]]] = {
     "clear": lambda: standing(contest({"b": BASE, "a": BASE + OFFSETS, "c": BASE - OFFSETS}), *STANDING),
@@ -389,7 +406,7 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
         *FAMILY, toy.plan("alone_k3", mixtures=2, models=(), p=(), m=()), sections=("scores",)
     ),
     "shapes": lambda: scored(
-        *(toy.plan(name, models=SHAPES, model_chunk=6, replicates=1, replicate_chunk=1) for name in "ab"),
+        *(toy.plan(name, models=SHAPES, model_chunk=9, replicates=1, replicate_chunk=1) for name in "ab"),
         sections=("scores", "curves"),
     ),
     "held-out": held_out,

@@ -20,10 +20,6 @@ def rising(design: str, x: float, unit: int) -> float:
     return (0.4 + 0.01 * unit if design == "active" else 0.2) * x
 
 
-def test_pairs_are_written_as_in_sweep_files() -> None:
-    assert [variants.pairs(value) for value in (0.5, 1.0, 1.254, 10.0)] == ["0.5N", "1N", "1.25N", "10N"]
-
-
 def test_the_band_of_a_design_is_of_its_paired_difference() -> None:
     groups = design_groups(designed(rising), "nmi", written("a"))
     figure = variants.draw_designs(groups, "nmi")
