@@ -43,8 +43,8 @@ SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
 """What a path may consist of: dask-jobqueue quotes nothing in a script, and SLURM expands % in log names."""
 
 
-def machine_problems(options: JobQueue, where: str) -> list[Problem]:
-    """What keeps this machine from submitting the jobs of a profile."""
+def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]:
+    """What keeps this machine from submitting the jobs of a profile for a run."""
     problems = []
     command = shlex.split(cluster_class(options.kind).job_cls.submit_command)[0]
     if shutil.which(command) is None:
@@ -54,14 +54,11 @@ def machine_problems(options: JobQueue, where: str) -> list[Problem]:
     if interface is not None and interface not in known:
         expected = "one of this machine's: " + ", ".join(sorted(known))
         problems.append(Problem(f"{where} interface", repr(interface), expected))
-    return problems
-
-
-def path_problems(run: RunFolder) -> list[Problem]:
-    """Paths that would be split in a job script."""
-    paths = {"--results": str(run.path.resolve()), "python": sys.executable}
     expected = "a path of letters, digits and ./+@=,:_-, as it is written into job scripts"
-    return [Problem(name, path, expected) for name, path in paths.items() if not SAFE_PATH.fullmatch(path)]
+    for name, path in (("--results", str(run.path.resolve())), ("python", sys.executable)):
+        if not SAFE_PATH.fullmatch(path):
+            problems.append(Problem(name, path, expected))
+    return problems
 
 
 # Fresh TLS credentials of one run: in memory, or shared with its jobs through files of their owner alone.
@@ -133,9 +130,9 @@ def credentials(folder: Path) -> Security:
 
 def _security(cert: str, key: str) -> Security:
     """Of a certificate that every role shows, and that vouches for itself; texts, or names of files."""
-    shown = {f"tls_{role}_cert": cert for role in ("client", "scheduler", "worker")}
-    keys = {f"tls_{role}_key": key for role in ("client", "scheduler", "worker")}
-    return Security(require_encryption=True, tls_ca_file=cert, **shown, **keys)
+    roles, kinds = ("client", "scheduler", "worker"), {"cert": cert, "key": key}
+    options = {f"tls_{role}_{kind}": text for role in roles for kind, text in kinds.items()}
+    return Security(require_encryption=True, tls_ca_file=cert, **options)
 
 
 logger = logging.getLogger(__name__)
@@ -287,8 +284,7 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
         Where jobs die at once, or none starts; also out of the block.
     """
     generation, run = lease.generation, lease.generation.run
-    problems = [*machine_problems(options, where), *path_problems(run)]
-    if problems:
+    if problems := job_problems(options, where, run):
         raise InputError(problems)
     prefix = slurm.job_prefix(run)
     name = f"{prefix}{secrets.token_hex(2)}"
@@ -313,9 +309,8 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             )
         cluster = stack.enter_context(made)
         client = stack.enter_context(client_of(cluster))
-        watch = stack.enter_context(
-            JobWatch(cluster, client, options, name=name, generation=generation, n_jobs=n_jobs)
-        )
+        watch = JobWatch(client, options, name=name, generation=generation, n_jobs=n_jobs)
+        stack.enter_context(watch)
         cluster.adapt(minimum_jobs=n_jobs, maximum_jobs=n_jobs, interval=ADAPT_SECONDS)
         logger.info("%d worker jobs named %s-... wanted", n_jobs, name)
         try:

@@ -123,10 +123,9 @@ class JobWatch:
 
     Parameters
     ----------
-    cluster : pipeline.jobs.cluster.KeptCluster
-        Whose jobs.
     client : distributed.Client
-        Whose tasks are cancelled when no worker is available, so that nothing waits for them.
+        Of a `pipeline.jobs.cluster.KeptCluster`, whose jobs are watched. Its tasks are cancelled when no
+        worker is available, so that nothing waits for them.
     options : JobQueue
         The profile.
     name : str
@@ -138,17 +137,10 @@ class JobWatch:
     """
 
     def __init__(
-        self,
-        cluster: Any,
-        client: Client,
-        options: JobQueue,
-        *,
-        name: str,
-        generation: GenerationFolder,
-        n_jobs: int,
+        self, client: Client, options: JobQueue, *, name: str, generation: GenerationFolder, n_jobs: int
     ) -> None:
         self.failure: slurm.ComputeClusterError | None = None
-        self._cluster = cluster
+        self._cluster = client.cluster
         self._client = client
         self._options = options
         self._name = name

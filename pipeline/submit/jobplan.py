@@ -9,7 +9,7 @@ from dask.utils import format_bytes, parse_bytes
 
 from pipeline.cluster.worker import MARGIN
 from pipeline.common import duration, plural
-from pipeline.jobs.cluster import job_script, lifetime, machine_problems, path_problems
+from pipeline.jobs.cluster import job_problems, job_script, lifetime
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import CommandFailed, run, walltime_seconds
 from pipeline.methods.process import PROCESS_BYTES, processes_kept
@@ -43,8 +43,7 @@ def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
     """
     largest = max((8 * plan.n_samples * plan.n_features for plan in prepared.inputs.plans), default=0)
     warnings = [
-        *machine_problems(options, where),
-        *path_problems(prepared.run),
+        *job_problems(options, where, prepared.run),
         *memory_warnings(options, COPIES * largest + PROCESS_BYTES * processes_kept(prepared.methods)),
         *walltime_warnings(options, longest_batch(prepared)),
         *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),

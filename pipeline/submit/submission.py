@@ -18,7 +18,7 @@ from rich.console import Console
 from pipeline.cluster.profiles import load_profile
 from pipeline.common import COMPLETE, INTERNAL, at_hand, own_names, span
 from pipeline.jobs import slurm
-from pipeline.jobs.cluster import machine_problems, path_problems
+from pipeline.jobs.cluster import job_problems
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.monitor.runs import last_lines, read_run_state
@@ -113,7 +113,7 @@ def _checked(path: Path, options: Options) -> Request:
             hint = "leave out --detach, and run it under tmux, or in a job of your own"
             problems = [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
         elif not options.dry_run:  # which shows these as warnings
-            problems = [*machine_problems(profile.options, profile.where), *path_problems(prepared.run)]
+            problems = job_problems(profile.options, profile.where, prepared.run)
     if problems:
         raise InputError(problems)
     return Request(path, prepared, wanted, profile, options)

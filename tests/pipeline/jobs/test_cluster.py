@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +30,7 @@ from pipeline.commands.main import main
 from pipeline.jobs import cluster, slurm
 from pipeline.jobs.slurm import job_prefix, live_jobs
 from storage.cube.growth import create
+from storage.errors import LeaseLost
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
@@ -83,6 +84,25 @@ def test_who_has_the_files_is_let_in_and_nobody_else(tmp_path: Path) -> None:
             where = address.replace("tls://", "tcp://") if way == "plain tcp" else address
             with pytest.raises(OSError, match=r"TLS|reset by peer|closed|timed out"):
                 asyncio.run(stranger.connect(where, security))
+
+
+def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job is checked before it is handed to the queue."""
+    submitted: list[str] = []
+    monkeypatch.setattr(slurm, "submit", lambda script, name: submitted.append(name) or "7")
+
+    def lost() -> None:
+        raise LeaseLost("another head runs it")
+
+    async def start(check: Callable[[], None]) -> tuple[str, str | None]:
+        keys = {"cores": 1, "processes": 1, "memory": "1GB"}
+        job = cluster._job_class("slurm", check)("tcp://127.0.0.1:1", name="sweep-a-0", **keys)
+        await job.start()
+        return job.refusal, job.job_id
+
+    assert asyncio.run(start(lambda: None)) == ("", "7")
+    assert asyncio.run(start(lost)) == ("another head runs it", None)
+    assert submitted == ["sweep-a-0"]
 
 
 @as_root

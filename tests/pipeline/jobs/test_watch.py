@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -59,9 +59,8 @@ class Site:
         self.generation = GenerationFolder(run, 1)
         self.generation.open()
         profile = JobQueue(kind=kind, cores=1, memory=2**30, **options)
-        # it stands for the compute cluster and for its client
-        place: Any = self
-        self.watch = JobWatch(place, place, profile, name=NAME, generation=self.generation, n_jobs=n_jobs)
+        self.cluster = client = cast(Any, self)  # it stands for both
+        self.watch = JobWatch(client, profile, name=NAME, generation=self.generation, n_jobs=n_jobs)
         self.now = time.monotonic()
 
     # What the queue, the compute cluster and the client do.

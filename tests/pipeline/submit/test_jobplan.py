@@ -47,6 +47,8 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
         return list(jobplan.slurm_warnings(options, n_jobs))
 
     assert warnings() == warnings(sinfo="") == []
+    wait = "5 jobs of 4 cores are more than the 16 of short: the others will wait"
+    assert warnings(n_jobs=5) == [wait]
     large = profile(12, "10GiB", **HOUR)
     assert warnings(large, 101, "PartitionName=short State=DOWN MaxTime=00:30:00 TotalCPUs=16") == [
         "partition short is DOWN: no job starts there",
