@@ -127,16 +127,6 @@ def test_a_guess_takes_the_shape_and_folds_into_account(tmp_path: Path) -> None:
     assert both == pytest.approx(hours('"unsupervised"') + 2 * spherical), "nothing is held out of none"
 
 
-def test_a_guess_of_methods_counts_their_calls(tmp_path: Path) -> None:
-    alone = TINY.replace(MODELS, '"posterior"')
-    more = alone.replace("restarts = 5", 'restarts = 5\nmethods = ["ward", "pckmeans"]')
-    found = [planned(tmp_path, text=text).datasets for text in (more, alone)]
-    for one, other, mixtures in zip(*found, (2, 2, 1), strict=True):
-        calls = mixtures * (1 + 5 * 2 * 2 * 2)
-        assert one["restarts"] - other["restarts"] == calls
-        assert one["core_hours"] - other["core_hours"] == pytest.approx(calls * CALL_SECONDS / 3600)
-
-
 def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:
     arguments = ("plan", finished / "tiny.toml", "--json", "--results", tmp_path)
     plan = json.loads(sweep(*arguments).stdout)

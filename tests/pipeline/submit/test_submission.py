@@ -31,6 +31,21 @@ unknown: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 """
 
 
+def test_a_detached_run_goes_on_when_the_command_has_ended(tmp_path: Path) -> None:
+    text = SMALL.replace('"unsupervised", "likelihood", ', "").replace("[0.8, 1.0]", "[0.8]")
+    started = sweep("submit", write_spec(tmp_path, text), "--detach", "--workers", 0, "--results", tmp_path)
+    assert started.exit_code == 0, started.output
+    assert re.search(
+        r"the head is process \d+ of this machine; its output is in \S+head\.log", started.stderr
+    )
+    cube = tmp_path / "tiny.zarr"
+    assert f"sweep status {cube}" in started.stderr
+    wait_until(lambda: read_run_state(cube).over)
+    assert "complete" in sweep("status", cube).stdout
+    assert "restarts to run" in sweep("logs", cube, "--head").stdout
+
+
+@pytest.mark.slow
 def test_a_detached_run_is_watched_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     spec = write_spec(tmp_path, LONG)
