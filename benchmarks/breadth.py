@@ -18,7 +18,7 @@ from tables import Table
 from pipeline.run.ledger import Collector
 from pipeline.run.request import Options
 from pipeline.submit.submission import submit
-from pipeline.work.records import Failure, Partial, Work
+from pipeline.work.records import Failed, Solved, Span
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import PENDING
 from sweeps.plan import Block
@@ -66,9 +66,9 @@ class Watch:
     seen: list[tuple[int, int]] = field(default_factory=list)
     """Restarts done, and blocks that were written at least once, after each batch."""
 
-    def look(self, collector: Collector, results: Sequence[Partial | Failure]) -> None:
+    def look(self, collector: Collector, results: Sequence[Solved | Failed]) -> None:
         """Take down the state after a batch."""
-        self.done += sum(each.work.stop - each.work.start for each in results if isinstance(each, Partial))
+        self.done += sum(each.span.stop - each.span.start for each in results if isinstance(each, Solved))
         self.open_cells = max(self.open_cells, len(collector._open))
         self.journal = max(self.journal, collector._journal.size)
         self.seen.append((self.done, len(self.blocks)))
@@ -84,7 +84,7 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
     watch = Watch()
     take, write = Collector.take, BlockStore.write
 
-    def taken(self: Collector, results: Sequence[Partial | Failure]) -> list[Work]:
+    def taken(self: Collector, results: Sequence[Solved | Failed]) -> list[Span]:
         again = take(self, results)
         watch.look(self, results)
         return again

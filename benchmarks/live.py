@@ -25,13 +25,13 @@ from pipeline.live.site import Site
 from pipeline.live.sources import Feed
 from pipeline.live.state import AtWork, Crew, State
 from pipeline.work.merge import CellResult
-from pipeline.work.records import Partial, Work
+from pipeline.work.records import Solved, Span
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
 from storage.cube.schema import DONE
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease
-from storage.runfolder.records import HeadRecord, StateFile
+from storage.runfolder.records import HeadRecord, Progress
 from sweeps.plan import DatasetPlan
 
 COLUMNS = (
@@ -80,7 +80,8 @@ def _row(restart: float, viewers: int) -> tuple[object, ...]:
         create(cube, [plan], draw_inputs, make_spec("a"))
         lease = stack.enter_context(Lease.acquire(cube))
         HeadRecord(spec="s", node="n").now("running").write(lease.generation.head, lease.files)
-        StateFile(lease.generation.state, lease.files).write(1, 10**7, WORKERS, 1e4)
+        progress = Progress(restarts=1, total=10**7, workers=WORKERS, left=1e4, at=time.time())
+        progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("a line of a log that is neither short nor long\n" * 2000)
         shares = _shares(cube, plan, cells, viewers)
     named = f"{1000 * restart:.0f} ms", f"{cells:.0f}", viewers
@@ -136,8 +137,8 @@ def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[object, ...] 
             for number, cell in enumerate(cells, 1):
                 result = CellResult(cell, RESTARTS)
                 labels = rng.integers(0, 3, plan.n_samples).astype(np.int16)
-                best = Partial(
-                    Work(cell, 0, RESTARTS),
+                best = Solved(
+                    Span(cell, 0, RESTARTS),
                     rng.random(RESTARTS),
                     0,
                     labels,

@@ -14,8 +14,8 @@ from tables import Table
 from kernels.search.genetic import warm_up
 from pipeline.run.request import prepare
 from pipeline.submit.overview import rough_seconds
-from pipeline.work.records import Batch, Partial, Science, Work
-from pipeline.work.tasks import run_batch
+from pipeline.work.records import Science, Solved, Span, Task
+from pipeline.work.tasks import run_task
 from pipeline.work.timing import pilot_cells
 
 TABLE = Table("rough", ("data", "N", "D", "K", "published, ms", "guessed", "strong, ms", "guessed"))
@@ -74,11 +74,9 @@ def measure() -> dict[str, str]:
             prepared = prepare(path, results=Path(folder), data_dir=SHARED / "data" / "raw")
         for plan in prepared.inputs.plans:
             science = Science(1, prepared.spec.search, plan.n_clusters)
-            work = [Work(cell, 0, RESTARTS) for cell in pilot_cells(plan)]
-            results = run_batch(
-                Batch(science, plan.name, tuple(work), 0.0), prepared.inputs.sources[plan.name]
-            )
-            measured = sum(each.cpu_seconds for each in results if isinstance(each, Partial))
+            work = [Span(cell, 0, RESTARTS) for cell in pilot_cells(plan)]
+            results = run_task(Task(science, plan.name, tuple(work), 0.0), prepared.inputs.sources[plan.name])
+            measured = sum(each.cpu_seconds for each in results if isinstance(each, Solved))
             guessed = sum(rough_seconds(prepared.spec.search[0], plan, each) for each in work)
             each = 1000 / (RESTARTS * len(work))
             row = found.setdefault(plan.name, [plan.name, plan.n_samples, plan.n_features, plan.n_clusters])

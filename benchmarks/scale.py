@@ -43,7 +43,7 @@ from pipeline.monitor.status import read_status
 from pipeline.run.request import Options, Wanted, is_settled, prepare
 from pipeline.submit.overview import plan_overview
 from pipeline.submit.submission import submit
-from pipeline.work.records import Batch, Science, Work
+from pipeline.work.records import Science, Span, Task
 from pipeline.work.timing import Timing, make_batches
 from storage.cube.blocks import failed_cells
 from storage.cube.growth import create, open_cube
@@ -234,8 +234,8 @@ def tls(workers: int, batches: int, turns: int) -> None:
         )
         (plan,) = prepared.inputs.plans
         science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters, prepared.spec.stop)
-        work = [Work(cell, 0, plan.restarts) for block in plan.blocks() for cell in block.cells()]
-        turn = list(make_batches(science, work, Timing({}), seconds=20))
+        work = [Span(cell, 0, plan.restarts) for block in plan.blocks() for cell in block.cells()]
+        turn = list(make_batches(science, work, Timing(), seconds=20))
         executors = {}
         for name, cluster in (("tls", LocalCluster), ("tcp", plain)):
             profile = Profile("local", Local(workers=workers, dashboard_port=0), None)
@@ -256,7 +256,7 @@ def tls(workers: int, batches: int, turns: int) -> None:
     click.echo(TLS.form.format(*rates, len(turn), f"{ratio:.2f}", turns, *each, f"{1e3 * making:.1f}"))
 
 
-def timed(executor: DaskExecutor, turn: Iterable[Batch]) -> tuple[float, float]:
+def timed(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, float]:
     """Seconds of wall and of CPU in all processes that the batches take."""
     left, before, began = iter(turn), sum(cpu_seconds().values()), time.perf_counter()
     for ended in executor.results(lambda: next(left, None)):

@@ -20,7 +20,7 @@ import psutil
 from distributed import Worker, WorkerPlugin
 
 from pipeline.cluster.executor import DaskExecutor
-from pipeline.work.records import Batch, Partial
+from pipeline.work.records import Solved, Task
 from pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
 
 if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
@@ -117,7 +117,7 @@ class Watch:
         half = np.array(self.samples[len(self.samples) // 2 :], dtype=float)
         return float(np.polyfit(half[:, 0], half[:, 1], 1)[0]) if len(half) > 2 else 0.0
 
-    def _make(self, next_batch: NextTask) -> Batch | None:
+    def _make(self, next_batch: NextTask) -> Task | None:
         began = time.perf_counter()
         batch = next_batch()
         self.making += time.perf_counter() - began
@@ -128,9 +128,9 @@ class Watch:
             raise outcome
         self.batches += 1
         for result in outcome:
-            if not isinstance(result, Partial):
+            if not isinstance(result, Solved):
                 raise RuntimeError(result.cause)
-            self.done += result.work.stop - result.work.start
+            self.done += result.span.stop - result.span.start
             self.kernel += result.seconds
         journals = (file.stat().st_size for file in self.run.glob("generation.*/journal"))
         self.journal_bytes = max(self.journal_bytes, sum(journals))

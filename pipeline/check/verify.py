@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ import xarray as xr
 
 from pipeline.methods.loading import MethodCall
 from pipeline.work.merge import BlockResult, CellResult
-from pipeline.work.records import Answers, Asking, Batch, Failure, Science, Work
-from pipeline.work.tasks import ask_batch, method_calls, run_batch
+from pipeline.work.records import Answers, Failed, Science, Span, Task
+from pipeline.work.tasks import ask_batch, method_calls, run_task
 from storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED
 from storage.provenance import fingerprint
-from sweeps.errors import InputError, Problem, cause_of
+from sweeps.errors import InputError, Problem, cause_of, given
 from sweeps.inputs import RealSource, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell
 from sweeps.words import SHIPPED, asks, is_model
@@ -165,12 +165,13 @@ def _check(
 ) -> CellCheck:
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     stop = spec.stop if is_model(cell.model) else None
-    science = Science(spec.seed, spec.search, plan.n_clusters, stop, calls)
+    science = replace(Science.of(spec, plan, calls), stop=stop)
     source, restarts = _source(tree, cell), plan.restarts_of(cell.model)
     asked = _stored_annotations(store, block, cell) if asks(cell.design) else None
-    work = Work(cell, 0, restarts, annotations=asked)
-    (result,) = run_batch(Batch(science, cell.dataset, (work,), 0.0), source)
-    if isinstance(result, Failure):
+    span = Span(cell, 0, restarts, answers=asked)
+    result: Any
+    (result,) = run_task(Task(science, cell.dataset, (span,), 0.0), source)
+    if isinstance(result, Failed):
         return CellCheck(str(cell), (), result.cause)
     merged = CellResult(cell, restarts, stop)
     merged.add(result)
@@ -192,15 +193,15 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
     """Ask the questions again whose answers a cell has, batch by batch."""
     plan, path = manifest.plans[cell.dataset], AskedPath.of(cell)
     stored = _stored_annotations(store, plan.block_of(cell), cell)
-    asking, source = Asking.of(manifest.spec, plan), _source(tree, cell)
-    arrays = source.arrays(cell.mixture)
+    science, arrays = Science.of(manifest.spec, plan), _source(tree, cell).arrays(cell.mixture)
+    batch = given(science.asking).batch
     name = f"{path}, {len(stored)} questions"
-    for start in range(0, len(stored), asking.batch):
+    for start in range(0, len(stored), batch):
         try:
-            answers = ask_batch(asking, path, stored[:start], arrays)
+            answers = ask_batch(science, path, stored[:start], arrays)
         except Exception as error:
             return CellCheck(name, (), cause_of(error))
-        there = stored[start : start + asking.batch]
+        there = stored[start : start + batch]
         differs = (answers[: len(there)] != there).any(axis=1)
         if differs.any():
             return CellCheck(name, (f"annotations from question {start + int(np.argmax(differs))} on",))

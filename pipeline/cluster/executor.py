@@ -25,9 +25,10 @@ from pipeline.cluster.connect import register
 from pipeline.cluster.worker import BATCH, TOPIC, LeaveInTime, ReportNanny, run_watched
 from pipeline.jobs.slurm import ComputeClusterError
 from pipeline.methods.process import PATIENCE, START_LIMIT
-from pipeline.work.records import Batch, BatchLost, Task
+from pipeline.work.records import BatchLost, Task
 from pipeline.work.tasks import Compiled, Ended, NextTask, Outcome, load_kernels
 from sweeps.inputs import Source
+from sweeps.plan import Cell
 
 # Which batches are given up and why, from the events of a compute cluster.
 #
@@ -332,12 +333,11 @@ def generous_limit(task: Task) -> float:
     A call of a method has its own limit, which ends it before; this one ends the worker where that fails.
     """
     limit = LEAST_LIMIT + LIMIT_FACTOR * task.predicted
-    if not isinstance(task, Batch):
-        return limit
-    methods = [task.science.method(each.cell.model) for each in task.work]
+    cells = [span for span in task.spans if isinstance(span.unit, Cell)]
+    methods = [task.science.method(span.unit.model) for span in cells]
     calls = [
-        START_LIMIT + (each.stop - each.start) * (method.time_limit + PATIENCE)
-        for each, method in zip(task.work, methods, strict=True)
+        START_LIMIT + span.size * (method.time_limit + PATIENCE)
+        for span, method in zip(cells, methods, strict=True)
         if method is not None
     ]
     return sum(calls) if methods and None not in methods else limit + sum(calls)

@@ -155,7 +155,7 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
 
     Returns
     -------
-    list of Partial, Failure, PathPart or PathFailure
+    list of Solved, Answered or Failed
         As of `run_task`.
 
     Raises

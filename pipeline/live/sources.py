@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.live.board import Board, Settled, Statuses, nmi_of_many
-from pipeline.work.journalled import is_of_paths, written_partials
+from pipeline.work.journalled import from_record
 from pipeline.work.merge import CellResult, Mismatch
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import open_cube
@@ -310,14 +310,14 @@ class Follower(Keeper):
         results: dict[Cell, CellResult] = {}
         try:
             for header, arrays in replay(path):
-                for partial in [] if is_of_paths(header) else written_partials(header, arrays, self._plans):
-                    cell = partial.work.cell
-                    if cell.dataset in self._plans:
+                for done in from_record(header, arrays, self._plans):
+                    cell = done.span.unit
+                    if isinstance(cell, Cell) and cell.dataset in self._plans:
                         if cell not in results:
                             stop = self._manifest.spec.stop if is_model(cell.model) else None
                             restarts = self._plans[cell.dataset].restarts_of(cell.model)
                             results[cell] = CellResult(cell, restarts, stop)
-                        results[cell].add(partial)
+                        results[cell].add(done)
         except (JournalDamaged, Mismatch, ValueError):
             return  # the next driver reports it; what was read so far stays
         for cell, result in results.items():

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.monitor.runs import submit_words
-from pipeline.work.journalled import PATHS
+from pipeline.work.journalled import spans_of
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
@@ -168,8 +168,7 @@ def _questions(plan: DatasetPlan, store: BlockStore, run: RunFolder, cell: Cell)
             asked = max(asked, other)
     for generation in run.generations():
         for header, _ in replay(generation.journal):
-            parts = (entry for entry in header.get(PATHS, ()) if entry["path"] == list(astuple(path)))
-            asked = max([asked, *(entry["stop"] for entry in parts)])
+            asked = max([asked, *(span.stop for span in spans_of(header) if span.unit == path)])
     if asked >= m:
         return f"the pairs it needs were asked for: {asked} answers of {path}"
     return f"it waits for pairs that are asked for batch after batch: {asked} of {m} answers of {path}"

@@ -1,50 +1,566 @@
-"""Collecting results: which blocks are in progress, what came back, what is still to be handed out."""
+"""The ledger of a run: what is done, what came back, what is next, of cells and of paths of questions.
+
+A `Collector` takes results, journals them, and writes a block when the last cell of some of its draws is in.
+Its `Paths` say how far the questions are, and which cells their answers make runnable.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from math import ceil
+from statistics import fmean
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.run.request import Wanted
-from pipeline.work.journalled import PATHS, is_of_paths, written_partials, written_paths
-from pipeline.work.journalled import paths_to_record as answers_to_record
-from pipeline.work.merge import BlockResult, CellResult, Mismatch, to_record
-from pipeline.work.records import (
-    NO_ANSWERS,
-    Answers,
-    Asking,
-    Failure,
-    Partial,
-    PathBatch,
-    PathFailure,
-    PathPart,
-    Work,
-)
-from pipeline.work.timing import PathTiming
+from pipeline.work.journalled import from_record, spans_of, to_record
+from pipeline.work.merge import BlockResult, CellResult, Mismatch
+from pipeline.work.records import NO_ANSWERS, Answered, Answers, Failed, Results, Science, Solved, Span, Task
+from pipeline.work.timing import Timing
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED, DONE, PENDING
-from storage.runfolder.journal import Journal, JournalDamaged
+from storage.runfolder.journal import Journal, JournalDamaged, replay
 from storage.runfolder.records import FailureRecord
 from sweeps.errors import given
-from sweeps.file.spec import Stop
 from sweeps.inputs import Inputs, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell, DatasetPlan
 from sweeps.words import asks, is_model
+
+logger = logging.getLogger(__name__)
+
+COMPACT_BYTES = 64 * 2**20
+"""A journal longer than this plus twice its length when last compacted is compacted again."""
+
+ATTEMPTS = 2
+"""A cell or path is given up when it has failed this many times, or killed its worker while it ran alone."""
+
+
+class Listener(Protocol):
+    """What wants to know of results as they come in."""
+
+    def settled(self, result: CellResult) -> None:
+        """A cell is finished: done, failed, or without a solution; maybe told more than once."""
+
+    def written(self, block: Block, after: NDArray[np.int8]) -> None:
+        """A block was written, with its statuses, each of shape (n_cells,)."""
+
+
+class Collector:
+    """Takes results, journals them, writes a block when the last cell of some of its draws is in.
+
+    Parameters
+    ----------
+    store : BlockStore
+        The cube.
+    journal : Journal
+        Results of blocks that are not complete.
+    inputs : Inputs
+        Data, for drawing the annotations of a finished block again.
+    sciences : mapping of str to Science
+        By data set.
+    failed : callable
+        Keeps the record of a failure.
+    wanted : Wanted
+        What this run is to compute.
+
+    Raises
+    ------
+    JournalDamaged
+        If the journal holds what no run of this sweep wrote.
+    Mismatch
+        If cube and journal have other answers to the same questions.
+    """
+
+    def __init__(
+        self,
+        store: BlockStore,
+        journal: Journal,
+        inputs: Inputs,
+        sciences: Mapping[str, Science],
+        *,
+        failed: Callable[[FailureRecord], None],
+        wanted: Wanted,
+    ) -> None:
+        self._store = store
+        self._journal = journal
+        self._inputs = inputs
+        self._plans = {plan.name: plan for plan in inputs.plans}
+        self.sciences = sciences
+        self._failed = failed
+        self._wanted = wanted
+        self._open: dict[Cell, BlockResult] = {}
+        self._opened: dict[Block, int] = {}
+        self._attempts = Counter[Cell | AskedPath]()
+        self._compacted = 0
+        self.blocks_written = self.cells_written = 0
+        self._write_seconds: list[float] = []
+        self._listener: Listener | None = None
+        try:
+            self._replayed, answered = self._replay()
+            self.paths = Paths(store, self._plans, sciences, answered, wanted)
+        except ValueError as error:
+            raise JournalDamaged(journal.path, None, str(error)) from error
+
+    def tell(self, listener: Listener | None) -> None:
+        """Tell of results from now on, and at once of cells that the journal holds whole."""
+        self._listener = listener
+        for block in self._blocks_of(self._replayed):
+            # The journal may hold cells of a block that was written since.
+            for cell in self._unsettled(block, self._store.statuses(block)):
+                self._settled(self._result(cell, self._replayed.get(cell, ())))
+
+    def count(self, plan: DatasetPlan) -> Iterator[Span[Any]]:
+        """What is left of a data set, of paths and of cells that are not settled; opens no block."""
+        yield from self.paths.left(plan.name)
+        for block, statuses in self._store.all_statuses(plan):
+            for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
+                here = self._open.get(cell)
+                known = here.cells[cell] if here else self._result(cell, self._replayed.get(cell, ()))
+                yield from known.missing()
+
+    def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[Span[Cell]]:
+        """Restarts of a data set that are neither in cube nor journal; opens its blocks on the way.
+
+        Only of draws with a rank in `draws`, after all with a lower rank; by default of all. Cells whose
+        pairs are asked for wait for them: see `runnable`.
+        """
+        # Only this process writes: what the status said at the start holds for each cell until it is opened.
+        blocks = (block for block in self._wanted.blocks(plan) if not asks(block.first.design))
+        for block, statuses in self._store.all_statuses(plan, blocks):
+            self._open_block(block, statuses, block.n_graphs if draws is None else draws.stop)
+            for cell, rank in with_draws(block):
+                if (draws is None or rank in draws) and self._wanted.runs(cell):
+                    yield from self.missing(cell)
+
+    def runnable(self, plan: DatasetPlan) -> Iterator[Span[Cell]]:
+        """Restarts of cells whose pairs were asked for, and are there now; opens their blocks on the way."""
+        for cell in self.paths.runnable(plan.name):
+            yield from self.open_cell(cell)
+
+    def open_cell(self, cell: Cell) -> list[Span[Cell]]:
+        """Restarts of one cell that are still to be run; opens its draw, and those before it.
+
+        Where pairs are asked for, all of its block: answers come in any order.
+        """
+        if not self._wanted.runs(cell):
+            return []
+        block = self._plans[cell.dataset].block_of(cell)
+        draws = block.n_graphs
+        if not asks(cell.design):
+            draws = 1 + next(rank for each, rank in with_draws(block) if each == cell)
+        if draws > self._opened.get(block, 0):
+            self._open_block(block, self._store.statuses(block), draws)
+        return self.missing(cell)
+
+    def missing(self, cell: Cell) -> list[Span[Cell]]:
+        """Restarts of one open cell that are still to be run, with the annotations it waited for."""
+        if cell not in self._open or self._open[cell].cells[cell].failed:
+            return []
+        spans = self._open[cell].cells[cell].missing()
+        if not asks(cell.design):
+            return list(spans)
+        answers = self.paths.annotations(cell)
+        return [] if answers is None else [replace(span, answers=answers) for span in spans]
+
+    def take(self, results: Results) -> list[Span[Cell]]:
+        """Journal and merge the results of tasks that ended, and write what is complete.
+
+        Returns
+        -------
+        list of Span
+            What failed and is to be tried again, alone; a path goes on by itself.
+
+        Raises
+        ------
+        Mismatch
+            If a restart that was computed, or a question that was answered before, has another value now.
+        """
+        answered = [each for each in results if isinstance(each, Answered)]
+        if answered:
+            self._journal.append(*to_record(answered))
+        for path in answered:
+            self.paths.take(path)
+            del self._attempts[path.span.unit]  # answers in between forgive a failure
+        # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
+        solved = [each for each in results if isinstance(each, Solved) and each.span.unit in self._open]
+        for each in solved:
+            result = self._open[each.span.unit].cells[each.span.unit]
+            result.add(each)
+            self._settled(result)
+        for dataset in dict.fromkeys(each.span.unit.dataset for each in solved):
+            # One record for all of them: each costs a wait for the disk.
+            self._journal.append(*to_record([each for each in solved if each.span.unit.dataset == dataset]))
+        again = [each.span for each in results if isinstance(each, Failed) and self.charge(each)]
+        self._write_complete({each.span.unit for each in solved})
+        return again
+
+    def charge(self, failed: Failed) -> bool:
+        """Count a failure of a cell or path on its own; True if the cell may try again.
+
+        What fails too often is given up; with a path all cells that wait for its answers.
+        """
+        unit = failed.span.unit
+        is_path = isinstance(unit, AskedPath)
+        if not is_path and unit not in self._open:
+            return False
+        self._attempts[unit] += 1
+        self._failed(failed.record(self._attempts[unit]))
+        if self._attempts[unit] < ATTEMPTS:
+            if is_path:
+                self.paths.retry(unit)
+            return not is_path
+        logger.error("%s %s failed: %s", "path" if is_path else "cell", unit, failed.cause)
+        cells = self.paths.give_up(unit) if is_path else [unit]
+        for cell in cells:
+            self.open_cell(cell)
+            if cell in self._open:
+                result = self._open[cell].cells[cell]
+                result.failed = True
+                self._settled(result)
+        self._write_complete(set(cells))
+        return False
+
+    def seconds(self, cell: Cell) -> float | None:
+        """Seconds of a restart of a cell that is done in the cube, None for any other."""
+        block = self._plans[cell.dataset].block_of(cell)
+        position = block.position(cell)
+        if self._store.statuses(block)[position] != DONE:
+            return None
+        arrays = self._store.read(block)
+        return float(arrays["seconds"][position]) / int(arrays["restarts_done"][position])
+
+    @property
+    def write_seconds(self) -> float:
+        """Mean seconds of writing a block in this run, a guess before the first."""
+        return fmean(self._write_seconds or [WRITE_SECONDS])
+
+    def close(self) -> None:
+        """Drop from the journal what is in the cube."""
+        needed = self.paths.needed()
+
+        def live(span: Span[Any]) -> bool:
+            unit = span.unit
+            if isinstance(unit, Cell):
+                return unit in self._open or unit in self._replayed
+            # answers about data sets that are not available this time stay
+            return unit.dataset not in self._plans or span.start < needed.get(unit, 0)
+
+        self._journal.compact(lambda header: any(map(live, spans_of(header))))
+        self._compacted = self._journal.size
+
+    def _replay(self) -> tuple[dict[Cell, list[Solved]], list[Answered]]:
+        """What the journal holds of cells that are not in the cube, and of paths."""
+        known: dict[Cell, list[Solved]] = {}
+        answered: list[Answered] = []
+        for header, arrays in replay(self._journal.path):
+            for done in from_record(header, arrays, self._plans, self.sciences):
+                if isinstance(done, Solved):
+                    known.setdefault(done.span.unit, []).append(done)
+                else:
+                    answered.append(done)
+        # a driver died between writing them and dropping them from the journal
+        for block in self._blocks_of(known):
+            for cell, status in zip(block.cells(), self._store.statuses(block), strict=True):
+                if status in ANSWERED:
+                    known.pop(cell, None)
+        return known, answered
+
+    def _blocks_of(self, cells: Iterable[Cell]) -> list[Block]:
+        """Blocks of cells, each once; not of data sets that are not available this time."""
+        here = (cell for cell in cells if cell.dataset in self._plans)
+        return list(dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in here))
+
+    def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
+        """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.
+
+        Those that are opened together are written together: the unit of write is the chunks of a block, the
+        unit of what is waited for some of its draws.
+        """
+        ranks = range(self._opened.get(block, 0), draws)
+        self._opened[block] = max(draws, ranks.start)
+        unsettled = set(self._unsettled(block, statuses))
+        cells = {
+            cell: self._result(cell, self._replayed.pop(cell, ()))
+            for cell, rank in with_draws(block)
+            if rank in ranks and cell in unsettled
+        }
+        if not cells:
+            return
+        self._open |= dict.fromkeys(cells, BlockResult(block, cells))
+        # The journal may hold all of it: the driver died between the last batch and the write.
+        self._write_complete(cells)
+
+    def _result(self, cell: Cell, known: Iterable[Solved]) -> CellResult:
+        stop = self.sciences[cell.dataset].stop if is_model(cell.model) else None
+        result = CellResult(cell, self._plans[cell.dataset].restarts_of(cell.model), stop)
+        for each in known:
+            result.add(each)
+        return result
+
+    def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
+        cells = zip(block.cells(), statuses, strict=True)
+        return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
+
+    def _settled(self, result: CellResult) -> None:
+        if self._listener is not None and result.status != PENDING:
+            self._listener.settled(result)
+
+    def _write_complete(self, cells: Iterable[Cell]) -> None:
+        # dict.fromkeys: each block once, even when several of its cells came in together
+        for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
+            if result.complete:
+                self._write(result)
+
+    def _write(self, result: BlockResult) -> None:
+        arrays = result.into(self._store.read(result.block))
+        if not result.block.unsupervised:
+            arrays["annotations"] = self._annotations(result.block, arrays["annotations"])
+        started = time.monotonic()
+        self._store.write(result.block, arrays)
+        self._write_seconds.append(time.monotonic() - started)
+        self.blocks_written += not (arrays["status"] == PENDING).any()
+        self.cells_written += len(result.cells)
+        if self._listener is not None:
+            self._listener.written(result.block, arrays["status"])
+        for cell in result.cells:
+            del self._open[cell]
+        if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
+            self.close()
+
+    def _annotations(self, block: Block, stored: NDArray[Any]) -> Any:
+        """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates.
+
+        Those that were asked for are taken from their paths, or from the cube where no cell waited for them.
+        """
+        cells = block.graph_cells()
+        if asks(block.first.design):
+            asked = [self.paths.annotations(cell) for cell in cells]
+            pairs = zip(asked, stored, strict=True)
+            return np.stack([there if answers is None else answers for answers, there in pairs])
+        source, seed = self._inputs.sources[block.dataset], self.sciences[block.dataset].seed
+        return np.stack(
+            [cell_annotations(seed, cell, source.arrays(cell.mixture)[1], source.pool) for cell in cells]
+        )
+
+
+# Paths of questions: how far each is, which cells its answers make runnable, what to ask next.
+
+
+class Paths:
+    """The paths of a sweep whose answers some cell still needs.
+
+    Parameters
+    ----------
+    store : BlockStore
+        The cube, whose annotations are prefixes of paths.
+    plans, sciences : mapping
+        Grid and questions by data set.
+    journalled : sequence of Answered
+        What the journal holds.
+    wanted : Wanted
+        What this run is to compute.
+
+    Raises
+    ------
+    ValueError
+        If answers are missing before others.
+    Mismatch
+        If cube and journal have other answers to the same questions.
+    """
+
+    def __init__(
+        self,
+        store: BlockStore,
+        plans: Mapping[str, DatasetPlan],
+        sciences: Mapping[str, Science],
+        journalled: Sequence[Answered],
+        wanted: Wanted,
+    ) -> None:
+        self._store = store
+        self._plans = plans
+        self._sciences = sciences
+        self._wanted = wanted
+        self._answers: dict[AskedPath, Answers] = {}
+        # of each path, the numbers of annotations that cells of this run wait for
+        self._waiting: dict[AskedPath, set[int]] = {}
+        self._ready: dict[AskedPath, None] = {}
+        self._failing: set[AskedPath] = set()
+        self._released: dict[str, deque[tuple[AskedPath, int]]] = {}
+        for cell, status in self._unanswered():
+            path = AskedPath.of(cell)
+            self._answers.setdefault(path, NO_ANSWERS)
+            waiting = self._waiting.setdefault(path, set())
+            if wanted.runs(cell) and not wanted.settles(cell, status):
+                waiting.add(given(cell.m))
+        for plan in plans.values():
+            self._read_cube(plan)
+        for each in sorted(journalled, key=lambda each: each.span.start):
+            path, start = each.span.unit, each.span.start
+            if path in self._answers:
+                if start > len(self._answers[path]):
+                    raise ValueError(f"answers of {path} from {start} on, without those before")
+                self._extend(each)
+        for path in self._answers:
+            self._release(path)
+
+    def annotations(self, cell: Cell) -> Answers | None:
+        """Annotations of a cell whose design asks for them; None while they are not all there."""
+        answers, m = self._answers.get(AskedPath.of(cell), NO_ANSWERS), given(cell.m)
+        return None if len(answers) < m else answers[:m]
+
+    def runnable(self, dataset: str) -> Iterator[Cell]:
+        """Cells of a data set whose annotations are all there now; each once."""
+        released = self._released.get(dataset, deque())
+        while released:
+            yield from self._cells(*released.popleft())
+
+    def left(self, dataset: str) -> Iterator[Span[AskedPath]]:
+        """Questions of a data set that this run is to ask, in whole batches."""
+        return (self._rest(path) for path in self._waiting if path.dataset == dataset and self._waiting[path])
+
+    def next_task(
+        self, seconds: float, timing: Timing, among: Collection[AskedPath] | None = None
+    ) -> Task | None:
+        """The next questions to ask, of a path that nobody asks at the moment; None if there are none.
+
+        Parameters
+        ----------
+        seconds : float
+            Length to aim for: at least one batch.
+        timing : Timing
+            Predictions.
+        among : collection of AskedPath or None
+            Which paths; None for any.
+        """
+        path = next((each for each in self._ready if among is None or each in among), None)
+        if path is None:
+            return None
+        del self._ready[path]
+        rest = self._rest(path)
+        span = replace(rest, stop=rest.start + rest.step)
+        # after a failure one batch at a time: what was answered before the next is kept
+        limit = 0.0 if path in self._failing else seconds
+        while span.stop < rest.stop:
+            longer = replace(span, stop=span.stop + span.step)
+            if timing.seconds(longer) > limit:
+                break
+            span = longer
+        return Task(self._sciences[path.dataset], path.dataset, (span,), timing.seconds(span))
+
+    def take(self, answered: Answered) -> None:
+        """Take answers that came in.
+
+        Raises
+        ------
+        Mismatch
+            If they are not those that the cube has.
+        """
+        self._extend(answered)
+        self._failing.discard(answered.span.unit)
+        self._release(answered.span.unit)
+
+    def retry(self, path: AskedPath) -> None:
+        """Ask a path again that has failed, one batch at a time."""
+        self._failing.add(path)
+        self._ready.setdefault(path)
+
+    def give_up(self, path: AskedPath) -> list[Cell]:
+        """Ask nothing more of a path; the cells of this run that wait for its answers."""
+        waiting = sorted(self._waiting[path])
+        self._waiting[path].clear()
+        self._ready.pop(path, None)
+        return [cell for m in waiting for cell in self._cells(path, m)]
+
+    def needed(self) -> dict[AskedPath, int]:
+        """Answers of each path that some cell needs which is not in the cube, whoever runs it."""
+        needed: dict[AskedPath, int] = {}
+        for cell, _ in self._unanswered():
+            path = AskedPath.of(cell)
+            needed[path] = max(needed.get(path, 0), given(cell.m))
+        return needed
+
+    def _cells(self, path: AskedPath, m: int) -> list[Cell]:
+        """Cells of this run with the first m answers of a path."""
+        plan = self._plans[path.dataset]
+        known = {axis: (value,) for axis, value in asdict(path).items()}
+        return list(filter(self._wanted.runs, plan.node_of[plan.models[0]].cells({**known, "m": (m,)})))
+
+    def _rest(self, path: AskedPath) -> Span[AskedPath]:
+        """What is to be asked of a path, in whole batches.
+
+        Annotations of a cube may end within a batch, which is asked again.
+        """
+        answers, step = self._answers[path], given(self._sciences[path.dataset].asking).batch
+        start = len(answers) // step * step
+        stop = ceil(max(self._waiting[path]) / step) * step
+        return Span(path, start, stop, answers=answers[:start], step=step)
+
+    def _release(self, path: AskedPath) -> None:
+        """Hand out the cells that a path has answers enough for; if others wait, it goes on."""
+        waiting = self._waiting[path]
+        for m in sorted(m for m in waiting if m <= len(self._answers[path])):
+            self._released.setdefault(path.dataset, deque()).append((path, m))
+            waiting.remove(m)
+        if waiting:
+            self._ready.setdefault(path)
+        else:  # batches of a task come back one by one: those before may have left it ready
+            self._ready.pop(path, None)
+
+    def _unanswered(self) -> Iterator[tuple[Cell, int]]:
+        """Cells that are not in the cube and need a path, with their statuses."""
+        for plan in self._plans.values():
+            for block, statuses in self._store.all_statuses(plan, _asked_blocks(plan)):
+                for cell, status in zip(block.cells(), statuses.tolist(), strict=True):
+                    if status not in ANSWERED:
+                        yield cell, status
+
+    def _read_cube(self, plan: DatasetPlan) -> None:
+        """Take the longest prefix of each path that the cube holds: annotations of its largest written m."""
+        # the largest m first: what it holds says all that smaller ones do
+        for block in sorted(_asked_blocks(plan), key=lambda block: -given(block.first.m)):
+            graphs = list(map(AskedPath.of, block.graph_cells()))
+            lacking = [len(self._answers.get(path, [0])) == 0 for path in graphs]
+            if not any(lacking) or not self._store.has_status(block):
+                continue
+            rows, known = self._store.annotations(block)
+            for path, row, lacks, is_known in zip(graphs, rows, lacking, known, strict=True):
+                if lacks and is_known:
+                    self._answers[path] = row.astype(np.int32)
+
+    def _extend(self, answered: Answered) -> None:
+        """Add answers behind those that are known; where both say something, they say the same."""
+        path, start = answered.span.unit, answered.span.start
+        before, now = self._answers[path], answered.answers
+        common = min(len(before) - start, len(now))
+        differs = (before[start : start + common] != now[:common]).any(axis=1)
+        if differs.any():
+            which = int(np.argmax(differs))
+            message = (
+                f"path {path}, question {start + which}: {now[which].tolist()} now, "
+                f"{before[start + which].tolist()} before: "
+                "a path must give the same bits wherever it is asked"
+            )
+            if self._store.made_here:
+                raise Mismatch(message)
+            logger.warning("%s; bits are promised only for equal software and CPU model", message)
+        self._answers[path] = np.concatenate([before, now[common:]])
+
+
+def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
+    return (block for block in plan.blocks() if asks(block.first.design)) if plan.asked else ()
+
 
 # In which order cells are run: some draws of every block first, then more of them, wave after wave.
 #
 # So that a page of a run that has only begun is a coarse picture of the whole grid. Within a wave data sets
 # take turns. No result depends on the order. Every wave but the last writes each block once more, so there
-# are
-# as many as may cost little.
+# are as many as may cost little.
 
 SHARE = 0.02
 """Of the time that is left, what all additional writes of blocks may take of the driver's."""
@@ -78,7 +594,7 @@ def in_turns(kinds: Iterable[Iterator[T]]) -> Iterator[T]:
             break
 
 
-def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_seconds: float | None) -> range:
+def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_seconds: float) -> range:
     """Ranks of the draws to be run next, in every block.
 
     Parameters
@@ -91,15 +607,15 @@ def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_second
         Number of blocks that a wave writes.
     left : float
         Seconds until the end of the run, as predicted.
-    write_seconds : float or None
-        What writing a block took in this run, None before the first.
+    write_seconds : float
+        Of a block.
 
     Returns
     -------
     range
         From `handed` on. The first wave is one draw, each of the others at least as long as all before it.
     """
-    cost = blocks * (WRITE_SECONDS if write_seconds is None else write_seconds)
+    cost = blocks * write_seconds
     more = int(SHARE * left / cost) if cost > 0 else draws
     if more < 1:
         return range(handed, draws)
@@ -107,628 +623,3 @@ def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_second
         return range(1)
     growth = max(2.0, (draws / handed) ** (1 / (more + 1)))
     return range(handed, min(draws, ceil(handed * growth)))
-
-
-# Paths of questions in a run: how far each is, which cells its answers make runnable, what to ask next.
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass(eq=False)
-class _State:
-    """One path: its answers so far, and the numbers of annotations that cells wait for.
-
-    `waiting` are those of cells of this run that are not handed out, `last` the largest one of any cell that
-    has no result in the cube.
-    """
-
-    answers: Answers = field(default_factory=NO_ANSWERS.copy)
-    waiting: set[int] = field(default_factory=set)
-    last: int = 0
-    attempts: int = 0
-    failed: bool = False
-
-    @property
-    def wanted(self) -> int:
-        """Number of answers that this run needs."""
-        return 0 if self.failed else max(self.waiting, default=0)
-
-
-class Paths:
-    """The paths of a sweep whose answers some cell still needs.
-
-    Parameters
-    ----------
-    store : BlockStore
-        The cube, whose annotations are prefixes of paths.
-    plans, asking : mapping
-        Grid and questions by data set.
-    journalled : sequence of PathPart
-        What the journal holds.
-    wanted : Wanted
-        What this run is to compute.
-    failed : callable
-        Keeps the record of a failure.
-    damaged : callable
-        Error of the journal, from what was found.
-
-    Raises
-    ------
-    JournalDamaged
-        If answers are missing before others.
-    Mismatch
-        If cube and journal have other answers to the same questions.
-    """
-
-    def __init__(
-        self,
-        store: BlockStore,
-        plans: Mapping[str, DatasetPlan],
-        asking: Mapping[str, Asking],
-        journalled: Sequence[PathPart],
-        *,
-        wanted: Wanted,
-        failed: Callable[[FailureRecord], None],
-        damaged: Callable[[str], JournalDamaged],
-    ) -> None:
-        self._store = store
-        self._plans = plans
-        self._asking = asking
-        self._wanted = wanted
-        self._failed = failed
-        self._states: dict[AskedPath, _State] = {}
-        self._ready: deque[AskedPath] = deque()
-        self._released: dict[str, deque[tuple[AskedPath, int]]] = {}
-        for plan in plans.values():
-            self._look(plan)
-        self._read(journalled, damaged)
-        for path in self._states:
-            self._release(path)
-
-    def annotations(self, cell: Cell) -> Answers | None:
-        """Annotations of a cell whose design asks for them; None while they are not all there."""
-        state = self._states.get(AskedPath.of(cell))
-        if state is None or cell.m is None or len(state.answers) < cell.m:
-            return None
-        return state.answers[: cell.m]
-
-    def runnable(self, dataset: str) -> Iterator[Cell]:
-        """Cells of a data set whose annotations are all there now; each once."""
-        released = self._released.get(dataset, deque())
-        while released:
-            yield from self.cells(*released.popleft())
-
-    def left(self, dataset: str) -> Iterator[tuple[AskedPath, int, int]]:
-        """Paths of a data set that go on: answers in whole batches so far, and answers that are wanted."""
-        for path, state in self._states.items():
-            if path.dataset == dataset and state.wanted:
-                yield path, self._start(path), state.wanted
-
-    def next_batch(self, seconds: float, timing: PathTiming) -> PathBatch | None:
-        """The next questions to ask, of any path that nobody asks at the moment; None if there are none.
-
-        Parameters
-        ----------
-        seconds : float
-            Length to aim for: at least one batch.
-        timing : PathTiming
-            Predictions.
-        """
-        if not self._ready:
-            return None
-        path = self._ready.popleft()
-        asking, start = self._asking[path.dataset], self._start(path)
-        most = asking.batches(start, self._states[path].wanted)
-        count, predicted = 0, 0.0
-        while count < most:
-            one = timing.seconds(path, start + count * asking.batch)
-            # after a failure one batch at a time: what was answered before the next is kept
-            if count and (predicted + one > seconds or self._states[path].attempts):
-                break
-            count, predicted = count + 1, predicted + one
-        return PathBatch(asking, path, self._states[path].answers[:start], count, predicted)
-
-    def first_batch(self, path: AskedPath, timing: PathTiming) -> PathBatch | None:
-        """One batch of a certain path, where it is to go on and nobody asks it."""
-        if path not in self._ready:
-            return None
-        self._ready.remove(path)
-        self._ready.appendleft(path)
-        return self.next_batch(0.0, timing)
-
-    def take(self, part: PathPart) -> int:
-        """Take answers that came in; how many of them were not known.
-
-        Raises
-        ------
-        Mismatch
-            If they are not those that the cube has.
-        """
-        state = self._states[part.path]
-        before = len(state.answers)
-        self._extend(part)
-        state.attempts = 0
-        self._release(part.path)
-        return len(state.answers) - before
-
-    def charge(self, failure: PathFailure, attempts: int) -> list[Cell]:
-        """Count a failure of a path on its own, and let it try again, or give it up after so many.
-
-        Returns
-        -------
-        list of Cell
-            What of this run cannot be computed now that it is given up.
-        """
-        state = self._states[failure.path]
-        state.attempts += 1
-        self._failed(failure.record(state.attempts))
-        if state.attempts < attempts:
-            if failure.path not in self._ready:
-                self._ready.append(failure.path)
-            return []
-        logger.error("path %s failed: %s", failure.path, failure.cause)
-        state.failed = True
-        with_path = [m for m in sorted(state.waiting) if m > len(state.answers)]
-        state.waiting -= set(with_path)
-        if failure.path in self._ready:
-            self._ready.remove(failure.path)
-        return [cell for m in with_path for cell in self.cells(failure.path, m)]
-
-    def cells(self, path: AskedPath, m: int) -> list[Cell]:
-        """Cells of this run with the first m answers of a path."""
-        plan = self._plans[path.dataset]
-        known = {axis: (value,) for axis, value in asdict(path).items()}
-        return list(filter(self._wanted.runs, plan.node_of[plan.models[0]].cells({**known, "m": (m,)})))
-
-    def keeps(self, path: AskedPath, start: int) -> bool:
-        """Whether a cell that is not in the cube needs the answers of a path from `start` on."""
-        state = self._states.get(path)
-        return path.dataset not in self._plans or (state is not None and start < state.last)
-
-    def look_again(self) -> None:
-        """Read from the cube which cells still need their path."""
-        for state in self._states.values():
-            state.last = 0
-        for plan in self._plans.values():
-            for cell, status in self._cells(plan):
-                if status not in ANSWERED and (path := AskedPath.of(cell)) in self._states:
-                    self._states[path].last = max(self._states[path].last, cell.m or 0)
-
-    def _release(self, path: AskedPath) -> None:
-        """Hand out the cells that a path has answers enough for; if others wait, it goes on."""
-        state = self._states[path]
-        for m in sorted(m for m in state.waiting if m <= len(state.answers)):
-            self._released.setdefault(path.dataset, deque()).append((path, m))
-            state.waiting.remove(m)
-        if state.wanted:
-            self._ready.append(path)
-
-    def _look(self, plan: DatasetPlan) -> None:
-        """Find the cells of a data set that need a path."""
-        for cell, status in self._cells(plan):
-            if status in ANSWERED:
-                continue
-            state, m = self._states.setdefault(AskedPath.of(cell), _State()), given(cell.m)
-            state.last = max(state.last, m)
-            if self._wanted.runs(cell) and not self._wanted.settles(cell, status):
-                state.waiting.add(m)
-
-    def _cells(self, plan: DatasetPlan) -> Iterator[tuple[Cell, int]]:
-        for block, statuses in self._store.all_statuses(plan, _asked_blocks(plan)):
-            yield from zip(block.cells(), statuses.tolist(), strict=True)
-
-    def _read(self, journalled: Sequence[PathPart], damaged: Callable[[str], JournalDamaged]) -> None:
-        """Put together what cube and journal hold of each path."""
-        parts: dict[AskedPath, list[PathPart]] = {}
-        for part in journalled:
-            parts.setdefault(part.path, []).append(part)
-        for plan in self._plans.values():
-            if plan.asked:
-                self._read_cube(plan)
-        for path, state in self._states.items():
-            for part in sorted(parts.get(path, ()), key=lambda part: part.start):
-                if part.start > len(state.answers):
-                    raise damaged(f"answers of {path} from {part.start} on, without those before")
-                self._extend(part)
-
-    def _read_cube(self, plan: DatasetPlan) -> None:
-        """Take the longest prefix of each path that the cube holds: annotations of its largest written m."""
-        # the largest m first: what it holds says all that smaller ones do
-        for block in sorted(_asked_blocks(plan), key=lambda block: -given(block.first.m)):
-            graphs = list(map(AskedPath.of, block.graph_cells()))
-            lacking = [path in self._states and not len(self._states[path].answers) for path in graphs]
-            if not any(lacking) or not self._store.has_status(block):
-                continue
-            rows, known = self._store.annotations(block)
-            for path, row, lacks, is_known in zip(graphs, rows, lacking, known, strict=True):
-                if lacks and is_known:
-                    self._states[path].answers = row.astype(np.int32)
-
-    def _extend(self, part: PathPart) -> None:
-        """Add answers behind those that are known; where both say something, they say the same."""
-        state = self._states[part.path]
-        common = min(len(state.answers), part.stop) - part.start
-        differs = (state.answers[part.start : part.start + common] != part.answers[:common]).any(axis=1)
-        if differs.any():
-            which = part.start + int(np.argmax(differs))
-            message = (
-                f"path {part.path}, question {which}: {part.answers[which - part.start].tolist()} now, "
-                f"{state.answers[which].tolist()} before: a path must give the same bits wherever it is asked"
-            )
-            if self._store.made_here:
-                raise Mismatch(message)
-            logger.warning("%s; bits are promised only for equal software and CPU model", message)
-        state.answers = np.concatenate([state.answers, part.answers[common:]])
-
-    def _start(self, path: AskedPath) -> int:
-        """Where the next batch begins: annotations of a cube may end within one, which is asked again."""
-        length = len(self._states[path].answers)
-        return length - length % self._asking[path.dataset].batch
-
-
-def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
-    return (block for block in plan.blocks() if asks(block.first.design)) if plan.asked else ()
-
-
-COMPACT_BYTES = 64 * 2**20
-"""A journal longer than this plus twice its length when last compacted is compacted again."""
-
-ATTEMPTS = 2
-"""A cell is marked failed when it has failed this many times, or killed its worker while it ran alone."""
-
-
-class Listener(Protocol):
-    """What wants to know of results as they come in."""
-
-    def settled(self, result: CellResult) -> None:
-        """A cell is finished: done, failed, or without a solution; maybe told more than once."""
-
-    def written(self, block: Block, after: NDArray[np.int8]) -> None:
-        """A block was written, with its statuses, each of shape (n_cells,)."""
-
-
-class Collector:
-    """Takes partial results, journals them, writes a block when the last cell of some of its draws is in.
-
-    Parameters
-    ----------
-    store : BlockStore
-        The cube.
-    journal : Journal
-        Results of blocks that are not complete.
-    inputs : Inputs
-        Data, for drawing the annotations of a finished block again.
-    seed : int
-        The sweep's seed.
-    failed : callable
-        Keeps the record of a failure.
-    wanted : Wanted
-        What this run is to compute.
-    stop : Stop or None
-        The rule that ends a cell before all of its restarts are run; None without one.
-    asking : mapping of str to Asking
-        How questions are asked about each data set, where designs ask.
-    """
-
-    def __init__(
-        self,
-        store: BlockStore,
-        journal: Journal,
-        inputs: Inputs,
-        *,
-        seed: int,
-        failed: Callable[[FailureRecord], None],
-        wanted: Wanted,
-        stop: Stop | None = None,
-        asking: Mapping[str, Asking] | None = None,
-    ) -> None:
-        self._store = store
-        self._journal = journal
-        self._inputs = inputs
-        self._plans = {plan.name: plan for plan in inputs.plans}
-        self._seed = seed
-        self._failed = failed
-        self._wanted = wanted
-        self._stop = stop
-        self._open: dict[Cell, BlockResult] = {}
-        self._opened: dict[Block, int] = {}
-        self._attempts: dict[Cell, int] = {}
-        self._compacted = 0
-        self.blocks_written = self.cells_written = 0
-        self._writes, self._write_seconds = 0, 0.0
-        self._listener: Listener | None = None
-        self._replayed, answers = self._replay(asking or {})
-        self.paths = Paths(
-            store,
-            self._plans,
-            asking or {},
-            answers,
-            wanted=wanted,
-            failed=failed,
-            damaged=lambda found: JournalDamaged(journal.path, None, found),
-        )
-
-    def tell(self, listener: Listener | None) -> None:
-        """Tell of results from now on, and at once of cells that the journal holds whole."""
-        self._listener = listener
-        for block in self._blocks_of(self._replayed):
-            # The journal may hold cells of a block that was written since.
-            for cell in self._unsettled(block, self._store.statuses(block)):
-                self._settled(self._result(cell, self._replayed.get(cell, ())))
-
-    def count(self, plan: DatasetPlan) -> Iterator[Work]:
-        """Work that is left of the cells of a data set that are not settled; opens no block."""
-        for block, statuses in self._store.all_statuses(plan):
-            for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
-                if cell in self._open:
-                    yield from self._open[cell].cells[cell].missing()
-                elif cell in self._replayed:
-                    yield from self._result(cell, self._replayed[cell]).missing()
-                else:
-                    yield Work(cell, 0, plan.restarts_of(cell.model))
-
-    def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[Work]:
-        """Work of a data set that is neither in the cube nor in the journal; opens its blocks on the way.
-
-        Only of draws with a rank in `draws`, after all with a lower rank; by default of all. Cells whose
-        pairs are asked for wait for them: see `runnable`.
-        """
-        # Only this process writes: what the status said at the start holds for each cell until it is opened.
-        blocks = (block for block in self._wanted.blocks(plan) if not asks(block.first.design))
-        for block, statuses in self._store.all_statuses(plan, blocks):
-            self._open_block(block, statuses, block.n_graphs if draws is None else draws.stop)
-            for cell, rank in with_draws(block):
-                if (draws is None or rank in draws) and self._wanted.runs(cell):
-                    yield from self.missing(cell)
-
-    def runnable(self, plan: DatasetPlan) -> Iterator[Work]:
-        """Work of cells whose pairs were asked for, and are there now; opens their blocks on the way."""
-        for cell in self.paths.runnable(plan.name):
-            yield from self.open_cell(cell)
-
-    def open_cell(self, cell: Cell) -> list[Work]:
-        """Restarts of one cell that are still to be run; opens its draw, and those before it.
-
-        Where pairs are asked for, all of its block: answers come in any order.
-        """
-        if not self._wanted.runs(cell):
-            return []
-        block = self._plans[cell.dataset].block_of(cell)
-        if asks(cell.design):
-            draws = block.n_graphs
-        else:
-            draws = 1 + next(rank for each, rank in with_draws(block) if each == cell)
-        if draws > self._opened.get(block, 0):
-            self._open_block(block, self._store.statuses(block), draws)
-        return self.missing(cell)
-
-    def take(self, results: Sequence[Partial | Failure]) -> list[Work]:
-        """Merge the results of batches that ended.
-
-        Parameters
-        ----------
-        results : sequence of Partial or Failure
-            What the batches returned.
-
-        Returns
-        -------
-        list of Work
-            What failed and is to be tried again, alone.
-
-        Raises
-        ------
-        Mismatch
-            If a restart that was computed before has another value now.
-        """
-        partials = [result for result in results if isinstance(result, Partial)]
-        # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
-        wanted = [partial for partial in partials if partial.work.cell in self._open]
-        for partial in wanted:
-            result = self._open[partial.work.cell].cells[partial.work.cell]
-            result.add(partial)
-            self._settled(result)
-        for dataset in dict.fromkeys(partial.work.cell.dataset for partial in wanted):
-            # One record for all of them: each costs a wait for the disk.
-            self._journal.append(*to_record([each for each in wanted if each.work.cell.dataset == dataset]))
-        again = [failure.work for failure in results if isinstance(failure, Failure) and self.charge(failure)]
-        self._write_complete({partial.work.cell for partial in wanted})
-        return again
-
-    def take_answers(self, parts: Sequence[PathPart]) -> None:
-        """Take the answers to questions that were asked: journalled, they make cells runnable.
-
-        Raises
-        ------
-        Mismatch
-            If a question that was answered before has another answer now.
-        """
-        if parts:
-            self._journal.append(*answers_to_record(parts))
-        for part in parts:
-            self.paths.take(part)
-
-    def charge_path(self, failure: PathFailure) -> None:
-        """Count a failure of a path on its own; its cells fail with it when it may not try again."""
-        cells = self.paths.charge(failure, ATTEMPTS)
-        for cell in cells:
-            self.open_cell(cell)
-            if cell in self._open:
-                self._fail(cell)
-        self._write_complete(set(cells))
-
-    def charge(self, failure: Failure) -> bool:
-        """Count a failure of a cell on its own; True if it may try again."""
-        cell = failure.work.cell
-        if cell not in self._open:
-            return False
-        self._attempts[cell] = self._attempts.get(cell, 0) + 1
-        self._failed(failure.record(self._attempts[cell]))
-        if self._attempts[cell] < ATTEMPTS:
-            return True
-        logger.error("cell %s failed: %s", cell, failure.cause)
-        self._fail(cell)
-        self._write_complete({cell})
-        return False
-
-    def wants(self, cell: Cell) -> bool:
-        """Whether restarts of a cell are still to be run."""
-        return bool(self.missing(cell))
-
-    def missing(self, cell: Cell) -> list[Work]:
-        """Restarts of one open cell that are still to be run."""
-        if cell not in self._open:
-            return []
-        result = self._open[cell].cells[cell]
-        if result.failed:
-            return []
-        if not asks(cell.design):
-            return list(result.missing())
-        annotations = self.paths.annotations(cell)
-        return (
-            []
-            if annotations is None
-            else [replace(work, annotations=annotations) for work in result.missing()]
-        )
-
-    def seconds(self, cell: Cell) -> float | None:
-        """Seconds of a restart of a cell that is done in the cube, None for any other."""
-        block = self._plans[cell.dataset].block_of(cell)
-        position = block.position(cell)
-        if self._store.statuses(block)[position] != DONE:
-            return None
-        arrays = self._store.read(block)
-        return float(arrays["seconds"][position]) / int(arrays["restarts_done"][position])
-
-    @property
-    def write_seconds(self) -> float | None:
-        """Mean seconds of writing a block in this run; None before the first."""
-        return self._write_seconds / self._writes if self._writes else None
-
-    def close(self) -> None:
-        """Drop from the journal what is in the cube."""
-        self._compact()
-
-    def _replay(self, asking: Mapping[str, Asking]) -> tuple[dict[Cell, list[Partial]], list[PathPart]]:
-        known: dict[Cell, list[Partial]] = {}
-        answers: list[PathPart] = []
-        for header, arrays in self._journal.replay():
-            try:
-                if is_of_paths(header):
-                    answers += written_paths(header, arrays, self._plans, asking)
-                    continue
-                partials = written_partials(header, arrays, self._plans)
-            except ValueError as error:
-                raise JournalDamaged(self._journal.path, None, str(error)) from error
-            for partial in partials:
-                known.setdefault(partial.work.cell, []).append(partial)
-        written = self._answered(known)
-        return {cell: partials for cell, partials in known.items() if cell not in written}, answers
-
-    def _answered(self, cells: Iterable[Cell]) -> set[Cell]:
-        """Cells in the cube: a driver died between writing them and dropping them from the journal."""
-        return {
-            cell
-            for block in self._blocks_of(cells)
-            for cell, status in zip(block.cells(), self._store.statuses(block), strict=True)
-            if status in ANSWERED
-        }
-
-    def _blocks_of(self, cells: Iterable[Cell]) -> Iterable[Block]:
-        """Blocks of cells, each once; not of data sets that are not available this time."""
-        here = (cell for cell in cells if cell.dataset in self._plans)
-        return dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in here)
-
-    def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
-        """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.
-
-        Those that are opened together are written together: the unit of write is the chunks of a block, the
-        unit of what is waited for some of its draws.
-        """
-        ranks = range(self._opened.get(block, 0), draws)
-        self._opened[block] = max(draws, ranks.start)
-        unsettled = set(self._unsettled(block, statuses))
-        cells = {
-            cell: self._result(cell, self._replayed.pop(cell, ()))
-            for cell, rank in with_draws(block)
-            if rank in ranks and cell in unsettled
-        }
-        if not cells:
-            return
-        result = BlockResult(block, cells)
-        self._open |= dict.fromkeys(cells, result)
-        if result.complete:
-            # The journal held all of it: the driver died between the last batch and the write.
-            self._write(result)
-
-    def _result(self, cell: Cell, known: Iterable[Partial]) -> CellResult:
-        stop = self._stop if is_model(cell.model) else None
-        result = CellResult(cell, self._plans[cell.dataset].restarts_of(cell.model), stop)
-        for partial in known:
-            result.add(partial)
-        return result
-
-    def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
-        cells = zip(block.cells(), statuses, strict=True)
-        return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
-
-    def _fail(self, cell: Cell) -> None:
-        result = self._open[cell].cells[cell]
-        result.failed = True
-        self._settled(result)
-
-    def _settled(self, result: CellResult) -> None:
-        if self._listener is not None and result.status != PENDING:
-            self._listener.settled(result)
-
-    def _write_complete(self, cells: set[Cell]) -> None:
-        # dict.fromkeys: each block once, even when several of its cells came in together
-        for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
-            if result.complete:
-                self._write(result)
-
-    def _write(self, result: BlockResult) -> None:
-        plan = self._plans[result.block.dataset]
-        arrays = result.into(self._store.read(result.block))
-        if not result.block.unsupervised:
-            arrays["annotations"] = self._annotations(result.block, plan, arrays["annotations"])
-        started = time.monotonic()
-        self._store.write(result.block, arrays)
-        self._writes += 1
-        self._write_seconds += time.monotonic() - started
-        self.blocks_written += not (arrays["status"] == PENDING).any()
-        self.cells_written += len(result.cells)
-        if self._listener is not None:
-            self._listener.written(result.block, arrays["status"])
-        for cell in result.cells:
-            del self._open[cell]
-        if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
-            self._compact()
-
-    def _annotations(self, block: Block, plan: DatasetPlan, stored: NDArray[Any]) -> Any:
-        """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates.
-
-        Those that were asked for are taken from their paths, or from the cube where no cell waited for them.
-        """
-        cells = block.graph_cells()
-        if asks(block.first.design):
-            asked = [self.paths.annotations(cell) for cell in cells]
-            pairs = zip(asked, stored, strict=True)
-            return np.stack([there if answers is None else answers for answers, there in pairs])
-        source = self._inputs.sources[plan.name]
-        drawn = [
-            cell_annotations(self._seed, cell, source.arrays(cell.mixture)[1], source.pool) for cell in cells
-        ]
-        return np.stack(drawn)
-
-    def _compact(self) -> None:
-        self.paths.look_again()
-
-        def live(header: dict[str, Any]) -> bool:
-            if is_of_paths(header):
-                parts = [(AskedPath(*entry["path"]), entry["start"]) for entry in header[PATHS]]
-                return any(self.paths.keeps(path, start) for path, start in parts)
-            cells = [Cell(*entry["cell"]) for entry in header["partials"]]
-            return any(cell in self._open or cell in self._replayed for cell in cells)
-
-        self._journal.compact(live)
-        self._compacted = self._journal.size

@@ -1,29 +1,31 @@
-"""How far a sweep is, for people: a bar on a terminal, plain lines in a log."""
+"""How far a sweep is: a bar on a terminal, plain lines in a log, and a file for commands that read files.
+
+`step` shows a part of the start of a run, `display` the run itself; a `Clock` predicts the seconds left.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Protocol
+from math import inf
 
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from pipeline.common import duration, plural
+from storage.runfolder.lease import Lease
+from storage.runfolder.records import Progress
 
 logger = logging.getLogger(__name__)
 
 LINE_SECONDS = 10.0
 """Shortest time between two lines of a log."""
+
+STATE_SECONDS = 2.0
+"""Shortest time between two states in the run folder."""
 
 
 @dataclass
@@ -56,89 +58,74 @@ class Clock:
         return max(0.0, self.predicted - self.done) * pace
 
 
-class Display(Protocol):
-    """Shows restarts as they finish, and cells as they come into the cube."""
+@contextmanager
+def display(
+    totals: tuple[int, int], clock: Clock, console: Console, lease: Lease
+) -> Iterator[Callable[[tuple[int, int], int, int], None]]:
+    """Show restarts as they finish, and cells as they come into the cube.
 
-    def __enter__(self) -> Display: ...
+    Parameters
+    ----------
+    totals : tuple of int
+        Restarts and questions of this run.
+    clock : Clock
+        Says how much time is left.
+    console : Console
+        A bar, where it is a terminal; elsewhere an occasional line in the log.
+    lease : Lease
+        Of the cube, in whose run folder the state is written.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    Yields
+    ------
+    callable
+        Takes restarts and questions done, cells in the cube, and workers.
+    """
+    bar = bars.Progress(
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
+        bars.TextColumn("restarts{task.fields[asked]} · {task.fields[cells]} ·"),
+        bars.TimeElapsedColumn(),
+        bars.TextColumn("· {task.fields[left]} left"),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    restarts, questions = totals
+    task = bar.add_task("sweep", total=restarts, cells="", left="", asked="")
+    # A line says how far a run came, so the first waits; the first state says that it has begun.
+    shown, written = time.monotonic(), -inf
 
-    def update(self, restarts: int, cells: int, left: float, asked: int = 0) -> None:
-        """Show the totals so far, of questions too, and the seconds left."""
+    def show(done: tuple[int, int], in_cube: int, workers: int) -> None:
+        nonlocal shown, written
+        now, seconds = time.monotonic(), clock.left()
+        left, cells = duration(seconds), plural(in_cube, "cell")
+        asked = f" · {done[1]} of {questions} questions" if questions else ""
+        bar.update(task, completed=done[0], cells=cells, left=left, asked=asked)
+        is_over = done[0] >= restarts
+        if bar.disable and (is_over or now - shown >= LINE_SECONDS):
+            shown = now
+            share = 100 * done[0] / max(restarts, 1)
+            text = "%5.1f %% · %d of %d restarts%s · %s in the cube · %s left"
+            logger.info(text, share, done[0], restarts, asked, cells, left)
+        if is_over or now - written >= STATE_SECONDS:
+            written = now
+            Progress(
+                restarts=done[0],
+                total=restarts,
+                workers=workers,
+                left=seconds,
+                at=time.time(),
+                asked=done[1],
+                questions=questions,
+            ).write(lease.generation.state, lease.files)
 
-
-class Bar:
-    """A live bar for a terminal."""
-
-    def __init__(self, total: int, left: float, console: Console, questions: int = 0) -> None:
-        self._questions = questions
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("restarts{task.fields[asked]} · {task.fields[cells]} ·"),
-            TimeElapsedColumn(),
-            TextColumn("· {task.fields[left]} left"),
-            console=console,
-        )
-        asked, written = _questions(0, questions), plural(0, "cell")
-        self._task = self._progress.add_task(
-            "sweep", total=total, cells=written, left=duration(left), asked=asked
-        )
-
-    def __enter__(self) -> Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def update(self, restarts: int, cells: int, left: float, asked: int = 0) -> None:
-        """Show the totals so far, of questions too, and the seconds left."""
-        words = _questions(asked, self._questions)
-        written = plural(cells, "cell")
-        self._progress.update(self._task, completed=restarts, cells=written, left=duration(left), asked=words)
-
-
-class Lines:
-    """An occasional line, for a log."""
-
-    def __init__(self, total: int, questions: int = 0) -> None:
-        self._total = total
-        self._questions = questions
-        self._last = time.monotonic()
-
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def update(self, restarts: int, cells: int, left: float, asked: int = 0) -> None:
-        """Log the totals so far and the seconds left, at most once in `LINE_SECONDS`."""
-        now = time.monotonic()
-        if now - self._last < LINE_SECONDS and restarts < self._total:
-            return
-        self._last = now
-        share = 100 * restarts / max(self._total, 1)
-        logger.info(
-            "%5.1f %% · %d of %d restarts%s · %s in the cube · %s left",
-            share,
-            restarts,
-            self._total,
-            _questions(asked, self._questions),
-            plural(cells, "cell"),
-            duration(left),
-        )
+    with bar:
+        yield show
 
 
-class Step:
-    """A part of the start of a run that takes a while: what it is, how far, and for how long.
+@contextmanager
+def step(text: str, console: Console, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """Show a part of the start of a run that takes a while: what it is, how far, and for how long.
 
     Parameters
     ----------
@@ -147,51 +134,35 @@ class Step:
     console : Console
         A line that vanishes at the end, where it is a terminal; elsewhere lines in the log.
     total : int or None
-        How often `advance` says that something is done; None where nobody knows. With 0 nothing is shown.
+        How often it is told that something is done; None where nobody knows. With 0 nothing is shown.
+
+    Yields
+    ------
+    callable
+        To be told that one more is done, or `done` of them are; of `what`. From any thread.
     """
+    bar = bars.Progress(
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}{task.fields[far]} ·"),
+        bars.TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or total == 0,
+    )
+    task = bar.add_task(text, total=total, far="")
+    count, shown = 0, time.monotonic()
 
-    def __init__(self, text: str, console: Console, total: int | None = None) -> None:
-        self._text = text
-        self._total = total
-        self._done = 0
-        self._last = time.monotonic()
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}{task.fields[far]} ·"),
-            TimeElapsedColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal or total == 0,
-        )
-        self._task = self._progress.add_task(text, total=total, far="")
-
-    def __enter__(self) -> Step:
-        if self._progress.disable and self._total != 0:
-            logger.info("%s", self._text)
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
-
-    def advance(self, done: int | None = None, what: str = "") -> None:
-        """One more is done, or `done` of them are; of `what`. May be called from any thread."""
-        self._done = self._done + 1 if done is None else max(done, self._done)
-        far = f"{self._done}" if self._total is None else f"{self._done} of {self._total}"
-        self._progress.update(self._task, completed=self._done, far=f": {far} {what}".rstrip())
+    def advance(done: int | None = None, what: str = "") -> None:
+        nonlocal count, shown
+        count = count + 1 if done is None else max(done, count)
+        far = f"{count}" if total is None else f"{count} of {total}"
+        bar.update(task, completed=count, far=f": {far} {what}".rstrip())
         now = time.monotonic()
-        if self._progress.disable and now - self._last >= LINE_SECONDS:
-            self._last = now
-            logger.info("%s: %s %s", self._text, far, what)
+        if bar.disable and now - shown >= LINE_SECONDS:
+            shown = now
+            logger.info("%s: %s %s", text, far, what)
 
-
-def display(total: int, left: float, console: Console, questions: int = 0) -> Display:
-    """Bar on a terminal, lines elsewhere; `left` seconds are expected, for restarts and questions."""
-    return Bar(total, left, console, questions) if console.is_terminal else Lines(total, questions)
-
-
-def _questions(asked: int, total: int) -> str:
-    """Questions asked so far, where there are any."""
-    return f" · {asked} of {total} questions" if total else ""
+    if bar.disable and total != 0:
+        logger.info("%s", text)
+    with bar:
+        yield advance

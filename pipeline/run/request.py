@@ -64,7 +64,14 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     """
     spec = load_sweep(path)
     cube = cube_path(results, spec.name)
-    problems = _results_problems(results, RunFolder(cube).path)
+    problems = [
+        Problem(str(place), "a file", "a directory")
+        for place in (results, RunFolder(cube).path)
+        if place.exists() and not place.is_dir()
+    ]
+    parent = next(folder for folder in (results, *results.absolute().parents) if folder.exists())
+    if not problems and not parent.is_dir():
+        problems.append(Problem(str(results), f"{parent} is a file", "a directory"))
     with collecting(problems):
         methods = method_calls(path.name, spec.grid.methods)
         with collecting(problems):
@@ -99,17 +106,6 @@ def aligned(prepared: Prepared) -> Prepared:
     return replace(prepared, inputs=replace(prepared.inputs, plans=plans))
 
 
-def _results_problems(results: Path, run: Path) -> list[Problem]:
-    problems = []
-    for place in (results, run):
-        if place.exists() and not place.is_dir():
-            problems.append(Problem(str(place), "a file", "a directory"))
-    parent = next(folder for folder in (results, *results.absolute().parents) if folder.exists())
-    if not problems and not parent.is_dir():
-        problems.append(Problem(str(results), f"{parent} is a file", "a directory"))
-    return problems
-
-
 def longest_batch(prepared: Prepared) -> float:
     """Seconds a batch of a sweep may last: some units of work are never split."""
     return max(LONGEST, Timing.load(prepared.run).longest(prepared.spec.grid.restarts))
@@ -139,16 +135,14 @@ class Wanted:
 
     def settles(self, cell: Cell, status: int) -> bool:
         """Whether a cell of that `status` needs no more work, by this run or by another one."""
-        return status in ANSWERED or (status == FAILED and not self._retries(cell))
+        retries = cell in self.only if self.only else self.retry_failed
+        return status in ANSWERED or (status == FAILED and not retries)
 
     def blocks(self, plan: DatasetPlan) -> Iterable[Block]:
         """Blocks of a data set with cells that this run may compute."""
         if not self.only:
             return plan.blocks()
         return dict.fromkeys(plan.block_of(cell) for cell in self.only if cell.dataset == plan.name)
-
-    def _retries(self, cell: Cell) -> bool:
-        return cell in self.only if self.only else self.retry_failed
 
 
 def is_settled(prepared: Prepared, wanted: Wanted) -> bool:
@@ -160,13 +154,14 @@ def is_settled(prepared: Prepared, wanted: Wanted) -> bool:
     if any(stored.get(plan.name) != plan for plan in plans):
         return False  # the cube is to be grown first
     store = BlockStore(prepared.cube, read_only=True)
-    if wanted.only:
-        blocks = (block for plan in plans for block in wanted.blocks(plan))
-        cells = (pair for block in blocks for pair in zip(block.cells(), store.statuses(block), strict=True))
-        return all(wanted.settles(cell, status) for cell, status in cells if wanted.runs(cell))
-    settled = ANSWERED if wanted.retry_failed else (*ANSWERED, FAILED)
-    statuses = (statuses for plan in plans for _, statuses in store.all_statuses(plan))
-    return all(np.isin(values, settled).all() for values in statuses)
+    return all(
+        wanted.settles(cell, status)
+        for plan in plans
+        for block, statuses in store.all_statuses(plan, wanted.blocks(plan))
+        if not np.isin(statuses, ANSWERED).all()  # cells one by one would take long, where all are done
+        for cell, status in zip(block.cells(), statuses, strict=True)
+        if wanted.runs(cell)
+    )
 
 
 @dataclass(frozen=True)

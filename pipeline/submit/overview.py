@@ -17,14 +17,14 @@ from kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
 from pipeline.common import at_hand, plural, span
 from pipeline.fit.data_notes import data_notes
 from pipeline.run.request import Prepared
-from pipeline.work.records import NO_ANSWERS, Asking, Batch, Failure, PathBatch, PathFailure, Science, Work
-from pipeline.work.tasks import run_batch, run_path
+from pipeline.work.records import NO_ANSWERS, Failed, Science, Span, Task
+from pipeline.work.tasks import run_task
 from pipeline.work.timing import TIMED, Timing, target_seconds
 from storage.cube.schema import ArraySpec, Role, array_specs
 from storage.runfolder.records import Moment
+from sweeps.errors import given
 from sweeps.file.search import Search
 from sweeps.file.spec import SweepSpec
-from sweeps.inputs import Source
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
 from sweeps.words import AUTO, SPHERICAL, chooses, holds_out, is_model, shape_of, split_model
@@ -91,9 +91,9 @@ CALL_SECONDS = 0.1
 """Of a call of a method, of which nothing is known before anything was timed."""
 
 
-def rough_seconds(search: Search, plan: DatasetPlan, work: Work) -> float:
+def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
     """Guess the CPU seconds of a cell: of its restarts, and before them of folds where it holds some out."""
-    cell = work.cell
+    cell = work.unit
     if not is_model(cell.model):
         return (work.stop - work.start) * CALL_SECONDS
     term = ANNOTATED if split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
@@ -121,7 +121,7 @@ def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> flo
     restarts = ask.restarts * (2 + (FOLDS if ask.covariance == AUTO else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
     cell = Cell(plan.name, 0 if plan.mixtures else None, plan.p[0], answers, 0, model)
-    return rough_seconds(spec.search[0], plan, Work(cell, 0, restarts))
+    return rough_seconds(spec.search[0], plan, Span(cell, 0, restarts))
 
 
 logger = logging.getLogger(__name__)
@@ -266,7 +266,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
     PlanOverview
     """
     workers = workers or len(os.sched_getaffinity(0))
-    timing = Timing({}) if pilot else Timing.load(prepared.run)
+    timing = Timing() if pilot else Timing.load(prepared.run)
     if pilot:
         _time_corners(prepared, timing)
     datasets = [_dataset(prepared, plan, timing) for plan in prepared.inputs.plans]
@@ -285,31 +285,30 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
 
     warm_up()
     for plan in prepared.inputs.plans:
-        science = Science(prepared.spec.seed, prepared.spec.search, plan.n_clusters, methods=prepared.methods)
+        science = Science.of(prepared.spec, plan, prepared.methods)
+        source = prepared.inputs.sources[plan.name]
         # with pairs drawn uniformly: nothing is kept, and how they are chosen hardly changes the time
-        drawn = (replace(cell, design=None) for cell in timing.missing(plan))
-        work = tuple(Work(cell, 0, 1) for cell in drawn)
-        for result in run_batch(Batch(science, plan.name, work, 0.0), prepared.inputs.sources[plan.name]):
-            if not isinstance(result, Failure):
+        spans = tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.missing(plan))
+        for result in run_task(Task(science, plan.name, spans, 0.0), source):
+            if not isinstance(result, Failed):
                 timing.note(result)
-            elif is_model(result.work.cell.model):
-                raise RuntimeError(f"{result.work.cell}: {result.cause}")
+            elif is_model(result.span.unit.model):
+                raise RuntimeError(f"{result.span}: {result.cause}")
             else:
-                logger.warning("%s failed, and is taken to last a second: %s", result.work.cell, result.cause)
-        if plan.asked:
-            _time_questions(Asking.of(prepared.spec, plan), plan, prepared.inputs.sources[plan.name], timing)
+                logger.warning("%s failed, and is taken to last a second: %s", result.span, result.cause)
+        for path in timing.missing_paths(plan):
+            span = replace(_questions_of(path, plan, science), answers=NO_ANSWERS)
+            first = replace(span, stop=min(span.stop, TIMED * span.step))
+            for result in run_task(Task(science, plan.name, (first,), 0.0), source):
+                if isinstance(result, Failed):
+                    raise RuntimeError(f"{path}: {result.cause}")
+                timing.note(result)
 
 
-def _time_questions(asking: Asking, plan: DatasetPlan, source: Source, timing: Timing) -> None:
-    """Ask the first batches of some paths."""
-    for path in timing.questions.missing(plan):
-        known = NO_ANSWERS
-        for _ in range(min(TIMED, asking.batches(0, max(plan.m)))):
-            (result, *_) = run_path(PathBatch(asking, path, known, 1, 0.0), source)
-            if isinstance(result, PathFailure):
-                raise RuntimeError(f"{path}: {result.cause}")
-            timing.questions.note(result, asking.batch)
-            known = np.concatenate([known, result.answers])
+def _questions_of(path: AskedPath, plan: DatasetPlan, science: Science) -> Span[AskedPath]:
+    """All questions of a path, in whole batches."""
+    batch = given(science.asking).batch
+    return Span(path, 0, -(-max(plan.m) // batch) * batch, step=batch)
 
 
 ALIKE = ("mixture", "design", "replicate")
@@ -323,10 +322,10 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str,
         cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
         alike = node.n_cells // len(cells)
         for cell in cells:
-            work = Work(cell, 0, plan.restarts_of(cell.model))
+            work = Span(cell, 0, plan.restarts_of(cell.model))
             if is_measured:
-                seconds += alike * timing.work_seconds(work)
-                cpu_seconds += alike * timing.work_cpu_seconds(work)
+                seconds += alike * timing.seconds(work)
+                cpu_seconds += alike * timing.seconds(work, of_cpu=True)
             else:
                 rough = alike * rough_seconds(prepared.spec.search_of(cell.search), plan, work)
                 seconds, cpu_seconds = seconds + rough, cpu_seconds + rough
@@ -356,21 +355,22 @@ def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[i
     """Questions to be asked about a data set, in whole batches, and the seconds: elapsed, and of CPU."""
     if not plan.asked:
         return 0, 0.0, 0.0
-    asking = Asking.of(prepared.spec, plan)
-    batches = asking.batches(0, max(plan.m))
+    science = Science.of(prepared.spec, plan)
     paths = plan.n_paths // (len(plan.p) * len(plan.asked))
-    mixture = 0 if plan.mixtures else None
-    seconds = cpu_seconds = 0.0
+    is_timed = not timing.missing_paths(plan)
+    seconds, cpu_seconds, questions = 0.0, 0.0, 0
     for p, design in product(plan.p, plan.asked):
-        path = AskedPath(plan.name, mixture, p, 0, design)
-        if timing.questions.missing(plan):
-            each = cpu = batches * rough_batch_seconds(prepared.spec, plan, max(plan.m) // 2)
+        path = AskedPath(plan.name, 0 if plan.mixtures else None, p, 0, design)
+        span = _questions_of(path, plan, science)
+        questions += paths * span.size
+        if is_timed:
+            each, cpu = timing.seconds(span), timing.seconds(span, of_cpu=True)
         else:
-            each = timing.questions.path_seconds(path, 0, batches, asking.batch)
-            cpu = timing.questions.path_cpu_seconds(path, 0, batches, asking.batch)
+            batches = span.size // span.step
+            each = cpu = batches * rough_batch_seconds(prepared.spec, plan, max(plan.m) // 2)
         seconds += paths * each
         cpu_seconds += paths * cpu
-    return plan.n_paths * batches * asking.batch, seconds, cpu_seconds
+    return questions, seconds, cpu_seconds
 
 
 def _bytes(spec: ArraySpec) -> int:

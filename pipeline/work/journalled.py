@@ -1,181 +1,245 @@
-"""Results that a journal kept, compared with what the sweep could have computed."""
+"""Results as records of the journal, and back: what only another program, or another sweep, wrote is refused.
+
+A record holds results of one kind: of cells of one data set, whose solutions stack into a few arrays however
+many cells there are, or of paths of questions.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.work.merge import from_record
-from pipeline.work.records import Asking, Partial, PathPart
+from pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from storage.cube.schema import VARIABLES, scored_shapes
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.plan import AskedPath, DatasetPlan
-from sweeps.shapes import DIMS
-from sweeps.words import holds_out, is_model
+from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened, widest_dims
+from sweeps.words import chooses, holds_out, is_model, shape_of
+
+Arrays = Mapping[str, NDArray[Any]]
+
+PARTIALS, PATHS = "partials", "paths"
+"""Keys of the header that tell the kinds of records: results of cells, and of paths of questions."""
+
+SOLUTION = ("labels", "centroids", "covariances")
+"""Arrays of a result that describe its best restart."""
 
 
-def written_partials(
-    header: dict[str, Any], arrays: Mapping[str, NDArray[Any]], plans: Mapping[str, DatasetPlan]
-) -> list[Partial]:
-    """Partial results of a record of the journal.
+def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Results of one kind as a record: a header of plain values, and arrays."""
+    entries = []
+    for done in results:
+        unit = list(astuple(done.span.unit))
+        while unit[-1] is None:  # design and search of cells are left out where the sweep names none
+            unit.pop()
+        best = {"best_restart": done.best_restart} if isinstance(done, Solved) else {}
+        entries.append(
+            {
+                "cell" if best else "path": unit,
+                "start": done.span.start,
+                "stop": done.span.stop,
+                **best,
+                "seconds": done.seconds,
+                "cpu_seconds": done.cpu_seconds,
+            }
+        )
+    solved = [done for done in results if isinstance(done, Solved)]
+    if not solved:
+        answers = [done.answers for done in results if isinstance(done, Answered)]
+        return {PATHS: entries}, {"answers": np.concatenate(answers)}
+    # covariances of several shapes stack in the form of the widest, as in the cube
+    n_axes = max(done.covariances.ndim for done in solved) - 1
+    wide = [widened(done.covariances, n_axes, done.centroids.shape[1]) for done in solved]
+    arrays: dict[str, NDArray[Any]] = {
+        "labels": np.stack([done.labels for done in solved]),
+        "centroids": np.stack([done.centroids for done in solved]),
+        "covariances": np.stack(wide),
+        "objectives": np.concatenate([done.objectives for done in solved]),
+    }
+    choices = [done.chosen.values() for done in solved if done.chosen is not None]
+    for name in choices[0] if choices else ():
+        arrays[name] = np.array([values[name] for values in choices])
+    return {PARTIALS: entries}, arrays
+
+
+def from_record(
+    header: Mapping[str, Any],
+    arrays: Arrays,
+    plans: Mapping[str, DatasetPlan] | None = None,
+    sciences: Mapping[str, Science] | None = None,
+) -> list[Any]:
+    """Read back what `to_record` made.
 
     Parameters
     ----------
     header, arrays
-        Of the record; its checksum is right, so that only another program, or another sweep, can have written
-        anything else than `to_record` made.
-    plans : mapping of str to DatasetPlan
-        Grids by data set. Results of other data sets, which are not available this time, stay unchecked.
+        Of the record; its checksum is right.
+    plans, sciences : mapping by data set, optional
+        What the sweep could have computed. Results of other data sets, which are not available this time,
+        stay unchecked.
+
+    Returns
+    -------
+    list of Solved or Answered
 
     Raises
     ------
     ValueError
-        If they are none, or not of these grids.
+        If the record holds anything else, or results of other cells or paths.
     """
-    partials = from_record(header, dict(arrays))
     try:
-        wrong = next((problem for partial in partials for problem in _problems(partial, plans)), None)
-    except TypeError as error:  # of a list in the place of a name
-        raise ValueError(f"a record of other content ({error})") from error
-    if wrong is not None:
-        raise ValueError(f"a record of {wrong}")
-    return partials
+        found: list[Done] = list((_answered if PATHS in header else _solved)(header, arrays))
+        for done in found:
+            name = done.span.unit.dataset
+            if plans is not None and name in plans:
+                problem = next(_problems(done, plans[name], (sciences or {}).get(name)), None)
+                if problem is not None:
+                    raise ValueError(f"a record of {problem}")
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
+    return found
 
 
-def _problems(partial: Partial, plans: Mapping[str, DatasetPlan]) -> Iterator[str]:
-    cell, work = partial.work.cell, partial.work
-    plan = plans.get(cell.dataset)
-    if plan is None:
+def spans_of(header: Mapping[str, Any]) -> list[Span[Any]]:
+    """What the results of a record are of.
+
+    Raises
+    ------
+    ValueError
+        If a record of a right checksum says something else than numbers of restarts or of questions.
+    """
+    made: Any = AskedPath if PATHS in header else Cell
+    kind, name = (PATHS, "path") if PATHS in header else (PARTIALS, "cell")
+    spans = [Span(made(*entry[name]), entry["start"], entry["stop"]) for entry in header[kind]]
+    for span in spans:
+        if not (type(span.start) is type(span.stop) is int and 0 <= span.start < span.stop):
+            raise ValueError(f"a record of {kind} {span.start!r} to {span.stop!r}")
+    return spans
+
+
+def _answered(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
+    spans, answers = spans_of(header), arrays["answers"]
+    ends = np.cumsum([span.size for span in spans])
+    if answers.dtype != np.int32 or answers.shape != (ends[-1], 3):
+        found = f"{answers.dtype} {answers.shape}"
+        raise ValueError(f"a record with answers of {found}, expected int32 {(int(ends[-1]), 3)}")
+    for span, entry, rows in zip(spans, header[PATHS], np.split(answers, ends[:-1]), strict=True):
+        seconds = float(entry["seconds"])
+        # a copy: a view would keep the answers of all the paths of a record in memory
+        # a record of a version that did not measure CPU time has none
+        yield Answered(span, rows.copy(), seconds, float(entry.get("cpu_seconds", seconds)))
+
+
+def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
+    spans, entries = spans_of(header), header[PARTIALS]
+    for span, entry in zip(spans, entries, strict=True):
+        best = entry["best_restart"]
+        # -1: a method found no solution
+        if type(best) is not int or not (best == -1 or span.start <= best < span.stop):
+            raise ValueError(f"a record of restart {best!r} as the best of {span.start} to {span.stop - 1}")
+    ends = np.cumsum([span.size for span in spans])
+    lengths = {"objectives": int(ends[-1]), **dict.fromkeys(SOLUTION, len(spans))}
+    for name, length in lengths.items():
+        if arrays[name].ndim == 0 or len(arrays[name]) != length:
+            raise ValueError(f"a record with {name} of shape {arrays[name].shape}, expected {length} rows")
+    choices = _choices([span.unit for span in spans], arrays)
+    shapes = [
+        shape_of(span.unit.model) if chosen is None else chosen.covariance
+        for span, chosen in zip(spans, choices, strict=True)
+    ]
+    form = arrays["centroids"].shape[:2] + arrays["centroids"].shape[2:] * len(widest_dims(shapes))
+    if arrays["covariances"].shape != form:
+        raise ValueError(f"a record with covariances of shape {arrays['covariances'].shape}, expected {form}")
+    objectives = np.split(arrays["objectives"], ends[:-1])
+    for row, (span, entry) in enumerate(zip(spans, entries, strict=True)):
+        yield Solved(
+            span=span,
+            objectives=objectives[row],
+            best_restart=entry["best_restart"],
+            seconds=float(entry["seconds"]),
+            cpu_seconds=float(entry["cpu_seconds"]),
+            # copies: a view would keep the arrays of the whole batch in memory
+            labels=arrays["labels"][row].copy(),
+            centroids=arrays["centroids"][row].copy(),
+            covariances=narrowed(arrays["covariances"][row], shapes[row]).copy(),
+            chosen=choices[row],
+        )
+
+
+def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
+    """Choices of the cells of a record: its arrays have a row for each that holds annotations out.
+
+    If every model does so, there are scores of all shapes, and not of the candidates alone.
+    """
+    if "held_out" not in arrays and not any(chooses(cell.model) for cell in cells):
+        return [None] * len(cells)
+    codes, held_out, right = (arrays[name] for name in ("covariance_shape", "held_out", "held_out_right"))
+    every = held_out.shape[1:] == (len(SCORED),)
+    with_one = [cell for cell in cells if holds_out(cell.model, every)]
+    form = len(with_one), len(SCORED if every else CANDIDATES)
+    is_form = codes.shape == form[:1] and held_out.shape == right.shape == form
+    if not (is_form and codes.dtype.kind == "i" and held_out.dtype == right.dtype == np.float64):
+        found = ", ".join(f"{each.dtype} {each.shape}" for each in (codes, held_out, right))
+        raise ValueError(f"a record of choices of {found}, expected {form[0]} rows")
+    shapes = {code: shape for shape, code in CODES.items()}
+    found_by_cell = list[Chosen]()
+    for cell, code, *scores in zip(with_one, codes.tolist(), held_out.tolist(), right.tolist(), strict=True):
+        allowed = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
+        if shapes.get(code) not in allowed:
+            raise ValueError(f"a record of the shape {code} of {cell}, expected one of {', '.join(allowed)}")
+        found_by_cell.append(Chosen(shapes[code], *map(tuple, scores)))
+    rows = iter(found_by_cell)
+    return [next(rows) if holds_out(cell.model, every) else None for cell in cells]
+
+
+def _problems(done: Done, plan: DatasetPlan, science: Science | None) -> Iterator[str]:
+    """What is no result of a data set of this grid."""
+    unit = done.span.unit
+    if not (plan.has(unit) if isinstance(unit, Cell) else plan.has_path(unit)):
+        yield f"{unit}, which is no {'cell' if isinstance(unit, Cell) else 'path'} of the sweep"
         return
-    if not plan.has(cell):
-        yield f"{cell}, which is no cell of the sweep"
+    if not all(0 <= seconds < math.inf for seconds in (done.seconds, done.cpu_seconds)):
+        yield f"{unit} that took {done.seconds} and {done.cpu_seconds} seconds"
+    if isinstance(done, Solved):
+        yield from _problems_of_cell(done, plan)
         return
-    if work.stop > plan.restarts_of(cell.model):
-        yield f"{cell} with restart {work.stop - 1} of {plan.restarts_of(cell.model)}"
-    if not partial.solved and is_model(cell.model):
+    asking = None if science is None else science.asking
+    if asking is not None and (done.span.start % asking.batch or done.span.stop % asking.batch):
+        yield f"{done.span}, which are no batches of {asking.batch}"
+    samples, kinds = done.answers[:, :2], done.answers[:, 2]
+    if not ((samples >= 0) & (samples < plan.n_samples)).all():
+        yield f"{unit} with answers about none of {plan.n_samples} samples"
+    if not np.isin(kinds, (MUST, CANNOT)).all():
+        yield f"{unit} with answers that are neither {MUST} nor {CANNOT}"
+
+
+def _problems_of_cell(done: Solved, plan: DatasetPlan) -> Iterator[str]:
+    cell, span = done.span.unit, done.span
+    if span.stop > plan.restarts_of(cell.model):
+        yield f"{cell} with restart {span.stop - 1} of {plan.restarts_of(cell.model)}"
+    if not done.solved and is_model(cell.model):
         yield f"{cell} without a solution, which a model always has"
-    if not all(0 <= seconds < math.inf for seconds in (partial.seconds, partial.cpu_seconds)):
-        yield f"{cell} that took {partial.seconds} and {partial.cpu_seconds} seconds"
-    scores = 0 if partial.chosen is None else len(partial.chosen.held_out)
+    scores = 0 if done.chosen is None else len(done.chosen.held_out)
     wanted = len(scored_shapes(plan)) if holds_out(cell.model, plan.held_out) else 0
     if scores != wanted:
         yield f"{cell} with scores of {scores} shapes on held-out annotations, expected {wanted}"
         return
     shapes = {
-        "objectives": (work.stop - work.start,),
+        "objectives": (span.size,),
         "labels": (plan.n_samples,),
         "centroids": (plan.n_clusters, plan.n_features),
-        "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[partial.shape])),
+        "covariances": (plan.n_clusters, *(plan.n_features for _ in DIMS[done.shape])),
     }
     for name, shape in shapes.items():
-        values = getattr(partial, name)
+        values = getattr(done, name)
         dtype = np.dtype("float64" if name == "objectives" else VARIABLES[name].dtype)
         if values.shape != shape or values.dtype != dtype:
             yield f"{cell} with {name} of {values.dtype} {values.shape}, expected {dtype} {shape}"
-    low, high = (0, plan.n_clusters) if partial.solved else (-1, 0)
-    if partial.labels.shape and not ((partial.labels >= low) & (partial.labels < high)).all():
+    low, high = (0, plan.n_clusters) if done.solved else (-1, 0)
+    if done.labels.shape and not ((done.labels >= low) & (done.labels < high)).all():
         yield f"{cell} with labels that are none of {plan.n_clusters} clusters"
-
-
-# Answers in the journal: its second kind of record, checked against what the sweep could have asked.
-
-PATHS = "paths"
-"""Key of the header that tells this kind of record from results of batches."""
-
-
-def is_of_paths(header: Mapping[str, Any]) -> bool:
-    """Whether a record of the journal holds answers."""
-    return PATHS in header
-
-
-def paths_to_record(parts: Sequence[PathPart]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Parts of paths as a record: a header of plain values, and their answers one after the other."""
-    entries = [
-        {
-            "path": list(astuple(part.path)),
-            "start": part.start,
-            "stop": part.stop,
-            "seconds": part.seconds,
-            "cpu_seconds": part.cpu_seconds,
-        }
-        for part in parts
-    ]
-    return {PATHS: entries}, {"answers": np.concatenate([part.answers for part in parts])}
-
-
-def written_paths(
-    header: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-    plans: Mapping[str, DatasetPlan],
-    asking: Mapping[str, Asking],
-) -> list[PathPart]:
-    """Parts of paths of a record of the journal.
-
-    Parameters
-    ----------
-    header, arrays
-        Of the record; its checksum is right, so that only another program, or another sweep, can have written
-        anything else than `paths_to_record` made.
-    plans, asking : mapping
-        Grid and questions by data set. Answers about other data sets, which are not available this time,
-        stay unchecked.
-
-    Raises
-    ------
-    ValueError
-        If they are none, or not of these paths.
-    """
-    try:
-        parts = list(_parts(header[PATHS], arrays["answers"]))
-        wrong = next((problem for part in parts for problem in _path_problems(part, plans, asking)), None)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
-    if wrong is not None:
-        raise ValueError(f"a record of {wrong}")
-    return parts
-
-
-def _parts(entries: list[dict[str, Any]], answers: NDArray[Any]) -> Iterator[PathPart]:
-    for entry in entries:
-        numbers = entry["start"], entry["stop"]
-        if not all(type(number) is int for number in numbers) or not 0 <= numbers[0] < numbers[1]:
-            raise ValueError(f"a record of answers {numbers[0]!r} to {numbers[1]!r}")
-    ends = list(accumulate((entry["stop"] - entry["start"] for entry in entries), initial=0))
-    if answers.dtype != np.int32 or answers.shape != (ends[-1], 3):
-        found = f"{answers.dtype} {answers.shape}"
-        raise ValueError(f"a record with answers of {found}, expected int32 {(ends[-1], 3)}")
-    for position, entry in enumerate(entries):
-        # a copy: a view would keep the answers of all the paths of a record in memory
-        rows = answers[ends[position] : ends[position + 1]].copy()
-        seconds = float(entry["seconds"])
-        # a record of a version that did not measure it has none
-        cpu_seconds = float(entry.get("cpu_seconds", seconds))
-        yield PathPart(AskedPath(*entry["path"]), entry["start"], rows, seconds, cpu_seconds)
-
-
-def _path_problems(
-    part: PathPart, plans: Mapping[str, DatasetPlan], asking: Mapping[str, Asking]
-) -> Iterator[str]:
-    path = part.path
-    plan = plans.get(path.dataset)
-    if plan is None:
-        return
-    if not plan.has_path(path):
-        yield f"{astuple(path)}, which is no path of the sweep"
-        return
-    batch = asking[path.dataset].batch
-    if part.start % batch or part.stop % batch:
-        yield f"{path} with answers {part.start} to {part.stop - 1}, which are no batches of {batch}"
-    samples, kinds = part.answers[:, :2], part.answers[:, 2]
-    if not ((samples >= 0) & (samples < plan.n_samples)).all():
-        yield f"{path} with answers about none of {plan.n_samples} samples"
-    if not np.isin(kinds, (MUST, CANNOT)).all():
-        yield f"{path} with answers that are neither {MUST} nor {CANNOT}"
-    if not all(0 <= seconds < math.inf for seconds in (part.seconds, part.cpu_seconds)):
-        yield f"{path} that took {part.seconds} and {part.cpu_seconds} seconds"

@@ -1,10 +1,16 @@
-"""What goes to a worker, and what comes back."""
+"""One unit of work: what goes to a worker, and what comes back.
+
+A `Task` is some spans of one data set. A `Span` is some restarts of a cell, or some batches of questions of a
+path. It comes back `Solved`, `Answered` or `Failed`. What hands spans out, runs, times and journals them, and
+counts their failures, does the same for both kinds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,141 +21,54 @@ from sweeps.errors import cause_of, one_line, plain_lines
 from sweeps.file.search import Search
 from sweeps.file.spec import Stop, SweepSpec
 from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.shapes import CODES
 from sweeps.words import holds_out, shape_of
-
-# What goes to a worker that asks questions, and what comes back.
 
 Answers = NDArray[np.int32]
 """Of shape (n_answers, 3), in the order of asking: columns i, j and kind."""
 
 NO_ANSWERS: Answers = np.empty((0, 3), dtype=np.int32)
 
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """What every path of a data set depends on besides coordinates and data.
-
-    Parameters
-    ----------
-    seed, n_clusters : int
-        Of the sweep, and K.
-    batch : int
-        Questions of a batch.
-    restarts : int
-        Of the search before each batch.
-    covariance : str
-        Shape of the covariances of the model that asks.
-    """
-
-    seed: int
-    n_clusters: int
-    batch: int
-    restarts: int
-    covariance: str
-
-    @classmethod
-    def of(cls, spec: SweepSpec, plan: DatasetPlan) -> Asking:
-        """What a sweep says of the questions about a data set."""
-        ask = spec.ask
-        return cls(
-            spec.seed, plan.n_clusters, ask.batch.resolve(plan.n_samples), ask.restarts, ask.covariance
-        )
-
-    def batches(self, start: int, stop: int) -> int:
-        """How many batches lead from `start` answers, the end of a batch, to at least `stop`."""
-        return max(0, -(-(stop - start) // self.batch))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PathBatch:
-    """The unit of a task of questions: some batches of one path, one after the other.
-
-    Parameters
-    ----------
-    asking : Asking
-        How to ask.
-    path : AskedPath
-        Which path.
-    known : ndarray of shape (start, 3)
-        The answers before, up to the end of a batch.
-    batches : int
-        How many batches to ask.
-    predicted : float
-        Seconds predicted for them.
-    """
-
-    asking: Asking
-    path: AskedPath
-    known: Answers
-    batches: int
-    predicted: float
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self.path.dataset
-
-    @property
-    def start(self) -> int:
-        """Number of answers before."""
-        return len(self.known)
-
-    def __str__(self) -> str:
-        return f"{self.path}, questions {self.start}..{self.start + self.batches * self.asking.batch - 1}"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PathPart:
-    """Answers of whole batches of a path, and the seconds it took to ask: elapsed, and of the processor."""
-
-    path: AskedPath
-    start: int
-    answers: Answers
-    seconds: float
-    cpu_seconds: float
-
-    @property
-    def stop(self) -> int:
-        """Number of answers of the path with these."""
-        return self.start + len(self.answers)
-
-
-class Failed:
-    """Why something failed, in words that can be logged, shown and stored, wherever it comes from."""
-
-    __slots__ = ()
-    cause: str
-    traceback: str
-
-    def __post_init__(self) -> None:
-        for name, written in (("cause", one_line), ("traceback", plain_lines)):
-            object.__setattr__(self, name, written(getattr(self, name)))
+Unit = TypeVar("Unit", Cell, AskedPath)
 
 
 @dataclass(frozen=True, slots=True)
-class PathFailure(Failed):
-    """Questions that could not be asked: which, why, where, and the traceback."""
+class Span(Generic[Unit]):
+    """Restarts `start..stop-1` of a cell, or questions of a path.
 
-    path: AskedPath
+    Parameters
+    ----------
+    unit : Cell or AskedPath
+        Of what.
+    start, stop : int
+        Which. With an adaptive stop `stop` is the most there may be; a path has whole batches.
+    known : tuple of float
+        Objectives of the restarts before `start`, with an adaptive stop.
+    chosen : Chosen or None
+        What held-out annotations said of the cell before.
+    answers : ndarray of shape (n_answers, 3), or None
+        Of a cell whose annotations were asked for, these: a worker could not draw them again. Of a path,
+        those to the questions before `start`.
+    step : int
+        What is timed and run at once: a restart, or the questions of a batch.
+    """
+
+    unit: Unit
     start: int
     stop: int
-    cause: str
-    node: str
-    job: str
-    traceback: str
+    known: tuple[float, ...] = ()
+    chosen: Chosen | None = None
+    answers: Answers | None = field(default=None, compare=False, repr=False)
+    step: int = 1
 
-    def record(self, attempt: int) -> FailureRecord:
-        """What is written of it, now; `attempt` counts the failures of its path in this run, from 1."""
-        return FailureRecord(
-            work=FailedWork(start=self.start, stop=self.stop),
-            cause=self.cause,
-            node=self.node,
-            job=self.job,
-            traceback=self.traceback,
-            cell=str(self.path),
-            at=datetime.now(UTC).isoformat(timespec="seconds"),
-            attempt=attempt,
-        )
+    @property
+    def size(self) -> int:
+        """Number of restarts, or of questions."""
+        return self.stop - self.start
+
+    def __str__(self) -> str:
+        is_path = isinstance(self.unit, AskedPath)
+        return f"{self.unit}, questions {self.start}..{self.stop - 1}" if is_path else str(self.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,33 +94,37 @@ class Chosen:
         mine, its = (np.array([each.held_out, each.right]) for each in (self, other))
         return self.covariance == other.covariance and mine.tobytes() == its.tobytes()
 
+    def values(self) -> dict[str, Any]:
+        """What a cube holds of it, by the names of its variables."""
+        code = CODES[self.covariance]
+        return {"covariance_shape": code, "held_out": self.held_out, "held_out_right": self.right}
+
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Some restarts `start..stop-1` of one cell.
+class Asking:
+    """How questions are asked: how many in a batch, and the search and covariances of the model before it."""
 
-    With an adaptive stop `stop` is the most there may be, and `known` holds the objectives of the restarts
-    before `start`. What held-out annotations said of the cell before is in `chosen`. Annotations that were
-    asked for come along, as a worker could not draw them again.
-    """
-
-    cell: Cell
-    start: int
-    stop: int
-    known: tuple[float, ...] = ()
-    chosen: Chosen | None = None
-    annotations: NDArray[np.int32] | None = field(default=None, compare=False, repr=False)
+    batch: int
+    restarts: int
+    covariance: str
 
 
 @dataclass(frozen=True, slots=True)
 class Science:
-    """What every result depends on besides coordinates and data."""
+    """What every result of a data set depends on besides coordinates and data."""
 
     seed: int
     searches: tuple[Search, ...]
     n_clusters: int
     stop: Stop | None = None
     methods: tuple[MethodCall, ...] = ()
+    asking: Asking | None = None
+
+    @classmethod
+    def of(cls, spec: SweepSpec, plan: DatasetPlan, methods: tuple[MethodCall, ...] = ()) -> Science:
+        """What a sweep says of a data set; `methods` as workers get them."""
+        asking = Asking(spec.ask.batch.resolve(plan.n_samples), spec.ask.restarts, spec.ask.covariance)
+        return cls(spec.seed, spec.search, plan.n_clusters, spec.stop, methods, asking)
 
     def method(self, name: str) -> MethodCall | None:
         """The method of a name; None for a model."""
@@ -217,28 +140,27 @@ class Science:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """The unit of a task: restarts of cells of one data set, and the seconds predicted for them."""
+class Task:
+    """What a worker is given: spans of one data set, and the seconds predicted for them."""
 
     science: Science
     dataset: str
-    work: tuple[Work, ...]
+    spans: tuple[Span[Any], ...]
     predicted: float
 
     def __str__(self) -> str:
-        others = len({item.cell for item in self.work}) - 1
-        first = str(self.work[0].cell)
-        return f"{first} and {others} other cells" if others else first
+        others = len({span.unit for span in self.spans}) - 1
+        return f"{self.spans[0].unit} and {others} other cells" if others else str(self.spans[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Partial:
-    """Result of one `Work`.
+class Solved:
+    """Restarts of a cell that were run.
 
     Parameters
     ----------
-    work : Work
-        What was done.
+    span : Span
+        Which.
     objectives : ndarray of shape (stop - start,)
         Objective of each restart, in nats; of a method its own, NaN where it gave none or found no solution.
     best_restart : int
@@ -255,7 +177,7 @@ class Partial:
         Seconds of those that this took; 0 if it was known.
     """
 
-    work: Work
+    span: Span[Cell]
     objectives: NDArray[np.float64]
     best_restart: int
     labels: NDArray[np.int16]
@@ -274,45 +196,68 @@ class Partial:
     @property
     def shape(self) -> str:
         """Shape of the covariances."""
-        return shape_of(self.work.cell.model) if self.chosen is None else self.chosen.covariance
+        return shape_of(self.span.unit.model) if self.chosen is None else self.chosen.covariance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answered:
+    """Whole batches of questions that were asked, and the seconds it took: elapsed, and of the processor."""
+
+    span: Span[AskedPath]
+    answers: Answers
+    seconds: float
+    cpu_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Failure(Failed):
-    """A `Work` that raised: what, where, and the traceback."""
+class Failed:
+    """A span that raised: why, where, and the traceback, in words that can be logged, shown and stored."""
 
-    work: Work
+    span: Span[Any]
     cause: str
     node: str
     job: str
     traceback: str
 
+    def __post_init__(self) -> None:
+        for name, written in (("cause", one_line), ("traceback", plain_lines)):
+            object.__setattr__(self, name, written(getattr(self, name)))
+
+    @classmethod
+    def lost(cls, span: Span[Any], error: BaseException) -> Failed:
+        """Failure of a span whose worker died while it ran."""
+        node, job = "", ""
+        last = getattr(error, "last_worker", None)  # of distributed's KilledWorker
+        if isinstance(error, BatchLost):
+            node, job = error.node, error.job
+        elif last is not None:
+            node, job = last.host, last.name if isinstance(last.name, str) else ""
+        return cls(span, cause_of(error), node, job, "")
+
     def record(self, attempt: int) -> FailureRecord:
-        """What is written of it, now; `attempt` counts the failures of its cell in this run, from 1."""
+        """What is written of it, now; `attempt` counts the failures of its unit in this run, from 1."""
+        span = self.span
+        cell = span.unit if isinstance(span.unit, Cell) else None
         return FailureRecord(
-            work=FailedWork.model_validate(self.work, from_attributes=True),
+            work=FailedWork(cell=cell, start=span.start, stop=span.stop, known=span.known),
             cause=self.cause,
             node=self.node,
             job=self.job,
             traceback=self.traceback,
-            cell=str(self.work.cell),
+            cell=str(span.unit),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             attempt=attempt,
         )
 
 
-Task = Batch | PathBatch
-"""What a worker is given."""
+Done = Solved | Answered
 
-Results = Sequence[Partial | Failure | PathPart | PathFailure]
+Results = Sequence[Solved | Answered | Failed]
 """What comes back of a task that ended."""
 
 
-# Batches that are given up: lost with their worker, or answered with what is of another.
-
-
 class BatchLost(Exception):
-    """A batch is given up: it ended its worker.
+    """A task is given up: it ended its worker, or was answered with what is of another.
 
     Parameters
     ----------
@@ -328,41 +273,14 @@ class BatchLost(Exception):
         self.job = job
 
 
-def lost_with_its_worker(work: Work, error: BaseException) -> Failure:
-    """Failure of a work whose worker died while running it."""
-    return Failure(work, *_how(error), "")
-
-
-def lost_while_asking(task: PathBatch, error: BaseException) -> PathFailure:
-    """Failure of questions whose worker died while it asked them."""
-    stop = task.start + task.batches * task.asking.batch
-    return PathFailure(task.path, task.start, stop, *_how(error), "")
-
-
 def checked(task: Task, outcome: Results | BaseException) -> Results | BaseException:
     """What came of a task, where all of it is of this task: an answer to another one is none."""
-    if isinstance(outcome, BaseException) or all(_is_of(task, result) for result in outcome):
+    if isinstance(outcome, BaseException):
         return outcome
-    return BatchLost("what came back was the answer to another batch")
-
-
-def _is_of(task: Task, result: Partial | Failure | PathPart | PathFailure) -> bool:
-    if isinstance(result, (PathPart, PathFailure)):
-        if not isinstance(task, PathBatch) or result.path != task.path:
-            return False
-        return task.start <= result.start < result.stop <= task.start + task.batches * task.asking.batch
-    if isinstance(task, PathBatch):
-        return False
-    done, wanted = result.work, {(work.cell, work.start): work.stop for work in task.work}
-    return done.start < done.stop <= wanted.get((done.cell, done.start), 0)
-
-
-def _how(error: BaseException) -> tuple[str, str, str]:
-    """Cause, node and job."""
-    node, job = "", ""
-    last = getattr(error, "last_worker", None)  # of distributed's KilledWorker
-    if isinstance(error, BatchLost):
-        node, job = error.node, error.job
-    elif last is not None:
-        node, job = last.host, last.name if isinstance(last.name, str) else ""
-    return cause_of(error), node, job
+    stops = {(span.unit, span.start): span.stop for span in task.spans}
+    for found in (each.span for each in outcome):
+        # each batch of a path comes back on its own, and a path is alone in its task
+        start = task.spans[0].start if isinstance(found.unit, AskedPath) else found.start
+        if not start <= found.start < found.stop <= stops.get((found.unit, start), 0):
+            return BatchLost("what came back was the answer to another batch")
+    return outcome

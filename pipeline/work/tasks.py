@@ -1,4 +1,7 @@
-"""What a worker does: a batch of restarts, from coordinates to partial results."""
+"""What a worker does with a task: restarts of cells and batches of questions, from coordinates to results.
+
+`run_task` is all that a worker calls; an `Executor` says where. `SerialExecutor` is the reference.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import count
 from multiprocessing.util import Finalize
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,33 +23,220 @@ from pipeline.common import SAME_OPTIMUM, best_of
 from pipeline.methods.contract import merged_links
 from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
-from pipeline.work.records import (
-    Answers,
-    Asking,
-    Batch,
-    Chosen,
-    Failure,
-    Partial,
-    PathBatch,
-    PathFailure,
-    PathPart,
-    Results,
-    Science,
-    Task,
-    Work,
-)
+from pipeline.work import records
+from pipeline.work.records import Answers, Chosen, Science, Solved, Span
+from sweeps import seeds
 from sweeps.errors import InputError, Problem, cause_of, collecting, given
 from sweeps.file.methods import Method
 from sweeps.file.spec import Stop
 from sweeps.inputs import Arrays, Source, cell_annotations
 from sweeps.plan import AskedPath, Cell
-from sweeps.seeds import choice_seed, method_seed, path_seed, search_seed
 from sweeps.shapes import CANDIDATES, SCORED
 from sweeps.words import ASKED, AUTO, split_model
 
 if TYPE_CHECKING:
     from kernels.problem.data import Layer
     from kernels.search.genetic import Restart
+
+T = TypeVar("T")
+
+
+def run_task(task: records.Task, source: Source) -> list[records.Done | records.Failed]:
+    """Run what a worker was given; a span that raises costs itself alone.
+
+    Parameters
+    ----------
+    task : Task
+        What to do.
+    source : Source
+        Features and true labels of its data set.
+
+    Returns
+    -------
+    list of Solved, Answered or Failed
+        One for each span of a cell, and for each batch of a path; after one that failed its path is left.
+    """
+    results: list[records.Done | records.Failed] = []
+    for span in task.spans:
+        running = span
+        try:
+            if isinstance(span.unit, Cell):
+                results.append(_run(task.science, span, source))
+                continue
+            answers, arrays = given(span.answers), source.arrays(span.unit.mixture)
+            for start in range(span.start, span.stop, span.step):
+                running = Span(span.unit, start, start + span.step, step=span.step)
+                ask = partial(ask_batch, task.science, span.unit, answers, arrays)
+                asked, seconds, cpu_seconds = _timed(ask)
+                results.append(records.Answered(running, asked, seconds, cpu_seconds))
+                answers = np.concatenate([answers, asked])
+        except Exception as error:
+            cause, trace = cause_of(error), traceback.format_exc()
+            if isinstance(error, MethodFailed):  # what happened in the process of the method
+                cause, trace = str(error), error.traceback
+            job = os.environ.get("SLURM_JOB_ID", "")
+            results.append(records.Failed(running, cause, socket.gethostname(), job, trace))
+    return results
+
+
+def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
+    """Run some restarts of a cell."""
+    cell = span.unit
+    X, labels_true = source.arrays(cell.mixture)
+    annotations = span.answers
+    if annotations is None:
+        annotations = cell_annotations(science.seed, cell, labels_true, source.pool)
+    method = science.method(cell.model)
+    if method is not None:
+        return run_method(science, span, method, X, annotations)
+    # Imported here, so that commands that only plan or read do not load numba.
+    from kernels.problem.problem import build_problem, layers_from_annotations
+    from kernels.search.genetic import run_restart
+
+    search = science.search(cell)
+    term, covariance = split_model(cell.model)
+    layers = layers_from_annotations(annotations, cell.p)
+    chosen, choosing, cpu_choosing = span.chosen, 0.0, 0.0
+    if science.holds_out(cell):
+        if chosen is None:
+            chosen, choosing, cpu_choosing = _choose(science, cell, X, layers)
+        covariance = chosen.covariance
+    problem = build_problem(
+        X,
+        layers,
+        n_clusters=science.n_clusters,
+        model=term,
+        covariance=covariance,
+        settings=search,
+    )
+
+    def search_all() -> list[Restart]:
+        runs: list[Restart] = []
+        for restart in range(span.start, span.stop):
+            objectives = [*span.known, *(run.objective for run in runs)]
+            if science.stop is not None and is_enough(objectives, science.stop):
+                break
+            runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
+        return runs
+
+    runs, seconds, cpu_seconds = _timed(partial(beside, search_all))
+    best = best_of([run.objective for run in runs])
+    return Solved(
+        span=Span(cell, span.start, span.start + len(runs)),
+        objectives=np.array([run.objective for run in runs]),
+        best_restart=span.start + best,
+        labels=runs[best].labels.astype(np.int16),
+        centroids=runs[best].centroids,
+        covariances=runs[best].covariances,
+        seconds=choosing + seconds,
+        cpu_seconds=cpu_choosing + cpu_seconds,
+        chosen=chosen,
+        choosing=choosing,
+    )
+
+
+def _choose(
+    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
+) -> tuple[Chosen, float, float]:
+    """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
+    from kernels.choice.held_out import choose_covariance, warm_up
+
+    warm_up()
+    term, covariance = split_model(cell.model)
+    search = science.search(cell)
+    choose = partial(
+        choose_covariance,
+        X,
+        layers,
+        n_clusters=science.n_clusters,
+        model=term,
+        settings=search,
+        seed=seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model),
+        candidates=CANDIDATES if covariance == AUTO else (covariance,),
+    )
+    choice, seconds, cpu_seconds = _timed(partial(beside, choose))
+    scores = [choice.candidates.get(shape) for shape in (SCORED if search.held_out else CANDIDATES)]
+    held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
+    right = tuple(np.nan if each is None else each.share_right for each in scores)
+    return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds
+
+
+def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
+    where = seeds.search_seed(seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
+    return np.random.default_rng(where)
+
+
+def _where(cell: Cell) -> dict[str, Any]:
+    """Coordinates that the random streams of a cell depend on."""
+    return {name: getattr(cell, name) for name in ("mixture", "p", "m", "replicate")}
+
+
+def _timed(function: Callable[[], T]) -> tuple[T, float, float]:
+    """What a function returns, and the seconds it took: elapsed, and of the processor."""
+    started, cpu_started = time.perf_counter(), cpu_time()
+    found = function()
+    return found, time.perf_counter() - started, cpu_time() - cpu_started
+
+
+def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
+    """Ask one batch of a path, whole whatever the largest m: a path is a prefix of a longer one.
+
+    Where there are not so many pairs to ask at once, the rest of the batch is asked given the answers to its
+    beginning: so a pair may come again in a batch of more questions than there are pairs.
+
+    Parameters
+    ----------
+    science : Science
+        How to ask.
+    path : AskedPath
+        Which path.
+    known : ndarray of shape (start, 3)
+        The answers before.
+    arrays : (X, labels_true)
+        Features as used, and what the oracle answers from.
+
+    Returns
+    -------
+    ndarray of shape (batch, 3), int32
+        Columns i, j and kind, in the order of asking.
+
+    Raises
+    ------
+    ValueError
+        If the model that asks has no solution, or there is no pair to ask.
+    """
+    # Imported here, so that commands that only plan or read do not load numba.
+    from pipeline.asking.strategies import next_answers
+
+    X, labels_true = arrays
+    asking = given(science.asking)
+    answers, stop = known, len(known) + asking.batch
+    while len(answers) < stop:
+        seed = seeds.path_seed(
+            science.seed,
+            path.dataset,
+            mixture=path.mixture,
+            p=path.p,
+            replicate=path.replicate,
+            design=path.design,
+            start=len(answers),
+        )
+        found = next_answers(
+            X,
+            given(labels_true),
+            answers,
+            n_clusters=science.n_clusters,
+            p=path.p,
+            strategy=ASKED[path.design],
+            count=stop - len(answers),
+            seed=seed,
+            covariance=asking.covariance,
+            restarts=asking.restarts,
+        )
+        if not len(found):
+            raise ValueError(f"{path}: no pair to ask after {len(answers)} answers")
+        answers = np.concatenate([answers, found])
+    return answers[len(known) : stop]
 
 
 # Calls of a method: the restarts of a cell that no model of ours solves.
@@ -111,18 +301,18 @@ def _process() -> MethodProcess:
 
 def run_method(
     science: Science,
-    work: Work,
+    span: Span[Cell],
     method: MethodCall,
     X: NDArray[np.float64],
     annotations: NDArray[np.int32],
-) -> Partial:
+) -> Solved:
     """Call a method for some restarts of a cell.
 
     Parameters
     ----------
     science : Science
         Seed and number of clusters.
-    work : Work
+    span : Span
         Cell and restarts.
     method : MethodCall
         What to call.
@@ -133,7 +323,7 @@ def run_method(
 
     Returns
     -------
-    Partial
+    Solved
         The solution of the largest objective, of the lowest restart where there are none. Centroids are the
         method's own, or means; covariances are spherical, from its labels.
 
@@ -142,38 +332,44 @@ def run_method(
     MethodFailed
         If a call raises, answers what the contract does not allow, dies, or takes too long.
     """
-    cell = work.cell
+    from kernels.scores import cluster_gaussians
+
+    cell, n_clusters = span.unit, science.n_clusters
     must_link, cannot_link, weights = merged_links(annotations)
     best, answer, seconds, cpu_seconds = -1, None, 0.0, 0.0
-    objectives = np.full(work.stop - work.start, np.nan)
-    for restart in range(work.start, work.stop):
+    objectives = np.full(span.size, np.nan)
+    for restart in range(span.start, span.stop):
+        drawn = {**_where(cell), "method": method.name, "restart": restart}
         try:
             found = _process().solve(
                 method,
                 (cell.dataset, cell.mixture, science.seed),
                 X,
-                n_clusters=science.n_clusters,
+                n_clusters=n_clusters,
                 must_link=must_link,
                 cannot_link=cannot_link,
                 weights=weights,
                 accuracy=cell.p,
-                random_state=_seed(science, cell, method, restart),
+                random_state=seeds.method_seed(science.seed, cell.dataset, **drawn),
             )
         except Unsolved as none:
             seconds, cpu_seconds = seconds + none.seconds, cpu_seconds + none.cpu_seconds
             continue
         seconds, cpu_seconds = seconds + found.seconds, cpu_seconds + found.cpu_seconds
         if found.solution.objective is not None:
-            objectives[restart - work.start] = found.solution.objective
-        if answer is None or objectives[restart - work.start] > objectives[best - work.start]:
+            objectives[restart - span.start] = found.solution.objective
+        if answer is None or objectives[restart - span.start] > objectives[best - span.start]:
             best, answer = restart, found.solution
-    labels = np.full(len(X), -1) if answer is None else answer.labels
-    labels = np.asarray(labels, dtype=np.int16)
-    centroids, covariances = _clusters(X, labels, science.n_clusters)
-    if answer is not None and answer.centroids is not None:
-        centroids = np.asarray(answer.centroids, dtype=np.float64)
-    return Partial(
-        work=Work(cell, work.start, work.stop),
+    # what is not a number stays where there is no solution
+    labels = np.full(len(X), -1, dtype=np.int16)
+    centroids, covariances = np.full((n_clusters, X.shape[1]), np.nan), np.full(n_clusters, np.nan)
+    if answer is not None:
+        labels = np.asarray(answer.labels, dtype=np.int16)
+        _, centroids, covariances = cluster_gaussians(X, labels, n_clusters)
+        if answer.centroids is not None:
+            centroids = np.asarray(answer.centroids, dtype=np.float64)
+    return Solved(
+        span=Span(cell, span.start, span.stop),
         objectives=objectives,
         best_restart=best,
         labels=labels,
@@ -184,133 +380,9 @@ def run_method(
     )
 
 
-def _seed(science: Science, cell: Cell, method: MethodCall, restart: int) -> int:
-    return method_seed(
-        science.seed,
-        cell.dataset,
-        mixture=cell.mixture,
-        p=cell.p,
-        m=cell.m,
-        replicate=cell.replicate,
-        method=method.name,
-        restart=restart,
-    )
-
-
-def _clusters(
-    X: NDArray[np.float64], labels: NDArray[np.int16], n_clusters: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means and spherical variances; NaN for a cluster without samples, and where there is no solution."""
-    from kernels.scores import cluster_gaussians
-
-    if (labels < 0).all():
-        return np.full((n_clusters, X.shape[1]), np.nan), np.full(n_clusters, np.nan)
-    _, means, variances = cluster_gaussians(X, labels, n_clusters)
-    return means, variances
-
-
-# What a worker does with a path of questions: batch after batch, each given the answers before it.
-
-
-def run_path(task: PathBatch, source: Source) -> list[PathPart | PathFailure]:
-    """Ask the batches of a task; what was answered before one raises is kept.
-
-    Parameters
-    ----------
-    task : PathBatch
-        Which path, and how far.
-    source : Source
-        Features and true labels of its data set.
-
-    Returns
-    -------
-    list of PathPart or PathFailure
-        A part of the batches that were asked, if any were, and then the failure of the one that raised.
-    """
-    arrays = source.arrays(task.path.mixture)
-    answers, cause = task.known, ""
-    started, cpu_started, trace = time.perf_counter(), cpu_time(), ""
-    for _ in range(task.batches):
-        try:
-            answers = np.concatenate([answers, ask_batch(task.asking, task.path, answers, arrays)])
-        except Exception as error:
-            cause, trace = cause_of(error), traceback.format_exc()
-            break
-    results: list[PathPart | PathFailure] = []
-    if len(answers) > task.start:
-        took = time.perf_counter() - started, cpu_time() - cpu_started
-        results.append(PathPart(task.path, task.start, answers[task.start :], *took))
-    if cause:
-        start, job = len(answers), os.environ.get("SLURM_JOB_ID", "")
-        stop = start + task.asking.batch
-        results.append(PathFailure(task.path, start, stop, cause, socket.gethostname(), job, trace))
-    return results
-
-
-def ask_batch(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
-    """Ask one batch of a path, whole whatever the largest m: a path is a prefix of a longer one.
-
-    Where there are not so many pairs to ask at once, the rest of the batch is asked given the answers to its
-    beginning: so a pair may come again in a batch of more questions than there are pairs.
-
-    Parameters
-    ----------
-    asking : Asking
-        How to ask.
-    path : AskedPath
-        Which path.
-    known : ndarray of shape (start, 3)
-        The answers before.
-    arrays : (X, labels_true)
-        Features as used, and what the oracle answers from.
-
-    Returns
-    -------
-    ndarray of shape (batch, 3), int32
-        Columns i, j and kind, in the order of asking.
-
-    Raises
-    ------
-    ValueError
-        If the model that asks has no solution, or there is no pair to ask.
-    """
-    # Imported here, so that commands that only plan or read do not load numba.
-    from pipeline.asking.strategies import next_answers
-
-    X, labels_true = arrays
-    answers, stop = known, len(known) + asking.batch
-    while len(answers) < stop:
-        seed = path_seed(
-            asking.seed,
-            path.dataset,
-            mixture=path.mixture,
-            p=path.p,
-            replicate=path.replicate,
-            design=path.design,
-            start=len(answers),
-        )
-        found = next_answers(
-            X,
-            given(labels_true),
-            answers,
-            n_clusters=asking.n_clusters,
-            p=path.p,
-            strategy=ASKED[path.design],
-            count=stop - len(answers),
-            seed=seed,
-            covariance=asking.covariance,
-            restarts=asking.restarts,
-        )
-        if not len(found):
-            raise ValueError(f"{path}: no pair to ask after {len(answers)} answers")
-        answers = np.concatenate([answers, found])
-    return answers[len(known) : stop]
-
-
 # Whether a cell has had enough restarts, from the objectives of its restarts alone.
 #
-# The restarts of a cell are independent, so its optima are like species and its restarts like animals
-# caught:
+# The restarts of a cell are independent, so its optima are like species and its restarts like animals caught:
 # how likely the next one is of an unknown species is a question with two classical answers. Both count every
 # unknown optimum, so they bound the probability that the next restart finds a better one.
 
@@ -397,188 +469,17 @@ def restarts_enough(
     return restarts if len(objectives) >= restarts else None
 
 
-def run_task(task: Task, source: Source) -> Results:
-    """Run what a worker was given: a batch of restarts, or one of questions.
-
-    Parameters
-    ----------
-    task : Batch or PathBatch
-        What to do.
-    source : Source
-        Features and true labels of its data set.
-    """
-    return run_batch(task, source) if isinstance(task, Batch) else run_path(task, source)
-
-
-def run_batch(batch: Batch, source: Source) -> list[Partial | Failure]:
-    """Run a batch; a cell that raises costs that cell alone.
-
-    Parameters
-    ----------
-    batch : Batch
-        Cells and restarts.
-    source : Source
-        Features and true labels of the batch's data set.
-
-    Returns
-    -------
-    list of Partial or Failure
-        One for each work, in order.
-    """
-    results: list[Partial | Failure] = []
-    for work in batch.work:
-        try:
-            results.append(_run(batch.science, work, source))
-        except MethodFailed as error:
-            results.append(_failure(work, str(error), error.traceback))
-        except Exception as error:
-            results.append(_failure(work, cause_of(error), traceback.format_exc()))
-    return results
-
-
-def _failure(work: Work, cause: str, trace: str) -> Failure:
-    return Failure(work, cause, socket.gethostname(), os.environ.get("SLURM_JOB_ID", ""), trace)
-
-
-def missing_ranges(restarts: int, done: Iterable[int]) -> list[tuple[int, int]]:
-    """Half-open ranges of the restarts not in `done`."""
-    left = sorted(set(range(restarts)) - set(done))
-    ranges: list[tuple[int, int]] = []
-    for restart in left:
-        if ranges and ranges[-1][1] == restart:
-            ranges[-1] = (ranges[-1][0], restart + 1)
-        else:
-            ranges.append((restart, restart + 1))
-    return ranges
-
-
-def _run(science: Science, work: Work, source: Source) -> Partial:
-    method = science.method(work.cell.model)
-    if method is not None:
-        X, labels_true = source.arrays(work.cell.mixture)
-        return run_method(science, work, method, X, _annotations(science, work, labels_true, source))
-    # Imported here, so that commands that only plan or read do not load numba.
-    from kernels.problem.problem import build_problem, layers_from_annotations
-    from kernels.search.genetic import run_restart
-
-    cell, search = work.cell, science.search(work.cell)
-    term, covariance = split_model(cell.model)
-    X, labels_true = source.arrays(cell.mixture)
-    annotations = _annotations(science, work, labels_true, source)
-    layers = layers_from_annotations(annotations, cell.p)
-    chosen, seconds, cpu_seconds = work.chosen, 0.0, 0.0
-    if science.holds_out(cell):
-        if chosen is None:
-            chosen, seconds, cpu_seconds = _choose(science, cell, X, layers)
-        covariance = chosen.covariance
-    choosing = seconds
-    problem = build_problem(
-        X,
-        layers,
-        n_clusters=science.n_clusters,
-        model=term,
-        covariance=covariance,
-        settings=search,
-    )
-
-    def search_all() -> list[Restart]:
-        runs: list[Restart] = []
-        for restart in range(work.start, work.stop):
-            objectives = [*work.known, *(run.objective for run in runs)]
-            if science.stop is not None and is_enough(objectives, science.stop):
-                break
-            runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
-        return runs
-
-    started, cpu_started = time.perf_counter(), cpu_time()
-    runs = beside(search_all)
-    seconds += time.perf_counter() - started
-    cpu_seconds += cpu_time() - cpu_started
-    best = best_of([run.objective for run in runs])
-    return Partial(
-        work=Work(cell, work.start, work.start + len(runs)),
-        objectives=np.array([run.objective for run in runs]),
-        best_restart=work.start + best,
-        labels=runs[best].labels.astype(np.int16),
-        centroids=runs[best].centroids,
-        covariances=runs[best].covariances,
-        seconds=seconds,
-        cpu_seconds=cpu_seconds,
-        chosen=chosen,
-        choosing=choosing,
-    )
-
-
-def _annotations(
-    science: Science, work: Work, labels_true: NDArray[np.int16] | None, source: Source
-) -> NDArray[np.int32]:
-    """Annotations of a cell: the answers it comes with, or those drawn from its coordinates."""
-    if work.annotations is not None:
-        return work.annotations
-    return cell_annotations(science.seed, work.cell, labels_true, source.pool)
-
-
-def _choose(
-    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
-) -> tuple[Chosen, float, float]:
-    """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
-    from kernels.choice.held_out import choose_covariance, warm_up
-
-    warm_up()
-    term, covariance = split_model(cell.model)
-    search = science.search(cell)
-    started, cpu_started = time.perf_counter(), cpu_time()
-    choose = partial(
-        choose_covariance,
-        X,
-        layers,
-        n_clusters=science.n_clusters,
-        model=term,
-        settings=search,
-        seed=choice_seed(
-            science.seed,
-            cell.dataset,
-            mixture=cell.mixture,
-            p=given(cell.p),
-            m=given(cell.m),
-            replicate=given(cell.replicate),
-            model=cell.model,
-        ),
-        candidates=CANDIDATES if covariance == AUTO else (covariance,),
-    )
-    choice = beside(choose)
-    seconds, cpu_seconds = time.perf_counter() - started, cpu_time() - cpu_started
-    scores = [choice.candidates.get(shape) for shape in (SCORED if search.held_out else CANDIDATES)]
-    held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
-    right = tuple(np.nan if each is None else each.share_right for each in scores)
-    return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds
-
-
-def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
-    where = search_seed(
-        seed,
-        cell.dataset,
-        mixture=cell.mixture,
-        p=cell.p,
-        m=cell.m,
-        replicate=cell.replicate,
-        model=cell.model,
-        restart=restart,
-    )
-    return np.random.default_rng(where)
-
-
 # What runs tasks; the serial executor is the reference that every other one must equal.
 
-Outcome = Results | BaseException
+Outcome = records.Results | BaseException
 
-Ended = list[tuple[Task, Outcome]]
+Ended = list[tuple[records.Task, Outcome]]
 """Tasks that ended at about the same time."""
 
 Compiled = Callable[[int], object]
 """Takes how many functions are compiled so far."""
 
-NextTask = Callable[[], Task | None]
+NextTask = Callable[[], records.Task | None]
 
 
 class Executor(Protocol):
@@ -634,9 +535,5 @@ def load_kernels(compiled: Compiled | None = None) -> None:
         def on_end(self, event: Any) -> None:
             tell(next(numbers))
 
-    listener = Counter()
-    event.register("numba:compile", listener)
-    try:
+    with event.install_listener("numba:compile", Counter()):
         warm_up()
-    finally:
-        event.unregister("numba:compile", listener)

@@ -1,126 +1,184 @@
-"""Measured seconds of a restart, and what they predict for the cells not run yet."""
+"""Measured seconds of restarts and of batches of questions, what they predict, and tasks of such a length.
+
+A `Timing` is one table of both. `make_tasks` groups what is left to do.
+"""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from pipeline.work.records import Batch, Partial, PathPart, Science, Work
+import numpy as np
+
+from pipeline.work.records import Done, Science, Solved, Span, Task
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import Moment, Pilot, TimedQuestions, TimedRestart, read_pilot
+from sweeps.errors import given
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.words import asks
-
-# Measured seconds of a batch of questions, and what they predict for the batches not asked yet.
-
-PathKey = tuple[str, str, float]
-"""Data set, design and accuracy of a measured batch."""
 
 TIMED = 2
 """Batches of a path that a pilot times: the first one has no answers to fit, and says little of others."""
 
-UNKNOWN_SECONDS = 1.0
-"""Of a batch of a data set and design that was never timed."""
 
-
-def pilot_paths(plan: DatasetPlan) -> list[AskedPath]:
-    """Paths timed to predict the others: of the extreme accuracies, first mixture and replicate."""
-    mixture = None if plan.mixtures is None else 0
-    corners = sorted({min(plan.p), max(plan.p)}) if plan.asked else []
-    return [AskedPath(plan.name, mixture, p, 0, design) for p in corners for design in plan.asked]
-
-
-@dataclass
-class PathTiming:
-    """Measured seconds of batches of questions.
+class Key(NamedTuple):
+    """What a time depends on.
 
     Parameters
     ----------
-    measured : dict
-        Seconds of one batch by data set, design and accuracy, and then by the number of answers before.
-    busy : dict
-        CPU time as a share of them, likewise.
+    group : tuple
+        Data set, model and search of a restart; data set and design of a question.
+    p : float or None
+        Accuracy.
+    along : int or None
+        Number of annotations of a cell, or of answers before a batch of questions.
     """
 
-    measured: dict[PathKey, dict[int, float]] = field(default_factory=dict)
-    busy: dict[PathKey, dict[int, float]] = field(default_factory=dict)
+    group: tuple[str | None, ...]
+    p: float | None
+    along: int | None
 
     @classmethod
-    def of(cls, timed: Iterable[TimedQuestions]) -> PathTiming:
-        """Take the timings of a file."""
-        timing = cls()
-        for each in timed:
-            timing._set((each.dataset, each.design, each.p), each.start, each.seconds, each.busy)
-        return timing
-
-    def rows(self) -> Iterator[TimedQuestions]:
-        """The timings for a file."""
-        for key, starts in self.measured.items():
-            busy = self.busy[key]
-            for start, seconds in starts.items():
-                yield TimedQuestions(*key, start, seconds, busy[start])
-
-    def note(self, part: PathPart, batch: int) -> None:
-        """Take the time of batches of so many questions."""
-        path = part.path
-        seconds = part.seconds / max(1, len(part.answers) // batch)
-        busy = part.cpu_seconds / part.seconds if part.seconds > 0 else 1.0
-        self._set((path.dataset, path.design, path.p), part.start, seconds, busy)
-
-    def missing(self, plan: DatasetPlan) -> list[AskedPath]:
-        """Pilot paths of which fewer than `TIMED` batches were timed."""
-        return [
-            path
-            for path in pilot_paths(plan)
-            if len(self.measured.get((path.dataset, path.design, path.p), {})) < TIMED
-        ]
-
-    def seconds(self, path: AskedPath, start: int) -> float:
-        """Predict the seconds of the batch after `start` answers, bilinear in accuracy and start."""
-        found = _value_at(self.measured, path, start)
-        return UNKNOWN_SECONDS if found is None else found
-
-    def path_seconds(self, path: AskedPath, start: int, batches: int, batch: int) -> float:
-        """Predict the seconds of some batches of a path, one after the other."""
-        return sum(self.seconds(path, start + number * batch) for number in range(batches))
-
-    def path_cpu_seconds(self, path: AskedPath, start: int, batches: int, batch: int) -> float:
-        """Predict the CPU seconds of some batches of a path."""
-        starts = (start + number * batch for number in range(batches))
-        return sum(self.seconds(path, each) * (_value_at(self.busy, path, each) or 1.0) for each in starts)
-
-    def _set(self, key: PathKey, start: int, seconds: float, busy: float) -> None:
-        self.measured.setdefault(key, {})[start] = seconds
-        self.busy.setdefault(key, {})[start] = busy
+    def of(cls, unit: Cell | AskedPath | TimedRestart | TimedQuestions, start: int = 0) -> Key:
+        """Of a restart of a cell, whichever, or of the batch of a path after so many answers."""
+        if isinstance(unit, Cell | TimedRestart):
+            return cls((unit.dataset, unit.model, unit.search), unit.p, unit.m)
+        return cls((unit.dataset, unit.design), unit.p, start)
 
 
-def _value_at(timed: Mapping[PathKey, Mapping[int, float]], path: AskedPath, start: int) -> float | None:
-    """A value of the batch after `start` answers from those of its data set and design; None without any."""
-    rows = {
-        p: interpolate(starts, start)
-        for (dataset, design, p), starts in timed.items()
-        if (dataset, design) == (path.dataset, path.design)
-    }
-    return interpolate(rows, path.p) if rows else None
+class Times(NamedTuple):
+    """Seconds of a restart or a batch; before, those of holding annotations out; the share of CPU time."""
+
+    seconds: float
+    choosing: float = 0.0
+    busy: float = 1.0
 
 
-def interpolate(points: Mapping[float, float] | Mapping[int, float], at: float) -> float:
-    """Linear between the two points around `at`, constant outside; there is one point at least."""
-    ordered = sorted(points.items())
-    below = [point for point in ordered if point[0] <= at]
-    above = [point for point in ordered if point[0] >= at]
-    if not below or not above:
-        return (above or below)[0 if above else -1][1]
-    (x0, y0), (x1, y1) = below[-1], above[0]
-    return y0 if x1 == x0 else y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+UNKNOWN = Times(1.0)
+"""Of what was never timed."""
 
 
-Key = tuple[str, str, float | None, int | None, str | None]
-"""Data set, model, accuracy, annotation count and search of a measured restart."""
+@dataclass
+class Timing:
+    """Measured seconds, and what they predict.
+
+    Parameters
+    ----------
+    measured : dict of Key to Times
+        What was timed.
+    moment : Moment or None
+        When and where the oldest of them was timed; None where nothing was, or it is not known.
+    """
+
+    measured: dict[Key, Times] = field(default_factory=dict)
+    moment: Moment | None = None
+    _predicted: dict[Key, Times] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, run: RunFolder) -> Timing:
+        """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
+        pilot = read_pilot(run)
+        measured = {Key.of(row): Times(row.seconds, row.choosing, row.busy) for row in pilot.timed}
+        for each in pilot.questions:
+            measured[Key.of(each, each.start)] = Times(each.seconds, busy=each.busy)
+        return cls(measured, pilot.moment)
+
+    def save(self, path: Path, files: Files = PLAIN) -> None:
+        """Write the timings, replacing the file in one step."""
+        timed, questions = list[TimedRestart](), list[TimedQuestions]()
+        row: Any
+        for (group, p, along), times in self.measured.items():
+            if len(group) == 2:
+                row = *group, p, along, times.seconds, times.busy
+                questions.append(TimedQuestions(*row))
+            else:
+                row = *group[:2], p, along, *times, group[2]
+                timed.append(TimedRestart(*row))
+        Pilot(timed=tuple(timed), questions=tuple(questions), moment=self.moment).write(path, files)
+
+    def note(self, done: Done) -> None:
+        """Take the time of what was done: of a restart, or of a batch of questions."""
+        key = Key.of(done.span.unit, done.span.start)
+        choosing = done.choosing if isinstance(done, Solved) else 0.0
+        if not self.measured:
+            self.moment = Moment.now()
+        each = (done.seconds - choosing) * done.span.step / done.span.size
+        # a cell whose choice was known has none now: what it took before counts
+        before = self.measured.get(key, UNKNOWN).choosing
+        busy = done.cpu_seconds / done.seconds if done.seconds > 0 else 1.0
+        self._set(key, Times(each, choosing or before, busy))
+
+    def note_done(self, cell: Cell, seconds: float | None) -> None:
+        """Take the seconds of a restart of `cell`, where they are known."""
+        if seconds is not None:
+            key = Key.of(cell, 0)
+            self._set(key, self.measured.get(key, UNKNOWN)._replace(seconds=seconds))
+
+    def missing(self, plan: DatasetPlan) -> list[Cell]:
+        """Pilot cells that were not timed yet."""
+        return [cell for cell in pilot_cells(plan) if Key.of(cell, 0) not in self.measured]
+
+    def missing_paths(self, plan: DatasetPlan) -> list[AskedPath]:
+        """Paths of the extreme accuracies with fewer than `TIMED` timed batches, of the first draws."""
+        mixture = None if plan.mixtures is None else 0
+        corners = _ends(plan.p) if plan.asked else []
+        paths = [AskedPath(plan.name, mixture, p, 0, design) for p in corners for design in plan.asked]
+        timed = [key[:2] for key in self.measured]
+        return [path for path in paths if timed.count(Key.of(path, 0)[:2]) < TIMED]
+
+    def seconds(self, span: Span[Any], *, of_cpu: bool = False) -> float:
+        """Predict the seconds of a span, or its CPU seconds, bilinear in accuracy and number of annotations.
+
+        A restart of a data set, model and search that was never timed is taken to last a second, and so is a
+        batch of questions of a data set and design.
+        """
+        if isinstance(span.unit, Cell):
+            times = self.times(span.unit)
+            total = span.size * times.seconds + (times.choosing if span.chosen is None else 0.0)
+            return total * times.busy if of_cpu else total
+        batches = (self.times(span.unit, at) for at in range(span.start, span.stop, span.step))
+        return sum(times.seconds * (times.busy if of_cpu else 1.0) for times in batches)
+
+    def longest(self, restarts: int) -> float:
+        """Seconds of the longest unit that is never split, 0 if nothing was timed.
+
+        It is a restart, or a cell of so many restarts that holds annotations out.
+        """
+        cells = [times for key, times in self.measured.items() if len(key.group) == 3]
+        lengths = [each.seconds * (restarts if each.choosing else 1) + each.choosing for each in cells]
+        return max(lengths, default=0.0)
+
+    def times(self, unit: Cell | AskedPath, start: int = 0) -> Times:
+        """Predict the times of a restart of a cell, or of the batch of a path after so many answers."""
+        key = Key.of(unit, start)
+        if key not in self._predicted:
+            self._predicted[key] = self._predict(key)
+        return self._predicted[key]
+
+    def _set(self, key: Key, times: Times) -> None:
+        self.measured[key] = times
+        self._predicted.clear()
+
+    def _predict(self, key: Key) -> Times:
+        rows: dict[Any, dict[Any, Times]] = {}
+        for (group, p, along), times in self.measured.items():
+            if group == key.group and (p is None) == (key.p is None):
+                rows.setdefault(p, {})[along] = times
+        if not rows:
+            return UNKNOWN
+        if key.p is None:
+            return rows[None][None]  # a baseline has neither accuracies nor annotations
+        return _between({p: _between(row, given(key.along)) for p, row in rows.items()}, key.p)
+
+
+def _between(points: dict[Any, Times], at: float) -> Times:
+    """Linear between the two points around `at`, constant outside."""
+    known = sorted(points)
+    columns = zip(*(points[each] for each in known), strict=True)
+    return Times(*(float(np.interp(at, known, column)) for column in columns))
 
 
 def pilot_cells(plan: DatasetPlan) -> list[Cell]:
@@ -158,143 +216,19 @@ TIMED_ALONG: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
 """Which values of a dimension are timed, where not all of them are."""
 
 
-@dataclass
-class Timing:
-    """Measured seconds of a restart, and what they predict.
-
-    Parameters
-    ----------
-    measured : dict
-        Seconds of one restart by data set, model, accuracy, annotation count and search.
-    choices : dict
-        Seconds in which a cell held annotations out, before its first restart.
-    busy : dict
-        CPU time as a share of both, 1 where it is not known.
-    moment : Moment or None
-        When and where the oldest of them was timed; None where nothing was, or it is not known.
-    questions : PathTiming
-        Seconds of batches of questions.
-    """
-
-    measured: dict[Key, float]
-    choices: dict[Key, float] = field(default_factory=dict)
-    busy: dict[Key, float] = field(default_factory=dict)
-    moment: Moment | None = None
-    questions: PathTiming = field(default_factory=PathTiming)
-    _predicted: dict[Key, float] = field(default_factory=dict)
-
-    @classmethod
-    def load(cls, run: RunFolder) -> Timing:
-        """Read a pilot's timings; a missing or unreadable file is an empty one, measured again."""
-        pilot = read_pilot(run)
-        rows = {(row.dataset, row.model, row.p, row.m, row.search): row for row in pilot.timed}
-        choices = {key: row.choosing for key, row in rows.items() if row.choosing > 0}
-        measured = {key: row.seconds for key, row in rows.items()}
-        busy = {key: row.busy for key, row in rows.items()}
-        return cls(measured, choices, busy, pilot.moment, PathTiming.of(pilot.questions))
-
-    def save(self, path: Path, files: Files = PLAIN) -> None:
-        """Write the timings, replacing the file in one step."""
-        timed = (
-            TimedRestart(*key[:-1], seconds, self.choices.get(key, 0.0), self.busy.get(key, 1.0), key[-1])
-            for key, seconds in self.measured.items()
-        )
-        questions = tuple(self.questions.rows())
-        Pilot(timed=tuple(timed), questions=questions, moment=self.moment).write(path, files)
-
-    def note(self, partial: Partial) -> None:
-        """Take the time of a measured cell."""
-        cell, restarts = partial.work.cell, partial.work.stop - partial.work.start
-        if partial.choosing > 0:
-            self.choices[_key(cell)] = partial.choosing
-        self.busy[_key(cell)] = partial.cpu_seconds / partial.seconds if partial.seconds > 0 else 1.0
-        if not self.measured:
-            self.moment = Moment.now()
-        self.note_done(cell, (partial.seconds - partial.choosing) / restarts)
-
-    def note_done(self, cell: Cell, seconds: float | None) -> None:
-        """Take the seconds of a restart of `cell`, where they are known."""
-        if seconds is not None:
-            self.measured[_key(cell)] = seconds
-            self._predicted.clear()
-
-    def missing(self, plan: DatasetPlan) -> list[Cell]:
-        """Pilot cells that were not timed yet."""
-        return [cell for cell in pilot_cells(plan) if _key(cell) not in self.measured]
-
-    def seconds(self, cell: Cell) -> float:
-        """Predict the seconds of one restart of `cell`, bilinear in accuracy and annotation count.
-
-        A cell of a data set, model and search that was never timed is taken to last a second.
-        """
-        key = _key(cell)
-        if key not in self._predicted:
-            self._predicted[key] = self._predict(cell)
-        return self._predicted[key]
-
-    def choosing(self, work: Work) -> float:
-        """Predict the seconds before the first restart of a work, in which its cell holds annotations out."""
-        return 0.0 if work.chosen is not None else _at(self.choices, work.cell) or 0.0
-
-    def work_seconds(self, work: Work) -> float:
-        """Predict the seconds of a work, of all of its restarts and of what is before them."""
-        return (work.stop - work.start) * self.seconds(work.cell) + self.choosing(work)
-
-    def work_cpu_seconds(self, work: Work) -> float:
-        """Predict the CPU seconds of a work."""
-        busy = _at(self.busy, work.cell)
-        return self.work_seconds(work) * (1.0 if busy is None else busy)
-
-    def longest(self, restarts: int) -> float:
-        """Seconds of the longest unit that is never split, 0 if nothing was timed.
-
-        It is a restart, or a cell of so many restarts that holds annotations out.
-        """
-        whole = [restarts * self.measured[key] + seconds for key, seconds in self.choices.items()]
-        return max([0.0, *self.measured.values(), *whole])
-
-    def _predict(self, cell: Cell) -> float:
-        found = _at(self.measured, cell)
-        return 1.0 if found is None else found
-
-
-def _key(cell: Cell) -> Key:
-    return cell.dataset, cell.model, cell.p, cell.m, cell.search
-
-
-def _at(timed: Mapping[Key, float], cell: Cell) -> float | None:
-    """Seconds of a cell from those that were timed of its data set, model and search; None if none were."""
-    grid = {
-        (p, m): seconds
-        for (dataset, model, p, m, search), seconds in timed.items()
-        if (dataset, model, search) == (cell.dataset, cell.model, cell.search)
-    }
-    if not grid:
-        return None
-    if cell.p is None or cell.m is None:
-        return grid.get((None, None))
-    rows: dict[float, dict[int, float]] = {}
-    for (p, m), seconds in grid.items():
-        if p is not None and m is not None:
-            rows.setdefault(p, {})[m] = seconds
-    return interpolate({p: interpolate(row, cell.m) for p, row in rows.items()}, cell.p)
-
-
-# How restarts are timed, and grouped into batches of a sensible length.
+# How restarts are grouped into tasks of a sensible length.
 
 SHORTEST, LONGEST = 0.5, 60.0
-"""Bounds of a batch in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
+"""Bounds of a task in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
 
 SECONDS_PER_WORKER = 0.01
-"""Shortest batch for each worker there is: 100 batches a second take less than half of a driver's core."""
-
-logger = logging.getLogger(__name__)
+"""Shortest task for each worker there is: 100 tasks a second take less than half of a driver's core."""
 
 
 def target_seconds(total: float, workers: int) -> float:
-    """Length of a batch: 1/50 of a worker's share, within bounds.
+    """Length of a task: 1/50 of a worker's share, within bounds.
 
-    Many workers take longer batches, so that the driver keeps up, but two each if there is work enough.
+    Many workers take longer tasks, so that the driver keeps up, but two each if there is work enough.
     """
     share = total / max(workers, 1)
     shortest = max(SHORTEST, min(SECONDS_PER_WORKER * workers, share / 2))
@@ -302,16 +236,16 @@ def target_seconds(total: float, workers: int) -> float:
 
 
 def make_batches(
-    science: Science, work: Iterable[Work], timing: Timing, *, seconds: float
-) -> Iterator[Batch]:
-    """Group the work of one data set into batches, in order.
+    science: Science, spans: Iterable[Span[Cell]], timing: Timing, *, seconds: float
+) -> Iterator[Task]:
+    """Group restarts of cells of one data set into tasks, in order.
 
     Parameters
     ----------
     science : Science
-        Seed and search parameters.
-    work : iterable of Work
-        What is left to do, of one data set.
+        Of the data set.
+    spans : iterable of Span
+        What is left to do.
     timing : Timing
         Predictions.
     seconds : float
@@ -319,30 +253,30 @@ def make_batches(
 
     Yields
     ------
-    Batch
-        A cell may be split over batches, its restarts being independent; with an adaptive stop it is not:
-        the rule is tested in one task. Neither is one that holds annotations out: it does so once.
+    Task
+        A cell may be split over tasks, its restarts being independent; with an adaptive stop it is not: the
+        rule is tested in one task. Neither is one that holds annotations out: it does so once.
     """
-    group: list[Work] = []
+    group: list[Span[Cell]] = []
     filled = predicted = 0.0
-    for item in work:
-        each = timing.seconds(item.cell)
-        size = each / seconds
-        start = item.start
-        whole = science.stop is not None or science.holds_out(item.cell)
-        choosing = timing.choosing(item)
-        while start < item.stop:
-            # A sum of shares rounds: what misses a full batch by less than that is full.
+    for span in spans:
+        each, choosing, _ = timing.times(span.unit)
+        if span.chosen is not None:
+            choosing = 0.0
+        size, start = each / seconds, span.start
+        whole = science.stop is not None or science.holds_out(span.unit)
+        while start < span.stop:
+            # A sum of shares rounds: what misses a full task by less than that is full.
             room = int((1 - filled - choosing / seconds) / size + 1e-9)
-            wanted = item.stop - start if whole else 1
+            wanted = span.stop - start if whole else 1
             if room < wanted and group:
-                yield Batch(science, item.cell.dataset, tuple(group), predicted)
+                yield Task(science, span.unit.dataset, tuple(group), predicted)
                 group, filled, predicted = [], 0.0, 0.0
                 continue
-            stop = min(item.stop, start + max(wanted, room))
-            group.append(replace(item, start=start, stop=stop))
+            stop = min(span.stop, start + max(wanted, room))
+            group.append(replace(span, start=start, stop=stop))
             filled += (stop - start) * size + choosing / seconds
             predicted += (stop - start) * each + choosing
             start = stop
     if group:
-        yield Batch(science, group[0].cell.dataset, tuple(group), predicted)
+        yield Task(science, group[0].unit.dataset, tuple(group), predicted)

@@ -37,7 +37,7 @@ Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
 VERSION = 2
-"""Of this format, and of what `pipeline.work.merge` puts into a record: a test keeps the two together."""
+"""Of this format, and of what `pipeline.work.journalled` puts into a record, which a test keeps as it is."""
 
 MARK = b"\x93SWJ" + bytes([VERSION]) + b"\r\n\x1a"
 """Starts every record; its fifth byte is the version of the format."""
@@ -81,6 +81,11 @@ class Journal:
     files : Files
         Of the holder of the lease.
 
+    Attributes
+    ----------
+    size : int
+        Length in bytes.
+
     Raises
     ------
     JournalDamaged
@@ -95,18 +100,13 @@ class Journal:
         self.path = path
         self._files = files
         with storage_errors(path), files.fenced():
-            self._end = _good_length(path) if path.exists() else 0
+            self.size = sum(HEAD.size + len(body) for body in _bodies(path)) if path.exists() else 0
             self._file = _open(path)
             with _closed_on_error(self._file):
-                size = os.fstat(self._file.fileno()).st_size
-                if size > self._end:
-                    logger.warning("%s: torn record at its end, %d bytes cut", path, size - self._end)
+                torn = os.fstat(self._file.fileno()).st_size - self.size
+                if torn > 0:
+                    logger.warning("%s: torn record at its end, %d bytes cut", path, torn)
                     self._cut()
-
-    @property
-    def size(self) -> int:
-        """Length in bytes."""
-        return self._end
 
     def append(self, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
         """Add a record; once this returns, a loss of power leaves it, and the next holder finds it.
@@ -156,18 +156,14 @@ class Journal:
     def _add(self, record: bytes, *, durable: bool = True) -> None:
         with storage_errors(self.path, len(record)):
             try:
-                self._file.seek(self._end)
+                self._file.seek(self.size)
                 _write_all(self._file, record)
                 if durable:
                     os.fsync(self._file.fileno())
             except OSError:
                 self._cut()
                 raise
-        self._end += len(record)
-
-    def replay(self) -> Iterator[tuple[Header, Arrays]]:
-        """All records, oldest first."""
-        yield from replay(self.path)
+        self.size += len(record)
 
     def compact(self, keep: Callable[[Header], bool]) -> None:
         """Drop records that are not needed any more, in one step.
@@ -183,7 +179,7 @@ class Journal:
             The journal is then as before.
         """
         partial = self._files.partial(self.path)
-        with storage_errors(self.path, self._end), self._files.fenced():
+        with storage_errors(self.path, self.size), self._files.fenced():
             remove(partial)
             file = _open(partial)
             with _closed_on_error(file):
@@ -196,7 +192,7 @@ class Journal:
                 self._files.rename(partial, self.path)
             # The old file has no name from here on: a record added to it would be lost.
             self._file.close()
-            self._file, self._end = file, file.tell()
+            self._file, self.size = file, file.tell()
             sync_directory(self.path.parent)
 
     def close(self) -> None:
@@ -212,7 +208,7 @@ class Journal:
         self.close()
 
     def _cut(self) -> None:
-        os.ftruncate(self._file.fileno(), self._end)
+        os.ftruncate(self._file.fileno(), self.size)
         os.fsync(self._file.fileno())
 
 
@@ -344,10 +340,6 @@ def _foreign(tail: bytes) -> str:
     if tail.startswith(before) and tail[len(before) + 1 :].startswith(after[: len(tail) - len(before) - 1]):
         return f"a journal of format version {tail[len(before)]}, expected version {VERSION}"
     return "no journal"
-
-
-def _good_length(path: Path) -> int:
-    return sum(HEAD.size + len(body) for body in _bodies(path))
 
 
 def _body_at(file: BinaryIO, offset: int) -> bytes | None:

@@ -16,7 +16,7 @@ from processes.crash import FullDisk, seen_by
 from processes.sweeping import assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
-from pipeline.work.records import Partial, Science, Work
+from pipeline.work.records import Science, Solved, Span
 from storage.cube.growth import open_cube
 from storage.cube.schema import FAILED
 from storage.runfolder import lease
@@ -163,7 +163,7 @@ def at_work(patched: pytest.MonkeyPatch, number: int, happens: object) -> None:
     """Let something happen while the work of this number is under way."""
     solve, begun = pipeline.work.tasks._run, []
 
-    def interrupted(science: Science, work: Work, source: Source) -> Partial:
+    def interrupted(science: Science, work: Span, source: Source) -> Solved:
         begun.append(work)
         if len(begun) == number:
             happens()  # type: ignore[operator]

@@ -27,8 +27,8 @@ from pipeline.monitor.status import read_status
 from pipeline.monitor.why import explain, failed_causes
 from pipeline.report.compare import write_comparison
 from pipeline.scoring.tables import cell_table
-from pipeline.work.journalled import is_of_paths, written_paths
-from pipeline.work.records import Asking, Partial, Science, Work
+from pipeline.work.journalled import from_record
+from pipeline.work.records import Science, Solved, Span
 from storage.cube.blocks import UNPROMISED, BlockStore
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
@@ -123,14 +123,12 @@ def answers(cube: Path) -> set[tuple[str, int]]:
     """Paths and first questions of the answers that the journal of the newest generation holds."""
     if not cube.exists():
         return set()
-    manifest = read_manifest(cube)
-    asking = {name: Asking.of(manifest.spec, plan) for name, plan in manifest.plans.items()}
     return {
-        (str(part.path), part.start)
+        (str(done.span.unit), done.span.start)
         for generation in RunFolder(cube).generations()[-1:]
         for header, arrays in replay(generation.journal)
-        if is_of_paths(header)
-        for part in written_paths(header, arrays, manifest.plans, asking)
+        if "paths" in header
+        for done in from_record(header, arrays)
     }
 
 
@@ -150,8 +148,8 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
         asked.append((str(path), len(known)))
         return ask(asking, path, known, arrays)
 
-    def spied_solve(science: Science, work: Work, source: Source) -> Partial:
-        solved.append(str(work.cell))
+    def spied_solve(science: Science, work: Span, source: Source) -> Solved:
+        solved.append(str(work.unit))
         return solve(science, work, source)
 
     monkeypatch.setattr(pipeline.work.tasks, "ask_batch", spied_ask)

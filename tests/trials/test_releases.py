@@ -17,8 +17,8 @@ import pipeline.work.tasks
 from pipeline.check.verify import verify
 from pipeline.monitor.status import read_status
 from pipeline.report.write import write_report
-from pipeline.work.merge import from_record
-from pipeline.work.records import Partial, Science, Work
+from pipeline.work.journalled import from_record
+from pipeline.work.records import Science, Solved, Span
 from storage.cube.growth import open_cube
 from storage.cube.manifest import FORMAT_VERSION, read_manifest
 from storage.cube.schema import DONE
@@ -140,8 +140,8 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
     cube = folder / "release.zarr"
     records = list(replay(RunFolder(cube).last_run.journal))
     partials = [partial for record in records if "partials" in record[0] for partial in from_record(*record)]
-    (cell,) = {partial.work.cell for partial in partials}
-    noted: list[Work] = []
+    (cell,) = {partial.span.unit for partial in partials}
+    noted: list[Span] = []
     asked: list[int] = []
     ask = pipeline.work.tasks.ask_batch
 
@@ -150,7 +150,7 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
             asked.append(len(known))
         return ask(asking, path, known, arrays)
 
-    def note(science: Science, work: Work, source: Source) -> Partial:
+    def note(science: Science, work: Span, source: Source) -> Solved:
         noted.append(work)
         return solve(science, work, source)
 
@@ -166,13 +166,13 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
     spec.write_text(text)
     assert run(spec, folder) == 0
     assert result_files(cube).items() >= before.items()
-    assert cell not in [work.cell for work in noted]
+    assert cell not in [work.unit for work in noted]
     assert min(asked, default=0) == release.answers
     node = open_cube(cube)["points"]
     where = ("p", "m", "design", "replicate", "search", "model")
     kept = node.sel({name: getattr(cell, name) for name in where if name in node.dims})
     for partial in partials:
-        found = kept["log_likelihood"].values[partial.work.start : partial.work.stop]
+        found = kept["log_likelihood"].values[partial.span.start : partial.span.stop]
         assert found.tobytes() == partial.objectives.tobytes()
     assert (states(cube) == DONE).all()
     assert len(states(cube)) == release.cells

@@ -28,7 +28,7 @@ import pipeline.cluster.executor
 import pipeline.work.tasks
 from pipeline.common import best_of
 from pipeline.run.signals import Stopped
-from pipeline.work.records import Chosen, Partial, Science, Work
+from pipeline.work.records import Chosen, Science, Solved, Span
 from storage.cube.blocks import BlockStore
 from storage.cube.chunks import chunk_name
 from storage.cube.manifest import read_manifest
@@ -82,20 +82,20 @@ def stub_choice(science: Science, cell: Cell) -> Chosen:
     return Chosen(shape, tuple(losses), tuple(shares))
 
 
-def stub(science: Science, work: Work, source: Source) -> Partial:
+def stub(science: Science, work: Span, source: Source) -> Solved:
     """A solver that takes no time, as much a function of the coordinates as the real one."""
-    X, _ = source.arrays(work.cell.mixture)
-    rngs = [pipeline.work.tasks._rng(science.seed, work.cell, r) for r in range(work.start, work.stop)]
-    asked = science.search(work.cell)  # streams do not tell searches apart
+    X, _ = source.arrays(work.unit.mixture)
+    rngs = [pipeline.work.tasks._rng(science.seed, work.unit, r) for r in range(work.start, work.stop)]
+    asked = science.search(work.unit)  # streams do not tell searches apart
     objectives = [float(rng.standard_normal()) + asked.population for rng in rngs]
     best = best_of(objectives)
     rng, k = rngs[best], science.n_clusters
-    shape, chosen = shape_of(work.cell.model), work.chosen
-    if science.holds_out(work.cell):
-        chosen = chosen or stub_choice(science, work.cell)
+    shape, chosen = shape_of(work.unit.model), work.chosen
+    if science.holds_out(work.unit):
+        chosen = chosen or stub_choice(science, work.unit)
         shape = chosen.covariance
-    return Partial(
-        work=work,
+    return Solved(
+        span=work,
         objectives=np.array(objectives),
         best_restart=work.start + best,
         labels=((rng.integers(0, k, len(X)) + asked.population) % k).astype(np.int16),
@@ -114,8 +114,8 @@ class Solver:
         self.stop_after: int | None = None
         self.broken = ""
 
-    def __call__(self, science: Science, work: Work, source: Source) -> Partial:
-        if self.broken and self.broken in str(work.cell):
+    def __call__(self, science: Science, work: Span, source: Source) -> Solved:
+        if self.broken and self.broken in str(work.unit):
             raise FloatingPointError("no such luck")
         if self.stop_after is not None:
             self.stop_after -= 1

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 from processes.stepping import Driver
 
-from pipeline.work.merge import from_record
+from pipeline.work.journalled import from_record
 from storage.cube.blocks import UNPROMISED, BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
@@ -36,10 +36,10 @@ FAILING = frozenset({"a/p=0.9/m=4/replicate=0/likelihood"})
 def kept(cube: Path) -> set[tuple[str, int]]:
     """Restarts that the next driver will not run again."""
     found = {
-        (str(partial.work.cell), restart)
+        (str(partial.span.unit), restart)
         for header, arrays in journaled(cube)
         for partial in from_record(header, arrays)
-        for restart in range(partial.work.start, partial.work.stop)
+        for restart in range(partial.span.start, partial.span.stop)
     }
     if cube.exists():
         plans = list(read_manifest(cube).plans.values())

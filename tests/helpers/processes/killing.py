@@ -25,7 +25,7 @@ from cubes.writer import journaled
 from processes import sabotage
 from processes.sweeping import assert_same_bits, start
 
-from pipeline.work.merge import from_record
+from pipeline.work.journalled import from_record
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
@@ -45,7 +45,7 @@ def reported_done(cube: Path) -> set[Restart]:
     found: set[Restart] = set()
     for header, arrays in journaled(cube):
         for partial in from_record(header, arrays):
-            found |= {(str(partial.work.cell), r) for r in range(partial.work.start, partial.work.stop)}
+            found |= {(str(partial.span.unit), r) for r in range(partial.span.start, partial.span.stop)}
     store = BlockStore(cube, read_only=True)
     for plan in read_manifest(cube).plans.values():
         for block, statuses in store.all_statuses(plan):
@@ -104,7 +104,7 @@ class Site:
             end(process)
 
     def begun(self) -> list[tuple[str, int, int]]:
-        """Work that workers began, in order."""
+        """Span that workers began, in order."""
         lines = [line.rsplit(" ", 2) for line in self.work_log.read_text().splitlines()]
         return [(cell, int(first), int(stop)) for cell, first, stop in lines]
 

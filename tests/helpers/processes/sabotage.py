@@ -19,7 +19,7 @@ from distributed import Worker
 from distributed.chaos import KillWorker
 
 from pipeline.work import tasks
-from pipeline.work.records import Answers, Asking, Partial, Science, Work
+from pipeline.work.records import Answers, Science, Solved, Span
 from sweeps.inputs import Arrays, Source
 from sweeps.plan import AskedPath
 
@@ -79,21 +79,21 @@ async def dask_setup(worker: Worker) -> None:
             if text in name and fault in FAULTS:
                 FAULTS[fault]()
 
-    def solve_broken(science: Science, work: Work, source: Source) -> Partial:
+    def solve_broken(science: Science, work: Span, source: Source) -> Solved:
         if "SABOTAGE_LOG" in os.environ:
-            line = f"{work.cell} {work.start} {work.stop}\n"
+            line = f"{work.unit} {work.start} {work.stop}\n"
             with open(os.environ["SABOTAGE_LOG"], "ab", buffering=0) as file:
                 file.write(line.encode())  # in one piece, whoever else appends
-        break_it(str(work.cell))
+        break_it(str(work.unit))
         partial = solve(science, work, source)
-        if not any(text in str(work.cell) and fault == "paced" for text, fault in faults):
+        if not any(text in str(work.unit) and fault == "paced" for text, fault in faults):
             return partial
         # It lasts, without any work for the processor, and says so.
         seconds = float(os.environ["SABOTAGE_PACE"]) * (work.stop - work.start)
         time.sleep(seconds)
         return replace(partial, seconds=partial.seconds + seconds)
 
-    def ask_broken(asking: Asking, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
+    def ask_broken(asking: Science, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
         break_it(str(path))
         return ask(asking, path, known, arrays)
 

@@ -21,7 +21,7 @@ from processes.crash import CHANGES, WRITING
 
 from pipeline.run.ledger import Collector
 from pipeline.run.request import Wanted
-from pipeline.work.records import Failure, Partial, Work
+from pipeline.work.records import Failed, Science, Solved, Span
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow
 from storage.cube.manifest import read_manifest
@@ -103,14 +103,14 @@ class Driver:
                 return
 
 
-def partial_of(plan: DatasetPlan, work: Work) -> Partial:
+def partial_of(plan: DatasetPlan, work: Span) -> Solved:
     """Result of some restarts, a function of their coordinates alone."""
-    objectives = np.array([-1.0 - (r * 7 + len(str(work.cell))) % 5 for r in range(work.start, work.stop)])
+    objectives = np.array([-1.0 - (r * 7 + len(str(work.unit))) % 5 for r in range(work.start, work.stop)])
     best = work.start + int(np.argmax(objectives))
     fill, k = best % plan.n_clusters, plan.n_clusters
     labels = np.full(plan.n_samples, fill, np.int16)
     centroids, covariances = np.full((k, plan.n_features), float(fill)), np.full(k, float(fill))
-    return Partial(work, objectives, best, labels, centroids, covariances, 0.5, 0.5)
+    return Solved(work, objectives, best, labels, centroids, covariances, 0.5, 0.5)
 
 
 def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[str]) -> None:
@@ -158,20 +158,20 @@ def _run(
             BlockStore(cube, files=files),
             journal,
             Inputs((plan,), {plan.name: RealSource(*draw_inputs(plan))}, {}),
-            seed=7,
+            {plan.name: Science(7, (), plan.n_clusters)},
             failed=lambda record: append_failure(lease.generation.failures, record, files),
             wanted=Wanted(retry_failed=not failing),
         )
         for work in list(collector.left(plan)):
             # Two batches for each cell, so that the journal holds part of a block.
             for start, stop in ((work.start, work.start + 1), (work.start + 1, work.stop)):
-                part = Work(work.cell, start, stop)
+                part = Span(work.unit, start, stop)
                 if start == stop:
                     continue
                 lease.check()
-                if str(work.cell) in failing:
-                    collector.take([Failure(part, "ValueError: no", "n1", "", "")])
+                if str(work.unit) in failing:
+                    collector.take([Failed(part, "ValueError: no", "n1", "", "")])
                 else:
                     collector.take([partial_of(plan, part)])
-                    report({(str(work.cell), restart) for restart in range(start, stop)})
+                    report({(str(work.unit), restart) for restart in range(start, stop)})
         collector.close()

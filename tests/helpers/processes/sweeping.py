@@ -21,7 +21,7 @@ from rich.console import Console
 
 from pipeline.run.request import Options
 from pipeline.submit.submission import submit
-from pipeline.work.records import Batch
+from pipeline.work.records import Task
 from pipeline.work.timing import Timing, make_batches
 from storage.cube.blocks import UNPROMISED
 from storage.cube.growth import open_cube
@@ -50,9 +50,9 @@ def write_spec(folder: Path, text: str = TINY) -> Path:
     return path
 
 
-def batches_of(restarts: int) -> Callable[..., Iterator[Batch]]:
+def batches_of(restarts: int) -> Callable[..., Iterator[Task]]:
     """In place of `make_batches`: so many restarts in each, whatever was measured."""
-    return lambda science, work, timing, *, seconds: make_batches(science, work, Timing({}), seconds=restarts)
+    return lambda science, work, timing, *, seconds: make_batches(science, work, Timing(), seconds=restarts)
 
 
 def run(spec: Path, results: Path, *, batch_restarts: int | None = None, **options: object) -> int:
@@ -111,7 +111,7 @@ def assert_same_bits(one: Path, other: Path) -> None:
 
 def restarts_run(log: str) -> int:
     """Restarts of a finished run, from what it logged last."""
-    found = re.findall(r"(\d+) restarts, \d+ blocks in", log)
+    found = re.findall(r"(\d+) restarts?, \d+ blocks? in", log)
     return int(found[-1])
 
 

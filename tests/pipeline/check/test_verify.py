@@ -16,7 +16,7 @@ from processes.sweeping import TINY, run, write_spec
 import pipeline.work.tasks
 from pipeline.check.verify import verify
 from pipeline.commands.main import main
-from pipeline.work.records import Partial, Science, Work
+from pipeline.work.records import Science, Solved, Span
 from storage.cube.manifest import ROOT_FILE
 from sweeps.errors import InputError
 from sweeps.inputs import Source
@@ -97,7 +97,7 @@ def test_what_a_cell_chose_is_computed_again(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_cannot_be_computed_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(science: Science, work: Work, source: Source) -> Partial:
+    def broken(science: Science, work: Span, source: Source) -> Solved:
         raise MemoryError("none left")
 
     monkeypatch.setattr(pipeline.work.tasks, "_run", broken)

@@ -19,7 +19,7 @@ from pipeline.cluster.executor import DEATHS, DaskExecutor, InProgress, Losses, 
 from pipeline.cluster.worker import TOPIC
 from pipeline.jobs.slurm import ComputeClusterError
 from pipeline.methods.loading import MethodCall
-from pipeline.work.records import Batch, Science, Work
+from pipeline.work.records import Science, Span, Task
 from sweeps.file.search import Search
 from sweeps.plan import Cell
 
@@ -27,9 +27,9 @@ RUNNING, QUEUED = "running", "queued"
 SCIENCE = Science(1, (Search(),), 3)
 
 
-def batches(count: int) -> list[Batch]:
+def batches(count: int) -> list[Task]:
     cells = [Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in range(count)]
-    return [Batch(SCIENCE, "iris", (Work(cell, 0, 5),), 1.0) for cell in cells]
+    return [Task(SCIENCE, "iris", (Span(cell, 0, 5),), 1.0) for cell in cells]
 
 
 class Site:
@@ -190,7 +190,7 @@ class FakeClient:
         self.tasks[key].outcome, self.tasks[key].status = outcome, status
         self.waiting.pop(key)()
 
-    def results(self, work: list[Batch], **options: Any) -> Any:
+    def results(self, work: list[Task], **options: Any) -> Any:
         left = list(work)
         found = DaskExecutor(self, {"iris": "the data"}, **options)  # type: ignore[arg-type, dict-item]
         assert [found.workers for _ in range(100)] == [len(self.threads)] * 100
@@ -268,9 +268,9 @@ def test_only_an_endless_batch_reaches_its_limit() -> None:
     own = executor.LEAST_LIMIT + executor.LIMIT_FACTOR
     assert executor.generous_limit(batch) == own > 1000
     method = MethodCall("mine", "mine.py:f", "", {}, time_limit=40_000.0)
-    called = Work(replace(batch.work[0].cell, model="mine"), 0, 3)
+    called = Span(replace(batch.spans[0].unit, model="mine"), 0, 3)
     science = replace(batch.science, methods=(method,))
-    alone = executor.generous_limit(replace(batch, science=science, work=(called,)))
+    alone = executor.generous_limit(replace(batch, science=science, spans=(called,)))
     assert 3 * 40_000 < alone < 3 * 40_000 + executor.LEAST_LIMIT
-    both = replace(batch, science=science, work=(called, *batch.work))
+    both = replace(batch, science=science, spans=(called, *batch.spans))
     assert executor.generous_limit(both) == alone + own

@@ -23,10 +23,9 @@ from pipeline.live.state import MOST_WORKERS, AtWork, Crew, Pace, State
 from pipeline.monitor.status import read_status
 from pipeline.run.ledger import ATTEMPTS, Collector
 from pipeline.run.request import Wanted
-from pipeline.work.merge import to_record
-from pipeline.work.records import Failure, Partial, Work
+from pipeline.work.journalled import to_record
+from pipeline.work.records import Failed, Science, Solved, Span
 from storage.cube.blocks import BlockStore
-from storage.runfolder import records
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
@@ -39,10 +38,10 @@ from sweeps.plan import Cell
 GRID = make_plan(p=(0.8, 0.9))
 
 
-def partial(cell: Cell, start: int, stop: int) -> Partial:
+def partial(cell: Cell, start: int, stop: int) -> Solved:
     labels = np.array([0, 1, 0, 1, 0], np.int16)
     solution = labels, np.zeros((2, 2)), np.ones(2)
-    return Partial(Work(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
+    return Solved(Span(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
 
 
 Start = Callable[..., "Run"]
@@ -75,19 +74,19 @@ class Run:
             BlockStore(cube, files=generation.files),
             stack.enter_context(Journal(generation.journal, generation.files)),
             Inputs((GRID,), {"a": RealSource(*data)}, {}),
-            seed=7,
+            {"a": Science(7, (), GRID.n_clusters)},
             failed=lambda record: append_failure(generation.failures, record),
             wanted=wanted or Wanted(),
         )
         self.feed = Feed(Board([GRID]), BlockStore(cube, read_only=True), lambda dataset, mixture: data[1])
         self.collector.tell(self.feed)
 
-    def solve(self, work: Work) -> None:
-        self.collector.take([partial(work.cell, work.start, work.stop)])
+    def solve(self, work: Span) -> None:
+        self.collector.take([partial(work.unit, work.start, work.stop)])
 
-    def fail(self, work: Work) -> None:
+    def fail(self, work: Span) -> None:
         for _ in range(ATTEMPTS):
-            self.collector.take([Failure(work, "ValueError: no", "n1", "", "Traceback")])
+            self.collector.take([Failed(work, "ValueError: no", "n1", "", "Traceback")])
 
 
 def shown(feed: Feed | Follower) -> tuple[Any, ...]:
@@ -264,7 +263,8 @@ def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> Non
     with Lease.acquire(cube) as lease:
         head = HeadRecord(spec="s", node="n0", dashboard="http://here").now("running")
         head.write(lease.generation.head, lease.files)
-        records.StateFile(lease.generation.state, lease.files).write(5, 20, 3, 60.0)
+        progress = Progress(restarts=5, total=20, workers=3, left=60.0, at=time.time())
+        progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
         crew = Crew(1000, [AtWork(f"w{n}", "n", "", "a", float(-n)) for n in range(996)])
         state = State(cube, Follower(cube), skipped={"ecoli": ("not here",)}, crew=lambda: crew)
@@ -293,7 +293,7 @@ def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
         for other in (cell, Cell("gone", None, 0.5, 1, 0, "posterior")):
             work = FailedWork(cell=other, start=0, stop=3)
             cause = f"{NASTY} {attempt}"
-            record = FailureRecord(work=work, cause=cause, cell=str(other), attempt=attempt, **facts)
+            record = FailureRecord(span=work, cause=cause, cell=str(other), attempt=attempt, **facts)
             append_failure(generation.failures, record)
     follower = Follower(cube)
     found = json.loads(State(cube, follower, skipped={}).document()[1])["head"]["failures"]

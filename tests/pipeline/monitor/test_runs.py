@@ -43,7 +43,6 @@ from storage.runfolder.records import (
     JobRecord,
     LostJob,
     Progress,
-    StateFile,
     Submission,
 )
 from sweeps.errors import InputError
@@ -317,7 +316,7 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(tmp_path: Path) -> None:
 def test_progress_of_an_earlier_run_is_not_shown(cube: Path) -> None:
     earlier = next_generation(cube)
     HeadRecord(spec="s", at=1.0).write(earlier.head)
-    StateFile(earlier.state).write(1, 10, 2, 5.0)
+    Progress(restarts=1, total=10, workers=2, left=5.0, at=time.time()).write(earlier.state)
     assert read_status(cube).progress is None
     with Lease.acquire(cube) as lease:
         assert read_status(cube).progress is not None

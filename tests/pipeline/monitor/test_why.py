@@ -18,7 +18,7 @@ import pipeline.work.tasks
 from pipeline.live.sources import Follower
 from pipeline.live.state import State
 from pipeline.monitor.why import explain
-from pipeline.work.records import Partial, Science, Work
+from pipeline.work.records import Science, Solved, Span
 from storage.cube.growth import create
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import cause_of
@@ -32,11 +32,11 @@ SMALL = SMALL.replace("[0.8, 1.0]", "[0.8]").replace(', "1N"]', "]").replace('"u
 SOLVE = pipeline.work.tasks._run
 
 
-def failing(error: Exception) -> Callable[[Science, Work, Source], Partial]:
+def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
     """A solver that does not solve two cells."""
 
-    def picky(science: Science, work: Work, source: Source) -> Partial:
-        if work.cell in CELLS:
+    def picky(science: Science, work: Span, source: Source) -> Solved:
+        if work.unit in CELLS:
             raise error
         return SOLVE(science, work, source)
 

@@ -7,8 +7,8 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,33 +16,30 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from browser import Page, chromium
 from processes import sabotage
 from processes.commandline import sweep
 from processes.killing import kill_family
-from processes.sweeping import TINY, start, wait_until, write_spec
+from processes.sweeping import start, wait_until, write_spec
+from rich.console import Console
 
+from pipeline.cluster.profiles import Profile
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs import slurm
 from pipeline.jobs.head import HeadJob
+from pipeline.jobs.keys import job_queue
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
 from pipeline.monitor.status import read_status
 from pipeline.run import head
-from pipeline.run.driver import Outcomes
-from pipeline.run.head import End, Ending, crew_of
+from pipeline.run.head import End, crew_of
 from pipeline.run.request import Options, Request, Wanted, prepare
 from pipeline.run.signals import Stopped
 from storage.errors import StorageError
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import STALE_AFTER, Lease, LeaseHeld
+from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
 from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
 from sweeps.plan import Cell
 
-# The page of a run in progress, in Chromium: it fills up, a failed cell is red, workers are busy.
-
 FAILING = "mixtures_k2/mixture=0/p=0.8/m=15/replicate=1/posterior"
-LABELS = "return [...document.querySelectorAll('td[data-at]')].map((tile) => tile.getAttribute('aria-label'))"
-SLOW = TINY.replace("restarts = 5", "restarts = 25")
 
 
 class Stand:
@@ -61,67 +58,27 @@ def test_workers_are_named_without_their_protocol() -> None:
     assert (row.task, row.since) == ("a/p=0.9/likelihood", 12.0)
 
 
-@contextmanager
-def running(folder: Path) -> Iterator[tuple[Any, str]]:
-    """A sweep that lasts, and the address of its page."""
-    faults = [("", "paced"), (FAILING, "raises")]
-    environment = sabotage.environment(faults, pace=0.01)
-    process = start(write_spec(folder, SLOW), folder, "--workers", "2", environment=environment)
-    try:
-        yield process, wait_until(lambda: address_in(folder / "tiny.run" / "log"), process)
-    finally:
-        kill_family(process.pid)
-        process.communicate()
-
-
-def address_in(log: Path) -> str | None:
-    found = re.search(r"dashboard: (http\S+)", log.read_text(encoding="utf-8")) if log.exists() else None
-    return found and found[1]
-
-
-def state_of(address: str) -> dict[str, Any] | None:
-    try:
-        with urlopen(f"{address}/state.json", timeout=20) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
-    except HTTPError:
-        return None  # it is starting
-
-
-def shares(page: Page) -> tuple[int, int, int]:
-    """Tiles, those that are begun, and those that are red."""
-    labels = page.run(LABELS)
-    begun = [label for label in labels if label and ": 0 of" not in label]
-    return len(labels), len(begun), sum("failed" in label for label in begun)
+def state_of(log: Path) -> Any:
+    """What the page of a run says, whose address its log has."""
+    text = log.read_text(encoding="utf-8") if log.exists() else ""
+    found = re.search(r"dashboard: (http\S+/sweep)", text)
+    with suppress(HTTPError):  # it is starting
+        return json.load(urlopen(f"{found[1]}/state.json", timeout=20))["head"] if found else None
 
 
 @pytest.mark.slow
-def test_a_run_is_seen_from_its_begin_to_its_end(tmp_path: Path) -> None:
-    cube = tmp_path / "tiny.zarr"
-    with running(tmp_path) as (process, address), chromium() as page:
-        assert address.endswith("/sweep")
-        wait_until(lambda: state_of(address), process)
-        page.driver.get(address)
-        seen = [wait_until(lambda: (found := shares(page))[1] and found, process)]
-        at_work = "return document.querySelector('#workers td.long')?.textContent || ''"
-        assert re.search(r"p=|unsupervised", wait_until(lambda: page.run(at_work), process))
-        while not (seen[-1][2] and len({found[1] for found in seen}) > 2):
-            seen.append(wait_until(lambda: shares(page), process))
-        assert [found[1] for found in seen] == sorted(found[1] for found in seen)
-        cause = "return document.getElementById('failures').innerText"
-        assert "FloatingPointError: no such luck" in wait_until(lambda: page.run(cause), process)
-        state = state_of(address)
-        assert state is not None
-        assert state["head"]["status"]["holder"] == read_status(cube).to_dict()["holder"]
-        assert state["head"]["crew"]["connected"] == 2
-        wait_until(
-            lambda: (
-                process.poll() is not None or state_of(address) is None or shares(page)[1] == shares(page)[0]
-            ),
-            process,
-        )
-        assert page.console() == []
-        assert all(url.startswith(address) for url in page.requests())
+def test_a_run_is_seen_on_the_dashboard_while_it_lasts(tmp_path: Path) -> None:
+    environment = sabotage.environment([("", "paced"), (FAILING, "raises")], pace=0.1)
+    process = start(write_spec(tmp_path), tmp_path, "--workers", "2", environment=environment)
+    try:
+        log = tmp_path / "tiny.run" / "log"
+        said = wait_until(lambda: (found := state_of(log)) and found["failures"] and found, process)
+        assert "FloatingPointError: no such luck" in json.dumps(said["failures"])
+        assert said["status"]["holder"] == read_status(tmp_path / "tiny.zarr").to_dict()["holder"]
+        assert said["crew"]["connected"] == 2
+    finally:
+        kill_family(process.pid)
+        process.communicate()
 
 
 REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
@@ -134,121 +91,169 @@ def request_of(finished: Path, **options: object) -> Request:
     return Request(spec, prepared, Wanted(), None, Options(finished, **options))  # type: ignore[arg-type]
 
 
-def test_a_signal_ends_with_its_number_and_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
-    ending = Ending(None)
-    with ending:
-        raise Stopped(signal.SIGTERM)
-    assert ending.end == End(128 + signal.SIGTERM, "stopped by SIGTERM")
-    assert "stopped by SIGTERM; what was finished is kept, submit again to resume" in caplog.text
+@pytest.mark.parametrize(
+    ("error", "own", "end", "said"),
+    [
+        (
+            Stopped(signal.SIGTERM),
+            None,
+            End(143, "stopped by SIGTERM"),
+            "stopped by SIGTERM; what was finished is kept, submit again to resume",
+        ),
+        (
+            Stopped(signal.SIGUSR1),
+            HeadJob("5", 0),
+            End(128 + signal.SIGUSR1, "stopped by SIGUSR1", again=True),
+            "stopped by SIGUSR1; what was finished is kept, the head resumes when its job starts again",
+        ),
+        (
+            Cancelled("cancelled by sweep cancel"),
+            HeadJob("5", 0),
+            End(143, "cancelled"),
+            "cancelled by sweep cancel; what was finished is kept, submit again to resume",
+        ),
+        (
+            ComputeClusterError("no worker for an hour"),
+            HeadJob("5", 0),
+            End(INTERNAL, "no worker for an hour"),
+            "no worker for an hour",
+        ),
+    ],
+)
+def test_what_ends_a_run_early_is_one_line_and_an_exit_code(
+    error: BaseException, own: HeadJob | None, end: End, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert head._ended_by(error, own) == end
+    assert caplog.messages == [said]
 
 
-def test_a_signal_before_the_walltime_queues_the_job_again(caplog: pytest.LogCaptureFixture) -> None:
-    ending = Ending(HeadJob("5", 0))
-    with ending:
-        raise Stopped(signal.SIGUSR1)
-    assert ending.end == End(128 + signal.SIGUSR1, "stopped by SIGUSR1", again=True)
-    assert "the head resumes when its job starts again" in caplog.text
+class Recorded:
+    """A submit of the tiny sweep, of which something takes the place of the driver."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.run = RunFolder(folder / "results" / "tiny.zarr")
+        self.folder, self.monkeypatch = folder, monkeypatch
+
+    def submit(self, action: Callable[[HeadRecord], object], of: str = "_run") -> Any:
+        def stands_in(*arguments: Any, **_: Any) -> object:
+            return action(arguments[1] if of == "_run" else arguments[0])
+
+        self.monkeypatch.setattr(head, of, stands_in)
+        (self.folder / "raw").mkdir(exist_ok=True)
+        places = "--results", self.folder / "results", "--data-dir", self.folder / "raw"
+        return sweep("submit", write_spec(self.folder), "--workers", 0, *places)
+
+    @property
+    def record(self) -> HeadRecord:
+        found = HeadRecord.read(self.run.last_run.head)
+        assert found is not None
+        return found
+
+    def in_job(self, requeue: Callable[[str], object], answers: Sequence[bool] = ()) -> None:
+        """As the head that a job of the queue is."""
+        left = list(answers)
+        self.monkeypatch.setenv("SLURM_JOB_ID", "5")
+        self.monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
+        self.monkeypatch.setenv("SLURM_JOB_NAME", head_name(self.run))
+        self.monkeypatch.setattr(slurm, "restarts", lambda number: 2)
+        self.monkeypatch.setattr(slurm, "is_out_of_time", lambda job: left.pop())
+        self.monkeypatch.setattr(slurm, "requeue", requeue)
 
 
-def test_an_expected_error_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    ending = Ending(HeadJob("5", 0))
-    with ending:
-        raise ComputeClusterError("no worker for an hour")
-    assert ending.end == End(INTERNAL, "no worker for an hour")
-    assert [record.getMessage() for record in caplog.records] == ["no worker for an hour"]
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    return Recorded(tmp_path, monkeypatch)
 
 
-def test_an_unknown_error_is_not_hidden() -> None:
-    ending = Ending(None)
-    with pytest.raises(ZeroDivisionError), ending:
-        raise ZeroDivisionError
-    assert ending.end == End(INTERNAL, "ended by an error")
+def raising(error: BaseException) -> Callable[[object], object]:
+    def action(_: object) -> object:
+        raise error
+
+    return action
 
 
-def test_a_run_is_recorded_from_its_begin_to_its_end(finished: Path, tmp_path: Path) -> None:
-    request = request_of(finished, data_dir=Path("raw"))
-    request = replace(request, prepared=replace(request.prepared, cube=tmp_path / "other.zarr"))
-    ending = Ending(None)
-    with (
-        Lease.acquire(request.prepared.cube) as lease,
-        head._recorded(request, HeadJob("5", 2), ending, lease) as record,
-    ):
-        assert (record.state, record.restarts) == (RUNNING, 2)
-        assert record.spec == str(request.spec.resolve())
-        assert record.data_dir == str(Path("raw").resolve())
-        assert HeadRecord.read(lease.generation.head) == record
-        ending.end = End(COMPLETE, "finished")
-    after = HeadRecord.read(request.prepared.run.last_run.head)
-    assert after is not None
+def test_a_run_is_recorded_from_its_begin_to_its_end(recorded: Recorded) -> None:
+    seen: list[HeadRecord] = []
+
+    def action(record: HeadRecord) -> End:
+        seen.extend((record, recorded.record))
+        return End(COMPLETE, "finished")
+
+    assert recorded.submit(action).exit_code == 0
+    (record, written), after = seen, recorded.record
+    assert record == written
+    assert (record.state, record.restarts) == (RUNNING, 0)
+    assert record.spec == str((recorded.folder / "tiny.toml").resolve())
+    assert record.data_dir == str((recorded.folder / "raw").resolve())
     assert (after.state, after.how) == (ENDED, "finished")
     assert after.at >= record.at
 
 
-def test_a_full_disk_does_not_hide_how_a_run_ended(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_error_is_recorded_and_not_hidden_nor_is_one_of_a_full_disk(recorded: Recorded) -> None:
+    ended = recorded.submit(raising(ZeroDivisionError("a fault")))
+    assert isinstance(ended.exception, ZeroDivisionError)
+    assert recorded.record.how == "ended by an error"
+
     def full(*_: object) -> None:
-        raise StorageError(tmp_path, "room", "disk full")
+        raise StorageError(recorded.folder, "room", "disk full")
 
-    request = request_of(finished)
-    request = replace(request, prepared=replace(request.prepared, cube=tmp_path / "other.zarr"))
-    lease = Lease.acquire(request.prepared.cube)
-    recorded = head._recorded(request, None, Ending(None), lease)
-    monkeypatch.setattr(type(recorded.__enter__()), "write", full)
-    with pytest.raises(ZeroDivisionError):
-        recorded.gen.throw(ZeroDivisionError())  # type: ignore[attr-defined]
-    monkeypatch.undo()
-    lease.release()
+    def action(_: HeadRecord) -> None:
+        recorded.monkeypatch.setattr(HeadRecord, "write", full)
+        raise ComputeClusterError("no worker for an hour")
+
+    ended = recorded.submit(action)
+    assert (ended.exit_code, "no worker for an hour" in ended.stderr) == (INTERNAL, True)
 
 
-def test_exit_codes_of_a_finished_run(finished: Path, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("interrupted", ["_run", "_lease"])
+def test_a_head_asks_once_whether_its_time_is_over(recorded: Recorded, interrupted: str) -> None:
+    queued = list[str]()
+    recorded.in_job(queued.append, [True])
+    ended = recorded.submit(raising(Stopped(signal.SIGTERM)), interrupted)
+    assert (ended.exit_code, queued) == (128 + signal.SIGTERM, ["5"])
+    if interrupted == "_run":
+        assert (recorded.record.state, recorded.record.restarts) == (REQUEUED, 2)
+
+
+def test_a_requeue_that_is_refused_is_recorded(recorded: Recorded) -> None:
+    recorded.in_job(raising(REFUSED))
+    ended = recorded.submit(raising(Stopped(signal.SIGUSR1)))
+    assert ended.exit_code == 128 + signal.SIGUSR1
+    assert "the head was not queued again" in ended.stderr
+    found = recorded.record
+    assert (found.state, found.how) == (ENDED, "stopped by SIGUSR1, and not queued again")
+
+
+def test_exit_codes_of_a_finished_run(
+    finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     strict = request_of(finished, strict=True)
-    none = Outcomes(0, 0, 0, ())
-    assert head._conclude(strict, none) == End(COMPLETE, "finished")
+    assert head._conclude(strict) == End(COMPLETE, "finished")
+    assert "85 of 85 cells done" in caplog.text
     inputs = replace(strict.prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
     skipping = replace(strict, prepared=replace(strict.prepared, inputs=inputs))
-    assert head._conclude(skipping, none) == End(FAILED_CELLS, "finished")
-    assert "85 of 85 cells done" in caplog.text
+    assert head._conclude(skipping) == End(FAILED_CELLS, "finished")
     failed, other = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
-    ended = head._conclude(strict, replace(none, failed=(failed,)))
-    assert ended == End(FAILED_CELLS, "finished with failed cells")
+    monkeypatch.setattr(head, "failed_cells", lambda cube, plans: (failed,))
+    assert head._conclude(strict) == End(FAILED_CELLS, "finished with failed cells")
     assert f'failed: {failed} (for more: sweep why {strict.prepared.cube} "{failed}")' in caplog.text
     # A cell that failed earlier is no matter of a run of others.
     alone = replace(strict, wanted=Wanted(only=frozenset({other})))
-    assert head._conclude(alone, replace(none, failed=(failed,))).code == COMPLETE
+    assert head._conclude(alone).code == COMPLETE
 
 
-def test_the_line_of_the_dashboard() -> None:
-    assert head._dashboard(None) == "none"
-    assert "ssh -L 8787:127.0.0.1:8787 " in head._dashboard("http://127.0.0.1:8787/status")
-
-
-def test_a_requeue_that_is_refused_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(*_: object) -> None:
-        raise Stopped(signal.SIGUSR1)
-
-    def refuse(number: str) -> None:
-        raise REFUSED
-
-    run = RunFolder(tmp_path / "tiny.zarr")
-    monkeypatch.setenv("SLURM_JOB_ID", "5")
-    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
-    monkeypatch.setattr(head, "_executor", stopped)
-    monkeypatch.setattr(slurm, "requeue", refuse)
-    ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path)
-    assert ended.exit_code == 128 + signal.SIGUSR1
-    assert "the head was not queued again" in ended.stderr
-    record = HeadRecord.read(run.last_run.head)
-    assert record is not None
-    assert (record.state, record.how) == (ENDED, "stopped by SIGUSR1, and not queued again")
-
-
-def test_a_queue_that_does_not_answer_hides_no_head(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def silent(run: RunFolder) -> str:
-        raise REFUSED
-
-    monkeypatch.setattr(head, "other_head", silent)
-    assert head._waiting_head(RunFolder(tmp_path / "tiny.zarr")) is None
+def test_a_queue_is_asked_for_another_head_and_may_be_silent(
+    recorded: Recorded, finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    prepared = replace(request_of(finished).prepared, cube=recorded.run.cube)
+    profile = Profile("p", job_queue("slurm")(kind="slurm", cores=1, memory="1GB"), None)
+    request = Request(finished / "tiny.toml", prepared, Wanted(), profile, Options(finished))
+    monkeypatch.setattr(head, "other_head", lambda run: "job 7 is its head")
+    assert head.run_head(request, Console()) == INTERNAL
+    assert caplog.messages == ["job 7 is its head"]
+    monkeypatch.setattr(head, "other_head", raising(REFUSED))
+    monkeypatch.setattr(head, "_run", lambda *_: End(COMPLETE, "finished"))
+    assert head.run_head(request, Console()) == COMPLETE
 
 
 def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
@@ -269,26 +274,3 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
     with head._lease(cube, wait=True, on_lost=print) as lease:
         assert lease.number == 2
     assert time.monotonic() - started > 0.1
-
-
-@pytest.mark.parametrize("interrupted", ["_executor", "_lease"])
-def test_a_head_asks_once_whether_its_time_is_over(
-    interrupted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object, **__: object) -> None:
-        raise Stopped(signal.SIGTERM)
-
-    answers, queued = [True], list[str]()
-    run = RunFolder(tmp_path / "results" / "tiny.zarr")
-    monkeypatch.setenv("SLURM_JOB_ID", "5")
-    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
-    monkeypatch.setattr(head, interrupted, stopped)
-    monkeypatch.setattr(slurm, "is_out_of_time", lambda job: answers.pop())
-    monkeypatch.setattr(slurm, "requeue", queued.append)
-    ended = sweep("submit", write_spec(tmp_path), "--workers", 0, "--results", tmp_path / "results")
-    assert ended.exit_code == 128 + signal.SIGTERM, ended.output
-    assert (answers, queued) == ([], ["5"])
-    if interrupted == "_executor":
-        record = HeadRecord.read(run.last_run.head)
-        assert record is not None
-        assert record.state == REQUEUED

@@ -29,9 +29,8 @@ from pipeline.submit.overview import (
     rough_seconds,
     search_notes,
 )
-from pipeline.work.records import Failure, Partial, Work
-from pipeline.work.timing import Timing, pilot_cells
-from pipeline.work.timing import _key as cell_key
+from pipeline.work.records import Failed, Solved, Span
+from pipeline.work.timing import Key, Times, Timing, pilot_cells
 from storage.runfolder.records import Moment
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
@@ -93,7 +92,7 @@ def test_a_restart_by_hand() -> None:
     def guess(model: str, restarts: int = 1, n_clusters: int = 4, **settings: float) -> float:
         plan = make_plan(n_samples=1000, n_features=16, n_clusters=n_clusters)
         search = Search(**{"population": 10, "offspring": 10, "generations": 10, "patience": 0} | settings)
-        return rough_seconds(search, plan, Work(Cell(plan.name, None, 0.9, 4, 0, model), 0, restarts))
+        return rough_seconds(search, plan, Span(Cell(plan.name, None, 0.9, 4, 0, model), 0, restarts))
 
     # ten starts at random worth four offspring each, a hundred offspring, with annotations
     expected = 140 * SEARCH_SECONDS * 2 * 1000**1.22 * 4**1.27 * 2**0.36
@@ -167,12 +166,12 @@ def test_the_plan_counts_the_bytes_of_the_widest_covariances(tmp_path: Path) -> 
 def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None:
     """By hand: every restart lasts two seconds, of "posterior" four, three quarters of them CPU time."""
     prepared = prepared_in(tmp_path)
-    timing = Timing({})
+    timing = Timing()
     for plan in prepared.inputs.plans:
         for cell in pilot_cells(plan):
             each = 4.0 if cell.model == "posterior" else 2.0
             solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
-            timing.note(Partial(Work(cell, 0, 2), np.zeros(2), 0, *solution, 2 * each, 1.5 * each))
+            timing.note(Solved(Span(cell, 0, 2), np.zeros(2), 0, *solution, 2 * each, 1.5 * each))
     timing.save(next_generation(prepared.cube).pilot)
     found = plan_overview(prepared, workers=2)
     assert found.timed
@@ -191,7 +190,9 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     prepared = prepared_in(tmp_path)
-    old = Timing({cell_key(cell): 1000.0 for plan in prepared.inputs.plans for cell in pilot_cells(plan)})
+    old = Timing(
+        {Key.of(cell): Times(1000.0) for plan in prepared.inputs.plans for cell in pilot_cells(plan)}
+    )
     old.moment = Moment(time.time() - 3 * 3600 - 60, "elsewhere", 1.75)
     old.save(next_generation(prepared.cube).pilot)
     stale, fresh = plan_overview(prepared), plan_overview(prepared, pilot=True)
@@ -207,8 +208,8 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     (more / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
     assert plan_overview(prepared_in(more, TINY.replace("restarts = 5", methods)), pilot=True).datasets
     assert "/bad failed, and is taken to last a second: ValueError: bad" in caplog.text
-    failing = lambda batch, source: [Failure(batch.work[0], "ValueError: no", "", "", "")]  # noqa: E731
-    monkeypatch.setattr(overview, "run_batch", failing)
+    failing = lambda batch, source: [Failed(batch.spans[0], "ValueError: no", "", "", "")]  # noqa: E731
+    monkeypatch.setattr(overview, "run_task", failing)
     with pytest.raises(RuntimeError, match=r"mixtures_k2/.*: ValueError: no"):
         plan_overview(prepared, pilot=True)
 

@@ -1,7 +1,8 @@
-"""Measured seconds of restarts, and what they predict."""
+"""Measured seconds of restarts and questions, what they predict, and tasks of a sensible length."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,240 +13,182 @@ from cubes.writer import next_generation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.work.records import Chosen, Partial, PathPart, Science, Work
+from pipeline.work.records import Answered, Chosen, Science, Solved, Span
 from pipeline.work.timing import (
     LONGEST,
     SHORTEST,
     TIMED,
-    UNKNOWN_SECONDS,
-    PathTiming,
+    Key,
+    Times,
     Timing,
     make_batches,
     pilot_cells,
-    pilot_paths,
     target_seconds,
 )
 from storage.errors import StorageError
 from sweeps.file.search import Search
-from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.file.spec import Stop
+from sweeps.plan import AskedPath, Cell
 
-PLAN = DatasetPlan(
-    name="a",
-    n_samples=10,
-    n_features=2,
-    n_clusters=3,
-    checksum="",
-    source="",
-    has_labels=True,
-    mixtures=4,
-    p=(0.9, 0.8, 1.0),
-    m=(10, 40, 20),
-    replicates=2,
-    models=("likelihood", "posterior"),
-    baselines=("unsupervised",),
-    restarts=5,
-    mixture_chunk=4,
-    replicate_chunk=2,
-    model_chunk=2,
-)
+CELL = Cell("a", 0, 0.8, 10, 0, "likelihood")
+BASELINE = Cell("a", 0, None, None, None, "unsupervised")
+CHOSEN = Chosen("full", (0.5,) * 4, (0.7,) * 4)
+PLAN = make_plan(p=(0.8, 0.9, 1.0), m=(10, 40, 20), mixtures=4, designs=("uniform", "active"))
 
 
-def cell(p: float | None = 0.8, m: int | None = 10, model: str = "likelihood") -> Cell:
-    return Cell("a", 0, p, m, 0, model)
+def timed(seconds: dict[Cell, float], choosing: float = 0.0) -> Timing:
+    return Timing({Key.of(cell, 0): Times(each, choosing) for cell, each in seconds.items()})
 
 
-def test_the_pilot_times_the_corners_of_each_model() -> None:
+def solved(cell: Cell, restarts: int, seconds: float, cpu: float, choosing: float = 0.0) -> Solved:
+    solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
+    return Solved(Span(cell, 0, restarts), np.zeros(restarts), 0, *solution, seconds, cpu, CHOSEN, choosing)
+
+
+def asked(p: float, start: int, seconds: float, batches: int = 1) -> Answered:
+    span = Span(AskedPath("a", 0, p, 0, "active"), start, start + 4 * batches, step=4)
+    return Answered(span, np.zeros((span.size, 3), np.int32), seconds, 0.5 * seconds)
+
+
+def test_the_pilot_times_the_corners_of_each_model_and_the_extreme_accuracies() -> None:
     cells = pilot_cells(PLAN)
-    assert len(cells) == len(set(cells)) == 1 + 2 * 4
-    assert {(c.p, c.m) for c in cells if c.model == "posterior"} == {
-        (0.8, 10),
-        (0.8, 40),
-        (1.0, 10),
-        (1.0, 40),
-    }
+    assert len(cells) == len(set(cells)) == 1 + 4
+    corners = {(cell.p, cell.m, cell.design) for cell in cells if cell.model == "likelihood"}
+    assert corners == {(p, m, "uniform") for p in (0.8, 1.0) for m in (10, 40)}
+    paths = Timing().missing_paths(PLAN)
+    assert [(path.p, path.design, path.mixture) for path in paths] == [(0.8, "active", 0), (1.0, "active", 0)]
+    assert Timing().missing_paths(make_plan()) == []
 
 
 def test_predictions_are_bilinear_between_the_corners_and_constant_outside() -> None:
     corners = {(0.8, 10): 1.0, (0.8, 40): 4.0, (1.0, 10): 2.0, (1.0, 40): 8.0}
-    timing = Timing({("a", "likelihood", p, m, None): seconds for (p, m), seconds in corners.items()})
-    for (p, m), seconds in corners.items():
-        assert timing.seconds(cell(p, m)) == seconds
-    assert timing.seconds(cell(0.8, 25)) == pytest.approx(2.5)
-    assert timing.seconds(cell(0.9, 25)) == pytest.approx(3.75)
-    assert timing.seconds(cell(0.5, 1)) == 1.0
-    assert timing.seconds(cell(1.0, 99)) == 8.0
-    assert timing.seconds(cell(model="posterior")) == 1.0
-
-
-def test_a_new_measurement_changes_the_prediction() -> None:
-    timing = Timing({("a", "likelihood", 0.8, 10, None): 1.0})
-    assert timing.seconds(cell(0.8, 20)) == 1.0
-    partial = Partial(
-        Work(cell(0.8, 30), 0, 2),
-        np.zeros(2),
-        0,
-        np.zeros(1, np.int16),
-        np.zeros((1, 1)),
-        np.zeros(1),
-        seconds=6.0,
-        cpu_seconds=5.0,
+    timing = timed({replace(CELL, p=p, m=m): seconds for (p, m), seconds in corners.items()})
+    wanted = corners | {(0.8, 25): 2.5, (0.9, 25): 3.75, (0.5, 1): 1.0, (1.0, 99): 8.0}
+    for (p, m), seconds in wanted.items():
+        assert timing.seconds(Span(replace(CELL, p=p, m=m), 0, 2)) == pytest.approx(2 * seconds)
+    assert timing.seconds(Span(replace(CELL, model="posterior"), 0, 3)) == 3.0, (
+        "a second where none was timed"
     )
-    timing.note(partial)
-    assert timing.seconds(cell(0.8, 20)) == pytest.approx(2.0)
 
 
-def test_choosing_a_shape_is_counted_once_a_cell(tmp_path: Path) -> None:
-    chosen = Chosen("full", (0.5,) * 4, (0.7,) * 4)
-    timing = Timing({})
+def test_what_was_measured_is_of_one_restart_and_choosing_counts_once_a_cell(tmp_path: Path) -> None:
+    timing, cell = Timing(), replace(CELL, model="posterior-auto")
     for m, choosing in ((10, 4.0), (40, 10.0)):
-        work = Work(cell(0.8, m, "posterior-auto"), 0, 2)
-        solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
-        timing.note(Partial(work, np.zeros(2), 0, *solution, choosing + 6.0, 1.0, chosen, choosing))
-    left = Work(cell(0.8, 25, "posterior-auto"), 0, 5)
-    assert timing.seconds(left.cell) == 3.0
-    assert timing.choosing(left) == pytest.approx(7.0)
-    assert timing.work_seconds(left) == pytest.approx(5 * 3.0 + 7.0)
-    assert timing.work_seconds(replace(left, chosen=chosen)) == 15.0
-    assert timing.choosing(Work(cell(0.8, 25), 0, 5)) == 0.0
+        timing.note(solved(replace(cell, m=m), 2, choosing + 6.0, (choosing + 6.0) / 2, choosing))
+    left = Span(replace(cell, m=25), 0, 5)
+    assert timing.seconds(left) == pytest.approx(5 * 3.0 + 7.0)
+    assert timing.seconds(left, of_cpu=True) == pytest.approx((5 * 3.0 + 7.0) / 2)
+    assert timing.seconds(replace(left, chosen=CHOSEN)) == 15.0
     assert timing.longest(5) == 25.0
+    timing.note(solved(BASELINE, 1, 0.5, 0.5))
+    timing.note(asked(0.8, 8, 6.0, batches=2))
     generation = next_generation(tmp_path / "tiny.zarr")
     timing.save(generation.pilot, generation.files)
-    assert Timing.load(generation.run).work_seconds(left) == timing.work_seconds(left)
+    again = Timing.load(generation.run)
+    assert (again.measured, again.moment) == (timing.measured, timing.moment)
+    rows = json.loads(generation.pilot.read_text())
+    assert rows["timed"][1:] == [
+        ["a", "posterior-auto", 0.8, 40, 3.0, 10.0, 0.5, None],
+        ["a", "unsupervised", None, None, 0.5, 0.0, 1.0, None],
+    ]
+    assert rows["questions"] == [["a", "active", 0.8, 8, 3.0, 0.5]]
+    # a new measurement changes the prediction; a choice that was known before takes no time then
+    timing.note(solved(replace(cell, m=25), 1, 9.0, 9.0))
+    assert timing.seconds(replace(left, chosen=CHOSEN)) == 45.0
 
 
-def test_timings_survive_a_file_and_a_broken_file_is_measured_again(
+def test_a_broken_file_is_measured_again_and_one_that_cannot_be_written_is_the_disks_fault(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    timing = Timing({("a", "unsupervised", None, None, None): 0.25, ("a", "posterior", 0.8, 10, None): 0.5})
     generation = next_generation(tmp_path / "tiny.zarr")
     assert Timing.load(generation.run).measured == {}
-    timing.save(generation.pilot, generation.files)
-    assert Timing.load(generation.run).measured == timing.measured
     generation.pilot.write_text("[[1")
     assert Timing.load(generation.run).measured == {}
     assert "timed again" in caplog.text
-
-
-def test_timings_that_cannot_be_written_are_the_disks_fault(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="vanished"):
-        Timing({}).save(tmp_path / "gone" / "pilot.json")
+        Timing().save(tmp_path / "gone" / "pilot.json")
 
 
-# Predicted seconds of questions: from the batches that were timed, those of any other.
-
-ASKED_PLAN = make_plan(p=(0.8, 0.9, 1.0), designs=("uniform", "active"))
-
-
-def part(p: float, start: int, seconds: float, batches: int = 1) -> PathPart:
-    answers = np.zeros((4 * batches, 3), dtype=np.int32)
-    return PathPart(AskedPath("a", None, p, 0, "active"), start, answers, seconds, 0.5 * seconds)
-
-
-def test_a_pilot_times_the_extreme_accuracies() -> None:
-    assert [(path.p, path.design) for path in pilot_paths(ASKED_PLAN)] == [
-        (0.8, "active"),
-        (1.0, "active"),
-    ]
-    assert pilot_paths(make_plan()) == []
+def test_seconds_of_questions_are_interpolated_over_answers_and_accuracies() -> None:
+    timing = Timing()
+    corners = timing.missing_paths(PLAN)
+    span = Span(AskedPath("a", 0, 0.9, 1, "active"), 0, 12, step=4)
+    assert timing.seconds(span) == 3.0, "a second for each batch"
+    for each in (asked(0.8, 0, 1.0), asked(0.8, 4, 6.0, batches=2), asked(1.0, 0, 3.0)):
+        timing.note(each)
+    assert timing.missing_paths(PLAN) == corners[1:], f"fewer than {TIMED} batches"
+    timing.note(asked(1.0, 4, 5.0))
+    assert timing.missing_paths(PLAN) == []
+    assert timing.seconds(span) == pytest.approx(2.0 + 4.0 + 4.0)
+    assert timing.seconds(span, of_cpu=True) == pytest.approx(5.0)
+    assert timing.seconds(replace(span, unit=corners[0], start=2, stop=6)) == 2.0
+    assert timing.longest(5) == 0.0
 
 
-def test_seconds_are_interpolated_over_answers_and_accuracies() -> None:
-    timing = PathTiming()
-    path = AskedPath("a", None, 0.9, 1, "active")
-    assert timing.seconds(path, 0) == UNKNOWN_SECONDS
-    assert timing.missing(ASKED_PLAN) == pilot_paths(ASKED_PLAN)
-    for each in (part(0.8, 0, 1.0), part(0.8, 4, 6.0, batches=2), part(1.0, 0, 3.0)):
-        timing.note(each, 4)
-    assert timing.missing(ASKED_PLAN) == pilot_paths(ASKED_PLAN)[1:]
-    timing.note(part(1.0, 4, 5.0), 4)
-    assert timing.missing(ASKED_PLAN) == []
-    assert timing.seconds(AskedPath("a", None, 0.8, 0, "active"), 2) == 2.0
-    assert timing.seconds(path, 4) == pytest.approx(4.0)
-    assert timing.seconds(path, 100) == pytest.approx(4.0)
-    assert timing.path_seconds(path, 0, 3, 4) == pytest.approx(2.0 + 4.0 + 4.0)
-    assert TIMED == 2
-
-
-def test_timings_are_read_back() -> None:
-    timing = PathTiming()
-    timing.note(part(0.8, 0, 1.0), 4)
-    assert PathTiming.of(timing.rows()).measured == timing.measured
-
-
-# Grouping of restarts into batches.
+# Grouping of restarts into tasks.
 
 SCIENCE = Science(1, (Search(),), 3)
 
 
-def test_a_batch_is_a_fiftieth_of_a_workers_share_within_bounds() -> None:
-    assert target_seconds(1000, 2) == 10
-    assert target_seconds(1, 2) == SHORTEST
-    assert target_seconds(1e9, 2) == LONGEST
-    assert target_seconds(10_000, 200) == 2  # 100 batches a second for the driver
-    assert target_seconds(500, 200) == 1.25  # two for each worker
-    assert target_seconds(1e9, 10_000) == LONGEST
+def test_a_task_is_a_fiftieth_of_a_workers_share_within_bounds() -> None:
+    wanted = {
+        (1000, 2): 10,
+        (1, 2): SHORTEST,
+        (1e9, 2): LONGEST,
+        (10_000, 200): 2,  # 100 tasks a second for the driver
+        (500, 200): 1.25,  # two for each worker
+        (1e9, 10_000): LONGEST,
+    }
+    assert {case: target_seconds(*case) for case in wanted} == wanted
 
 
-works = st.lists(
+spans = st.lists(
     st.tuples(st.integers(0, 9), st.integers(0, 40), st.integers(1, 60)).map(
-        lambda t: Work(Cell("a", t[0], 0.8, 10, 0, "likelihood"), t[1], t[1] + t[2])
+        lambda t: Span(replace(CELL, mixture=t[0]), t[1], t[1] + t[2])
     ),
     max_size=8,
 )
 
 
-@settings(deadline=None)
-@given(works, st.sampled_from([0.001, 0.3, 1.0, 2.0, 100.0]), st.sampled_from([1.0, 7.0, 10.0, 50.0]))
-def test_every_restart_is_in_one_batch_in_order(work: list[Work], each: float, seconds: float) -> None:
-    timing = Timing({("a", "likelihood", 0.8, 10, None): each})
-    batches = list(make_batches(SCIENCE, work, timing, seconds=seconds))
-    wanted = [(item.cell, r) for item in work for r in range(item.start, item.stop)]
-    assert [(w.cell, r) for b in batches for w in b.work for r in range(w.start, w.stop)] == wanted
-    sizes = [sum(w.stop - w.start for w in batch.work) for batch in batches]
+@settings(deadline=None, max_examples=50)
+@given(spans, st.sampled_from([0.001, 0.3, 1.0, 2.0, 100.0]), st.sampled_from([1.0, 7.0, 10.0, 50.0]))
+def test_every_restart_is_in_one_task_in_order(work: list[Span[Cell]], each: float, seconds: float) -> None:
+    tasks = list(make_batches(SCIENCE, work, timed({CELL: each}), seconds=seconds))
+    wanted = [(span.unit, r) for span in work for r in range(span.start, span.stop)]
+    assert [(s.unit, r) for task in tasks for s in task.spans for r in range(s.start, s.stop)] == wanted
+    sizes = [sum(span.size for span in task.spans) for task in tasks]
     full = max(1, int(seconds / each + 1e-9))
     assert all(size == full for size in sizes[:-1])
     assert all(0 < size <= full for size in sizes)
-    for batch, size in zip(batches, sizes, strict=True):
-        assert batch.predicted == pytest.approx(size * each)
+    assert [task.predicted for task in tasks] == pytest.approx([size * each for size in sizes])
 
 
-def test_a_cell_that_chooses_its_shape_is_never_split() -> None:
-    key, cell = ("a", "posterior-auto", 0.8, 10, None), Cell("a", 0, 0.8, 10, 0, "posterior-auto")
-    timing = Timing({key: 1.0, ("a", "likelihood", 0.8, 10, None): 1.0}, {key: 3.0})
-    known = Chosen("tied", (0.4,) * 4, (0.8,) * 4)
+def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -> None:
+    auto, posterior = replace(CELL, model="posterior-auto"), replace(CELL, model="posterior")
+    choosing = timed({CELL: 1.0, BASELINE: 1.0})
+    choosing.measured |= {Key.of(cell, 0): Times(1.0, 3.0) for cell in (auto, posterior)}
     work = [
-        Work(replace(cell, model="likelihood"), 0, 2),
-        Work(cell, 0, 5),
-        Work(replace(cell, replicate=1), 1, 5, chosen=known),
-        Work(replace(cell, replicate=2), 0, 1),
+        Span(CELL, 0, 2),
+        Span(auto, 0, 5),
+        Span(replace(auto, replicate=1), 1, 5, chosen=CHOSEN),
+        Span(replace(auto, replicate=2), 0, 1),
     ]
-    batches = list(make_batches(SCIENCE, work, timing, seconds=8.0))
-    assert [batch.work for batch in batches] == [(work[0],), (work[1],), (work[2], work[3])]
-    assert [batch.predicted for batch in batches] == [2.0, 8.0, 8.0]
-    alone = list(make_batches(SCIENCE, work[1:2], timing, seconds=0.5))
-    assert [batch.work for batch in alone] == [(work[1],)]
-
-
-def test_a_cell_that_holds_annotations_out_is_never_split() -> None:
-    key, cell = ("a", "posterior", 0.8, 10, None), Cell("a", 0, 0.8, 10, 0, "posterior")
-    baseline = Cell("a", 0, None, None, None, "unsupervised")
-    timing = Timing({key: 1.0, ("a", "unsupervised", None, None, None): 1.0}, {key: 3.0})
-    asked = replace(SCIENCE, searches=(Search(held_out=True),))
-    work = [Work(baseline, 0, 6), Work(cell, 0, 5)]
-    batches = list(make_batches(asked, work, timing, seconds=4.0))
-    assert [[(w.cell.model, w.start, w.stop) for w in batch.work] for batch in batches] == [
-        [("unsupervised", 0, 4)],
-        [("unsupervised", 4, 6)],
-        [("posterior", 0, 5)],
-    ]
-    assert [batch.predicted for batch in batches] == [4.0, 2.0, 8.0]
-
-
-def test_batches_follow_the_length_of_each_cell() -> None:
-    timing = Timing({("a", "likelihood", 0.8, 10, None): 1.0, ("a", "posterior", 0.8, 10, None): 4.0})
-    work = [
-        Work(Cell("a", 0, 0.8, 10, 0, model), 0, count)
-        for model, count in (("likelihood", 6), ("posterior", 4))
-    ]
-    batches = list(make_batches(SCIENCE, work, timing, seconds=8.0))
-    assert [batch.predicted for batch in batches] == [6.0, 8.0, 8.0]
+    tasks = list(make_batches(SCIENCE, work, choosing, seconds=8.0))
+    assert [task.spans for task in tasks] == [(work[0],), (work[1],), (work[2], work[3])]
+    assert [task.predicted for task in tasks] == [2.0, 8.0, 8.0]
+    assert len(list(make_batches(SCIENCE, work[1:2], choosing, seconds=0.5))) == 1
+    # one that holds annotations out does so once, whatever its shape; a baseline has none
+    holding = replace(SCIENCE, searches=(Search(held_out=True),))
+    work = [Span(BASELINE, 0, 6), Span(posterior, 0, 5)]
+    tasks = list(make_batches(holding, work, choosing, seconds=4.0))
+    assert [[(s.start, s.stop) for s in task.spans] for task in tasks] == [[(0, 4)], [(4, 6)], [(0, 5)]]
+    assert [task.predicted for task in tasks] == [4.0, 2.0, 8.0]
+    # with an adaptive stop the rule is tested in one task
+    stopping = replace(SCIENCE, stop=Stop(rule="boender-rinnooy-kan", risk=0.2, r_min=4, step=3))
+    work = [Span(replace(CELL, replicate=r), 1, 12, (-1.0,)) for r in range(5)]
+    for seconds in (1.0, 7.0, 25.0):
+        tasks = list(make_batches(stopping, work, Timing(), seconds=seconds))
+        assert [span for task in tasks for span in task.spans] == work
+    lengths = timed({CELL: 1.0, posterior: 4.0})
+    tasks = list(make_batches(SCIENCE, [Span(CELL, 0, 6), Span(posterior, 0, 4)], lengths, seconds=8.0))
+    assert [task.predicted for task in tasks] == [6.0, 8.0, 8.0]

@@ -43,56 +43,37 @@ def make(path: Path, count: int) -> list[int]:
 
 
 def test_records_come_back_as_they_went_in(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    assert list(replay(path)) == []
+    assert make(path, 0) == list(replay(path)) == []
     header = {"cells": [["iris", None, 0.8]], "text": "ü"}
-    with Journal(tmp_path / "journal") as journal:
+    with Journal(path) as journal:
         journal.append(header, ARRAYS)
+        with pytest.raises(ValueError, match="Object arrays"):
+            journal.append({}, {"x": np.array([{}], dtype=object)})
         journal.append({}, {})
-        first, second = journal.replay()
+        first, second = replay(path)
     assert first[0] == header
     assert list(first[1]) == list(ARRAYS)
     for name, values in ARRAYS.items():
-        assert first[1][name].dtype == values.dtype
-        assert first[1][name].shape == values.shape
-        assert first[1][name].tobytes() == values.tobytes()
+        found = first[1][name]
+        assert (found.dtype, found.shape, found.tobytes()) == (values.dtype, values.shape, values.tobytes())
     assert second == ({}, {})
-    assert (tmp_path / "journal").stat().st_mode & 0o777 == 0o600
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
-    assert list(replay(tmp_path / "journal")) == []
-    assert make(tmp_path / "journal", 0) == []
-    assert list(replay(tmp_path / "journal")) == []
-
-
-def test_objects_are_refused(tmp_path: Path) -> None:
-    with Journal(tmp_path / "journal") as journal:
-        with pytest.raises(ValueError, match="Object arrays"):
-            journal.append({}, {"x": np.array([{}], dtype=object)})
-        journal.append({"number": 1}, {})
-    assert numbers(tmp_path / "journal") == [1]
-
-
-def test_a_last_record_cut_at_any_byte_is_dropped_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_last_record_cut_at_any_byte_is_dropped_and_nothing_else(tmp_path: Path, count: int) -> None:
     path = tmp_path / "journal"
-    ends = make(path, 3)
+    begin, end = [0, *make(path, count)][-2:]
     whole = path.read_bytes()
-    for length in range(ends[1], ends[2]):
+    for length in range(begin, end):
         path.write_bytes(whole[:length])
-        assert numbers(path) == [0, 1]
+        assert numbers(path) == list(range(count - 1))
         with Journal(path) as journal:
-            assert path.stat().st_size == ends[1]
+            assert path.stat().st_size == journal.size == begin
             journal.append({"number": 9}, {})
-        assert numbers(path) == [0, 1, 9]
-
-
-def test_a_first_record_cut_at_any_byte_leaves_an_empty_journal(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    (end,) = make(path, 1)
-    whole = path.read_bytes()
-    for length in range(end):
-        path.write_bytes(whole[:length])
-        with Journal(path) as journal:
-            assert journal.size == path.stat().st_size == 0
+        assert numbers(path) == [*range(count - 1), 9]
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 500, MARK, MARK + b"\xff" * 300, b"junk"])
@@ -126,19 +107,19 @@ def test_a_bit_turned_in_any_byte_is_found(tmp_path: Path) -> None:
         assert path.read_bytes() == before
 
 
-def test_another_file_is_never_emptied(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    for content, said in (
-        (
-            MARK.replace(bytes([VERSION]), b"\x01") + b"of another version",
-            "format version 1, expected version 2",
-        ),
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (MARK.replace(bytes([VERSION]), b"\x01") + b"of another", "format version 1, expected version 2"),
         (b"something else", "no journal"),
-    ):
-        path.write_bytes(content)
-        with pytest.raises(JournalDamaged, match=said):
-            Journal(path)
-        assert path.read_bytes() == content
+    ],
+)
+def test_another_file_is_never_emptied(tmp_path: Path, content: bytes, said: str) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(content)
+    with pytest.raises(JournalDamaged, match=said):
+        Journal(path)
+    assert path.read_bytes() == content
 
 
 def test_records_of_former_holders_are_copied_once(tmp_path: Path) -> None:
@@ -152,9 +133,9 @@ def test_records_of_former_holders_are_copied_once(tmp_path: Path) -> None:
     with Journal(tmp_path / "own") as journal:
         for _ in range(2):
             journal.copy(sources)
-            assert [header["number"] for header, _ in journal.replay()] == list(range(6))
+            assert numbers(tmp_path / "own") == list(range(6))
         journal.append({"number": 6}, {})
-    assert [header["number"] for header, _ in replay(tmp_path / "own")] == list(range(7))
+    assert numbers(tmp_path / "own") == list(range(7))
 
 
 def test_a_record_that_came_too_late_does_not_count(tmp_path: Path) -> None:
@@ -180,8 +161,7 @@ def test_compact_keeps_what_is_wanted(tmp_path: Path) -> None:
         journal.compact(lambda header: header["number"] % 2 == 1)
         assert journal.size == path.stat().st_size < before
         journal.append({"number": 6}, ARRAYS)
-        assert [header["number"] for header, _ in journal.replay()] == [1, 3, 5, 6]
-    assert numbers(path) == [1, 3, 5, 6]
+        assert numbers(path) == [1, 3, 5, 6]
     assert [entry.name for entry in tmp_path.iterdir()] == ["journal"]
 
 
@@ -215,6 +195,20 @@ def test_first_opening_crashed_anywhere(tmp_path: Path) -> None:
         assert numbers(path) == [0]
 
     crash_everywhere(tmp_path, lambda n: tmp_path / str(n), lambda path: make(path, 0), check)
+
+
+def test_a_record_is_durable_before_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[tuple[str, int]] = []
+    path, fsync = tmp_path / "journal", os.fsync
+
+    def note(file: int) -> None:
+        fsync(file)
+        events.append(("fsync", path.stat().st_size))
+
+    with Journal(path) as journal:
+        monkeypatch.setattr(os, "fsync", note)
+        journal.append({"number": 0}, {})
+        assert events == [("fsync", journal.size)]
 
 
 @pytest.mark.parametrize("written", [0, 10, 10**6])
