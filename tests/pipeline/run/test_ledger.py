@@ -55,7 +55,7 @@ def test_data_sets_take_turns() -> None:
     assert next(drawn) == 0  # nothing is drawn before its turn
 
 
-def waves(draws: int, *, blocks: int, left: float, write_seconds: float | None = None) -> list[range]:
+def waves(draws: int, *, blocks: int, left: float, write_seconds: float = WRITE_SECONDS) -> list[range]:
     found = [range(0)]
     while found[-1].stop < draws:
         handed = found[-1].stop

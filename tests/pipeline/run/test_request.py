@@ -8,6 +8,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from click import Context
 from cubes.small import SPEC, draw_block, draw_inputs, make_plan
 from cubes.writer import next_generation
 from processes.sweeping import TINY, write_spec
@@ -30,7 +31,7 @@ from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from storage.runfolder.records import Pilot, TimedRestart
-from sweeps.errors import InputError
+from sweeps.errors import InputError, given
 from sweeps.inputs import Inputs
 from sweeps.plan import Cell, DatasetPlan
 
@@ -168,7 +169,11 @@ def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
     assert flags[:6] == ["--profile", "p", "--cluster", str(Path("c.yaml").resolve()), "--workers", "3"]
     assert flags[6:8] == ["--retry-failed", "--strict"]
     assert flags[-4:] == ["--only", "a/b", "--only", "c"]
-    known = {option for parameter in main.commands["submit"].params for option in parameter.opts}
+    known = {
+        option
+        for parameter in given(main.get_command(Context(main), "submit")).params
+        for option in parameter.opts
+    }
     for name in {field.name for field in fields(Options)} - NOT_FORWARDED:
         changed = replace(Options(tmp_path), **{name: ("x",) if name == "only" else True})
         assert changed.flags()[0] in known, name
