@@ -19,6 +19,7 @@ from processes.killing import reported_done
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, wait_until, write_spec
 
 import pipeline.work.tasks
+from pipeline.run.ledger import Collector
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Results, Science, Solved, Span, Task
 from pipeline.work.tasks import run_task
@@ -26,6 +27,7 @@ from pipeline.work.timing import Timing
 from storage.cube.blocks import UNPROMISED
 from storage.cube.growth import open_cube
 from storage.cube.schema import DONE, FAILED
+from storage.errors import LeaseLost
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease, read_lease
 from storage.runfolder.records import read_failures
@@ -191,6 +193,32 @@ def test_two_submits_on_one_cube(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         assert run(spec, tmp_path) == 1
     assert f"process {os.getpid()}" in caplog.text
     assert not (tmp_path / "tiny.zarr").exists()
+
+
+def test_a_write_is_never_interrupted_and_follows_a_look_at_the_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    take, events = Collector.take, list[str]()
+
+    def taken(collector: Collector, results: Results) -> list[Span[Cell]]:
+        if not events:
+            signal.raise_signal(signal.SIGTERM)
+        events.append("taken")
+        return take(collector, results)
+
+    def lost(lease: Lease) -> None:
+        if events:
+            raise LeaseLost("lost to another driver")
+
+    monkeypatch.setattr(Collector, "take", taken)
+    assert run(write_spec(tmp_path, IRIS), tmp_path) == 128 + signal.SIGTERM
+    assert events == ["taken"], "the signal came before, and was held back"
+    monkeypatch.setattr(Lease, "check", lost)
+    events[:] = []
+    monkeypatch.setattr(signal, "raise_signal", lambda number: None)
+    assert run(write_spec(tmp_path, IRIS), tmp_path) == 1
+    assert events == ["taken"], "nothing after the lease was lost"
+    assert "lost to another driver" in caplog.text
 
 
 def test_another_value_for_a_journaled_restart_is_an_alarm(

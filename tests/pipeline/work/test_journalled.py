@@ -69,7 +69,7 @@ RECORDS: dict[str, list[Any]] = {
     "a mixture": [solved(Cell("mixed", 1, 0.9, 4, 0, "likelihood", "active"))],
     "several shapes": [solved(replace(SHAPES, model=model)) for model in PLANS["shapes"].models[:2]]
     + [solved(Cell("shapes", None, None, None, None, model)) for model in PLANS["shapes"].baselines],
-    "choices": [solved(replace(SHAPES, model="posterior-auto"), CHOICE), solved(SHAPES)],
+    "choices": [solved(SHAPES), solved(replace(SHAPES, model="posterior-auto"), CHOICE)],
     "scores of every model": [
         solved(SCORED, FIXED),
         solved(Cell("scored", None, None, None, None, "unsupervised")),

@@ -197,18 +197,33 @@ def test_first_opening_crashed_anywhere(tmp_path: Path) -> None:
     crash_everywhere(tmp_path, lambda n: tmp_path / str(n), lambda path: make(path, 0), check)
 
 
-def test_a_record_is_durable_before_it_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[tuple[str, int]] = []
-    path, fsync = tmp_path / "journal", os.fsync
+def test_what_is_reported_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[tuple[str, str, int]] = []
+    path, fsync, replace = tmp_path / "journal", os.fsync, os.replace
 
-    def note(file: int) -> None:
+    def note_fsync(file: int) -> None:
         fsync(file)
-        events.append(("fsync", path.stat().st_size))
+        place = Path(os.readlink(f"/proc/self/fd/{file}"))
+        kind = "directory" if place == tmp_path else "fsync"
+        events.append((kind, place.name, 0 if kind == "directory" else place.stat().st_size))
 
+    def note_rename(*arguments: Any) -> None:
+        replace(*arguments)
+        events.append(("rename", "", 0))
+
+    make(tmp_path / "other", 2)
     with Journal(path) as journal:
-        monkeypatch.setattr(os, "fsync", note)
-        journal.append({"number": 0}, {})
-        assert events == [("fsync", journal.size)]
+        monkeypatch.setattr(os, "fsync", note_fsync)
+        monkeypatch.setattr(os, "replace", note_rename)
+        journal.append({"number": 0}, {"x": np.arange(2)})
+        assert events.pop() == ("fsync", "journal", journal.size)
+        journal.copy([tmp_path / "other"])
+        assert events.pop() == ("fsync", "journal", journal.size)
+        assert events == []
+        journal.compact(lambda header: header["number"] == 0)
+        kinds = [kind for kind, _, _ in events]
+        assert kinds[-3:] == ["fsync", "rename", "directory"]
+        assert events[-3][2] == journal.size, "whole before it has its name"
 
 
 @pytest.mark.parametrize("written", [0, 10, 10**6])
