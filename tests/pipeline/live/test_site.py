@@ -118,7 +118,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store.write(block, results)
     generation = next_generation(path)
     work = FailedWork(cell=failed, start=0, stop=3)
-    record = FailureRecord(span=work, cause=NASTY, node="n1", job="", traceback="", cell=str(failed))
+    record = FailureRecord(work=work, cause=NASTY, node="n1", job="", traceback="", cell=str(failed))
     append_failure(generation.failures, record)
     RunFolder(path).log.write_text(f"2026-01-01 INFO {NASTY}\n", encoding="utf-8")
     return path

@@ -293,7 +293,7 @@ def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
         for other in (cell, Cell("gone", None, 0.5, 1, 0, "posterior")):
             work = FailedWork(cell=other, start=0, stop=3)
             cause = f"{NASTY} {attempt}"
-            record = FailureRecord(span=work, cause=cause, cell=str(other), attempt=attempt, **facts)
+            record = FailureRecord(work=work, cause=cause, cell=str(other), attempt=attempt, **facts)
             append_failure(generation.failures, record)
     follower = Follower(cube)
     found = json.loads(State(cube, follower, skipped={}).document()[1])["head"]["failures"]

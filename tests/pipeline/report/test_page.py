@@ -64,7 +64,7 @@ def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cube = tmp_path_factory.mktemp("page") / "toy.zarr"
     toy.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
-    record = FailureRecord(span=FailedWork(start=0, stop=4), at="2026-01-02", **failure)
+    record = FailureRecord(work=FailedWork(start=0, stop=4), at="2026-01-02", **failure)
     append_failure(next_generation(cube).failures, record)
     return cube
 

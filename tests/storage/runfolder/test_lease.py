@@ -53,7 +53,7 @@ from storage.runfolder.records import (
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
-FAILURE = FailureRecord(span=FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c")
+FAILURE = FailureRecord(work=FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c")
 
 
 def begin(run: RunFolder, number: int) -> GenerationFolder:
