@@ -72,7 +72,7 @@ def test_a_run_is_seen_on_the_dashboard_while_it_lasts(tmp_path: Path) -> None:
     process = start(write_spec(tmp_path), tmp_path, "--workers", "2", environment=environment)
     try:
         log = tmp_path / "tiny.run" / "log"
-        said = wait_until(lambda: (found := state_of(log)) and found["failures"] and found, process)
+        said = wait_until(lambda: (found := state_of(log)) and found["failures"]["last"] and found, process)
         assert "FloatingPointError: no such luck" in json.dumps(said["failures"])
         assert said["status"]["holder"] == read_status(tmp_path / "tiny.zarr").to_dict()["holder"]
         assert said["crew"]["connected"] == 2
