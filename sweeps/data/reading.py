@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import spread_problem
+from kernels.settings import PARAMETERS, spread_problem
 from sweeps.data import formats
 from sweeps.data.builtin import find
 from sweeps.data.lines import shortened
 from sweeps.data.table import LabelledTable, TableChoice
 from sweeps.data.text import read_text_table
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, not_one_of
 from sweeps.files import bounded
 
 # Reading a user's own table, whatever its format.
@@ -68,7 +68,12 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     """
     suffix = path.suffix.lower()
     reader = READERS.get(suffix, read_text_table)
-    problems: list[Problem] = []
+    words = {name: getattr(choice, name) for name in ("missing", "categories")}
+    problems = [
+        not_one_of(f"{path}, {choice.key(name)}", found, PARAMETERS[name].choices)
+        for name, found in words.items()
+        if found not in PARAMETERS[name].choices
+    ]
     if choice.columns and choice.drop:
         key, found = f"{path}, {choice.key('drop')}", f"{choice.key('columns')} as well"
         hint = f"what {choice.key('columns')} does not name is no feature already"

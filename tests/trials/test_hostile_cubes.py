@@ -104,7 +104,7 @@ CHANGES: list[tuple[Callable[[Document], object], str]] = [
     (updated(*A, n_samples=HUGE), "n_samples: found 1000000000000000"),
     (updated(*A, n_samples=10**9), r"chunks of [\d,]+ bytes, expected"),
     (updated(*A, replicates=10**6, m=list(range(1, 1001))), "a: found 4,000,000,001 cells, expected at most"),
-    (updated(*A, p=[float("nan")]), r"p\[0\]: found nan, expected a finite"),
+    (updated(*A, p=[float("nan")]), r"p\[0\]: found nan, expected an accuracy"),
     (updated(*A, m=[-4]), r"m\[0\]: found -4, expected a whole number"),
     (updated(*A, p=[0.8, 0.8]), r"p\[1\]: found 0\.8 again, expected each"),
     (updated(*A, n_samples="5"), "n_samples: found '5', expected a whole number"),

@@ -121,7 +121,9 @@ def other_seed(content: bytes) -> bytes:
     return json.dumps(document).encode()
 
 
-@pytest.mark.parametrize("change", [other_seed, lambda content: content[:100], None], ids=["other", "torn", "gone"])
+@pytest.mark.parametrize(
+    "change", [other_seed, lambda content: content[:100], None], ids=["other", "torn", "gone"]
+)
 def test_a_root_file_that_no_run_wrote_is_found_and_put_back(
     noted: Path, tmp_path: Path, change: Callable[[bytes], bytes] | None
 ) -> None:
