@@ -547,7 +547,7 @@ class Payload:
 @pytest.mark.parametrize(
     ("victim", "made"),
     [
-        pytest.param(victim, made, marks=[pytest.mark.heavy] * ((victim, made) != (SOMEBODY, MADE[0])))
+        pytest.param(victim, made, marks=[pytest.mark.slow] * ((victim, made) != (SOMEBODY, MADE[0])))
         for victim in (0, SOMEBODY)
         for made in MADE
     ],
