@@ -1,8 +1,8 @@
 """Records in the folder of a run: JSON that is whole or absent, and never a reason for a reader to fail.
 
 A `FileRecord` is a file of its own, read by `read` and written by `write`; `folder` names the files.
-Failures are lines of one file, by `append_failure` and `read_failures`. `JobListFile` writes the jobs when they
-have changed, for commands that only read files.
+Failures are lines of one file, by `append_failure` and `read_failures`. `JobListFile` writes the
+jobs when they have changed, for commands that only read files.
 """
 
 from __future__ import annotations
