@@ -48,6 +48,10 @@ def test_content_is_durable_before_its_name(tmp_path: Path, monkeypatch: pytest.
     assert order[:2] == ["file.partial", "file named"]
     assert sorted(order[2:]) == sorted([tmp_path.name, "one", "two"])
     assert (tmp_path / "one/two/file").read_bytes() == b"content"
+    order.clear()
+    PLAIN.build(tmp_path / "cube", [("file", b"content")])
+    assert order[0] == "file.partial"
+    assert order[-3:] == ["cube.partial", "cube named", tmp_path.name]
 
 
 @pytest.fixture
