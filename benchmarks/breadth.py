@@ -84,7 +84,7 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
     watch = Watch()
     take, write = Collector.take, BlockStore.write
 
-    def taken(self: Collector, results: Sequence[Solved | Failed]) -> list[Span]:
+    def taken(self: Collector, results: Sequence[Solved | Failed]) -> list[Span[Any]]:
         again = take(self, results)
         watch.look(self, results)
         return again

@@ -114,8 +114,8 @@ def _without() -> Iterator[None]:
     with (
         patch("storage.cube.growth.array_entry", plain),
         patch("storage.cube.manifest.array_entry", plain),
-        patch("storage.cube.store.is_intact", lambda content: True),
-        patch("storage.cube.store.holds", lambda content, *shape: holds(content + NO_CHECKSUM, *shape)),
+        patch("storage.cube.chunks.is_intact", lambda content: True),
+        patch("storage.cube.chunks.holds", lambda content, *shape: holds(content + NO_CHECKSUM, *shape)),
     ):
         yield
 

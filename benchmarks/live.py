@@ -20,7 +20,7 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
 from pipeline.cluster.pages import NAME, OwnPage
-from pipeline.live.board import Board
+from pipeline.live.board import Board, Statuses
 from pipeline.live.site import Site
 from pipeline.live.sources import Feed
 from pipeline.live.state import AtWork, Crew, State
@@ -32,7 +32,7 @@ from storage.cube.schema import DONE
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease
 from storage.runfolder.records import HeadRecord, Progress
-from sweeps.plan import DatasetPlan
+from sweeps.plan import Block, DatasetPlan
 
 COLUMNS = (
     "1,000 workers, a restart of",
@@ -128,7 +128,7 @@ def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[f
     return driver / seconds, feed.cpu_seconds / seconds, max(0.0, answers) / seconds
 
 
-def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[object, ...] | None]]:
+def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[Block, Statuses] | None]]:
     """Cells that end, block after block; with the last of a block what is written."""
     rng = np.random.default_rng(1)
     while True:
@@ -148,8 +148,8 @@ def _events(plan: DatasetPlan) -> Iterator[tuple[CellResult, tuple[object, ...] 
                     5.0,
                 )
                 result.add(best)
-                zeros = np.zeros(len(cells), np.int8)
-                yield result, (block, zeros, zeros + np.int8(DONE)) if number == len(cells) else None
+                after = np.full(len(cells), DONE, np.int8)
+                yield result, (block, after) if number == len(cells) else None
 
 
 class Viewer(threading.Thread):

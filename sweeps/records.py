@@ -287,7 +287,7 @@ class As:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a function makes of a value; it raises `sweeps.validation.refusal` for what it does not take.
+    """What a function makes of a value; it raises `refusal` for what it does not take.
 
     Parameters
     ----------
