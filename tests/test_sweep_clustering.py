@@ -16,7 +16,6 @@ import sweep_clustering
 from pipeline import common
 from sweep_clustering import PACKAGES, check_shadowing, location
 
-OTHERS = [name for name in PACKAGES if name != "pipeline"]
 MAIN = "from sweep_clustering import main; main()"
 
 
@@ -82,48 +81,43 @@ def test_a_package_that_was_installed_is_to_be_uninstalled(tmp_path: Path) -> No
 
 @pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_command_says_so_before_it_imports_anything(package: str, tmp_path: Path) -> None:
+def test_every_way_to_start_the_command_says_so_before_it_imports_anything(
+    package: str, tmp_path: Path
+) -> None:
     stranger = shadow(tmp_path, package)
-    done = python(MAIN, folder=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("sweep: packages of this project are shadowed")
-    assert_said(done.stderr, package, stranger)
-    # the console script does not look in the current folder
-    done = run(console_script(), "--help", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Usage: sweep ")
-    path = os.pathsep.join((str(tmp_path), str(ROOT)))
-    done = run(console_script(), "--help", folder=tmp_path, PYTHONPATH=path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert_said(done.stderr, package, stranger)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_module_looks_in_the_current_folder(package: str, tmp_path: Path) -> None:
-    stranger = shadow(tmp_path, package)
-    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
-    for name in ("sweep_clustering",) if package == "pipeline" else ("pipeline", "sweep_clustering"):
-        line = (sys.executable, "-m", name, "--help")
-        done = run(*line, folder=tmp_path, PYTHONPATH=path)
+    here = os.pathsep.join((str(tmp_path), str(ROOT)))
+    safe = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
+    modules = ("sweep_clustering",) if package == "pipeline" else ("pipeline", "sweep_clustering")
+    lines: list[tuple[list[str], dict[str, str], dict[str, str]]] = [
+        # the console script does not look in the current folder, `python -m` does
+        ([console_script()], {"PYTHONPATH": here}, {}),
+        *(
+            ([sys.executable, "-m", name], {"PYTHONPATH": safe}, {"PYTHONPATH": safe, "PYTHONSAFEPATH": "1"})
+            for name in modules
+        ),
+    ]
+    for line, shadowed, plain in lines:
+        done = run(*line, "--help", folder=tmp_path, **shadowed)
         assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith("sweep: packages of this project are shadowed")
         assert_said(done.stderr, package, stranger)
-        done = run(*line, folder=tmp_path, PYTHONPATH=path, PYTHONSAFEPATH="1")
+        done = run(*line, "--help", folder=tmp_path, **plain)
         assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("Usage: ")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["AnnotatedClustering", "open_cube", "load_sweep"])
-@pytest.mark.parametrize("package", OTHERS)
-def test_a_script_beside_a_module_of_its_own_is_told(name: str, package: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name != "pipeline"])
+def test_a_script_beside_a_module_of_its_own_is_told(package: str, tmp_path: Path) -> None:
     stranger = shadow(tmp_path, package)
-    (tmp_path / "script.py").write_text(
-        f"import sys\nsys.path.append({str(ROOT)!r})\n"
-        f"try:\n    from pipeline import {name}\nexcept ImportError as error:\n    print(error)\n"
-    )
-    done = run(sys.executable, tmp_path / "script.py", folder=ROOT.parent)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert_said(done.stdout, package, stranger)
+    for name in ("AnnotatedClustering", "open_cube", "load_sweep"):
+        (tmp_path / "script.py").write_text(
+            f"import sys\nsys.path.append({str(ROOT)!r})\n"
+            f"try:\n    from pipeline import {name}\nexcept ImportError as error:\n    print(error)\n"
+        )
+        done = run(sys.executable, tmp_path / "script.py", folder=ROOT.parent)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert_said(done.stdout, package, stranger)
 
 
 @pytest.mark.slow
@@ -133,8 +127,6 @@ def test_a_folder_that_is_no_package_does_no_harm(tmp_path: Path) -> None:
         (tmp_path / package / "notes.txt").touch()
     done = python("from pipeline import load_sweep; print(load_sweep.__module__)", folder=tmp_path)
     assert (done.stdout, done.stderr) == ("sweeps.file.reading\n", "")
-    done = python(MAIN, "--help", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow

@@ -1,0 +1,166 @@
+"""A table with names and a file of annotations, from the sweep file to a cube that grows and is repaired."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cubes.rot import turn_bit
+from cubes.small import result_files
+from processes.sweeping import run, write_spec
+
+from pipeline.check.repair import repair_cube
+from pipeline.check.verify import verify
+from pipeline.report.cell import read_cell
+from pipeline.scoring.scores import scores
+from storage.cube.growth import open_cube
+from storage.cube.manifest import NAMES, read_manifest
+from sweeps import inputs
+from sweeps.errors import InputError
+from sweeps.plan import find_cell
+from sweeps.seeds import annotation_seed
+
+SWEEP = """
+name = "tiny"
+seed = 3
+[grid]
+datasets = [
+    {name = "named", path = "named.csv", index_column = "id", label_column = "kind", missing = "drop"},
+    {name = "asked", path = "asked.csv", n_clusters = 2, annotations = "answers.txt"},
+]
+p = [0.8, 1.0]
+m = [10, 24]
+replicates = 2
+models = ["unsupervised", "likelihood", "posterior", "conditional"]
+restarts = 2
+"""
+GROWN = SWEEP.replace("24]", "24, 44]")
+
+
+def write_names(folder: Path, width: str = "width", name: str = "row", kind: str = "a kind") -> None:
+    rng = np.random.default_rng(0)
+    lines = [f"{name} {n},{rng.normal() + 5 * (n % 2)!r},{rng.normal()!r},{kind}{n % 2}" for n in range(20)]
+    lines[4] = f"{name} 4,,1,{kind}0"
+    (folder / "named.csv").write_text(f"id,{width},height,kind\n" + "\n".join(lines) + "\n")
+
+
+def made(folder: Path, text: str = SWEEP) -> Path:
+    assert run(write_spec(folder, text), folder / "results") == 0
+    return folder / "results" / "tiny.zarr"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with both tables, one of 24 samples and 40 lines that are 44 annotations, and their cube."""
+    folder = tmp_path_factory.mktemp("own")
+    write_names(folder)
+    rng = np.random.default_rng(0)
+    np.savetxt(folder / "asked.csv", rng.normal(size=(24, 2)) + 4.0 * (np.arange(24) % 2)[:, None])
+    lines = [f"{i + 1} {(i * 7) % 24 + 1} must {1 if i % 4 else 2} ann" for i in range(20)]
+    lines += [f"{i + 1} {i + 2} cannot {3 if i in (1, 2) else 1} bob 0.9" for i in range(20)]
+    (folder / "answers.txt").write_text("\n".join(lines))
+    made(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path, dirs_exist_ok=True))
+
+
+def test_names_are_coordinates_and_cells_hold_what_their_coordinates_draw_from_the_file(
+    finished: Path,
+) -> None:
+    cube = finished / "results" / "tiny.zarr"
+    tree = open_cube(cube)
+    named, asked = tree["named"], tree["asked"]
+    assert named["feature"].values.tolist() == ["width", "height"]
+    assert named["sample"].values.tolist() == [f"row {n}" for n in range(20) if n != 4]
+    assert named.attrs["class_names"] == ["a kind0", "a kind1"]
+    assert np.isfinite(scores(tree, "named")["nmi"].values).all()
+    cell = find_cell("named/p=0.8/m=10/replicate=0/posterior", read_manifest(cube).plans.values())
+    drawn = read_cell(tree, cell)
+    assert [drawn.feature(n) for n in range(2)] == ["width", "height"]
+    assert drawn.class_names == ("a kind0", "a kind1")
+    pool = asked["annotation_pool"].values
+    text = [line.split() for line in (finished / "answers.txt").read_text().splitlines()]
+    counts = [int(w) // (2 if i == j else 1) for i, j, _, w, *_ in text]
+    wanted = [(int(i) - 1, int(j) - 1, int(kind == "cannot")) for i, j, kind, *_ in text]
+    assert pool.tolist() == [list(row) for row, n in zip(wanted, counts, strict=True) for _ in range(n)]
+    for m, replicate in ((10, 0), (10, 1), (24, 0), (24, 1)):
+        where = annotation_seed(3, "asked", mixture=None, p=None, m=m, replicate=replicate)
+        rows = np.random.default_rng(where).choice(len(pool), size=m, replace=False)
+        for p in (0.8, 1.0):
+            held = asked["annotations"].sel(p=p, m=m, replicate=replicate).values
+            assert np.array_equal(held[:m], pool[rows])
+            assert (held[m:] == -1).all()
+    assert asked.attrs["annotations"] == "drawn without replacement from the 44 of a file"
+    assert "told" in asked["p"].attrs["long_name"]
+    assert verify(cube, sample=1000).good
+    found = scores(tree, "asked")
+    assert set(found) == {"annotation_agreement", "objective"}
+    assert not np.isnan(found["annotation_agreement"].values).any()
+
+
+def test_a_cube_grows_and_is_repaired_with_the_names_and_answers_that_it_began_with_alone(
+    folder: Path,
+) -> None:
+    cube, answers = folder / "results" / "tiny.zarr", folder / "answers.txt"
+    before, same = result_files(cube), answers.read_text()
+    for change in ({"width": "breadth"}, {"name": "sample"}, {"kind": "sort"}):
+        write_names(folder, **change)
+        with pytest.raises(InputError, match=r"as in the cube .name them as the cube does"):
+            made(folder, GROWN)
+    write_names(folder)
+    answers.write_text(other := same.replace("must", "cannot", 1))
+    with pytest.raises(InputError, match=r"data set asked, annotations_checksum: found '") as caught:
+        made(folder, GROWN)
+    assert len(caught.value.problems) == 1
+    answers.write_text("# other words\n" + same.replace("bob", "eve"))
+    made(folder, GROWN)
+    assert result_files(cube).items() >= before.items()
+    assert open_cube(cube)["named"]["labels"].sel(sample="row 7", m=44).shape == (2, 2, 3)
+    pool = sorted(open_cube(cube)["asked"]["annotation_pool"].values.tolist())
+    for rows in open_cube(cube)["asked"]["annotations"].sel(m=44).values.reshape(-1, 44, 3):
+        assert sorted(rows.tolist()) == pool
+    chunks = {
+        name: cube / name for name in ("named/sample/c.0", "named/feature/c.0", "asked/annotation_pool/c.0.0")
+    }
+    whole = {file: file.read_bytes() for file in chunks.values()}
+    for file in whole:
+        turn_bit(file)
+    answers.write_text(other)
+    (lost,) = repair_cube(cube, data_dir=None, dry_run=False).lost.items()
+    assert lost[0] == "asked/annotation_pool/c.0.0"
+    assert "annotations_checksum" in lost[1]
+    answers.write_text(same)
+    assert not repair_cube(cube, data_dir=None, dry_run=False).lost
+    assert {file: file.read_bytes() for file in whole} == whole
+    assert verify(cube, sample=10).good
+
+
+def test_a_cube_without_names_stays_without(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(folder / "results")
+    with monkeypatch.context() as patched:
+        patched.setattr(inputs, "LONGEST_NAME", 0)
+        cube = made(folder)
+    assert not any(getattr(read_manifest(cube).plans["named"], key) for key in NAMES)
+    made(folder, GROWN)
+    assert read_manifest(cube).plans["named"].feature_names == ()
+    assert set(open_cube(cube)["named"].coords) == {"p", "m", "m_over_n", "replicate", "model", "field"}
+
+
+def test_every_problem_of_the_files_comes_before_anything_starts(folder: Path) -> None:
+    shutil.rmtree(folder / "results")
+    more = SWEEP.replace("24]", '"2N", 50]')
+    with pytest.raises(InputError) as caught:
+        made(folder, more)
+    assert [problem.found for problem in caught.value.problems] == ["2N = 48 annotations", "50 annotations"]
+    (folder / "answers.txt").write_text("1 2 must 0.5 ann\n25 1 must 1 ann\n1 2 mus 1 ann\n1 1 must 3 ann\n")
+    (folder / "asked.csv").write_text("1,2\n3,x\n")
+    with pytest.raises(InputError) as caught:
+        made(folder, more)
+    assert all(where in str(caught.value) for where in ("asked.csv", "txt, line 3", "txt, line 4"))
+    assert not (folder / "results" / "tiny.zarr").exists()
