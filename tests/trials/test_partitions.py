@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -90,53 +90,55 @@ def test_hosts_see_each_other_unless_cut() -> None:
         assert first.processes("import os, time")
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(2400)
-def test_nothing_happens(tmp_path: Path, reference: Path) -> None:
-    """What the others are measured against."""
-    with trial(tmp_path, reference) as sweep:
-        sweep.finish()
-        sweep.check(SETTLED)
-        assert sweep.repeated() == 0
+def cut_off(host: str, seconds: float) -> Callable[[Trial], AbstractContextManager[None]]:
+    def begin(sweep: Trial) -> AbstractContextManager[None]:
+        nodes = {
+            "worker": sweep.worker_node,
+            "head": sweep.head_node,
+            "controller": lambda: sweep.cluster.login,
+        }
+        return sweep.cut_off(nodes[host](), seconds)
+
+    return begin
+
+
+@contextmanager
+def lost(sweep: Trial) -> Iterator[None]:
+    """The node of the head is gone for good."""
+    node = sweep.head_node()
+    node.lose()
+    sweep.note(f"{node.name} lost")
+    yield
+
+
+@contextmanager
+def given_up(sweep: Trial) -> Iterator[None]:
+    """Its daemon was killed: the head there reaches everything, and is started elsewhere as well."""
+    node = sweep.head_node()
+    assert node.kill("slurmd") > 0
+    sweep.note(f"slurmd of {node.name} killed")
+    yield
+
+
+# SLURM drains every node after a long cut of its controller, until somebody resumes them.
+CUTS = (("worker", BRIEF), ("worker", LONG), ("head", BRIEF), ("head", LONG), ("controller", BRIEF))
+EVENTS: dict[str, Callable[[Trial], AbstractContextManager[None]]] = {
+    "nothing": lambda sweep: nullcontext(),  # what the others are measured against
+    **{f"{host} cut off for {seconds} s": cut_off(host, seconds) for host, seconds in CUTS},
+    "node of the head lost": lost,
+    "node given up that lives": given_up,
+}
 
 
 @pytest.mark.heavy
 @pytest.mark.timeout(2400)
-@pytest.mark.parametrize(
-    ("victim", "seconds"),
-    # SLURM drains every node after a long cut of its controller, until somebody resumes them.
-    [("worker", BRIEF), ("worker", LONG), ("head", BRIEF), ("head", LONG), ("controller", BRIEF)],
-)
-def test_a_host_is_cut_off(victim: str, seconds: float, tmp_path: Path, reference: Path) -> None:
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_sweep_ends_whatever_happens_to_a_host(event: str, tmp_path: Path, reference: Path) -> None:
     with trial(tmp_path, reference) as sweep:
-        nodes = {"worker": sweep.worker_node, "head": sweep.head_node}
-        node = sweep.cluster.login if victim == "controller" else nodes[victim]()
-        with sweep.cut_off(node, seconds):
+        with EVENTS[event](sweep):
             sweep.finish()
         sweep.check(SETTLED)
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(2400)
-def test_the_node_of_the_head_is_lost(tmp_path: Path, reference: Path) -> None:
-    with trial(tmp_path, reference) as sweep:
-        node = sweep.head_node()
-        node.lose()
-        sweep.note(f"{node.name} lost")
-        sweep.finish()
-        sweep.check(SETTLED)
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(2400)
-def test_slurm_takes_a_node_for_lost_that_is_not(tmp_path: Path, reference: Path) -> None:
-    """Its daemon was killed: the head there reaches everything, and is started elsewhere as well."""
-    with trial(tmp_path, reference) as sweep:
-        node = sweep.head_node()
-        assert node.kill("slurmd") > 0
-        sweep.note(f"slurmd of {node.name} killed")
-        sweep.finish()
-        sweep.check(SETTLED)
+        assert event != "nothing" or sweep.repeated() == 0
 
 
 @pytest.mark.heavy
@@ -163,47 +165,44 @@ def test_cancel_reaches_a_head_that_is_cut_off(state: str, tmp_path: Path, refer
         sweep.check(SETTLED)
 
 
+@contextmanager
+def standing_still(sweep: Trial) -> Iterator[None]:
+    """The head, until the block ends; then the sweep goes to its end."""
+    (head,) = sweep.heads()
+    os.kill(head.pid, signal.SIGSTOP)
+    sweep.note("the head stopped")
+    try:
+        yield
+    finally:
+        os.kill(head.pid, signal.SIGCONT)
+    sweep.note("the head goes on")
+    sweep.finish()
+    sweep.check(SETTLED)
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(2400)
 def test_a_head_that_stands_still(tmp_path: Path, reference: Path) -> None:
-    with trial(tmp_path, reference) as sweep:
-        (head,) = sweep.heads()
-        os.kill(head.pid, signal.SIGSTOP)
-        sweep.note("the head stopped")
-        try:
-            for seconds in (60, 90, 30):  # the lease is fresh, then stale
-                time.sleep(seconds)
-                second = sweep.submit()
-                sweep.note(f"second submit: {second.returncode} {second.stderr}")
-                assert second.returncode == 1, second.stderr
-        finally:
-            os.kill(head.pid, signal.SIGCONT)
-        sweep.note("the head goes on")
-        sweep.finish()
-        sweep.check(SETTLED)
+    with trial(tmp_path, reference) as sweep, standing_still(sweep):
+        for seconds in (60, 90, 30):  # the lease is fresh, then stale
+            time.sleep(seconds)
+            second = sweep.submit()
+            sweep.note(f"second submit: {second.returncode} {second.stderr}")
+            assert second.returncode == 1, second.stderr
 
 
 @pytest.mark.heavy
 @pytest.mark.timeout(2400)
 def test_another_submit_takes_over_from_a_head_that_stands_still(tmp_path: Path, reference: Path) -> None:
     """Where users log in, past the queue; the first head wakes up amid the work of the second."""
-    with trial(tmp_path, reference) as sweep:
-        (head,) = sweep.heads()
-        os.kill(head.pid, signal.SIGSTOP)
-        sweep.note("the head stopped")
-        try:
-            deadline = time.monotonic() + 300
-            while (second := sweep.submit("login")).returncode != 0:
-                assert "is being written by" in second.stderr
-                assert time.monotonic() < deadline, second.stderr
-                time.sleep(10)
-            sweep.note("second submit took over")
-            time.sleep(30)
-        finally:
-            os.kill(head.pid, signal.SIGCONT)
-        sweep.note("the first head goes on")
-        sweep.finish()
-        sweep.check(SETTLED)
+    with trial(tmp_path, reference) as sweep, standing_still(sweep):
+        deadline = time.monotonic() + 300
+        while (second := sweep.submit("login")).returncode != 0:
+            assert "is being written by" in second.stderr
+            assert time.monotonic() < deadline, second.stderr
+            time.sleep(10)
+        sweep.note("second submit took over")
+        time.sleep(30)
 
 
 def moved(look: Look, state: str, node: str) -> bool:
