@@ -21,31 +21,14 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from processes.killing import reported_done
 from processes.stepping import Driver
 
-from pipeline.work.journalled import from_record
-from storage.cube.blocks import UNPROMISED, BlockStore
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE
+from storage.cube.blocks import UNPROMISED
 
 SMALL = make_plan(baselines=())
 LARGE = replace(SMALL, p=(0.9, 0.8))
 FAILING = frozenset({"a/p=0.9/m=4/replicate=0/likelihood"})
-
-
-def kept(cube: Path) -> set[tuple[str, int]]:
-    """Restarts that the next driver will not run again."""
-    found = {
-        (str(partial.span.unit), restart)
-        for header, arrays in journaled(cube)
-        for partial in from_record(header, arrays)
-        for restart in range(partial.span.start, partial.span.stop)
-    }
-    if cube.exists():
-        plans = list(read_manifest(cube).plans.values())
-        done = BlockStore(cube, read_only=True).cells(plans, DONE)
-        found |= {(str(cell), restart) for _, cell in done for restart in range(SMALL.restarts)}
-    return found
 
 
 def promised(cube: Path) -> xr.DataTree:
@@ -102,7 +85,7 @@ class Stale(RuleBasedStateMachine):
     @invariant()
     def what_was_reported_done_stays(self) -> None:
         reported = set().union(*(driver.reported for driver in self.drivers))
-        assert reported <= kept(self.cube)
+        assert reported <= reported_done(self.cube)
 
     def teardown(self) -> None:
         try:

@@ -46,11 +46,9 @@ def reported_done(cube: Path) -> set[Restart]:
     for header, arrays in journaled(cube):
         for partial in from_record(header, arrays):
             found |= {(str(partial.span.unit), r) for r in range(partial.span.start, partial.span.stop)}
-    store = BlockStore(cube, read_only=True)
     for plan in read_manifest(cube).plans.values():
-        for block, statuses in store.all_statuses(plan):
-            done = [cell for cell, status in zip(block.cells(), statuses, strict=True) if status == DONE]
-            found |= {(str(cell), restart) for cell in done for restart in range(plan.restarts)}
+        done = BlockStore(cube, read_only=True).cells([plan], DONE)
+        found |= {(str(cell), restart) for _, cell in done for restart in range(plan.restarts)}
     return found
 
 
