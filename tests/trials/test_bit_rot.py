@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 import zarr
-from click.testing import CliRunner
 from cubes.rot import kinds
 from cubes.small import draw_inputs, fill, make_plan, make_spec
 
-from pipeline.commands.main import main
 from storage.cube.blocks import BlockStore
 from storage.cube.chunks import chunk_position
 from storage.cube.growth import create, grow, open_cube
@@ -141,27 +139,3 @@ def test_the_message_names_array_cells_file_and_remedy(cube: Path) -> None:
     with pytest.raises(DamagedChunk) as caught:
         BlockStore(cube).read(block)
     assert str(caught.value) == said
-
-
-COMMANDS: dict[str, list[str]] = {
-    "report": ["report", "CUBE", "--out", "OUT"],
-    "compare": ["compare", "CUBE", "CUBE", "--out", "OUT"],
-    "verify": ["verify", "CUBE", "--sample", "1000"],
-    "why": ["why", "CUBE", "iris/p=0.8/m=75/replicate=0/posterior"],
-    "status": ["status", "CUBE"],
-    "submit": ["submit", "SPEC", "--workers", "0", "--results", "RESULTS"],
-}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_end_with_the_message_alone(finished: Path, tmp_path: Path, command: str) -> None:
-    cube = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
-    key = "iris/status/c.0.0.0.0" if command in ("status", "submit") else "iris/labels/c.0.0.0.0.0"
-    (cube / key).write_bytes(b"\0" * 40)
-    places = {"CUBE": cube, "OUT": tmp_path / "out", "SPEC": finished / "tiny.toml", "RESULTS": tmp_path}
-    result = CliRunner().invoke(main, [str(places.get(word, word)) for word in COMMANDS[command]])
-    assert result.exit_code == 1
-    assert (
-        f"{cube}/{key}: has changed since it was written; it holds {key.rpartition('/')[0]}" in result.stderr
-    )
-    assert result.stderr.rstrip().endswith(f"To have it made again: sweep repair {cube}")

@@ -1,4 +1,4 @@
-"""Every command that opens a cube refuses one that was made to do harm, with exit code 2 and a message."""
+"""Every command that opens a cube refuses one that was made to do harm, or has changed, with a message."""
 
 from __future__ import annotations
 
@@ -9,68 +9,78 @@ from pathlib import Path
 
 import pytest
 import zarr
-from click.testing import CliRunner
+from click.testing import Result
 from cubes import toy
-from processes.sweeping import write_spec
+from processes.commandline import sweep
 
-from pipeline.commands.main import main
-from pipeline.run.request import prepare
-from storage.cube.growth import create
 from storage.cube.manifest import ROOT_FILE
 from storage.runfolder.folder import RunFolder
 
 COMMANDS = {
-    "status": ["status", "{cube}"],
-    "report": ["report", "{cube}"],
-    "verify": ["verify", "{cube}"],
-    "why": ["why", "{cube}", "iris/unsupervised"],
-    "plan": ["plan", "{spec}", "--results", "{results}"],
-    "submit": ["submit", "{spec}", "--results", "{results}", "--workers", "0"],
-    "dry run": ["submit", "{spec}", "--results", "{results}", "--dry-run"],
+    "status": "status CUBE",
+    "report": "report CUBE --out OUT",
+    "compare": "compare CUBE CUBE --out OUT",
+    "verify": "verify CUBE --sample 1000",
+    "why": "why CUBE iris/p=0.8/m=75/replicate=0/posterior",
+    "plan": "plan SPEC --results RESULTS",
+    "submit": "submit SPEC --results RESULTS --workers 0",
+    "dry run": "submit SPEC --results RESULTS --dry-run",
 }
 
 
-@pytest.fixture(scope="module")
-def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("good")
-    prepared = prepare(write_spec(folder), results=folder, data_dir=None)
-    create(prepared.cube, prepared.inputs.plans, prepared.inputs.stacked, prepared.spec)
-    return prepared.cube
-
-
-@pytest.fixture(params=["codec", "link", "pipe", "nested"])
-def hostile(request: pytest.FixtureRequest, good: Path, tmp_path: Path) -> Path:
-    write_spec(tmp_path)
-    cube = Path(shutil.copytree(good, tmp_path / good.name))
+def damage(cube: Path, how: str) -> None:
+    """Put into a cube what no run writes."""
     root = cube / ROOT_FILE
-    if request.param == "codec":
+    if how == "codec":
         document = json.loads(root.read_bytes())
         codecs = [{"name": "numcodecs.pickle", "configuration": {}}]
         document["consolidated_metadata"]["metadata"]["iris/labels"]["codecs"] = codecs
         root.write_text(json.dumps(document))
-    elif request.param == "link":
-        (cube / "iris").rename(tmp_path / "elsewhere")
-        (cube / "iris").symlink_to(tmp_path / "elsewhere")
-    elif request.param == "pipe":
+    elif how == "link":
+        (cube / "iris").rename(cube.with_name("elsewhere"))
+        (cube / "iris").symlink_to(cube.with_name("elsewhere"))
+    elif how == "pipe":
         root.unlink()
         os.mkfifo(root)
     else:
         root.write_text("[" * 100_000)
-    return cube
+
+
+@pytest.fixture
+def cube(finished: Path, tmp_path: Path) -> Path:
+    """Copy of a finished cube, beside its sweep file."""
+    shutil.copy(finished / "tiny.toml", tmp_path)
+    return Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
+
+
+def called(command: str, cube: Path) -> Result:
+    folder = cube.parent
+    places = {"CUBE": cube, "OUT": folder / "out", "SPEC": folder / "tiny.toml", "RESULTS": folder}
+    return sweep(*(places.get(word, word) for word in COMMANDS[command].split()))
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.parametrize("how", ["codec", "link", "pipe", "nested"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_it_is_refused_by_every_command(hostile: Path, command: str) -> None:
-    folder = hostile.parent
-    before = sorted(folder.rglob("*"))
-    words = {"cube": hostile, "spec": folder / "tiny.toml", "results": folder}
-    arguments = [word.format(**words) for word in COMMANDS[command]]
-    result = CliRunner().invoke(main, arguments)
+def test_a_cube_made_to_do_harm_is_refused_by_every_command(cube: Path, how: str, command: str) -> None:
+    damage(cube, how)
+    before = sorted(cube.parent.rglob("*"))
+    result = called(command, cube)
     assert result.exit_code == 2, result.output
     assert "nothing was started" in result.stderr
-    assert str(hostile) in result.stderr
-    assert sorted(folder.rglob("*")) == before
+    assert str(cube) in result.stderr
+    assert sorted(cube.parent.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("plan", "dry run")])
+def test_commands_end_with_the_message_of_a_file_that_has_changed_alone(cube: Path, command: str) -> None:
+    key = "iris/status/c.0.0.0.0" if command in ("status", "submit") else "iris/labels/c.0.0.0.0.0"
+    (cube / key).write_bytes(b"\0" * 40)
+    result = called(command, cube)
+    assert result.exit_code == 1
+    array = key.rpartition("/")[0]
+    assert f"{cube}/{key}: has changed since it was written; it holds {array}" in result.stderr
+    assert result.stderr.rstrip().endswith(f"To have it made again: sweep repair {cube}")
 
 
 @pytest.mark.parametrize(("name", "value"), [("labels", 30_000), ("labels_true", -5), ("annotations", 10**9)])
@@ -80,15 +90,15 @@ def test_values_that_no_solver_writes_are_bad_input(tmp_path: Path, name: str, v
     toy.write(cube, toy.plan("iris"), spec={"name": "toy", "seed": 7, "grid": grid})
     array = zarr.open_array(cube / "iris" / name, mode="r+")
     array[(0,) * array.ndim] = value
-    result = CliRunner().invoke(main, ["report", str(cube)])
+    result = sweep("report", cube)
     assert result.exit_code == 2, result.output
     assert "a cell of the cube: found" in result.stderr
 
 
-@pytest.mark.parametrize("command", [["status"], ["logs"]])
-def test_a_run_without_a_cube_leads_nowhere(tmp_path: Path, command: list[str]) -> None:
+@pytest.mark.parametrize("command", ["status", "logs"])
+def test_a_run_without_a_cube_leads_nowhere(tmp_path: Path, command: str) -> None:
     run = RunFolder(tmp_path / "toy.zarr").make()
     (run / "log").symlink_to("/etc/passwd")
-    result = CliRunner().invoke(main, [*command, str(tmp_path / "toy.zarr")])
+    result = sweep(command, tmp_path / "toy.zarr")
     assert result.exit_code == 2, result.output
     assert "log: found a link, expected a file of the run" in result.stderr
