@@ -245,7 +245,7 @@ class Searching(Sweeping):
         self.stages["search"] = 0
 
 
-def explore(examples: int, steps: int, machine: type[Sweeping] = Sweeping) -> None:
+def explore(examples: int, steps: int, machine: type[Sweeping]) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -260,16 +260,11 @@ def explore(examples: int, steps: int, machine: type[Sweeping] = Sweeping) -> No
     )
 
 
-def test_any_order_of_events() -> None:
-    explore(3, 6)
-
-
-def test_any_order_of_events_with_annotations_held_out() -> None:
-    explore(2, 5, HoldingOut)
-
-
-def test_any_order_of_events_with_several_searches() -> None:
-    explore(2, 5, Searching)
+@pytest.mark.parametrize(
+    ("machine", "examples", "steps"), [(Sweeping, 3, 6), (HoldingOut, 2, 5), (Searching, 2, 5)]
+)
+def test_any_order_of_events(machine: type[Sweeping], examples: int, steps: int) -> None:
+    explore(examples, steps, machine)
 
 
 @pytest.mark.heavy
