@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 from processes.crash import FullDisk, seen_by
-from processes.sweeping import assert_same_bits, run, write_spec
+from processes.sweeping import assert_same_bits, run, tiny, write_spec
 
 import pipeline.work.tasks
 from pipeline.work.records import Science, Solved, Span
@@ -24,21 +24,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import read_failures
 from sweeps.inputs import Source
 
-SPEC = """
-name = "tiny"
-seed = 3
-[grid]
-datasets = ["iris"]
-p = [0.8, 1.0]
-m = ["0.5N"]
-replicates = 1
-models = ["unsupervised", "posterior"]
-restarts = 2
-[search]
-population = 3
-offspring = 2
-generations = 1
-"""
+SPEC = tiny(3, datasets=["iris"], m=["0.5N"], replicates=1, models=["unsupervised", "posterior"], restarts=2)
 
 Log = pytest.LogCaptureFixture
 

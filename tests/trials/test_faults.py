@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from processes import sabotage
-from processes.sweeping import assert_same_bits, run, start, write_spec
+from processes.sweeping import assert_same_bits, run, start, tiny, write_spec
 
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import read_manifest
@@ -14,21 +14,7 @@ from storage.cube.schema import DONE, FAILED
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import read_failures
 
-SPEC = """
-name = "tiny"
-seed = 5
-[grid]
-datasets = ["iris"]
-p = [0.8, 1.0]
-m = ["1N"]
-replicates = 3
-models = ["likelihood", "posterior"]
-restarts = 2
-[search]
-population = 3
-offspring = 2
-generations = 1
-"""
+SPEC = tiny(5, datasets=["iris"], m=["1N"], replicates=3, models=["likelihood", "posterior"], restarts=2)
 
 LIMITED = """
 small: {kind: local, memory_limit: 700MiB, dashboard_port: 0}

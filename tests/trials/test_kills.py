@@ -11,26 +11,13 @@ import pytest
 import xarray as xr
 from processes import sabotage
 from processes.killing import VICTIMS, Site, trials
-from processes.sweeping import assert_same_bits, run, start, write_spec
+from processes.sweeping import assert_same_bits, run, start, tiny, write_spec
 
 from storage.cube.growth import open_cube
 from storage.cube.schema import DONE
 
-SPEC = """
-name = "tiny"
-seed = 11
-[grid]
-datasets = [{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}]
-p = [0.8, 1.0]
-m = ["1N"]
-replicates = 3
-models = ["unsupervised", "likelihood", "posterior"]
-restarts = 4
-[search]
-population = 3
-offspring = 2
-generations = 1
-"""
+MIXTURES = [{"mixture": {"n_clusters": [2, 3], "count": 2, "n_samples": 30, "n_features": 3}}]
+SPEC = tiny(11, datasets=MIXTURES, m=["1N"], replicates=3, restarts=4)
 
 LONGEST = 0.8
 """Seconds from the first work to the kill; the sweep lasts some seconds, a batch half of one."""

@@ -19,23 +19,10 @@ import pytest
 from hosts.namespaces import network
 from hosts.queueing import cluster
 from hosts.trial import LOOK_EVERY, Look, Trial
-from processes.sweeping import run, write_spec
+from processes.sweeping import run, tiny, write_spec
 
-SPEC = """
-name = "tiny"
-seed = 17
-[grid]
-datasets = [{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}]
-p = [0.8, 0.9, 1.0]
-m = ["0.5N", "1N", "2N"]
-replicates = 2
-models = ["unsupervised", "likelihood", "posterior"]
-restarts = 80
-[search]
-population = 3
-offspring = 2
-generations = 1
-"""
+MIXTURES = [{"mixture": {"n_clusters": [2, 3], "count": 2, "n_samples": 30, "n_features": 3}}]
+SPEC = tiny(17, datasets=MIXTURES, p=[0.8, 0.9, 1.0], m=["0.5N", "1N", "2N"], restarts=80)
 """Some minutes for three workers that take a twentieth of a second for each restart."""
 
 BRIEF, LONG = 30, 360

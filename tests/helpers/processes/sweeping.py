@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import tomli_w
 import xarray as xr
 from rich.console import Console
 
@@ -41,6 +43,12 @@ population = 3
 offspring = 2
 generations = 1
 """
+
+
+def tiny(seed: int, **grid: object) -> str:
+    """The tiny sweep with another seed, and other values of some keys of its grid."""
+    document = tomllib.loads(TINY)
+    return tomli_w.dumps(document | {"seed": seed, "grid": document["grid"] | grid})
 
 
 def write_spec(folder: Path, text: str = TINY) -> Path:
