@@ -27,6 +27,20 @@ class Crash(BaseException):
     """The process would be dead here."""
 
 
+def changed(event: str, args: tuple[object, ...], root: str) -> object:
+    """Which file below `root` an audit event is about to change, of a rename its target; or None."""
+    if event not in CHANGES and (event != "open" or not isinstance(args[2], int) or not args[2] & WRITING):
+        return None
+    path = args[0]
+    if isinstance(path, int):  # an open file
+        return None if event == "open" else path
+    # relative names come with the descriptor of an open directory, from shutil.rmtree
+    below = isinstance(path, str | os.PathLike) and (
+        not os.path.isabs(path) or os.fspath(path).startswith(root)
+    )
+    return args[1 if event == "os.rename" else 0] if below else None
+
+
 class Injector:
     """Counts changes below `root` and crashes before the `at`-th; at 0 it only counts."""
 
@@ -37,23 +51,12 @@ class Injector:
         self.crashed = False
 
     def see(self, event: str, args: tuple[object, ...]) -> None:
-        if self._is_change(event, args):
+        if (path := changed(event, args, self.root)) is not None:
             if not self.crashed:
-                self.seen.append(f"{event} {args[1] if event == 'os.rename' else args[0]}")
+                self.seen.append(f"{event} {path}")
                 self.crashed = len(self.seen) == self.at
             if self.crashed:
                 raise Crash
-
-    def _is_change(self, event: str, args: tuple[object, ...]) -> bool:
-        path = args[0]
-        if event == "open":
-            if not isinstance(args[2], int) or not args[2] & WRITING or isinstance(path, int):
-                return False
-        elif isinstance(path, int):  # of an open file
-            return True
-        # relative names come with the descriptor of an open directory, from shutil.rmtree
-        is_path = isinstance(path, str | os.PathLike)
-        return is_path and (not os.path.isabs(path) or os.fspath(path).startswith(self.root))
 
 
 class FullDisk(Injector):
@@ -64,8 +67,8 @@ class FullDisk(Injector):
         self.number = number
 
     def see(self, event: str, args: tuple[object, ...]) -> None:
-        if self._is_change(event, args):
-            self.seen.append(f"{event} {args[0]}")
+        if (path := changed(event, args, self.root)) is not None:
+            self.seen.append(f"{event} {path}")
             if len(self.seen) >= self.at > 0 and event in ("open", "os.mkdir", "os.link"):
                 self.crashed = True
                 raise OSError(self.number, os.strerror(self.number), str(args[0]))
@@ -76,7 +79,7 @@ _installed = False
 
 
 def _hook(event: str, args: tuple[object, ...]) -> None:
-    if _active is not None and (event == "open" or event in CHANGES):
+    if _active is not None:
         _active.see(event, args)
 
 

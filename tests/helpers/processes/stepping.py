@@ -17,7 +17,7 @@ from unittest.mock import patch
 
 import numpy as np
 from cubes.small import SPEC, draw_inputs
-from processes.crash import CHANGES, WRITING
+from processes.crash import changed
 
 from pipeline.run.ledger import Collector
 from pipeline.run.request import Wanted
@@ -117,14 +117,8 @@ def _drive(pipe: Connection, cube: Path, plan: DatasetPlan, failing: frozenset[s
     changes = threading.Lock()
 
     def see(event: str, args: tuple[Any, ...]) -> None:
-        if event == "open":
-            path, _, flags = args
-            is_change = isinstance(flags, int) and bool(flags & WRITING)
-        elif event in CHANGES:
-            is_change, path = True, args[1] if event == "os.rename" else args[0]
-        else:
-            return
-        if is_change and isinstance(path, str | os.PathLike) and str(path).startswith(str(cube.parent)):
+        path = changed(event, args, str(cube.parent))
+        if isinstance(path, str | os.PathLike):
             with changes:
                 pipe.send(("change", f"{event} {os.path.relpath(path, cube.parent)}"))
                 pipe.recv()
