@@ -516,12 +516,11 @@ def column_notes(
             told = f" ({name!r})" if header and name else ""
             remedy = f"{choice.key('index_column')} or {choice.key('drop')}"
             yield f"column {places[column] + 1}{told} {kind}: it tells rows apart, not clusters ({remedy})"
-    if not header and choice.named:
-        yield f"features used: {_listed(places)}"
-    elif header:
-        more = ", …" if len(names) > SHOWN else ""
-        shown = (repr(name) if "," in name else name for name in names[:SHOWN])
-        yield f"features used: {', '.join(shown)}{more} ({len(names)})"
+    if header or choice.named:
+        shown = names if header else [f"{place + 1}" for place in places]
+        listed = ", ".join(repr(each) if "," in each else each for each in shown[:SHOWN])
+        listed += ", …" if len(shown) > SHOWN else ""
+        yield f"features used: {'' if header else 'columns '}{listed} ({len(shown)})"
 
 
 def dropped_note(rows: SampleRows, choice: TableChoice) -> Iterator[str]:
@@ -546,14 +545,6 @@ def _kind(values: NDArray[np.float64]) -> str:
     if least in (0, 1) and values.max() == least + n - 1:
         return f"is {least:.0f} to {least + n - 1:.0f}, a number of the row"
     return "is another whole number in each row" if n >= FEWEST else ""
-
-
-def _listed(places: Sequence[int]) -> str:
-    first, last = places[0] + 1, places[-1] + 1
-    if list(places) == list(range(first - 1, last)) and len(places) > 2:
-        return f"columns {first} to {last} ({len(places)})"
-    more = ", …" if len(places) > SHOWN else ""
-    return f"columns {', '.join(str(place + 1) for place in places[:SHOWN])}{more} ({len(places)})"
 
 
 MAX_CLASSES = np.iinfo(np.int16).max + 1

@@ -47,14 +47,11 @@ def problems(values: object, **more: Any) -> list[str]:
     [
         ({"inner": {"number": 9}}, Inner(number=9, word="short")),
         ({"share": 1}, 1.0),
-        ({"share": 1e-300}, 1e-300),
         ({"names": ["a", "b"]}, ("a", "b")),
-        ({"names": ["b"]}, ("b",)),
         ({"each": []}, ()),
         ({"wholes": [3, 12]}, (3, 12)),
         ({"pair": [-1, 0.5]}, (-1.0, 0.5)),
         ({"pair": [2, 2]}, (2.0, 2.0)),
-        ({"lower": "abcde"}, "abcde"),
     ],
 )
 def test_what_is_taken(given: dict[str, Any], kept: object) -> None:
@@ -113,20 +110,3 @@ def test_everything_is_said_at_once_and_tables_of_toml_have_brackets() -> None:
         "file [inner] number", "file [inner]", "file [maybe]", "file [[each]][0]", "file flag", "file",
     ]  # fmt: skip
     assert problems(3) == ["file: found 3, expected a table"]
-
-
-def test_an_editor_is_told_the_same_bounds() -> None:
-    schema = Outer.model_json_schema()
-    assert schema["additionalProperties"] is False
-    found = schema["properties"] | schema["$defs"]["Inner"]["properties"]
-    for key, wanted in {
-        "number": {"type": "integer", "minimum": 1, "maximum": 9, "description": "A number."},
-        "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-        "word": {"enum": ["short", "long"]},
-        "lower": {"type": "string", "pattern": "^[a-z]+$", "maxLength": 5},
-        "names": {"type": "array", "uniqueItems": True, "minItems": 1},
-        "pair": {"type": "array", "minItems": 2, "maxItems": 2},
-        "even": {"multipleOf": 2},
-        "maybe": {"$ref": "#/$defs/Inner"},
-    }.items():
-        assert found[key] | wanted == found[key]

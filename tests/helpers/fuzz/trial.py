@@ -12,13 +12,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from unittest.mock import patch
 
-from fuzz.kinds import KINDS, Scene
-from fuzz.templates import Templates
+from fuzz.kinds import KINDS, Scene, Templates
 from processes.commandline import sweep
 
 from storage.runfolder import lease
@@ -30,8 +29,6 @@ PATIENCE = 180.0
 """Seconds for whatever it waits for."""
 
 MOST_BYTES = 2**30
-CODES = range(4)
-
 
 lease.PATIENCE = 0.2
 """For a heartbeat of a holder of another machine, which never comes here."""
@@ -68,15 +65,17 @@ def run_trial(
 
     The folder is made, and removed unless something is wrong; without `run` the command is run here.
     """
-    run = run or in_this_process
     scene = Scene(folder / "inputs", folder / "results")
-    shutil.copytree(templates.inputs, scene.inputs)
+    shutil.copytree(templates.finished.inputs, scene.inputs)
     command = [str(word) for word in KINDS[kind](random.Random(f"{kind} {seed}"), templates, scene)]
-    before, memory = _outside(folder), _reset_peak()
-    code, said = 1, ""
-    try:
-        with _alone(folder), _time_limit():
-            code, said, wrong = run(command)
+    before = _outside(folder)
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of memory
+    memory, code, said = _memory("VmRSS"), 1, ""
+    empty = folder / "here"
+    empty.mkdir()
+    try:  # without the commands of a queue
+        with chdir(empty), patch.dict(os.environ, PATH=str(empty)), _time_limit():
+            code, said, wrong = (run or in_this_process)(command)
     except TooSlow:
         limits = f"{SECONDS:g} s of processors, or {PATIENCE:g} s in all"
         wrong = f"took longer than {limits}\n{traceback.format_exc(limit=-4)}"
@@ -117,7 +116,7 @@ def as_a_process(command: list[str], most: int) -> Ended:
 
 
 def _wrong(code: int, stderr: str) -> str:
-    if code not in CODES:
+    if code not in range(4):
         return f"exit code {code}\n{stderr[-2000:]}"
     return f"a traceback on stderr:\n{stderr[-2000:]}" if "Traceback" in stderr else ""
 
@@ -128,37 +127,16 @@ def _outside(folder: Path) -> dict[Path, tuple[int, int]]:
     return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in found if not path.is_dir()}
 
 
-def _reset_peak() -> int:
-    """Forget the peak of memory; what is taken now, in bytes."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _memory("VmRSS")
-
-
 def _memory(what: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(what))
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """In a directory of its own, without the commands of a queue."""
-    here, path = Path.cwd(), os.environ.get("PATH", "")
-    empty = folder / "here"
-    empty.mkdir()
-    os.chdir(empty)
-    os.environ["PATH"] = str(empty)
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = path
-        os.chdir(here)
-
-
-@contextmanager
 def _time_limit() -> Iterator[None]:
     """Raise `TooSlow` in the main thread; another timer that was running goes on after."""
 
-    def late(number: int, frame: FrameType | None) -> None:
+    def late(*_: object) -> None:
         raise TooSlow
 
     handlers = {number: signal.signal(number, late) for number in (signal.SIGALRM, signal.SIGPROF)}
@@ -169,8 +147,6 @@ def _time_limit() -> Iterator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)) if left else 0)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        if left:
-            signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)))

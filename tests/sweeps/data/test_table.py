@@ -16,11 +16,10 @@ from sweeps.data.table import (
     LabelledTable,
     TableChoice,
     encode_classes,
-    positions,
     read_labels,
     scale,
 )
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError
 
 
 def test_checksum_sees_values_shape_and_labels() -> None:
@@ -52,44 +51,6 @@ def test_scaling() -> None:
     assert not scale(constant, "standard")[:, 0].any()
     assert not scale(constant, "minmax")[:, 0].any()
     np.testing.assert_allclose(scale(X * 1e-200, "standard"), standard, rtol=1e-6)
-    with pytest.raises(ValueError, match="'standart'"):
-        scale(X, "standart")
-
-
-HEADER = ["a", "b", "2", "b", "x, y"]
-
-
-@pytest.mark.parametrize(
-    ("names", "header", "found"),
-    [
-        # a name comes before a position, and one text may name several
-        (("a", 1, -1, "2"), HEADER, [0, 1, 4, 2]),
-        (("x, y", "a,-4"), HEADER, [4, 0, 1]),
-        (("b",), HEADER, ["'b', expected one of a, b, 2, b, x, y (several columns have that name;"
-                          " give a position)"]),
-        (("A",), ["aa", "b"], ["'A', expected one of aa, b"]),
-        (("bb",), ["b", "a"], ["'bb', expected one of b, a (did you mean 'b'?)"]),
-        (("a",), [], ["'a', expected one of -5 to 4 (the file has no header; give a position)"]),
-        (("-6",), HEADER, ["-6, expected -5 to 4 (columns are counted from 0)"]),
-        (("a", "c", 0, 7), HEADER, [
-            "'c', expected one of a, b, 2, b, x, y", "0 again, expected each column once",
-            "7, expected -5 to 4 (columns are counted from 0)",
-        ]),
-    ],
-)  # fmt: skip
-def test_columns_by_name_and_by_position(names: Any, header: list[str], found: list[Any]) -> None:
-    said: list[Problem] = []
-    places = positions(TableChoice(columns=names), "columns", header, 5, Path("own"), said)
-    if isinstance(found[0], str):
-        assert list(map(str, said)) == [f"own, columns: found {each}" for each in found]
-        assert places == []
-    else:
-        assert (places, said) == (found, [])
-
-
-def test_names_that_make_a_header() -> None:
-    choice = TableChoice(columns=("a,b",), drop=("c",), label_column="d", index_column=0, aside=("e",))
-    assert set(choice.named) == {"a,b", "a", "b", "c", "d", 0, "e"}
 
 
 # Which columns and rows of a table become samples, and everything that is said where they cannot.
@@ -103,12 +64,6 @@ MESSY = """\
 4,Lee,5,4.5,6,pale blue,Iris virginica
 5,Zoe,6,5.5,7,pale blue,
 """
-COLOURS = ["red", "pale blue", "red", "pale blue", "pale blue", "pale blue"]
-TEXTS = (
-    "expected numbers (name it as label_column if it holds the classes, or as index_column if it holds names;"
-    ' else drop it, or categories = "onehot")'
-)
-EMPTY = '(missing = "drop" leaves out such rows)'
 TOLD: dict[str, Any] = {"index_column": "plant", "label_column": "kind", "drop": (0, "nr")}
 
 
@@ -117,11 +72,8 @@ def test_a_messy_table_without_cleaning(tmp_path: Path) -> None:
     assert table.feature_names == ("width", "height", "colour=pale blue", "colour=red")
     assert table.X.tolist() == [[1.5, 2, 0, 1], [2.5, 4, 0, 1], [4.5, 6, 1, 0]]
     assert table.class_names == ("Iris setosa", "Iris virginica")
-    assert table.labels_true is not None
     assert table.labels_true.tolist() == [0, 1, 1]
     assert table.sample_names == ("Ann", "Eve", "Lee")
-    assert table.rows is not None
-    assert table.rows.kept is not None
     assert (table.rows.n_rows, table.rows.kept.tolist()) == (6, [0, 2, 4])
     assert table.rows.names == ("Ann", "Bob", "Eve", "Kim", "Lee", "Zoe")
     assert table.notes == (
@@ -129,61 +81,6 @@ def test_a_messy_table_without_cleaning(tmp_path: Path) -> None:
         "Bob (row 2), Kim (row 4), Zoe (row 6)",
         "features used: width, height, colour=pale blue, colour=red (4)",
     )
-
-
-def test_columns_in_the_order_told(tmp_path: Path) -> None:
-    path = write(tmp_path, "a,b,c,d\n1,2,3,x\n4,5,6,y\n")
-    table = read(path, columns=("c", 0))
-    assert (table.X.tolist(), table.feature_names) == ([[3, 1], [6, 4]], ("c", "a"))
-
-
-@pytest.mark.parametrize(
-    ("text", "told", "found"),
-    [
-        (MESSY, TOLD, [
-            f"FILE, column 6 (colour): found no number, first 'red', {TEXTS}",
-            f"FILE, line 3, column 4 (width): found an empty cell, expected a finite number {EMPTY}",
-            f"FILE, line 5, column 5 (height): found 'NA', expected a finite number {EMPTY}",
-            "FILE, line 7, column 7 (kind): found an empty cell, expected a class",
-        ]),
-        (MESSY, {"as_options": True, "columns": ("widht",), "label_column": "nr", "index_column": "nr"}, [
-            "FILE, --index-column: found column 3 (nr), which is --label-column as well, expected another"
-            " column",
-            "FILE, --columns: found 'widht', expected one of '', plant, nr, width, height, colour, kind"
-            " (did you mean 'width'?)",
-        ]),
-        (MESSY, {"columns": ("height", "width"), "drop": ("nr",)},
-         ["FILE, drop: found columns as well, expected one of them"
-          " (what columns does not name is no feature already)"]),
-        (MESSY, {"columns": ("nr", "nr")}, ["FILE, columns: found 'nr' again, expected each column once"]),
-        (MESSY, {"columns": ("nr", "plant"), "index_column": "plant"},
-         ["FILE, columns: found column 2 (plant), which is index_column, expected features alone",
-          f"FILE, column 2 (plant): found no number, first 'Ann', {TEXTS}"]),
-        (MESSY, {"columns": ("nr",), "index_column": "colour"},
-         [f"FILE, line {line}, column 6 (colour): found {name!r}, more than once, expected another name in"
-          " each row, as index_column" for line, name in enumerate(COLOURS, start=2)]),
-        (MESSY, {"columns": ("plant",), "categories": "onehot"},
-         ["FILE, column 2 (plant): found 6 different texts in 6 rows, expected at most 100, and not another"
-          " one in each row (names of samples are no feature: drop it, or name it as index_column)"]),
-        (MESSY, {"sheet": 1}, ["FILE, sheet: found 1, expected nothing: it is no .xlsx workbook"]),
-        ("a,b\n1,x\n2,\n3,x\n", {"categories": "onehot"},
-         ["FILE, line 3, column 2 (b): found an empty cell, expected a text"]),
-        ("a,b\n1,2\n3,x\n,5\n6,inf\n", {"missing": "drop"}, [
-            "FILE, line 3, column 2 (b): found 'x', expected a finite number",
-            "FILE, line 5, column 2 (b): found 'inf', expected a finite number",
-        ]),
-        ("a,b,c\n1,,3\n,4,1\n", {"missing": "drop"},
-         ["FILE, missing: found no row without an empty cell, expected one at least (drop the columns that"
-          " are empty in most rows)"]),
-        ("name,a,a\nAnn,1,2\nBob,3,4\n", {"aside": ("nam", "a", "name")}, [
-            "FILE, column left out: found 'nam', expected one of name, a, a (did you mean 'name'?)",
-            "FILE, column left out: found 'a', expected one of name, a, a (several columns have that name;"
-            " give a position)",
-        ]),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_done(text: str, told: dict[str, Any], found: list[str], tmp_path: Path) -> None:
-    assert problems(write(tmp_path, text), **told)[: len(found)] == found
 
 
 def test_dropping_incomplete_rows_is_what_their_absence_is(tmp_path: Path) -> None:
@@ -226,9 +123,10 @@ def test_columns_that_tell_rows_apart(column: list[int], kind: str, tmp_path: Pa
 
 def test_many_features_are_counted(tmp_path: Path) -> None:
     rows = "\n".join(",".join(map(repr, row)) for row in RNG.normal(size=(3, 30)).tolist())
-    path = write(tmp_path, ",".join(f"f{n}" for n in range(30)) + "\n" + rows)
-    assert read(path).notes == (f"features used: {', '.join(f'f{n}' for n in range(12))}, … (30)",)
-    assert read(write(tmp_path, rows), drop=(0,)).notes == ("features used: columns 2 to 30 (29)",)
+    path, first = write(tmp_path, ",".join(f"f{n}" for n in range(30)) + "\n" + rows), range(12)
+    assert read(path).notes == (f"features used: {', '.join(f'f{n}' for n in first)}, … (30)",)
+    numbers = ", ".join(str(n + 2) for n in first)
+    assert read(write(tmp_path, rows), drop=(0,)).notes == (f"features used: columns {numbers}, … (29)",)
 
 
 # Classes, and files of them.
@@ -299,9 +197,3 @@ def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=found):
             load_table(path, TableChoice(), n_clusters=n_clusters)
-
-
-def test_foreign_tables_load(shared_data: Path) -> None:
-    for name, shape in (("appendicitis", (106, 7)), ("moons", (300, 2)), ("zoo", (101, 16))):
-        data = load_table(shared_data / "extra" / f"{name}.data", TableChoice(), n_clusters=2)
-        assert (data.X.shape, data.labels_true) == (shape, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,18 @@ from hypothesis import strategies as st
 from own_tables import problems, read, write
 
 from sweeps.data import text as module
-from sweeps.data.lines import PROBLEMS_SHOWN, Lines, read_lines, shortened, split_cells, to_number
+from sweeps.data.lines import PROBLEMS_SHOWN, read_lines, split_cells, to_number
 from sweeps.data.table import TableChoice, is_empty
 from sweeps.data.text import read_text_table, rows_of, separator_of
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError
 
 PATH = Path("own.csv")
 
 
 def test_lines_with_content_keep_their_numbers(tmp_path: Path) -> None:
     path = write(tmp_path, "\ufeff first \r\n\n  # remark\n\ta # b\x0cc\n  \nlast")
-    lines = list(read_lines(path))
-    assert [(line.number, line.text) for line in lines] == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
-    assert lines[1].where == f"{path}, line 4"
-    assert Lines(path, b"").first is None
+    found = [(line.number, line.text) for line in read_lines(path)]
+    assert found == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
 
 
 @pytest.mark.parametrize(
@@ -55,15 +54,6 @@ def test_numbers_come_back(value: float) -> None:
     found = to_number(repr(value))
     assert found == value or (found is not None and math.isnan(found) and math.isnan(value))
     assert [to_number(cell) for cell in ("", "1_000", "1,5", "one", "0x10", "1 2", "--1")] == [None] * 7
-
-
-@pytest.mark.parametrize("number", [0, 1, PROBLEMS_SHOWN, PROBLEMS_SHOWN + 1, 500])
-def test_problems_beyond_the_first_are_counted(number: int) -> None:
-    every = [Problem(f"line {i}", "this", "that") for i in range(number)]
-    found = shortened(PATH, iter(every))
-    assert found[:PROBLEMS_SHOWN] == every[:PROBLEMS_SHOWN]
-    beyond = f"own.csv: found {number - PROBLEMS_SHOWN} more problems like these, expected none"
-    assert list(map(str, found[PROBLEMS_SHOWN:])) == ([beyond] if number > PROBLEMS_SHOWN else [])
 
 
 CELLS_OF_ROWS = st.text('ab1,;"\n\t é#', max_size=6).filter(lambda cell: not cell.startswith(" "))
@@ -135,18 +125,19 @@ def test_features_of_every_format(text: str, tmp_path: Path) -> None:
     assert (table.X.dtype, table.labels_true, table.class_names) == (np.float64, None, ())
 
 
+WIDE = 'a,b,1,b,"x, y"\n1,2,3,4,5\n6,7,8,9,0\n'
+
+
 def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> None:
-    for label_column in ("kind", 1, -2):
-        table = read(write(tmp_path, "a,kind,b\n1,u,2\n3,o,4\n5,u,7\n"), label_column=label_column)
-        assert table.X.tolist() == [[1, 2], [3, 4], [5, 7]]
-        assert table.labels_true is not None
-        assert (table.labels_true.tolist(), table.labels_true.dtype) == ([1, 0, 1], np.int16)
-        assert (table.class_names, table.feature_names) == (("o", "u"), ("a", "b"))
     told: dict[str, Any]
     for text, told, X in (
+        *(("a,k,b\n1,u,2\n3,o,4\n", {"label_column": each}, [[1, 2], [3, 4]]) for each in ("k", 1, -2)),
         ("5.1,Iris-setosa\n4.9,Iris-virginica\n", {"label_column": -1}, [[5.1], [4.9]]),
         ("0,1,class\n5,6,a\n7,8,b\n", {"label_column": "class"}, [[5, 6], [7, 8]]),
         ("0,id\n5,6\n7,8\n", {"aside": ("id",)}, [[5], [7]]),
+        # a name comes before a position, and one text may name several
+        (WIDE, {"columns": ("a", 1, -1, "1")}, [[1, 2, 5, 3], [6, 7, 0, 8]]),
+        (WIDE, {"columns": ("x, y", "a,-4")}, [[5, 1, 2], [0, 6, 7]]),
     ):
         assert read(write(tmp_path, text), **told).X.tolist() == X
     path = write(tmp_path, 'name,a,"picture, small",b\n"Ann, B.",1,x.png,2\nBob,3,,4\n')
@@ -155,59 +146,15 @@ def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> No
     assert table.aside == (("x.png", ""), ("Ann, B.", "Bob"))
 
 
-TEXTS = (
-    "expected numbers (name it as label_column if it holds the classes, or as index_column if it holds names;"
-    ' else drop it, or categories = "onehot")'
-)
-COMMAS = "(decimal commas are read in text whose cells are separated by semicolons)"
-EMPTY = '(missing = "drop" leaves out such rows)'
+CASES = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))["case"]
 
 
-@pytest.mark.parametrize(
-    ("text", "label_column", "found"),
-    [
-        ("", None, ["FILE: found no rows, expected at least one sample"]),
-        ("\n# only a remark\n", None, ["FILE: found no rows, expected at least one sample"]),
-        ("a,b\n", None, ["FILE: found no rows, expected at least one sample"]),
-        ("x\ny\nx\n", 0, ["FILE: found no column beside the classes, expected at least one feature"]),
-        ("1 2\n3 4\n", 2, ["FILE, label_column: found 2, expected -2 to 1 (columns are counted from 0)"]),
-        ("y,y\n3,4\n", "y", ["FILE, label_column: found 'y', expected one of y, y "
-         "(several columns have that name; give a position)"]),
-        ("a,b,c\n1,2\n3,4\n", None, ["FILE, line 1: found 3 cells, expected 2 as in the other rows"]),
-        ("1,2,3\n4,5\n6,7\n", None, ["FILE, line 1: found 3 cells, expected 2 as in the other rows"]),
-        ("1,x\n2,\n", 1, ["FILE, line 2, column 2: found an empty cell, expected a class"]),
-        ("1,1\n2,nan\n", 1, ["FILE, line 2, column 2: found NaN, expected a class"]),
-        ("1,2\n1,2\n", None, ["FILE: found 2 rows without any variance, expected samples that differ"]),
-        ("1e300\n-1e300\n", None, ["FILE: found values whose squares overflow, expected smaller values "
-         "(use another unit)"]),
-        ("1,2\n1_000,3\n", None, ["FILE, line 2, column 1: found '1_000', expected a finite number"]),
-        ("1,x\n", None, ["FILE, line 1, column 2: found 'x', expected a finite number"]),
-        ("1\0,2\n", None, ["FILE: found NUL characters, expected a text file"]),
-        ("a\tb\n1,5\t2\n3\t4\n", None,
-         [f"FILE, line 2, column 1 (a): found '1,5', expected a finite number {COMMAS}"]),
-        ("a\tb\n1,5\t2\n3,5\t4\n", None,
-         [f"FILE, column 1 (a): found no number, first '1,5', expected numbers {COMMAS}"]),
-        ("1,2\n3,4\n# x\n5,\"6\n7,8\n", None,
-         ["FILE, line 4: found a cell whose quote is never closed, expected another quote"]),
-        ("1,2\n\"3\n\n\",5\n6\n", None, ["FILE, line 5: found 1 cells, expected 2 as in the other rows"]),
-        ("1,2\n\"3\n\n4\n6,7\",8,9\n3,3\n", None, ["FILE, line 2: found 3 cells, expected 2 as in the other "
-         "rows (a cell in quotes goes on to line 5)"]),
-        ("a,b,kind\n1,2,x\n3,4\n5,nan,y\n-inf,6,\nO.5,,x\n1_000,7,x,8\n", "kinds", [
-            "FILE, line 3: found 2 cells, expected 3 as in the other rows",
-            "FILE, line 7: found 4 cells, expected 3 as in the other rows",
-            "FILE, label_column: found 'kinds', expected one of a, b, kind (did you mean 'kind'?)",
-            f"FILE, column 3 (kind): found no number, first 'x', {TEXTS}",
-            f"FILE, line 4, column 2 (b): found 'nan', expected a finite number {EMPTY}",
-            "FILE, line 5, column 1 (a): found '-inf', expected a finite number",
-            "FILE, line 6, column 1 (a): found 'O.5', expected a finite number",
-            f"FILE, line 6, column 2 (b): found an empty cell, expected a finite number {EMPTY}",
-        ]),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_a_table(
-    text: str, label_column: str | int | None, found: list[str], tmp_path: Path
-) -> None:
-    assert problems(write(tmp_path, text), label_column=label_column) == found
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["problems"][0][:60])
+def test_every_problem_of_a_table_is_said(case: dict[str, Any], tmp_path: Path) -> None:
+    told = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in case.get("told", {}).items()
+    }
+    assert problems(write(tmp_path, case["text"]), **told) == case["problems"]
 
 
 def test_paths_and_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

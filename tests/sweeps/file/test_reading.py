@@ -13,16 +13,9 @@ from jsonschema import Draft202012Validator
 
 import sweeps
 from sweeps.errors import InputError
-from sweeps.file.reading import (
-    MOST_BYTES,
-    MOST_NESTED,
-    as_file,
-    as_toml,
-    load_sweep,
-    sweep_schema,
-)
+from sweeps.file.reading import MOST_BYTES, as_file, as_toml, load_sweep, sweep_schema
 from sweeps.file.search import Search, asked
-from sweeps.file.spec import Builtin, Mixtures, Stop, UserTable
+from sweeps.file.spec import Builtin, Mixtures, Stop, UserTable, load
 
 # The text of a sweep file: what takes too much to read is refused at once.
 
@@ -33,7 +26,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-DEEP = f"tables or lists nested deeper than {MOST_NESTED} levels"
+DEEP = "tables or lists nested deeper than 20 levels"
 
 
 def test_what_is_refused_at_once(tmp_path: Path) -> None:
@@ -101,7 +94,9 @@ def test_shipped_sweeps_keep_to_the_schema_and_repeat_the_published_evaluation()
         text = path.read_text(encoding="utf-8")
         assert text.startswith("#:schema ./sweep.schema.json\n")
         SCHEMA.validate(tomllib.loads(text))
-        assert load_sweep(path).name == path.stem
+        spec = load_sweep(path)
+        assert spec.name == path.stem
+        assert load("the cube", json.loads(json.dumps(spec.dump()))) == spec
     cells = 0
     for name in ("mixtures", "uci"):
         grid = load_sweep(FOLDER / f"{name}.toml").grid
@@ -179,24 +174,24 @@ def test_every_key_has_a_description() -> None:
 
 
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
-    spec = load_sweep(write(tmp_path, GOOD))
+    spec = load_sweep(write(tmp_path, GOOD.replace('"iris"', '"iris", {name = "wine", scale = "none"}')))
     assert (spec.name, spec.seed, spec.unavailable) == ("good", 7, "error")
-    iris, mine, two, four = spec.grid.datasets
-    assert iris == Builtin(name="iris", scale="standard")
-    assert mine == UserTable(
-        name="mine", path=str(tmp_path / "tables/mine.csv"), label_column=-1, scale="minmax"
-    )
-    assert isinstance(two, Mixtures)
-    assert isinstance(four, Mixtures)
-    assert (two.name, two.n_clusters, two.count, two.variance, two.n_samples) == (
-        "mixtures_k2", 2, 5, (0.5, 1.0), 200,
-    )  # fmt: skip
+    iris, wine, mine, two, four = spec.grid.datasets
+    assert (iris, wine) == (Builtin(name="iris", scale="standard"), Builtin(name="wine", scale="none"))
+    path = str(tmp_path / "tables/mine.csv")
+    assert mine == UserTable(name="mine", path=path, label_column=-1, scale="minmax")
+    sizes: dict[str, Any] = {"count": 5, "n_samples": 200, "n_features": 10, "variance": (0.5, 1.0)}
+    assert two == Mixtures(name="mixtures_k2", n_clusters=2, center=(-1.0, 1.0), scale="standard", **sizes)
     assert (four.name, four.n_clusters) == ("mixtures_k4", 4)
     assert spec.grid.p == (0.8, 1.0)
     assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
-    assert spec.grid.supervised == ("posterior",)
-    assert spec.grid.baselines == ("unsupervised",)
+    assert (spec.grid.supervised, spec.grid.baselines) == (("posterior",), ("unsupervised",))
     assert spec.search == (asked(),)
+    assert "annotations" not in spec.dump()["grid"]["datasets"][2]
+    text = GOOD.replace("tables/mine.csv", "/own.csv").replace("label_column = -1", 'annotations = "a/../b"')
+    spec = load_sweep(write(tmp_path, text))
+    mine, kept = spec.grid.datasets[1], spec.dump()["grid"]["datasets"][1]
+    assert (mine.path, mine.annotations, kept["annotations"]) == ("/own.csv", *[str(tmp_path / "b")] * 2)
 
 
 def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: Path) -> None:
@@ -208,11 +203,35 @@ def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: P
     named = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", 'restarts = 3\ndesign = ["uniform"]')))
     assert named.dump() == dump
     spec = load_sweep(write(tmp_path, GOOD + "[stop]\nrisk = 0.1\nr_min = 2\n"))
-    assert spec.stop == Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2, step=5)
-    assert Stop(**spec.dump()["stop"]) == spec.stop
+    assert (
+        Stop(**spec.dump()["stop"])
+        == spec.stop
+        == Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2, step=5)
+    )
     more = 'restarts = 3\ndesign = ["uniform", "active"]\n[ask]\nbatch = "0.1N"'
     spec = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", more)))
     assert spec.grid.design == ("uniform", "active")
     assert (spec.ask.batch.resolve(150), spec.ask.restarts, spec.ask.covariance) == (15, 3, "auto")
     assert spec.dump()["ask"] == {"batch": "0.1N", "restarts": 3, "covariance": "auto"}
     assert spec.dump()["grid"]["design"] == ["uniform", "active"]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "said"),
+    [
+        (None, "seed", -1, "the cube seed: found -1"),
+        (None, "colour", 1, "the cube: found unknown key 'colour'"),
+        ("grid", "m", ["0N"], "the cube grid m[0]: found '0N'"),
+        ("grid", "datasets", ["iris"], "the cube grid.datasets[0]: found 'iris'"),
+        ("search", "generations", 0, "the cube search generations: found 0"),
+        ("search", "method", "published", "the cube search: found unknown key 'method'"),
+        ("search", "crossover", None, "the cube search crossover: found None"),
+        ("data", "unavailable", "", "the cube data unavailable: found ''"),
+    ],
+)
+def test_what_no_sweep_has_written_is_refused(table: str | None, key: str, value: Any, said: str) -> None:
+    dump = load_sweep(FOLDER / "quick.toml").dump()
+    (dump if table is None else dump[table])[key] = value
+    with pytest.raises(InputError) as refused:
+        load("the cube", dump)
+    assert str(refused.value).startswith(said)

@@ -11,9 +11,8 @@ import pytest
 from own_tables import write
 from processes.sweeping import TINY
 
-from kernels.settings import METHOD, SETTINGS
 from sweeps.errors import InputError
-from sweeps.file.reading import as_toml, load_sweep, sweep_schema
+from sweeps.file.reading import as_toml, load_sweep
 from sweeps.file.search import Search, asked
 from sweeps.file.spec import SweepSpec, load
 
@@ -54,30 +53,8 @@ def test_a_cube_keeps_values_whatever_named_them(text: str, kept: dict[str, Any]
     assert spec.search[0].held_out == ("held_out" in spec.search[0].named()) == ("held_out" in kept)
     assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
 
+    # Several searches in one sweep file.
 
-def test_an_editor_is_told_all_that_is_declared() -> None:
-    schemas = json.loads(sweep_schema())["$defs"]
-    schema, shared = schemas["NamedSearch"], schemas["Search"]
-    assert schema["additionalProperties"] is shared["additionalProperties"] is False
-    keys = [METHOD.name, *(setting.name for setting in SETTINGS), "held_out"]
-    assert (list(schema["properties"]), list(shared["properties"])) == ([*keys, "name"], keys)
-    assert schema["required"] == ["name"]
-    assert all(shared["properties"][key] == schema["properties"][key] for key in keys[1:])
-    one, several = shared["properties"]["method"]["oneOf"]
-    assert (one["enum"], several["items"]["enum"]) == (list(METHOD.choices), list(METHOD.choices))
-    for setting in (METHOD, *SETTINGS):
-        told = schema["properties"][setting.name]
-        assert told.get("default") == setting.offered
-        by_method = f" Left out: {setting.unless_given}." if setting.by_method else ""
-        assert told["description"] == setting.meaning + by_method
-        assert tuple(told.get("enum", ())) == setting.choices
-        assert [each["const"] for each in told.get("anyOf", ())[1:]] == list(setting.words)
-        told = told["anyOf"][0] if setting.words else told
-        limits = (None, None) if setting.choices else (setting.low, setting.high)
-        assert (told.get("minimum"), told.get("maximum")) == limits
-
-
-# Several searches in one sweep file.
 
 GRID = """
 name = "several"
