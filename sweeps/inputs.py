@@ -215,7 +215,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
                 notes[entry.name] = data.table.notes
             if data is not None and data.table.sample_names:
                 names[entry.name] = data.table.sample_names
-    if spec.unavailable == "error":
+    if spec.data.unavailable == "error":
         for name, reasons in skipped.items():
             found = f"{name!r}, which is not available: " + "; ".join(reasons)
             hint = 'see "sweep datasets list"; [data] unavailable = "skip" runs the rest'

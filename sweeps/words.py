@@ -5,6 +5,7 @@ No arrays are loaded, as commands show and check these names before it is known 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -177,39 +178,8 @@ class Shipped:
     package: str = ""
 
 
-_EM = "by expectation maximisation (Dempster, Laird and Rubin 1977)"
-
-SHIPPED: dict[str, Shipped] = {
-    "k-means": Shipped(
-        "nothing", 10, "k-means from k-means++ starts (Arthur and Vassilvitskii 2007)", "sklearn"
-    ),
-    "gaussian-mixture-spherical": Shipped(
-        "nothing", 10, f"Gaussian mixture, one variance a cluster, {_EM}", "sklearn"
-    ),
-    "gaussian-mixture-diag": Shipped(
-        "nothing", 10, f"Gaussian mixture, diagonal covariances, {_EM}", "sklearn"
-    ),
-    "gaussian-mixture-tied": Shipped(
-        "nothing", 10, f"Gaussian mixture, one covariance for all, {_EM}", "sklearn"
-    ),
-    "gaussian-mixture-full": Shipped("nothing", 10, f"Gaussian mixture, a covariance each, {_EM}", "sklearn"),
-    "ward": Shipped("nothing", 1, "agglomeration by least increase of inertia (Ward 1963)", "sklearn"),
-    "spectral-links": Shipped(
-        "links",
-        1,
-        "spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003)",
-        "sklearn",
-    ),
-    "cop-kmeans": Shipped(
-        "links", 10, "k-means that breaks no link (Wagstaff et al. 2001); no solution where links contradict"
-    ),
-    "pckmeans": Shipped(
-        "links", 10, "k-means with a cost for each broken link (Basu, Banerjee and Mooney 2004)"
-    ),
-    "correlation-clustering": Shipped(
-        "links", 10, "most agreement with the annotations alone, at most K clusters (Bansal et al. 2004)"
-    ),
-}
+_TABLES = tomllib.loads(Path(__file__).with_name("data").joinpath("methods.toml").read_text("utf-8"))
+SHIPPED: dict[str, Shipped] = {name: Shipped(**keys) for name, keys in _TABLES.items()}
 """Methods by name. A name stays: cubes hold it."""
 
 

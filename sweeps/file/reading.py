@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,6 @@ from typing import Annotated, Any
 import tomli_w
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Discriminator,
     Field,
     GetJsonSchemaHandler,
@@ -29,7 +29,7 @@ from pydantic import (
 from kernels.settings import SCALES, SINGULAR
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import InputError, Problem, closest, did_you_mean
-from sweeps.file.methods import METHODS, Method, uses_links, within
+from sweeps.file.methods import METHODS, Method, uses_links
 from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several, tables_changed
 from sweeps.file.spec import (
     SCALE,
@@ -180,37 +180,6 @@ Entry = Annotated[
 ]
 
 
-def _mark_names(entries: Any) -> Any:
-    """Put in place of a name what is wrong with it, where an entry before it has it already.
-
-    Entries are looked at before they are validated: this is then reported with all else that is wrong.
-    """
-    if not isinstance(entries, list):
-        return entries
-    seen: set[str] = set()
-    marked = []
-    for entry in entries:
-        table = {"name": entry} if isinstance(entry, str) else entry
-        names = list(_names(table)) if isinstance(table, Mapping) else []
-        again = next((name for name in names if name in seen), None)
-        stand_in = StandIn(f"the name {again!r} again", "a name used once")
-        marked.append(entry if again is None else {**table, "name": stand_in})
-        seen.update(names)
-    return marked
-
-
-def _names(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the data sets that an entry asks for; what makes no name is left to the types of the keys."""
-    mixture = entry.get("mixture")
-    name = entry.get("name", MixtureEntry.model_fields["name"].default if "mixture" in entry else None)
-    if isinstance(name, str) and mixture is None:
-        yield name
-    elif isinstance(name, str) and isinstance(mixture, Mapping):
-        wanted = mixture.get("n_clusters")
-        for n_clusters in wanted if isinstance(wanted, list) else []:
-            yield mixtures_name(name, n_clusters)
-
-
 def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
     context: Any = info.context
     folder, scale = context["folder"], context["scale"]
@@ -218,7 +187,11 @@ def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]
         entry if "scale" in entry.model_fields_set else entry.model_copy(update={"scale": scale})
         for entry in entries
     )
-    return tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
+    found = tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
+    for name, count in Counter(each.name for each in found).items():
+        if count > 1:
+            raise refusal("a name used once", found=f"the name {name!r} again")
+    return found
 
 
 def _datasets(entry: KnownEntry | UserTable | MixtureEntry, folder: Path) -> Iterator[Named]:
@@ -234,9 +207,7 @@ def _datasets(entry: KnownEntry | UserTable | MixtureEntry, folder: Path) -> Ite
             yield Mixtures(name=mixtures_name(entry.name, k), n_clusters=k, scale=entry.scale, **shared)
 
 
-DATASETS = Annotated[
-    Annotated[tuple[Entry, ...], Each(repr)], BeforeValidator(_mark_names), AfterValidator(_resolved)
-]
+DATASETS = Annotated[tuple[Entry, ...], Each(repr), AfterValidator(_resolved)]
 """Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
 
 
@@ -270,8 +241,7 @@ class GridTable(Grid):
         needed = ["p", "m", "replicates"] if meant or any(map(uses_links, entries)) else []
         needed += [] if "methods" in values else ["models"]
         empty = {key: EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
-        limited = {"methods": [within(entry, values.get("restarts")) for entry in entries]} if entries else {}
-        return {**dict.fromkeys(needed, ABSENT), **values, **limited, **empty}
+        return {**dict.fromkeys(needed, ABSENT), **values, **empty}
 
 
 class SweepFile(SweepSpec):
@@ -375,7 +345,7 @@ def load_sweep(path: str | Path) -> SweepSpec:
     context = {
         "folder": path.parent,
         "scale": scale if scale in SCALES else "none",
-        "restarts": restarts if type(restarts) is int and restarts > 0 else 1,
+        "restarts": restarts if type(restarts) is int and restarts > 0 else 10**6,
     }
     return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Discriminator,
     Field,
     GetCoreSchemaHandler,
@@ -36,7 +36,7 @@ from kernels.settings import (
     wrong_settings,
 )
 from sweeps.plan import Flag, Name
-from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, StandIn, refusal
+from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, refusal
 
 BY_METHOD = tuple(each.name for each in SETTINGS if each.by_method)
 """Settings that a method names."""
@@ -163,12 +163,8 @@ class Declared:
 def _key(setting: Setting, default: Any) -> Any:
     """A key of a table; a default may be ruled out by a setting that is given, so it is validated as well."""
     kind: Any = Annotated[type(setting.default), Declared(setting, may_be_none=default is None)]
-    return kind, Field(default, description=described(setting), validate_default=True)
-
-
-def described(setting: Setting) -> str:
-    """What an editor says of a key."""
-    return f"{setting.meaning} Left out: {setting.unless_given}." if setting.by_method else setting.meaning
+    left_out = f" Left out: {setting.unless_given}." if setting.by_method else ""
+    return kind, Field(default, description=setting.meaning + left_out, validate_default=True)
 
 
 SearchTable = create_model(
@@ -218,35 +214,18 @@ def _form(value: object) -> str:
     return SEVERAL if isinstance(value, list | tuple) else ONE
 
 
-def _marked(tables: Any) -> Any:
-    """Put in place of a value what is wrong with it beside the tables before it."""
-    if not isinstance(tables, list):
-        return tables
-    if not tables:
-        return EMPTY
-    names: list[object] = []
-    marked = []
-    for table in tables:
-        if isinstance(table, Mapping):
-            name, held_out = table.get(NAME), table.get(HELD_OUT, False)
-            if isinstance(name, str) and name in names:
-                table = {**table, NAME: StandIn(f"the name {name!r} again", "a name used once")}
-            first = tables[0].get(HELD_OUT, False) if isinstance(tables[0], Mapping) else held_out
-            if type(held_out) is type(first) is bool and held_out != first:
-                found, expected = str(held_out).lower(), f"{str(first).lower()}, as in the first search"
-                table = {**table, HELD_OUT: StandIn(found, expected)}
-            names.append(name)
-        marked.append(table)
-    return marked
-
-
 def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
-    """Refuse a search that is there twice, under two names."""
-    for place, search in enumerate(searches):
-        for other in searches[:place]:
-            if search.settings == other.settings:
-                found = f"{search.name!r} with the settings of {other.name!r}"
-                raise refusal("searches that differ", found=found)
+    """Refuse a name or settings that are there twice, and some that hold out where others do not."""
+    if not searches:
+        raise refusal(EMPTY.expected, found=EMPTY.found)
+    for search, other in combinations(searches, 2):
+        if search.name == other.name:
+            raise refusal("a name used once", found=f"the name {search.name!r} again")
+        if search.held_out != other.held_out:
+            raise refusal("the same in all searches", key=HELD_OUT, found="true and false")
+        if search.settings == other.settings:
+            found = f"{other.name!r} with the settings of {search.name!r}"
+            raise refusal("searches that differ", found=found)
     return searches
 
 
@@ -307,18 +286,9 @@ NamedTable = create_model(
 
 _in_file = (
     Annotated[SharedTable, AfterValidator(_asked_one), Tag(ONE)]
-    | Annotated[
-        tuple[NamedTable, ...],
-        Listed(),
-        BeforeValidator(_marked),
-        AfterValidator(_asked_several),
-        Tag(SEVERAL),
-    ]
+    | Annotated[tuple[NamedTable, ...], Listed(), AfterValidator(_asked_several), Tag(SEVERAL)]
 )
-_in_cube = (
-    Annotated[Search, Tag(ONE)]
-    | Annotated[tuple[Search, ...], Listed(), BeforeValidator(_marked), Tag(SEVERAL)]
-)
+_in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(), Tag(SEVERAL)]
 WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
 """Searches as a sweep file asks for them: what the file leaves out is what the method says."""
 

@@ -190,7 +190,7 @@ def test_order_zeros_and_blanks_do_not_matter() -> None:
         ("iris/p=0.8/q=3/m=75/replicate=0/posterior", ["'q=3'", "p, m, replicate"]),
         ("iris/p=0.8/unsupervised", ["'p=0.8', expected no coordinate (the form is DATASET/unsupervised)"]),
         ("drawn_k2/unsupervised", ["no mixture", "mixture=0..3"]),
-        ("", ["a data set: iris, drawn_k2"]),
+        ("", ["one of iris, drawn_k2"]),
     ],
 )  # fmt: skip
 def test_a_wrong_name_is_explained(name: str, words: list[str]) -> None:

@@ -175,7 +175,7 @@ def test_every_key_has_a_description() -> None:
 
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     spec = load_sweep(write(tmp_path, GOOD.replace('"iris"', '"iris", {name = "wine", scale = "none"}')))
-    assert (spec.name, spec.seed, spec.unavailable) == ("good", 7, "error")
+    assert (spec.name, spec.seed, spec.data.unavailable) == ("good", 7, "error")
     iris, wine, mine, two, four = spec.grid.datasets
     assert (iris, wine) == (Builtin(name="iris", scale="standard"), Builtin(name="wine", scale="none"))
     path = str(tmp_path / "tables/mine.csv")
