@@ -110,6 +110,11 @@ class InputError(ValueError):
         return InputError, (self.problems,)
 
 
+def refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
+    """Error of one problem."""
+    return InputError([Problem(str(where), found, expected, hint)])
+
+
 def given(value: T | None) -> T:
     """A value that may be None elsewhere, and never is here."""
     if value is None:

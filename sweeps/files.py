@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, refused
 
 FILE = "a readable file"
 
@@ -87,9 +87,9 @@ def opened(
     def checked(found: os.stat_result) -> None:
         kind = stat.S_IFMT(found.st_mode)
         if kind != stat.S_IFREG and not (pipe and kind == stat.S_IFIFO):
-            raise InputError([Problem(str(path), KINDS.get(kind, "no file"), expected)])
+            raise refused(path, KINDS.get(kind, "no file"), expected)
         if found.st_size > most:
-            raise InputError([Problem(str(path), f"{found.st_size:,} bytes", f"at most {most:,}")])
+            raise refused(path, f"{found.st_size:,} bytes", f"at most {most:,}")
 
     try:
         checked(path.stat())  # before it is opened, which a device may take as an order
@@ -102,7 +102,7 @@ def opened(
     except ValueError as error:
         if isinstance(error, InputError) or "null" not in str(error):
             raise
-        raise InputError([Problem(repr(str(path)), "a NUL character", expected)]) from error
+        raise refused(repr(str(path)), "a NUL character", expected) from error
 
 
 def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False) -> bytes:
@@ -122,7 +122,7 @@ def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False
     with opened(path, most, expected, pipe=pipe) as file:
         while part := file.read(PART):
             if content.write(part) and content.tell() > most:
-                raise InputError([Problem(str(path), f"more than {most:,} bytes", f"at most {most:,}")])
+                raise refused(path, f"more than {most:,} bytes", f"at most {most:,}")
     return content.getvalue()
 
 
@@ -151,7 +151,7 @@ def bounded(path: Path) -> Iterator[None]:
         yield
     except MemoryError as error:
         found = f"more than can be read in {MOST_MEMORY >> 20:,} MiB of memory, or in what there is"
-        raise InputError([Problem(str(path), found, "a smaller file")]) from error
+        raise refused(path, found, "a smaller file") from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

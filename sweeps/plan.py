@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Strict
 
 from kernels.settings import SCALES
 from sweeps.annotations.draw import MOST_ANNOTATIONS
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of, refused
 from sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweeps.seeds import accuracy_code
 from sweeps.words import DEFAULT, DESIGNS, asks
@@ -629,7 +629,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
             _form(node, "BASELINE" if node.baseline else "MODEL") for node in reversed(plan.nodes)
         )
         hint = did_you_mean(model, names) or f"the form is {', or '.join(forms)}"
-        raise InputError([Problem(where, repr(model), f"one of {', '.join(names)}", hint)])
+        raise refused(where, repr(model), f"one of {', '.join(names)}", hint)
     node = plan.node_of[model]
     dims = {dim.name: dim for dim in node.named}
     problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any](dict.fromkeys(AXES))

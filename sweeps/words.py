@@ -14,7 +14,7 @@ from importlib.util import decode_source
 from pathlib import Path
 from typing import Literal
 
-from sweeps.errors import InputError, Problem
+from sweeps.errors import refused
 from sweeps.files import read_file
 
 # Designs: how the pairs that are annotated are chosen.
@@ -24,14 +24,8 @@ UNIFORM, BIASED = "uniform", "biased"
 DRAWN = (UNIFORM, BIASED)
 """Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often."""
 
-ASKED = {
-    "active": "information",
-    "uncertain": "uncertain",
-    "anchors": "anchors",
-    "again": "again",
-    "farthest-first": "farthest-first",
-    "committee": "committee",
-}
+_BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee")
+ASKED = {"active": "information", **{name: name for name in _BY_STRATEGY}}
 """Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`)."""
 
 DESIGNS = (*DRAWN, *ASKED)
@@ -213,4 +207,4 @@ def text_of_code(path: Path, content: bytes) -> str:
         return decode_source(content)
     except (SyntaxError, ValueError) as error:
         found = f"bytes that are no text ({error})"
-        raise InputError([Problem(str(path), found, "a Python file, in UTF-8 or as it says")]) from None
+        raise refused(path, found, "a Python file, in UTF-8 or as it says") from None

@@ -24,7 +24,7 @@ from sweeps.data import lines
 from sweeps.data.lines import Line, Lines
 from sweeps.data.table import SampleRows
 from sweeps.data.text import rows_of
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class Samples:
         elif row is None:
             found = f"sample {int(cell)}" if is_number else found
             expected, hint = f"1 to {rows.n_rows}", "samples are counted from 1"
-        raise InputError([Problem(where, found, expected, hint)])
+        raise refused(where, found, expected, hint)
 
     def text(self, position: int) -> str:
         """Name of a sample, or the number of its row from 1."""
@@ -261,7 +261,7 @@ def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation
     def link(line: Line) -> Row | None:
         text, cells = _cells(line)
         if len(cells) not in (2, 3) or not all(map(named.may_be, cells[:2])):
-            raise InputError([Problem(line.where, repr(text[:60]), "two sample numbers and a weight")])
+            raise refused(line.where, repr(text[:60]), "two sample numbers and a weight")
         return _row(path, line.number, dict(zip(LINK_CELLS, cells, strict=False)), named, kind)
 
     return _answered(_collected(path, lines.read_lines(path), link))
@@ -313,10 +313,9 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     def annotation(line: Line) -> Row | None:
         text, cells = _cells(line)
         if len(cells) not in (5, 6):
-            expected = "i j kind weight annotator, and an accuracy or none"
-            raise InputError([Problem(line.where, repr(text[:60]), expected)])
+            raise refused(line.where, repr(text[:60]), "i j kind weight annotator, and an accuracy or none")
         if not cells[4]:
-            raise InputError([Problem(line.where, "no annotator", "a name")])
+            raise refused(line.where, "no annotator", "a name")
         return _row(path, line.number, dict(zip(CELLS, cells, strict=False)), named)
 
     return _collected(path, read, annotation)
@@ -361,8 +360,7 @@ def _read_questions(read: Lines, header: Line, separator: str, samples: Samples)
         if len(cells) != len(columns):
             if line == last and len(cells) < len(columns):
                 return None
-            expected = f"{len(columns)} as in the header"
-            raise InputError([Problem(f"{path}, line {line}", f"{len(cells)} cells", expected)])
+            raise refused(f"{path}, line {line}", f"{len(cells)} cells", f"{len(columns)} as in the header")
         found = {name: cell for name, cell in zip(columns, cells, strict=True) if name in known}
         found |= {key: samples.named_by(found[key]) for key in ("i", "j")}
         found[ANNOTATOR] = lines.of_cell(found.get(ANNOTATOR, "")) or ASKED
@@ -431,13 +429,12 @@ def _count(cell: str, pair: tuple[int, int], where: str) -> float:
     """Number of annotations that a weight represents."""
     weight = lines.to_number(cell)
     if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
-        raise InputError([Problem(where, f"weight {cell}", WEIGHTS)])
+        raise refused(where, f"weight {cell}", WEIGHTS)
     if pair[0] != pair[1]:
         return weight
     if weight % 2 == 1:
         found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"
-        hint = "a self pair carries weight 2 per annotation"
-        raise InputError([Problem(where, found, "an even weight", hint)])
+        raise refused(where, found, "an even weight", "a self pair carries weight 2 per annotation")
     return weight / SELF_PAIR_WEIGHT
 
 

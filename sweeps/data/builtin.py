@@ -26,7 +26,7 @@ import numpy as np
 
 from sweeps.data.registry import BUILTIN, REGISTRY, Entry, parse_raw
 from sweeps.data.table import LabelledTable
-from sweeps.errors import InputError, Problem, not_one_of
+from sweeps.errors import InputError, not_one_of, refused
 from sweeps.files import read_file
 
 # Finding the raw file of a built-in data set in folders and zips.
@@ -65,7 +65,7 @@ def data_folder(data_dir: Path | None) -> Path | None:
     folder = Path(named).expanduser()
     if not folder.is_dir():
         where = "--data-dir" if data_dir is not None else DATA_DIR_VARIABLE
-        raise InputError([Problem(where, repr(str(named)), "a directory that exists")])
+        raise refused(where, repr(str(named)), "a directory that exists")
     return folder
 
 
@@ -243,9 +243,6 @@ class Unavailable(Exception):
         self.name = name
         self.reasons = reasons
         super().__init__("\n  ".join((f"data set {name!r} is not available:", *reasons)))
-
-    def __reduce__(self) -> tuple[type[Unavailable], tuple[str, tuple[str, ...]]]:
-        return Unavailable, (self.name, self.reasons)
 
 
 class Found(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.errors import InputError, Problem
+from sweeps.errors import Problem, refused
 from sweeps.files import opened
 
 PROBLEMS_SHOWN = 20
@@ -66,8 +66,7 @@ class Lines:
         for number, content in enumerate(io.BytesIO(self.content), start=1):
             line = Line(self.path, number, content.decode().strip())
             if len(content) > LONGEST_LINE:
-                found, expected = f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line"
-                raise InputError([Problem(line.where, found, expected)])
+                raise refused(line.where, f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line")
             if line.text and not line.text.startswith("#"):
                 yield line
 
@@ -108,22 +107,21 @@ def read_text(path: Path, most: int) -> bytes:
         try:
             content = (gzip.GzipFile(fileobj=file) if is_packed else file).read(most + 1)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError([Problem(str(path), f"a broken file ({error})", "a file of gzip")]) from error
+            raise refused(path, f"a broken file ({error})", "a file of gzip") from error
     if len(content) > most:
         found = f"more than {most:,} bytes{' once unpacked' if is_packed else ''}"
-        raise InputError([Problem(str(path), found, f"at most {most:,}")])
+        raise refused(path, found, f"at most {most:,}")
     content = content.removeprefix(BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
         content.decode()
     except UnicodeDecodeError as error:
         line, found = content.count(b"\n", 0, error.start) + 1, f"byte {content[error.start]:#04x}"
         hint = "save it again as UTF-8; spreadsheets call that CSV UTF-8"
-        raise InputError([Problem(f"{path}, line {line}", found, "a text file in UTF-8", hint)]) from error
+        raise refused(f"{path}, line {line}", found, "a text file in UTF-8", hint) from error
     if b"\0" in content:
-        raise InputError([Problem(str(path), "NUL characters", "a text file")])
+        raise refused(path, "NUL characters", "a text file")
     if content.count(b"\n") >= MOST_LINES:
-        found, expected = f"more than {MOST_LINES:,} lines", f"at most {MOST_LINES:,}"
-        raise InputError([Problem(str(path), found, expected)])
+        raise refused(path, f"more than {MOST_LINES:,} lines", f"at most {MOST_LINES:,}")
     return content
 
 

@@ -23,22 +23,11 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from kernels.settings import (
-    LENGTHS,
-    METHOD,
-    OFFERED,
-    SETTINGS,
-    Setting,
-    Settings,
-    method_of,
-    method_words,
-    settings_of,
-    wrong_settings,
-)
+from kernels import settings as declared
 from sweeps.plan import Flag, Name
 from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, refusal
 
-BY_METHOD = tuple(each.name for each in SETTINGS if each.by_method)
+BY_METHOD = tuple(each.name for each in declared.SETTINGS if each.by_method)
 """Settings that a method names."""
 
 NAME = "name"
@@ -53,7 +42,7 @@ HELD_OUT_KEY = (
 
 
 @dataclass(frozen=True)
-class Search(Settings):
+class Search(declared.Settings):
     """Settings of the search (docs/model.md, sections 3 and 6) and of the objective (section 2).
 
     What a cube keeps: values alone, whatever named them. So a cube says what it was made with also when a
@@ -78,26 +67,30 @@ class Search(Settings):
         """
         settings = {
             each.name: getattr(self, each.name)
-            for each in sorted(SETTINGS, key=lambda each: each.since)
+            for each in sorted(declared.SETTINGS, key=lambda each: each.since)
             if each.since == 1 or getattr(self, each.name) != each.default
         }
         name = {} if self.name is None else {NAME: self.name}
         return name | settings | ({HELD_OUT: True} if self.held_out else {})
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> declared.Settings:
         """The settings alone."""
-        return Settings(**{each.name: getattr(self, each.name) for each in SETTINGS})
+        return declared.Settings(**{each.name: getattr(self, each.name) for each in declared.SETTINGS})
 
     def named(self) -> dict[str, Any]:
         """The method, and the settings that its name does not tell, as `to_dict`: for people."""
-        told = {NAME, *BY_METHOD} - LENGTHS
+        told = {NAME, *BY_METHOD} - declared.LENGTHS
         others = {name: value for name, value in self.to_dict().items() if name not in told}
-        return {"method": method_words(self), **others, **({HELD_OUT: "true"} if self.held_out else {})}
+        return {
+            "method": declared.method_words(self),
+            **others,
+            **({HELD_OUT: "true"} if self.held_out else {}),
+        }
 
     def written(self) -> dict[str, Any]:
         """Fewest keys of a sweep file that give what goes by the method: its name, and what differs."""
-        method, others = method_of(self)
+        method, others = declared.method_of(self)
         return {"method": method, **others}
 
     @classmethod
@@ -116,14 +109,14 @@ class Search(Settings):
 def asked(**given: Any) -> Search:
     """Search by the method and settings that are given, as in a sweep file."""
     held_out, name = bool(given.get(HELD_OUT, False)), given.get(NAME)
-    return Search(**vars(settings_of(given)), held_out=held_out, name=name)
+    return Search(**vars(declared.settings_of(given)), held_out=held_out, name=name)
 
 
 @dataclass(frozen=True)
 class Declared:
     """Type of a key: what its setting is declared to be, or None where that stands for the method's value."""
 
-    setting: Setting
+    setting: declared.Setting
     may_be_none: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -154,13 +147,15 @@ class Declared:
         # a table may name several methods, each of which has to allow the value
         methods = info.data.get("method")
         for each in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
-            for setting, found, expected in wrong_settings({**info.data, **each, self.setting.name: value}):
+            for setting, found, expected in declared.wrong_settings(
+                {**info.data, **each, self.setting.name: value}
+            ):
                 if setting == self.setting:
                     raise refusal(expected, found=found)
         return value
 
 
-def _key(setting: Setting, default: Any) -> Any:
+def _key(setting: declared.Setting, default: Any) -> Any:
     """A key of a table; a default may be ruled out by a setting that is given, so it is validated as well."""
     kind: Any = Annotated[type(setting.default), Declared(setting, may_be_none=default is None)]
     left_out = f" Left out: {setting.unless_given}." if setting.by_method else ""
@@ -171,13 +166,13 @@ SearchTable = create_model(
     "Search",
     __base__=Record,
     __doc__="Settings of the search and of its objective.",
-    **{each.name: _key(each, each.offered) for each in OFFERED},
+    **{each.name: _key(each, each.offered) for each in declared.OFFERED},
     held_out=HELD_OUT_KEY,
 )
 KeptTable = create_model(
     "Kept",
     __base__=Record,
-    **{each.name: _key(each, each.default) for each in SETTINGS},
+    **{each.name: _key(each, each.default) for each in declared.SETTINGS},
     held_out=HELD_OUT_KEY,
     name=(Annotated[Name | None, Given()], None),
 )
@@ -257,7 +252,7 @@ def _asked_several(tables: tuple[Record, ...]) -> tuple[Search, ...]:
     return _different(tuple(asked(**dict(table)) for table in tables))
 
 
-Method = Annotated[str, Choice(METHOD.choices)]
+Method = Annotated[str, Choice(declared.METHOD.choices)]
 Methods = Annotated[
     Annotated[Method, AfterValidator(lambda method: (method,)), Tag(ONE)]
     | Annotated[tuple[Method, ...], Each(str), Tag(SEVERAL)],
@@ -271,8 +266,8 @@ SharedTable = create_model(
     method=(
         Methods,
         Field(
-            METHOD.default,
-            description=f"{METHOD.meaning} A list of several makes a search of each.",
+            declared.METHOD.default,
+            description=f"{declared.METHOD.meaning} A list of several makes a search of each.",
             validate_default=True,
         ),
     ),
