@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweeps.errors import InputError, Problem, refused
+from sweeps.errors import InputError, refused
 
 FILE = "a readable file"
 
@@ -98,7 +98,7 @@ def opened(
             checked(os.fstat(descriptor))
             yield file
     except OSError as error:
-        raise InputError([unreadable(path, error, expected)]) from error
+        raise refused(path, error.strerror or str(error), expected) from error
     except ValueError as error:
         if isinstance(error, InputError) or "null" not in str(error):
             raise
@@ -124,11 +124,6 @@ def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False
             if content.write(part) and content.tell() > most:
                 raise refused(path, f"more than {most:,} bytes", f"at most {most:,}")
     return content.getvalue()
-
-
-def unreadable(path: Path, error: OSError, expected: str = FILE) -> Problem:
-    """The problem of a path that cannot be read."""
-    return Problem(str(path), error.strerror or str(error), expected)
 
 
 @contextmanager

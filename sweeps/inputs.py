@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.annotations.draw import draw_annotations, draw_biased
-from sweeps.annotations.files import Pool, Samples, draw_from, pool_checksum, read_pool
-from sweeps.data.builtin import Unavailable
-from sweeps.data.reading import DataSet, load_builtin, load_table
+from sweeps.annotations.files import Pool, Samples, pool_checksum, read_pool
+from sweeps.data.builtin import DataSet, Unavailable, find
+from sweeps.data.reading import load_table
 from sweeps.data.table import SampleRows, TableChoice, scale
 from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
@@ -211,10 +211,8 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
                 continue
             plans.append(_plan(spec, entry, data, source.pool, where))
             sources[entry.name] = source
-            if data is not None and data.table.notes:
-                notes[entry.name] = data.table.notes
-            if data is not None and data.table.sample_names:
-                names[entry.name] = data.table.sample_names
+            if data is not None:
+                notes[entry.name], names[entry.name] = data.table.notes, data.table.sample_names
     if spec.data.unavailable == "error":
         for name, reasons in skipped.items():
             found = f"{name!r}, which is not available: " + "; ".join(reasons)
@@ -232,7 +230,7 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
     if isinstance(entry, Mixtures):
         return MixtureSource(entry, seed), None
     if isinstance(entry, Builtin):
-        known = load_builtin(entry.name, data_dir=data_dir)
+        known = find(entry.name, data_dir=data_dir)
         return RealSource(scale(known.X, entry.scale), known.labels_true), known
     problems: list[Problem] = []
     data: DataSet | None = None
@@ -401,7 +399,7 @@ def cell_annotations(
     where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
     rng = np.random.default_rng(where)
     if pool is not None:
-        return draw_from(rng, pool, m)
+        return pool[rng.choice(len(pool), size=m, replace=False)]
     labels_true = given(labels_true)
     if cell.design == BIASED:
         of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from pydantic import (
@@ -118,21 +119,16 @@ def read(
         With everything that is wrong, in all of the tables.
     """
     try:
-        return _adapter(record).validate_python(values, context=context)
+        found: R = _adapter(record).validate_python(values, context=context)
+        return found
     except ValidationError as error:
         problems = [_problem(line, where, brackets) for line in error.errors(include_url=False)]
         # from None: the text of pydantic's error would repeat in its own words what the problems say
         raise InputError(problems) from None
 
 
-_adapters: dict[object, TypeAdapter[Any]] = {}
-
-
-def _adapter(record: type[R]) -> TypeAdapter[R]:
-    """Of one kind of record; made once, as that takes longer than to read a record."""
-    if record not in _adapters:
-        _adapters[record] = TypeAdapter(record)
-    return _adapters[record]
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
+"""Of one kind of record; made once, as that takes longer than to read a record."""
 
 
 def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") -> PydanticCustomError:

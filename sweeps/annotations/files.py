@@ -412,8 +412,16 @@ def _row(
         if kind is None and not (key == "answer" and word in ("", *SKIPS)):
             hint = did_you_mean(word, words)
             problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
-    with collecting(problems):
-        count = _count(cells["weight"], pair, where) if "weight" in cells else 1.0
+    if (text := cells.get("weight")) is not None:
+        weight, is_self = lines.to_number(text), pair[0] == pair[1]
+        if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
+            problems.append(Problem(where, f"weight {text}", WEIGHTS))
+        elif is_self and weight % 2 == 1:
+            found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"
+            hint = "a self pair carries weight 2 per annotation"
+            problems.append(Problem(where, found, "an even weight", hint))
+        else:
+            count = weight / SELF_PAIR_WEIGHT if is_self else weight
     if cell := cells.get(ACCURACY, ""):
         accuracy = lines.to_number(cell)
         if accuracy is None or not 0 < accuracy <= 1:
@@ -423,19 +431,6 @@ def _row(
     if kind is None:
         return Skip(*pair) if word else None
     return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy)
-
-
-def _count(cell: str, pair: tuple[int, int], where: str) -> float:
-    """Number of annotations that a weight represents."""
-    weight = lines.to_number(cell)
-    if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
-        raise refused(where, f"weight {cell}", WEIGHTS)
-    if pair[0] != pair[1]:
-        return weight
-    if weight % 2 == 1:
-        found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"
-        raise refused(where, found, "an even weight", "a self pair carries weight 2 per annotation")
-    return weight / SELF_PAIR_WEIGHT
 
 
 # Annotations of one's own as cells draw them: single ones, without replacement, from a file.
@@ -487,28 +482,3 @@ def read_pool(path: Path, samples: Samples | int) -> Pool:
 def pool_checksum(pool: Pool) -> str:
     """Sha256 over the annotations in their order, little-endian: comments and names do not change it."""
     return hashlib.sha256(np.ascontiguousarray(pool, dtype="<i4").tobytes()).hexdigest()
-
-
-def draw_from(rng: np.random.Generator, pool: Pool, m: int) -> Pool:
-    """Draw annotations of a file without replacement.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream of this annotation graph.
-    pool : ndarray of shape (n_annotations, 3), int32
-        Columns i, j and kind.
-    m : int
-        How many, at most `n_annotations`.
-
-    Returns
-    -------
-    ndarray of shape (m, 3), int32
-        In random order.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than `m`.
-    """
-    return pool[rng.choice(len(pool), size=m, replace=False)]

@@ -1,4 +1,4 @@
-"""The real data sets of a sweep: `load_builtin` by name, `load_table` for a user's own by path.
+"""A user's own tables: `load_table` makes a data set of one.
 
 `read_table` is the one door to tables of every format: by the end of a file's name, within a bound of memory.
 """
@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernels.settings import PARAMETERS, spread_problem
 from sweeps.data import formats
-from sweeps.data.builtin import find
+from sweeps.data.builtin import DataSet
 from sweeps.data.lines import shortened
 from sweeps.data.table import LabelledTable, TableChoice
 from sweeps.data.text import read_text_table
@@ -84,44 +82,6 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     return table
 
 
-@dataclass(frozen=True, eq=False)
-class DataSet:
-    """A table with its classes, unscaled.
-
-    Parameters
-    ----------
-    table : LabelledTable
-        Features, classes and names.
-    n_clusters : int
-        Number of clusters to look for.
-    source : str
-        Where the table came from, for people.
-    """
-
-    table: LabelledTable
-    n_clusters: int
-    source: str
-
-    @property
-    def X(self) -> NDArray[np.float64]:
-        """Features, of shape (n_samples, n_features)."""
-        return self.table.X
-
-    @property
-    def labels_true(self) -> NDArray[np.int16] | None:
-        """Positions of the classes in `class_names`, of shape (n_samples,); None without classes."""
-        return self.table.labels_true
-
-
-def load_builtin(name: str, *, data_dir: Path | None = None, download: bool = True) -> DataSet:
-    """Load a built-in data set from the first source that has it.
-
-    Parameters, and what is raised, are those of `sweeps.data.builtin.find`.
-    """
-    found = find(name, data_dir=data_dir, download=download)
-    return DataSet(found.table, len(found.table.class_names), found.source)
-
-
 def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None) -> DataSet:
     """Load a user's own table, see `read_table` for the formats.
 
@@ -148,4 +108,4 @@ def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None
     if not 1 <= wanted <= distinct:
         found = f"{wanted} for {distinct} distinct rows"
         raise refused(where, found, "at least 1, and no more than distinct rows")
-    return DataSet(table, wanted, f"file {path}")
+    return DataSet(table, wanted, f"file {path}", path)

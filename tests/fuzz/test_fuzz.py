@@ -62,11 +62,6 @@ def test_damaged_files_by_the_thousand(kind: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_trial_follows_from_its_seed(templates: Templates, tmp_path: Path) -> None:
-    outcomes = [run_trial("npz_table", seed, templates, tmp_path / "same") for seed in (5, 6, 5)]
-    assert outcomes[0] == outcomes[2] != outcomes[1]
-
-
 def ended(how: object, said: str = "") -> None:
     sys.stderr.write(said)
     raise SystemExit(how) if isinstance(how, int) else InputError([Problem("a", str(how), "c")])

@@ -171,7 +171,7 @@ def test_an_unavailable_data_set_is_an_error_or_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = Mock(side_effect=Unavailable("ecoli", ("nowhere",)))
-    monkeypatch.setattr("sweeps.inputs.load_builtin", gone)
+    monkeypatch.setattr("sweeps.inputs.find", gone)
     both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
     rows = [{"name": name, "path": f"{name}.csv", "n_clusters": 2} for name in ("one", "two")]
     *others, problem = said(tmp_path, datasets=[*both, *rows])
@@ -205,17 +205,6 @@ def test_designs_that_cannot_be(tmp_path: Path) -> None:
 
 
 # Drawing of mixtures: the laws of docs/model.md, eq. (25), and the streams that must not move.
-
-
-def test_order_of_draws_is_centres_variances_labels_noise() -> None:
-    X, labels = draw_mixture(np.random.default_rng(1), n_clusters=3, n_samples=20, n_features=2)
-    rng = np.random.default_rng(1)
-    centers = rng.uniform(-1, 1, (3, 2))
-    variances = rng.uniform(0, 5, 3)
-    expected_labels = rng.integers(3, size=20)
-    assert labels.tolist() == expected_labels.tolist()
-    for x, label in zip(X, labels, strict=True):
-        assert x.tolist() == (centers[label] + np.sqrt(variances[label]) * rng.standard_normal(2)).tolist()
 
 
 def test_first_draw_is_pinned() -> None:

@@ -1,11 +1,14 @@
-"""Names that cubes hold: a contract."""
+"""Names that cubes hold, a contract; forms of covariances, narrow and wide."""
 
 from __future__ import annotations
+
+import numpy as np
+import pytest
 
 from kernels import settings
 from kernels.settings import COVARIANCES, TERMS
 from pipeline.asking.strategies import STRATEGIES
-from sweeps.shapes import CANDIDATES, CODES, DIMS
+from sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed, widened
 from sweeps.words import (
     ASKED,
     AUTO,
@@ -60,3 +63,32 @@ def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> Non
     assert {baseline_of(model) for model in MODEL_CODES} == set(BASELINES)
     auto = ["likelihood-auto", "posterior-auto", "conditional-auto"]
     assert [model for model in MODEL_CODES if chooses(model)] == auto
+
+
+RNG = np.random.default_rng(5)
+OWN = {
+    "spherical": RNG.random(3),
+    "common": np.full(3, 0.7),
+    "diagonal": RNG.random((3, 4)),
+    "tied": np.repeat(RNG.random((1, 4, 4)), 3, axis=0),
+    "full": RNG.random((3, 4, 4)),
+    "auto": RNG.random((3, 4, 4)),
+}
+
+
+@pytest.mark.parametrize("shape", DIMS)
+@pytest.mark.parametrize("n_axes", [0, 1, 2])
+def test_a_wider_form_holds_the_same_bits(shape: str, n_axes: int) -> None:
+    own = OWN[shape]
+    if n_axes < own.ndim - 1:
+        with pytest.raises(ValueError, match="expected at most"):
+            widened(own, n_axes, 4)
+        return
+    wide = widened(own, n_axes, 4)
+    assert wide.shape == (3, *[4] * n_axes)
+    np.testing.assert_array_equal(narrowed(wide, shape), own)
+
+
+def test_a_form_that_is_too_narrow_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected 3 axes of a full shape"):
+        narrowed(OWN["diagonal"], "full")

@@ -1,9 +1,8 @@
-"""Files of links, annotations and answers: what a line means, and everything that is wrong with one."""
+"""Annotations: what lines of files mean, what is wrong with one, and how they are drawn."""
 
 from __future__ import annotations
 
 import tomllib
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from own_tables import write
 
-from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
 from sweeps.annotations.files import (
     ANSWERS,
     LINKS,
@@ -21,7 +20,6 @@ from sweeps.annotations.files import (
     Annotation,
     Samples,
     Skip,
-    draw_from,
     pool_checksum,
     read_annotations,
     read_answers,
@@ -86,17 +84,6 @@ def test_every_problem_of_a_file_is_said(case: dict[str, Any], tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         READ[case["read"]](path, case["rows"])
     assert [str(problem).replace(str(path), "FILE") for problem in caught.value.problems] == case["problems"]
-
-
-def test_published_instance(shared_data: Path) -> None:
-    folder = shared_data / "reference-vertebral"
-    must = read_links(folder / "vertebral-must.link", 310, MUST)
-    cannot = read_links(folder / "vertebral-cannot.link", 310, CANNOT)
-    assert Counter((link.kind, link.count) for link in [*must, *cannot]) == {(MUST, 1): 104, (CANNOT, 1): 206}
-    assert [link.first for link in must if link.first == link.second] == [132, 181]
-    labels = np.loadtxt(folder / "vertebral.label", dtype=int)
-    assert all(labels[link.first] == labels[link.second] for link in must)
-    assert all(labels[link.first] != labels[link.second] for link in cannot)
 
 
 # Question files: what an answer means, and everything that is wrong with one.
@@ -247,15 +234,45 @@ def test_the_checksum_is_of_what_is_drawn_from(tmp_path: Path) -> None:
     assert len(set(found)) == 4
 
 
-def test_draws_are_without_replacement_and_every_annotation_is_as_likely() -> None:
-    rows = np.column_stack([np.arange(20), np.arange(20), np.zeros(20)]).astype(np.int32)
-    rng, counts = np.random.default_rng(0), np.zeros(20)
-    for _ in range(2000):
-        drawn = draw_from(rng, rows, 5)
-        assert len(np.unique(drawn[:, 0])) == 5
-        counts[drawn[:, 0]] += 1
-    expected = 2000 * 5 / 20
-    assert (np.abs(counts - expected) < 5 * np.sqrt(expected * 0.75)).all()
-    assert sorted(draw_from(rng, rows, 20)[:, 0]) == list(range(20))
-    with pytest.raises(ValueError, match="larger sample"):
-        draw_from(rng, rows, 21)
+LABELS = np.repeat(np.arange(3, dtype=np.int16), [50, 30, 20])
+
+
+def draw(p: float, m: int) -> np.ndarray:
+    return draw_annotations(np.random.default_rng(0), LABELS, p=p, m=m)
+
+
+def test_an_exact_accuracy_draws_no_error() -> None:
+    i, j, kind = draw(1.0, 20_000).T
+    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+
+
+@pytest.mark.parametrize("p", [0.6, 0.8, 0.9])
+def test_the_share_of_right_annotations_is_the_accuracy(p: float) -> None:
+    i, j, kind = draw(p, 200_000).T
+    agrees = LABELS[i] == LABELS[j]
+    right = (kind == MUST) == agrees
+    for part in (agrees, ~agrees, i == j):
+        n = int(part.sum())
+        assert abs(right[part].mean() - p) < 5 * np.sqrt(p * (1 - p) / n)
+
+
+def test_pairs_are_independent_and_uniform_self_pairs_included() -> None:
+    i, j, _ = draw(0.9, 400_000).T
+    n = 400_000
+    assert abs((i == j).mean() - 0.01) < 5 * np.sqrt(0.01 * 0.99 / n)
+    for ends in (i, j):
+        counts = np.bincount(ends, minlength=100)
+        assert abs(counts - n / 100).max() < 5.5 * np.sqrt(n / 100)
+
+
+def test_a_biased_design_draws_the_first_third_of_an_order_more_often() -> None:
+    m, order = 200_000, np.random.default_rng(1).permutation(100)
+    i, j, kind = draw_biased(np.random.default_rng(2), LABELS, order, p=1.0, m=m).T
+    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+    often = np.zeros(100, dtype=bool)
+    often[order[:33]] = True
+    share = OFTEN * 33 / (OFTEN * 33 + 67)
+    for ends in (i, j):
+        assert abs(often[ends].mean() - share) < 5 * np.sqrt(share * (1 - share) / m)
+    both = (often[i] & often[j]).mean()
+    assert abs(both - share**2) < 5 * np.sqrt(share**2 * (1 - share**2) / m)

