@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Strict
 
 from kernels.settings import SCALES
 from sweeps.annotations.draw import MOST_ANNOTATIONS
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of, refused
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
 from sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweeps.seeds import accuracy_code
 from sweeps.words import DEFAULT, DESIGNS, asks
@@ -624,12 +624,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
         raise InputError([not_one_of(where, dataset, known)])
     plan = known[dataset]
     if model not in plan.node_of:
-        names = (*plan.models, *plan.baselines)
-        forms = dict.fromkeys(
-            _form(node, "BASELINE" if node.baseline else "MODEL") for node in reversed(plan.nodes)
-        )
-        hint = did_you_mean(model, names) or f"the form is {', or '.join(forms)}"
-        raise refused(where, repr(model), f"one of {', '.join(names)}", hint)
+        raise InputError([not_one_of(where, model, (*plan.models, *plan.baselines))])
     node = plan.node_of[model]
     dims = {dim.name: dim for dim in node.named}
     problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any](dict.fromkeys(AXES))

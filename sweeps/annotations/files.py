@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -119,10 +119,6 @@ class Samples:
     def has_names(self) -> bool:
         """Whether samples have names."""
         return bool(self._rows.names)
-
-    def may_be(self, cell: str) -> bool:
-        """Whether a text may stand for a sample, of this table or of a larger one."""
-        return self.has_names or WHOLE.fullmatch(cell) is not None
 
     @cached_property
     def _by_name(self) -> dict[str, int]:
@@ -256,15 +252,7 @@ def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation
     InputError
         With every line that is not a link.
     """
-    named = Samples.of(samples)
-
-    def link(line: Line) -> Row | None:
-        text, cells = _cells(line)
-        if len(cells) not in (2, 3) or not all(map(named.may_be, cells[:2])):
-            raise refused(line.where, repr(text[:60]), "two sample numbers and a weight")
-        return _row(path, line.number, dict(zip(LINK_CELLS, cells, strict=False)), named, kind)
-
-    return _answered(_collected(path, lines.read_lines(path), link))
+    return _answered(_of_lines(lines.read_lines(path), LINK_CELLS, Samples.of(samples), kind))
 
 
 def read_annotations(path: Path, samples: Samples | int) -> list[Annotation]:
@@ -310,15 +298,7 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     if header and separator:
         return _read_questions(read, header, separator, named)
 
-    def annotation(line: Line) -> Row | None:
-        text, cells = _cells(line)
-        if len(cells) not in (5, 6):
-            raise refused(line.where, repr(text[:60]), "i j kind weight annotator, and an accuracy or none")
-        if not cells[4]:
-            raise refused(line.where, "no annotator", "a name")
-        return _row(path, line.number, dict(zip(CELLS, cells, strict=False)), named)
-
-    return _collected(path, read, annotation)
+    return _of_lines(read, CELLS, named)
 
 
 def separator_of(header: str) -> str | None:
@@ -390,10 +370,17 @@ def _answered(rows: Iterable[Row]) -> list[Annotation]:
     return [row for row in rows if isinstance(row, Annotation)]
 
 
-def _cells(line: Line) -> tuple[str, list[str]]:
-    """Text of a line up to its comment, and its cells."""
-    text = line.text.partition("#")[0].strip()
-    return text, lines.split_cells(text)
+def _of_lines(read: Lines, names: Sequence[str], samples: Samples, kind: int | None = None) -> list[Row]:
+    """Rows of a file without a header, whose cells have these names; the last one may be left out."""
+
+    def row(line: Line) -> Row | None:
+        text = line.text.partition("#")[0].strip()
+        cells = lines.split_cells(text)
+        if len(cells) not in (len(names) - 1, len(names)):
+            raise refused(line.where, repr(text[:60]), f"{' '.join(names[:-1])} [{names[-1]}]")
+        return _row(read.path, line.number, dict(zip(names, cells, strict=False)), samples, kind)
+
+    return _collected(read.path, read, row)
 
 
 def _row(
@@ -422,6 +409,8 @@ def _row(
             problems.append(Problem(where, found, "an even weight", hint))
         else:
             count = weight / SELF_PAIR_WEIGHT if is_self else weight
+    if not cells.get(ANNOTATOR, LINKS):
+        problems.append(Problem(where, "no annotator", "a name"))
     if cell := cells.get(ACCURACY, ""):
         accuracy = lines.to_number(cell)
         if accuracy is None or not 0 < accuracy <= 1:

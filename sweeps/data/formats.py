@@ -147,40 +147,31 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
     with _unbroken(path, f"a {kind} file"), opened(path, MOST_BYTES) as file:
         if kind == "parquet":
             stored = parquet.ParquetFile(file, pre_buffer=False)
-            schema, n_parts, n_columns = (
-                stored.schema_arrow,
-                stored.num_row_groups,
-                stored.metadata.num_columns,
-            )
+            schema, n_parts = stored.schema_arrow, stored.num_row_groups
         else:
             stored = ipc.open_file(file)
-            schema, n_parts, n_columns = stored.schema, stored.num_record_batches, len(stored.schema)
+            schema, n_parts = stored.schema, stored.num_record_batches
         if not len(schema):
             raise refused(path, "no columns", "at least one feature")
-        check_size(path, 1, n_columns)
-        if n_parts * n_columns > MOST_PARTS:
-            found, expected = (
-                f"{n_parts:,} parts of {n_columns:,} columns",
-                f"at most {MOST_PARTS:,} columns of parts",
-            )
-            raise refused(path, found, expected, "write it again with more rows in each row group or batch")
+        check_size(path, 1, len(schema))
+        if n_parts * len(schema) > MOST_PARTS:
+            found, hint = f"{n_parts:,} parts of {len(schema):,} columns", "write it again in fewer parts"
+            raise refused(path, found, f"at most {MOST_PARTS:,} columns of parts", hint)
 
         def read(columns: Sequence[int]) -> Any:
             if kind == "feather":
                 options = ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
                 return ipc.open_file(file, options=options).read_all()
-            names = schema.names
-            if len(set(names)) == len(names):
-                return stored.read(columns=[names[column] for column in columns], use_threads=False)
+            if len(set(schema.names)) == len(schema):
+                return stored.read([schema.names[column] for column in columns], use_threads=False)
             # of several columns of a name none can be read alone
             return stored.read(use_threads=False).select(columns)
 
         if kind == "parquet":
             n_rows = stored.metadata.num_rows
         else:  # nothing but its columns says how many rows there are
-            n_rows = len(
-                read([next((i for i, each in enumerate(schema) if pa.types.is_primitive(each.type)), 0)])
-            )
+            short = (at for at, field in enumerate(schema) if pa.types.is_primitive(field.type))
+            n_rows = len(read([next(short, 0)]))
         return select(_frame(path, choice, schema, n_rows, read), choice, [])
 
 
