@@ -138,11 +138,6 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
         f"expected at most 4, the annotations in {tmp_path / 'answers.txt'}"
     ]
     assert load_inputs(spec(tmp_path, datasets=[plain], models=["unsupervised"])).plans[0].n_annotations == 4
-    (tmp_path / "plain.csv").write_text("1,2\n3,x\n")
-    (tmp_path / "answers.txt").write_text("1 2 mist 4 ann\n")
-    both = "\n".join(said(tmp_path, datasets=[plain]))
-    assert "plain.csv" in both
-    assert "answers.txt, line 1" in both
 
 
 def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
