@@ -17,14 +17,14 @@ from sweeps.errors import InputError, refused
 
 FILE = "a readable file"
 
+# Bytes that are read at once.
 PART = 2**20
-"""Bytes that are read at once."""
 
+# Bytes that reading one file may take, whatever the file says of its size.
 MOST_MEMORY = 2**30
-"""Bytes that reading one file may take, whatever the file says of its size."""
 
+# Seconds after which a pipe is given up: one that nobody opens to write, and one that brings nothing.
 UNWRITTEN, SILENCE = 5.0, 60.0
-"""Seconds after which a pipe is given up: one that nobody opens to write, and one that brings nothing."""
 
 KINDS = {
     stat.S_IFDIR: os.strerror(errno.EISDIR),

@@ -74,11 +74,11 @@ def draw_mixture(
 Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
 Texts = NDArray[np.object_]
 
+# Characters of a name that a cube keeps.
 LONGEST_NAME = 200
-"""Characters of a name that a cube keeps."""
 
+# Features, and classes, that a cube keeps the names of.
 MOST_NAMED = 10_000
-"""Features, and classes, that a cube keeps the names of."""
 
 
 class Source(Protocol):

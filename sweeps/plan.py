@@ -26,6 +26,7 @@ from sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweeps.seeds import accuracy_code
 from sweeps.words import DEFAULT, DESIGNS, asks
 
+# What can name a cube or one of its nodes.
 Name = Annotated[
     str,
     Text(
@@ -34,22 +35,21 @@ Name = Annotated[
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$",
     ),
 ]
-"""What can name a cube or one of its nodes."""
 
 Accuracy = Annotated[float, Real("an accuracy in (0, 1]", ge=1e-9, le=1)]
 Scale = Annotated[str, Choice(SCALES)]
+# Labels are int16, counted from 0, with -1 for a cell that is not done.
 Clusters = Annotated[int, Whole(1, 32_767)]
-"""Labels are int16, counted from 0, with -1 for a cell that is not done."""
 Length = Annotated[int, Whole(1, 10**6)]
 Source = Annotated[str, Text("a text of at most 10,000 characters", max_length=10_000)]
 Flag = Annotated[bool, Strict()]
+# Of features or classes, as a table has them: some may be the same.
 Names = Annotated[
     tuple[Annotated[str, Text("a text of at most 200 characters", max_length=200)], ...], Listed()
 ]
-"""Of features or classes, as a table has them: some may be the same."""
 
+# Enough digits that accuracies 1e-9 apart, the closest allowed, have different names.
 ACCURACY = ".9g"
-"""Enough digits that accuracies 1e-9 apart, the closest allowed, have different names."""
 
 
 # Cells, and what they are laid out by.
@@ -78,12 +78,12 @@ class Cell:
         return "/".join([self.dataset, *_written(self), self.model])
 
 
+# Coordinates of a cell beside its data set, in the order of names, and of the dimensions of the cube.
 AXES = ("mixture", "p", "m", "design", "replicate", "search", "model")
-"""Coordinates of a cell beside its data set, in the order of names, and of the dimensions of the cube."""
 
 
+# Those of which a sweep may name several, to be compared: each pair of them is a table of all others.
 VARIANTS = ("design", "search")
-"""Those of which a sweep may name several, to be compared: each pair of them is a table of all others."""
 
 
 def _written(coordinates: Cell | AskedPath) -> Iterator[str]:

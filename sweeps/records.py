@@ -26,9 +26,10 @@ from sweeps.errors import InputError, Problem, did_you_mean, shown
 
 R = TypeVar("R")
 
+# Type of the errors that bring the words of their message along.
 REFUSAL = "refusal"
-"""Type of the errors that bring the words of their message along."""
 
+# What is expected, by the name of pydantic's error.
 KINDS = {
     "bool_type": "true or false",
     "dict_type": "a table",
@@ -41,7 +42,6 @@ KINDS = {
     "string_type": "a text",
     "tuple_type": "a list",
 }
-"""What is expected, by the name of pydantic's error."""
 
 
 class Record(BaseModel):
@@ -127,8 +127,8 @@ def read(
         raise InputError(problems) from None
 
 
+# Of one kind of record; made once, as that takes longer than to read a record.
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
-"""Of one kind of record; made once, as that takes longer than to read a record."""
 
 
 def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") -> PydanticCustomError:

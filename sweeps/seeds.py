@@ -14,12 +14,12 @@ import numpy as np
 
 from sweeps.words import MODEL_CODES
 
+# In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is.
 ABSENT = 2**32 - 1
-"""In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is."""
 
+# Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape, a method, a
+# batch of a path of questions.
 DATA, ANNOTATIONS, SEARCH, CHOICE, METHOD, PATH = 0, 1, 2, 3, 4, 5
-"""Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape, a method, a
-batch of a path of questions."""
 
 
 def accuracy_code(p: float) -> int:

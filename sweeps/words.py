@@ -21,20 +21,21 @@ from sweeps.files import read_file
 
 UNIFORM, BIASED = "uniform", "biased"
 
+# Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often.
 DRAWN = (UNIFORM, BIASED)
-"""Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often."""
 
 _BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee")
+# Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`).
 ASKED = {"active": "information", **{name: name for name in _BY_STRATEGY}}
-"""Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`)."""
 
+# All designs by name. A name stays: cubes hold it, and random streams depend on it.
 DESIGNS = (*DRAWN, *ASKED)
-"""All designs by name. A name stays: cubes hold it, and random streams depend on it."""
 
+# The designs of a sweep that names none.
 DEFAULT = (UNIFORM,)
-"""The designs of a sweep that names none."""
 
 
+# Strategies of asking by name, and what each asks (`pipeline.asking.strategies`).
 STRATEGIES = {
     "information": "the pairs whose answers together say the most of who belongs together",
     "uncertain": "those whose answers are hardest to predict, each taken alone",
@@ -44,7 +45,6 @@ STRATEGIES = {
     "committee": "pairs on which fits to resampled answers disagree",
     "uniform": "any pairs",
 }
-"""Strategies of asking by name, and what each asks (`pipeline.asking.strategies`)."""
 
 
 def asks(design: str | None) -> bool:
@@ -67,8 +67,8 @@ AUTO = "auto"
 
 TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
 
+# Added to the code of the term.
 SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80}
-"""Added to the code of the term."""
 
 
 def model_of(term: str, shape: str) -> str:
@@ -76,18 +76,18 @@ def model_of(term: str, shape: str) -> str:
     return term if shape == SPHERICAL else f"{term}-{shape}"
 
 
+# All models, with their place in the seeds: a contract: a code is never changed or reused.
+#
+# Without annotations nothing can be held out, and no shape be chosen.
 MODEL_CODES = {
     model_of(term, shape): term_code + shape_code
     for shape, shape_code in SHAPE_CODES.items()
     for term, term_code in TERM_CODES.items()
     if (term, shape) != (UNSUPERVISED, AUTO)
 }
-"""All models, with their place in the seeds: a contract: a code is never changed or reused.
 
-Without annotations nothing can be held out, and no shape be chosen."""
-
+# Models without annotations, one of each shape: they depend only on the data.
 BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape != AUTO)
-"""Models without annotations, one of each shape: they depend only on the data."""
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -139,14 +139,14 @@ def baseline_of(model: str) -> str:
 
 Uses = Literal["links", "nothing"]
 
+# What can be called, in words.
 FORMS = "a shipped method, package.module:function, or file.py:function"
-"""What can be called, in words."""
 
+# Bytes of a file with a method: it goes to every worker with each batch.
 LONGEST_FILE = 2**20
-"""Bytes of a file with a method: it goes to every worker with each batch."""
 
+# Seconds that a call may take where nothing else is said.
 PER_CALL = 600.0
-"""Seconds that a call may take where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +173,8 @@ class Shipped:
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("data").joinpath("methods.toml").read_text("utf-8"))
+# Methods by name. A name stays: cubes hold it.
 SHIPPED: dict[str, Shipped] = {name: Shipped(**keys) for name, keys in _TABLES.items()}
-"""Methods by name. A name stays: cubes hold it."""
 
 
 @cache

@@ -33,8 +33,8 @@ T = TypeVar("T")
 # as long as int64 can hold; without ASCII, digits of other scripts would count as well
 WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 
+# Names that a misspelt one is compared with.
 MOST_COMPARED = 10_000
-"""Names that a misspelt one is compared with."""
 
 DROPPED = 'it has an empty cell, and missing = "drop" leaves it out'
 
@@ -134,8 +134,8 @@ class Samples:
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0
+# Annotator of all link files: they name none.
 LINKS = "links"
-"""Annotator of all link files: they name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +196,14 @@ ANNOTATOR, ACCURACY = "annotator", "accuracy"
 LINK_CELLS = ("i", "j", "weight")
 CELLS = ("i", "j", "kind", "weight", ANNOTATOR, ACCURACY)
 
+# Columns that a header has if its file is one of questions; of others annotator and accuracy are read.
 NEEDED = ("i", "j", "answer")
-"""Columns that a header has if its file is one of questions; of others annotator and accuracy are read."""
 
+# Of the columns of a file of questions.
 SEPARATORS = (",", ";", "\t")
-"""Of the columns of a file of questions."""
 
+# Annotator of answers that name none.
 ASKED = "asked"
-"""Annotator of answers that name none."""
 
 KINDS = {"must": MUST, "m": MUST, "+": MUST, "cannot": CANNOT, "c": CANNOT, "-": CANNOT}
 KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
@@ -214,6 +214,7 @@ ANSWERS = {
 }
 SKIPS = ("skip", "ski", "sk", "s")
 
+# Of the cells that say the kind of an annotation: what is known, in words, and what may be misspelt.
 WORDS = {
     "kind": (KINDS, "must (m, +) or cannot (c, -)", ("must", "cannot")),
     "answer": (
@@ -222,7 +223,6 @@ WORDS = {
         ("yes", "no", "must", "cannot", "skip"),
     ),
 }
-"""Of the cells that say the kind of an annotation: what is known, in words, and what may be misspelt."""
 
 
 def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation]:

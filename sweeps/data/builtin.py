@@ -35,8 +35,8 @@ from sweeps.files import read_file
 DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
 USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
 
+# Of a raw file, or of the zip it is published in.
 MOST_BYTES = 2**28
-"""Of a raw file, or of the zip it is published in."""
 
 # The largest raw file has 0.5 MB. A member far larger is none of them, and may be made to fill the memory.
 MEMBER_LIMIT = 32_000_000
@@ -173,8 +173,8 @@ def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
 
 logger = logging.getLogger(__name__)
 
+# Without an answer, after which a server is given up.
 SECONDS = 10
-"""Without an answer, after which a server is given up."""
 
 
 def download_raw(entry: Entry, cache: Path) -> Path:

@@ -32,24 +32,24 @@ from sweeps.data.table import (
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 from sweeps.files import opened
 
+# Of a file, and of an array as it is in the file.
 MOST_BYTES = 2**30
-"""Of a file, and of an array as it is in the file."""
 
+# Of an array of texts, which is held as a whole.
 MOST_TEXT_BYTES = 2**28
-"""Of an array of texts, which is held as a whole."""
 
+# Cells of a sheet, empty ones and all.
 MOST_SHEET = 2**22
-"""Cells of a sheet, empty ones and all."""
 
+# Columns of row groups, or of batches: each takes some 40 microseconds.
 MOST_PARTS = 2**18
-"""Columns of row groups, or of batches: each takes some 40 microseconds."""
 
+# Of a workbook: bytes of rows and texts once unpacked, and of all else. A cell takes some 25 bytes and 5
+# microseconds.
 MOST_UNPACKED, MOST_BESIDE = 2**26, 2**21
-"""Of a workbook: bytes of rows and texts once unpacked, and of all else. A cell takes some 25 bytes and 5
-microseconds."""
 
+# What `numpy.savez` and `numpy.savez_compressed` write; others unpack slowly.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""What `numpy.savez` and `numpy.savez_compressed` write; others unpack slowly."""
 
 FEATURES = "X"
 CLASSES = ("y", "labels", "labels_true")

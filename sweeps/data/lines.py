@@ -20,14 +20,14 @@ from sweeps.files import opened
 
 PROBLEMS_SHOWN = 20
 
+# Of a file of labels, links or annotations.
 MOST_BYTES = 2**26
-"""Of a file of labels, links or annotations."""
 
+# Lines of any text file: each takes some 16 bytes beside its text.
 MOST_LINES = 10**7
-"""Lines of any text file: each takes some 16 bytes beside its text."""
 
+# Bytes of a line of such a file.
 LONGEST_LINE = 2**23
-"""Bytes of a line of such a file."""
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
@@ -146,11 +146,11 @@ def split_cells(text: str, separator: str = "") -> list[str]:
     return text.split() if separator == " " else [cell.strip() for cell in text.split(separator)]
 
 
+# Begin of a text that a spreadsheet takes as a formula, and of one that was marked as none.
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""Begin of a text that a spreadsheet takes as a formula, and of one that was marked as none."""
 
+# What a terminal or a spreadsheet may obey.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-"""What a terminal or a spreadsheet may obey."""
 
 
 def as_cell(text: str) -> str:

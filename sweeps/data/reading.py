@@ -23,13 +23,13 @@ from sweeps.files import bounded
 
 Reader = Callable[[Path, TableChoice], LabelledTable]
 
+# By the end of a file's name; anything else is text.
 READERS: dict[str, Reader] = {
     ".npz": formats.read_npz_table,
     ".npy": formats.read_npy_table,
     **dict.fromkeys((".parquet", ".pq", ".feather", ".arrow"), formats.read_arrow_table),
     **dict.fromkeys((".xlsx", ".xlsm"), formats.read_workbook),
 }
-"""By the end of a file's name; anything else is text."""
 
 
 def read_table(path: Path, choice: TableChoice) -> LabelledTable:

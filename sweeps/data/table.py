@@ -26,8 +26,8 @@ from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, 
 
 # A table of samples with their classes: its checksum, its scaling.
 
+# Range of a column that is scaled in another unit.
 SMALL = 1e-140
-"""Range of a column that is scaled in another unit."""
 
 
 class SampleRows(NamedTuple):
@@ -131,8 +131,8 @@ def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
 
 # Which columns of a user's table are what: features, classes, names of the samples, none of them.
 
+# A column by its name in the header, or by its position from 0, negative from the end.
 Column = str | int
-"""A column by its name in the header, or by its position from 0, negative from the end."""
 
 NUMBERED = re.compile(r"-?\d{1,9}", re.ASCII)
 
@@ -256,19 +256,19 @@ def _position(name: Column, header: Sequence[str], width: int, where: str) -> in
 
 # What a table of any format is asked for, before it is known which of its columns are what.
 
+# Numbers of a table: 8 bytes each, and as text a third of a microsecond.
 MOST_CELLS = 50_000_000
-"""Numbers of a table: 8 bytes each, and as text a third of a microsecond."""
 
 MOST_COLUMNS = 2**17
 
+# Different cells of features that are read one by one, as they are no numbers: a microsecond each.
 MOST_WORDS = 2**23
-"""Different cells of features that are read one by one, as they are no numbers: a microsecond each."""
 
+# Different texts of a column; with what they are looked up by, each takes some 200 bytes.
 MOST_TEXTS = 2**21
-"""Different texts of a column; with what they are looked up by, each takes some 200 bytes."""
 
+# Characters of all different texts of a column.
 LONGEST_TEXTS = 2**27
-"""Characters of all different texts of a column."""
 
 
 class Numbers(NamedTuple):
@@ -289,10 +289,10 @@ class Numbers(NamedTuple):
     is_empty: NDArray[np.bool_]
 
 
+# Cells, in small letters, that stand for a missing value: those of pandas, and a question mark.
 EMPTY = frozenset(
     ("", "na", "n/a", "nan", "-nan", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "?", "1.#qnan")
 )
-"""Cells, in small letters, that stand for a missing value: those of pandas, and a question mark."""
 
 
 def is_empty(cell: str) -> bool:
@@ -442,14 +442,14 @@ def check_size(where: object, n_rows: int, n_columns: int) -> None:
 
 # What to know of the columns of a table before they are used as features.
 
+# Features, and rows, that are named.
 SHOWN = 12
-"""Features, and rows, that are named."""
 
+# Rows from which on a column that counts them is no chance.
 SHORTEST = 5
-"""Rows from which on a column that counts them is no chance."""
 
+# Rows from which on whole numbers that are all different are no chance.
 FEWEST = 20
-"""Rows from which on whole numbers that are all different are no chance."""
 
 
 def column_notes(
@@ -511,8 +511,8 @@ def dropped_note(rows: SampleRows, choice: TableChoice) -> Iterator[str]:
     )
 
 
+# Codes of classes are int16, counted from 0.
 MAX_CLASSES = np.iinfo(np.int16).max + 1
-"""Codes of classes are int16, counted from 0."""
 
 Encoded = tuple[NDArray[np.int16], tuple[str, ...]]
 
@@ -561,8 +561,8 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     return codes, tuple(first[key] for key in code)
 
 
+# Column of the classes in a table of labels, such as `sweep fit --out` writes.
 LABEL = "label"
-"""Column of the classes in a table of labels, such as `sweep fit --out` writes."""
 
 
 def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
@@ -631,8 +631,8 @@ def _of_lines(every: list[tuple[str, int]], n_rows: int) -> list[tuple[str, int]
 
 # From the columns of a table to samples: features, classes, names, and rows that are left out.
 
+# Different texts of a column that becomes as many columns.
 MOST_TEXTS_IN_ONE_HOT = 100
-"""Different texts of a column that becomes as many columns."""
 
 
 def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> LabelledTable:

@@ -21,21 +21,21 @@ from sweeps.data.lines import counted, read_text, to_number
 from sweeps.data.table import MOST_COLUMNS, Frame, LabelledTable, TableChoice, is_header, select
 from sweeps.errors import InputError, Problem, collecting, refused
 
+# Of a table: as texts its cells take several times the memory; an .npz file has no such limit.
 MOST_BYTES = 2**27
-"""Of a table: as texts its cells take several times the memory; an .npz file has no such limit."""
 
+# Bytes of a line.
 LONGEST_ROW = 2**23
-"""Bytes of a line."""
 
 SEMICOLON, BLANK = ";", " "
+# What may separate cells beside blanks; the first of several that are as good.
 MARKS = (",", SEMICOLON, "\t")
-"""What may separate cells beside blanks; the first of several that are as good."""
 
+# A first line that tells Excel the separator, which the other lines show.
 TOLD = re.compile(r'"?sep=.?"?')
-"""A first line that tells Excel the separator, which the other lines show."""
 
+# Rows from which the separator is told.
 LOOKED_AT = 10
-"""Rows from which the separator is told."""
 
 
 def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:

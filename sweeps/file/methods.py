@@ -29,8 +29,8 @@ from sweeps.plan import Length, MethodPlan, Name
 from sweeps.records import Checked, Choice, Each, Given, Real, Record, StandIn, Text, Whole, refusal
 from sweeps.words import FORMS, MODEL_CODES, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
+# Bytes of a module of a package, which may be machine code.
 MOST_OF_MODULE = 2**28
-"""Bytes of a module of a package, which may be machine code."""
 
 SECONDS = Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
 
@@ -191,10 +191,10 @@ def _found(entry: MethodEntry, info: ValidationInfo) -> Method:
     return Method(**{**dict(entry), **own})
 
 
+# Methods as a sweep file asks for them.
 METHODS = Annotated[
     tuple[Annotated[MethodEntry, AfterValidator(_found)], ...], Each(lambda entry: name_of(entry), shortest=0)
 ]
-"""Methods as a sweep file asks for them."""
 
 
 def name_of(entry: Any) -> Any:

@@ -39,11 +39,11 @@ from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of
 
 # The text of a sweep file as plain values, within bounds.
 
+# Of a file; the shipped ones have less than 2,000.
 MOST_BYTES = 2**20
-"""Of a file; the shipped ones have less than 2,000."""
 
+# Levels of tables and lists; a sweep file has five.
 MOST_NESTED = 20
-"""Levels of tables and lists; a sweep file has five."""
 
 # Before anything is parsed: the time tomllib takes grows with the square of the parts of a key.
 LONG_KEY = re.compile(
@@ -179,8 +179,8 @@ def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -
             )
 
 
+# Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`.
 DATASETS = Annotated[tuple[Entry, ...], Each(repr), AfterValidator(_resolved)]
-"""Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
 
 
 class DataTable(spec.Data):

@@ -27,8 +27,8 @@ from kernels import settings as declared
 from sweeps.plan import Flag, Name
 from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, refusal
 
+# Settings that a method names.
 BY_METHOD = tuple(each.name for each in declared.SETTINGS if each.by_method)
-"""Settings that a method names."""
 
 NAME = "name"
 HELD_OUT = "held_out"
@@ -182,8 +182,8 @@ KeptTable = create_model(
 #
 # A file names several as `[search] method = ["published", "strong"]`, or as tables `[[search]]`.
 
+# Forms in which searches are written; messages leave these words out.
 ONE, SEVERAL = "(one)", "(several)"
-"""Forms in which searches are written; messages leave these words out."""
 
 Table = Mapping[str, Any]
 
@@ -284,8 +284,8 @@ _in_file = (
     | Annotated[tuple[NamedTable, ...], Listed(), AfterValidator(_asked_several), Tag(SEVERAL)]
 )
 _in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(), Tag(SEVERAL)]
+# Searches as a sweep file asks for them: what the file leaves out is what the method says.
 WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
-"""Searches as a sweep file asks for them: what the file leaves out is what the method says."""
 
+# Searches as a cube keeps them: a table, or a list of tables with names.
 KEPT = Annotated[_in_cube, Discriminator(_form), AfterValidator(_kept), PlainSerializer(_dumped)]
-"""Searches as a cube keeps them: a table, or a list of tables with names."""

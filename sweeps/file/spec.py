@@ -177,8 +177,8 @@ class UserTable(Named):
     scale: Scale = Field("none", description=SCALE)
 
 
+# Keys of a table that cubes made before them lack: then the default was meant.
 LATER = ("annotations", "columns", "drop", "index_column", "missing", "categories", "sheet")
-"""Keys of a table that cubes made before them lack: then the default was meant."""
 
 
 class Draw(Record):
