@@ -135,11 +135,11 @@ def verified(content: bytes, entry: Entry) -> bytes:
     Damaged
         If the checksum differs, or the zip is broken or holds no such member.
     """
-    if _sha256(content) == entry.sha256:
+    found = _sha256(content)
+    if found == entry.sha256:
         return content
     if not content.startswith(b"PK"):
-        found = f"{len(content)} bytes with sha256 {_sha256(content)}"
-        raise Damaged(f"{found}, expected sha256 {entry.sha256}")
+        raise Damaged(f"{len(content)} bytes with sha256 {found}, expected sha256 {entry.sha256}")
     found = ""
     try:
         for member in _members(content, entry.file, ZIP_DEPTH):
@@ -391,6 +391,5 @@ def _from_network(download: bool, entry: Entry) -> DataSet:
     if not download:
         raise Missing(f"{entry.url}: not downloaded yet")
     path = download_raw(entry, user_cache())
-    return DataSet(
-        parse_raw(read_file(path, MOST_BYTES), entry), entry.n_clusters, f"downloaded from {entry.url}", path
-    )
+    table = parse_raw(read_file(path, MOST_BYTES), entry)
+    return DataSet(table, entry.n_clusters, f"downloaded from {entry.url}", path)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.data import lines
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, refused
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 
 # A table of samples with their classes: its checksum, its scaling.
 
@@ -692,11 +692,9 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     of_rows = SampleRows(table.n_rows)
     with collecting(problems):
         X, names, places = _features(table, choice, features, numbers, rows)
-    if classes is not None:
+    if classes is not None and label is not None:
         with collecting(problems):
-            encoded = encode_classes(
-                _picked(classes, rows), lambda row: table.where(int(rows[row]), given(label))
-            )
+            encoded = encode_classes(_picked(classes, rows), lambda row: table.where(int(rows[row]), label))
     with collecting(problems):
         of_rows = SampleRows(table.n_rows, None if kept.all() else rows, _names(table, choice, index))
     if problems:
@@ -737,9 +735,8 @@ def _features(
     def problem(number: int) -> Problem:
         row, place = cells[number]
         cell = table.cell(row, place)
-        hint = (
-            f"{choice.said('missing', 'drop')} leaves out such rows" if is_empty(cell) else _comma_hint(cell)
-        )
+        leaving = f"{choice.said('missing', 'drop')} leaves out such rows"
+        hint = leaving if is_empty(cell) else _comma_hint(cell)
         return Problem(table.where(row, place), _shown(cell), "a finite number", hint)
 
     problems += lines.counted(range(len(cells)), problem, int(np.count_nonzero(wrong)))

@@ -31,7 +31,7 @@ from sweeps.data.registry import BUILTIN
 from sweeps.errors import closest, did_you_mean, refused
 from sweeps.file import spec
 from sweeps.file.methods import METHODS, Method, uses_links
-from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several, tables_changed
+from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
 from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, read, refusal
@@ -282,7 +282,12 @@ class SweepFile(spec.SweepSpec):
                 marked["covariance_prior"] = StandIn(found, "a number above 0", hint)
             return marked
 
-        return tables_changed(values, judged)
+        search = values.get("search")
+        if isinstance(search, list):
+            values["search"] = [judged(each) if isinstance(each, Mapping) else each for each in search]
+        elif isinstance(search, Mapping):
+            values["search"] = judged(search)
+        return values
 
 
 def load_sweep(path: str | Path) -> spec.SweepSpec:

@@ -6,7 +6,7 @@ file and in a cube.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any
@@ -82,11 +82,8 @@ class Search(declared.Settings):
         """The method, and the settings that its name does not tell, as `to_dict`: for people."""
         told = {NAME, *BY_METHOD} - declared.LENGTHS
         others = {name: value for name, value in self.to_dict().items() if name not in told}
-        return {
-            "method": declared.method_words(self),
-            **others,
-            **({HELD_OUT: "true"} if self.held_out else {}),
-        }
+        others |= {HELD_OUT: "true"} if self.held_out else {}
+        return {"method": declared.method_words(self), **others}
 
     def written(self) -> dict[str, Any]:
         """Fewest keys of a sweep file that give what goes by the method: its name, and what differs."""
@@ -184,19 +181,6 @@ KeptTable = create_model(
 
 # Forms in which searches are written; messages leave these words out.
 ONE, SEVERAL = "(one)", "(several)"
-
-Table = Mapping[str, Any]
-
-
-def tables_changed(values: Table, change: Callable[[Table], Table]) -> Table:
-    """A sweep file in which each table of a search is changed, before anything is validated."""
-    search = values.get("search")
-    if isinstance(search, Mapping):
-        return {**values, "search": change(search)}
-    if isinstance(search, list):
-        tables = [change(each) if isinstance(each, Mapping) else each for each in search]
-        return {**values, "search": tables}
-    return values
 
 
 def names_several(search: object) -> bool:
