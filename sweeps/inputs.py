@@ -111,10 +111,7 @@ class MixtureSource:
 
     recipe: Mixtures
     seed: int
-
-    @property
-    def pool(self) -> None:
-        """None: the true labels of a mixture are known."""
+    pool: None = None  # the true labels of a mixture are known
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels of one mixture."""

@@ -100,7 +100,7 @@ class Samples:
     def told(self, position: int) -> str | int:
         """The same, a number as one."""
         text = self.text(position)
-        return text if self.has_names else int(text)
+        return text if self._rows.names else int(text)
 
     def cell(self, position: int) -> str:
         """The same for a cell of a spreadsheet, of which `named_by` finds the name."""
@@ -114,11 +114,6 @@ class Samples:
         """Name that stands in a cell of a spreadsheet, where that is one of a sample; else the cell."""
         plain = lines.of_cell(cell)
         return plain if plain in self._by_name else cell
-
-    @property
-    def has_names(self) -> bool:
-        """Whether samples have names."""
-        return bool(self._rows.names)
 
     @cached_property
     def _by_name(self) -> dict[str, int]:

@@ -306,10 +306,6 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
     with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
         X = np.ascontiguousarray(X, dtype=np.float64)
     width, names, problems = X.shape[1], [*texts], list[Problem]()
-    # columns of X are told by position, counted without those beside them
-    columns, drop = (tuple(positions(choice, key, [], width, path, problems)) for key in ("columns", "drop"))
-    if problems:
-        raise InputError(problems)
 
     def where(row: int, column: int) -> str:
         if column < width:
@@ -322,6 +318,11 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
     def beside(name: Any) -> int | None:
         return width + names.index(name) if name in names else None
 
+    table = Frame(path, len(X), width, [], where, cells, array=X)
+    # columns of X are told by position, counted without those beside them
+    columns, drop = (tuple(positions(choice, key, table, problems)) for key in ("columns", "drop"))
+    if problems:
+        raise InputError(problems)
     told = replace(
         choice,
         columns=columns,
@@ -330,7 +331,7 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
         index_column=beside(choice.index_column),
         aside=tuple(str(beside(name)) for name in choice.aside),
     )
-    return select(Frame(path, len(X), width + len(names), [], where, cells, array=X), told, [])
+    return select(replace(table, width=width + len(names)), told, [])
 
 
 # Tables of Arrow.

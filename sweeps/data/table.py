@@ -187,14 +187,7 @@ class TableChoice:
         return f"{self.key(name)} {value}" if self.as_options else f'{name} = "{value}"'
 
 
-def positions(
-    choice: TableChoice,
-    key: str,
-    header: Sequence[str],
-    width: int,
-    path: Path,
-    problems: list[Problem],
-) -> list[int]:
+def positions(choice: TableChoice, key: str, table: Frame, problems: list[Problem]) -> list[int]:
     """Columns that a key of a choice names, each once.
 
     Parameters
@@ -203,23 +196,19 @@ def positions(
         What was told.
     key : str
         One of its parameters. A text in `columns` or `drop` that is no name of a column may hold several.
-    header : sequence of str
-        Names of all columns; empty if they have none.
-    width : int
-        Number of columns.
-    path : Path
-        The file, for messages.
+    table : Frame
+        Whose columns they are.
     problems : list of Problem
         Is extended by every name that is none of the columns, or comes twice; no column is found then.
     """
     told = getattr(choice, key)
     names = told if isinstance(told, tuple) else () if told is None else (told,)
-    where = f"{path}, {'column left out' if key == 'aside' else choice.key(key)}"
+    where = f"{table.path}, {'column left out' if key == 'aside' else choice.key(key)}"
     found: list[int] = []
     wrong: list[Problem] = []
-    for name in expanded(names, header) if key in ("columns", "drop") else names:
+    for name in expanded(names, table.header) if key in ("columns", "drop") else names:
         with collecting(wrong):
-            place = _position(name, header, width, where)
+            place = _position(name, table.header, table.width, where)
             if place in found:
                 raise refused(where, f"{name!r} again", "each column once")
             found.append(place)
@@ -657,15 +646,13 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     InputError
         With these problems, and all that are found here.
     """
-
-    def told(key: str) -> list[int]:
-        return positions(choice, key, table.header, table.width, table.path, problems)
-
     check_size(table.path, table.n_rows, 1)
-    label, index = (next(iter(told(key)), None) for key in ("label_column", "index_column"))
-    aside = told("aside")
-    others = {label, index, *aside, *told("drop")}
-    features = told("columns") or [column for column in range(table.width) if column not in others]
+    label, index = (
+        next(iter(positions(choice, key, table, problems)), None) for key in ("label_column", "index_column")
+    )
+    aside, drop, columns = (positions(choice, key, table, problems) for key in ("aside", "drop", "columns"))
+    others = {label, index, *aside, *drop}
+    features = columns or [column for column in range(table.width) if column not in others]
     used: dict[int | None, str] = {}
     for key, at in (("label_column", label), ("index_column", index), *(("columns", at) for at in features)):
         if at is not None and at in used:
