@@ -220,22 +220,15 @@ CELL = Cell("a", 2, 0.9, 12, 1, "posterior")
 WHERE = {"mixture": 2, "p": 0.9, "m": 12, "replicate": 1}
 
 
-def test_a_sweep_that_names_no_design_draws_uniformly() -> None:
+def test_what_a_design_draws_is_a_function_of_coordinates() -> None:
     rng = np.random.default_rng(annotation_seed(7, "a", **WHERE))  # type: ignore[arg-type]
-    expected = draw_annotations(rng, LABELS, p=0.9, m=12)
+    uniform = draw_annotations(rng, LABELS, p=0.9, m=12)
     for cell in (CELL, replace(CELL, design="uniform"), replace(CELL, model="likelihood")):
-        assert np.array_equal(cell_annotations(7, cell, LABELS, None), expected)
-
-
-def test_the_order_of_a_biased_design_is_that_of_its_replicate() -> None:
+        assert np.array_equal(cell_annotations(7, cell, LABELS, None), uniform)
     rng = np.random.default_rng(annotation_seed(7, "a", **WHERE))  # type: ignore[arg-type]
     order = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1)).permutation(30)
-    expected = draw_biased(rng, LABELS, order, p=0.9, m=12)
-    found = cell_annotations(7, replace(CELL, design="biased"), LABELS, None)
-    assert np.array_equal(found, expected)
-    assert not np.array_equal(found, cell_annotations(7, CELL, LABELS, None))
-
-
-def test_pairs_that_are_asked_for_are_not_drawn() -> None:
+    biased = cell_annotations(7, replace(CELL, design="biased"), LABELS, None)
+    assert np.array_equal(biased, draw_biased(rng, LABELS, order, p=0.9, m=12))
+    assert not np.array_equal(biased, uniform)
     with pytest.raises(ValueError, match="are asked for, not drawn"):
         cell_annotations(7, replace(CELL, design="active"), LABELS, None)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from itertools import groupby, product
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -166,38 +169,15 @@ def test_order_zeros_and_blanks_do_not_matter() -> None:
     assert find_cell(" drawn_k2 / " + "/".join(parts) + "/posterior ", PLANS) == cell
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("asked/p=1/m=75/replicate=0/posterior", ["found no design, expected design=active"]),
-        ("asked/p=1/m=75/design=uniform/replicate=0/posterior", ["found design=uniform"]),
-        ("several_k2/mixture=1/p=0.9/m=75/design=bias/replicate=2/posterior", ["did you mean 'biased'?"]),
-        ("iris/p=0.9/m=75/design=uniform/replicate=2/posterior", ["found 'design=uniform'"]),
-        ("searched_k2/mixture=1/unsupervised", ["found no search, expected search=quick | long"]),
-        ("searched_k2/mixture=1/search=lon/unsupervised", ["did you mean 'long'?"]),
-        ("searched_k2/mixture=0/search=long/kmeans", ["found 'search=long', expected each of mixture once"]),
-        ("several_k2/mixture=1/search=long/unsupervised", ["found 'search=long'"]),
-        ("searched_k2/x", ["one of likelihood, posterior, unsupervised, kmeans"]),
-        ("irsi/p=0.8/m=75/replicate=0/posterior", ["'irsi'", "iris, drawn_k2", "did you mean 'iris'?"]),
-        ("iris", ["''", "one of likelihood, posterior, unsupervised"]),
-        ("iris/unsupervized", ["did you mean 'unsupervised'?"]),
-        ("iris/p=0.7/m=75/replicate=0/posterior", ["p=0.7", "p=0.8 | 0.9 | 0.900000001 | 1"]),
-        ("iris/p=nan/m=75/replicate=0/posterior", ["p=nan"]),
-        ("iris/p=x/m=-75/replicate=3/posterior", ["p=x", "m=-75", "m=75 | 150", "replicate=3", "0..2"]),
-        ("iris/p=0.8/posterior", ["no m", "m=75 | 150", "no replicate"]),
-        ("iris/p=0.8/p=0.8/m=75/replicate=0/posterior", ["'p' again"]),
-        ("iris/p=0.8/q=3/m=75/replicate=0/posterior", ["'q=3'", "p, m, replicate"]),
-        ("iris/p=0.8/unsupervised", ["'p=0.8', expected no coordinate (the form is DATASET/unsupervised)"]),
-        ("drawn_k2/unsupervised", ["no mixture", "mixture=0..3"]),
-        ("", ["one of iris, drawn_k2"]),
-    ],
-)  # fmt: skip
-def test_a_wrong_name_is_explained(name: str, words: list[str]) -> None:
+NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))["case"]
+
+
+@pytest.mark.parametrize("case", NAMES, ids=lambda case: case["name"])
+def test_a_wrong_name_is_explained(case: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
-        find_cell(name, PLANS)
-    assert all(repr(name) in problem.where for problem in caught.value.problems)
-    for word in words:
-        assert word in str(caught.value)
+        find_cell(case["name"], PLANS)
+    assert all(repr(case["name"]) in problem.where for problem in caught.value.problems)
+    assert [word for word in case["words"] if word not in str(caught.value)] == []
 
 
 def test_what_is_wrong_with_all_names_is_said_at_once() -> None:

@@ -56,15 +56,9 @@ def test_what_numpy_writes_is_read_to_the_bit(tmp_path: Path, dtype: str) -> Non
 
 NONE = "FILE, array 'X': found a header that is none"
 REFUSED = {
-    "objects": (
-        npy("|O", values=b"\x80\x04N."),
-        "found shape (3, 2) of type object, expected an array without",
-    ),
+    "objects": (npy("|O", values=b"\x80\x04N."), "type object, expected an array without objects"),
     "fields": (npy("f8,f8", "(3,)"), "expected numbers of shape (samples, features)"),
-    "large": (
-        npy(shape="(100000, 100000)"),
-        "found 100,000 rows of 100,000 cells, expected at most 10,000,000",
-    ),
+    "large": (npy(shape="(100000, 100000)"), "100,000 rows of 100,000 cells, expected at most 10,000,000"),
     "shorter": (npy(shape="(2, 2)"), "48 bytes for shape (2, 2) of type float64, expected 32"),
     "negative": (npy(shape="(-3, 2)"), NONE),
     "no header": (b"\x93NUMPY\x01\x00\x05\x00hello", NONE),
@@ -141,8 +135,6 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
          ["FILE, array 'X': found shape (3, 0) of type float64, expected at least one sample and one feature",
           "FILE, array 'y': found shape (3, 1) of type int64, "
           "expected whole numbers or texts of shape (samples,)"]),
-        ({"X": X}, {"columns": (2,)},
-         ["FILE, columns: found 2, expected -2 to 1 (columns are counted from 0)"]),
         ({"X": X, "y": np.array([{}, [], ()], dtype=object)}, {},
          ["FILE, array 'y': found shape (3,) of type object, expected an array without objects"]),
     ],

@@ -30,6 +30,11 @@ from sweeps.data.table import (
 from sweeps.data.text import read_text_table, rows_of, separator_of
 from sweeps.errors import InputError
 
+CASES, REFUSED = (
+    tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("cases.toml", "problems.toml")
+)
+
 
 def test_checksum_sees_values_shape_and_labels() -> None:
     X = np.arange(6.0).reshape(3, 2)
@@ -140,26 +145,10 @@ def test_many_features_are_counted(tmp_path: Path) -> None:
 # Classes, and files of them.
 
 
-@pytest.mark.parametrize(
-    ("text", "n_rows", "codes", "class_names"),
-    [
-        ("2\n1\n10\n", None, [1, 0, 2], ("1", "2", "10")),
-        ("2\t1\n\n10\n", None, [1, 0, 2], ("1", "2", "10")),
-        ("class\n2\n1\n", None, [1, 0], ("1", "2")),
-        ("Iris setosa\nIris virginica\n", 2, [0, 1], ("Iris setosa", "Iris virginica")),
-        ("kind of iris\n1\n2\n", 2, [0, 1], ("1", "2")),
-        ('"a, b"\nc\n', 2, [0, 1], ("a, b", "c")),
-        ("index,Label\nr1,x y\nr2,z\n", 2, [0, 1], ("x y", "z")),
-        ("index;label\nr1;x y\nr2;z\n", 2, [0, 1], ("x y", "z")),
-        ("a b\n", 2, [0, 1], ("a", "b")),
-        ("x\nx\ny\n", 2, [0, 0, 1], ("x", "y")),
-    ],
-)
-def test_label_files(
-    text: str, n_rows: int | None, codes: list[int], class_names: tuple[str, ...], tmp_path: Path
-) -> None:
-    found, names = read_labels(write(tmp_path, text), n_rows)
-    assert (found.tolist(), found.dtype, names) == (codes, np.int16, class_names)
+def test_label_files(tmp_path: Path) -> None:
+    for case in CASES["labels"]:
+        found, names = read_labels(write(tmp_path, case["text"]), case.get("n_rows"))
+        assert (found.tolist(), found.dtype, list(names)) == (case["codes"], np.int16, case["class_names"])
 
 
 def test_what_is_wrong_with_a_label_file(tmp_path: Path) -> None:
@@ -213,20 +202,10 @@ def test_lines_with_content_keep_their_numbers(tmp_path: Path) -> None:
     assert found == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
 
 
-@pytest.mark.parametrize(
-    ("text", "cells"),
-    [
-        ("1\t2 3", ["1", "2 3"]),
-        ("1  2   3", ["1", "2", "3"]),
-        ("1,,2,", ["1", "", "2", ""]),
-        ('"a, b", c', ["a, b", "c"]),
-        ('"say ""x""",2', ['say "x"', "2"]),
-        ("", []),
-        ('"' + "x" * 200_000 + '",2', ['"' + "x" * 200_000 + '",2']),  # too long for the reader
-    ],
-)
-def test_cells_of_a_line(text: str, cells: list[str]) -> None:
-    assert split_cells(text) == cells
+def test_cells_of_a_line() -> None:
+    too_long = '"' + "x" * 200_000 + '",2'  # for the reader
+    for case in (*CASES["cells"], {"text": too_long, "cells": [too_long]}):
+        assert split_cells(case["text"]) == case["cells"]
 
 
 @given(st.floats())
@@ -262,43 +241,16 @@ def test_what_is_written_comes_back_and_as_pandas_reads_it(rows: list[list[str]]
         assert frame.to_numpy().tolist() == rows
 
 
-@pytest.mark.parametrize(
-    ("text", "separator"),
-    [
-        ("1,2\n3,4\n", ","),
-        ("a b\n1 2\n", " "),
-        ("a;b\n1;2\n3\n5;6\n", ";"),
-        ("1,5;2,5\n3,5;4,5\n", ";"),
-        ("a, b;1\nc, d;2\n", ";"),
-        ("1,2,a;b\n3,4,c;d\n", ","),
-        ("Ann, B.\t1\t2\nBob, C.\t3\t4\n", "\t"),
-        ("1,\t2\n3,\t4\n", ","),
-        ('"a,b;c" 1\n"d,e;f" 2\n', " "),
-        ("1 2\n3,5 4\n5 6\n", " "),
-        ("sep=,\n1;2\n", ";"),
-        ("", " "),
-    ],
-)
-def test_the_separator_is_told_by_the_first_rows(text: str, separator: str) -> None:
-    assert separator_of(PATH, text.encode()) == separator
+def test_the_separator_is_told_by_the_first_rows() -> None:
+    for case in CASES["separator"]:
+        assert separator_of(PATH, case["text"].encode()) == case["separator"], case
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1,2.5\n-3,4e1\n",
-        "1\t2.5\r-3\t4e1",
-        "  1   2.5 \n\n# a remark\n -3   4e1\n",
-        "\ufeff1 2.5\n-3 4e1\n",
-        '"width, cm","b"\n1,2.5\n-3,4e1\n',
-        "sep=;\na;b\n1;2,5\n-3;4e1\n",
-        '"1","2.5"\n"-3","4e1"\n',
-    ],
-)
-def test_features_of_every_format(text: str, tmp_path: Path) -> None:
-    table = read(write(tmp_path, text))
-    assert table.X.tolist() == [[1, 2.5], [-3, 40]]
-    assert (table.X.dtype, table.labels_true, table.class_names) == (np.float64, None, ())
+def test_features_of_every_format(tmp_path: Path) -> None:
+    for case in CASES["features"]:
+        table = read(write(tmp_path, case["text"]))
+        assert table.X.tolist() == [[1, 2.5], [-3, 40]], case
+        assert (table.X.dtype, table.labels_true, table.class_names) == (np.float64, None, ())
 
 
 WIDE = 'a,b,1,b,"x, y"\n1,2,3,4,5\n6,7,8,9,0\n'
@@ -322,10 +274,7 @@ def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> No
     assert table.aside == (("x.png", ""), ("Ann, B.", "Bob"))
 
 
-CASES = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))["case"]
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["problems"][0][:60])
+@pytest.mark.parametrize("case", REFUSED["case"], ids=lambda case: case["problems"][0][:60])
 def test_every_problem_of_a_table_is_said(case: dict[str, Any], tmp_path: Path) -> None:
     told = {
         key: tuple(value) if isinstance(value, list) else value for key, value in case.get("told", {}).items()

@@ -103,22 +103,14 @@ def test_a_resolved_sweep_is_a_file_that_gives_the_same_sweep(tmp_path: Path) ->
         assert as_file(spec)["search"]["population"] == spec.search[0].population
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("seed = 7", "seeed = 7"),
-        ('"iris"', '"irsi"'),
-        ("[0.8, 1]", "[0.8, 1.1]"),
-        ('"0.5N"', '"half"'),
-        ("label_column = -1", "label_colum = -1"),
-        ("patience = 4", "patience = 4.5"),
-        ("r_min = 2", "r_max = 2"),
-    ],
-)
-def test_the_schema_refuses_what_the_reader_refuses(old: str, new: str) -> None:
-    assert old in EVERYTHING
+def test_the_schema_refuses_what_the_reader_refuses() -> None:
     assert SCHEMA.is_valid(tomllib.loads(EVERYTHING))
-    assert not SCHEMA.is_valid(tomllib.loads(EVERYTHING.replace(old, new, 1)))
+    for old, new in (
+        ("seed = 7", "seeed = 7"), ('"iris"', '"irsi"'), ("[0.8, 1]", "[0.8, 1.1]"), ('"0.5N"', '"half"'),
+        ("label_column = -1", "label_colum = -1"), ("patience = 4", "patience = 4.5"), ("r_min", "r_max"),
+    ):  # fmt: skip
+        assert old in EVERYTHING
+        assert not SCHEMA.is_valid(tomllib.loads(EVERYTHING.replace(old, new, 1))), new
 
 
 @pytest.mark.parametrize("case", REFUSED["case"], ids=lambda case: case["problems"][0][:60])
@@ -238,47 +230,36 @@ def test_a_cube_keeps_values_whatever_named_them(text: str, kept: dict[str, Any]
     assert spec.search[0].held_out == ("held_out" in spec.search[0].named()) == ("held_out" in kept)
     assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
 
-    # Several searches in one sweep file.
 
+# Several searches in one sweep file.
 
-GRID = """
-name = "several"
-seed = 7
-[grid]
-datasets = ["iris"]
-p = [0.9]
-m = ["1N"]
-replicates = 1
-models = ["unsupervised", "posterior"]
-restarts = 2
-"""
 LIST = '[search]\nmethod = ["published", "strong"]\npopulation = 4\n'
 TABLES = '[[search]]\nname = "wide"\npopulation = 30\n[[search]]\nname = "free"\nproportions = "free"\n'
 
 
 def test_several_searches_are_kept_and_written_back(tmp_path: Path) -> None:
-    spec = read(tmp_path, LIST, GRID)
+    spec = read(tmp_path, LIST, GOOD)
     assert spec.search_names == ("published", "strong")
     for name in spec.search_names:
         assert spec.search_of(name).settings == asked(method=name, population=4).settings
     assert [each["name"] for each in spec.dump()["search"]] == ["published", "strong"]
     for search in (LIST, TABLES, TABLES.replace("[[search]]\n", "[[search]]\nheld_out = true\n")):
-        spec = read(tmp_path, search, GRID)
+        spec = read(tmp_path, search, GOOD)
         assert load("cube", json.loads(json.dumps(spec.dump()))) == spec
         assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
         assert spec.held_out == ("held_out" in search)
 
 
 def test_one_search_is_no_dimension_however_it_is_written(tmp_path: Path) -> None:
-    alone = read(tmp_path, f"[search]\n{PUBLISHED}", GRID)
+    alone = read(tmp_path, f"[search]\n{PUBLISHED}", GOOD)
     assert alone.dump()["search"] == Search().to_dict()
     for text in ('[search]\nmethod = ["published"]\n', f'[[search]]\n{PUBLISHED}name = "only"\n'):
-        spec = read(tmp_path, text, GRID)
+        spec = read(tmp_path, text, GOOD)
         assert (spec, spec.search_of(None)) == (alone, spec.search[0])
 
 
 def test_a_cube_is_not_trusted(tmp_path: Path) -> None:
-    dump = read(tmp_path, LIST, GRID).dump()
+    dump = read(tmp_path, LIST, GOOD).dump()
     first, second = dump["search"]
     nameless = {key: value for key, value in first.items() if key != "name"}
     kept: Any
