@@ -20,8 +20,14 @@ HERE = Path(__file__).resolve().parent
 # The helpers and the packages of the checkout where pytest has them.
 sys.path[:0] = [str(HERE.parent / "helpers"), str(HERE.parents[1])]
 
-from fuzz.kinds import KINDS, make_templates  # noqa: E402
-from fuzz.trial import MOST_BYTES, as_a_process, in_this_process, run_trial  # noqa: E402
+from fuzz.trial import (  # noqa: E402
+    KINDS,
+    MOST_BYTES,
+    as_a_process,
+    in_this_process,
+    make_templates,
+    run_trial,
+)  # fmt: skip
 
 
 @click.command(help=__doc__)

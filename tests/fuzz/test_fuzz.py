@@ -17,8 +17,7 @@ import numpy as np
 import pytest
 from checkout import ROOT
 from fuzz import trial
-from fuzz.kinds import KINDS, Templates, make_templates
-from fuzz.trial import run_trial
+from fuzz.trial import KINDS, Templates, make_templates, run_trial
 
 from sweeps.data.reading import READERS
 from sweeps.errors import InputError, Problem

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import errno
+import io
 import re
 import socket
 import subprocess
 import sys
 import threading
+import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,7 +23,6 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import sklearn.datasets
-from raw_files import folder, iris_file, iris_uci_file, zipped
 
 from sweeps.data import builtin
 from sweeps.data.builtin import Damaged, Missing, Unavailable, catalogue, find, find_in_folder, verified
@@ -39,6 +40,38 @@ ENTRY = replace(
     features=(1, 3),
     class_column=0,
 )
+
+
+def iris_file() -> bytes:
+    """bezdekIris.data, byte for byte, from scikit-learn's copy of the table."""
+    iris = sklearn.datasets.load_iris()
+    rows = [
+        ",".join(f"{value:.1f}" for value in x) + f",Iris-{iris.target_names[label]}\n"
+        for x, label in zip(iris.data, iris.target, strict=True)
+    ]
+    return ("".join(rows) + "\n").encode()
+
+
+def iris_uci_file() -> bytes:
+    """iris.data, byte for byte: two of its rows deviate from Fisher's table."""
+    lines = iris_file().split(b"\n")
+    lines[34] = lines[37] = b"4.9,3.1,1.5,0.1,Iris-setosa"
+    return b"\n".join(lines)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+def folder(path: Path, files: dict[str, bytes]) -> Path:
+    path.mkdir()
+    for name, content in files.items():
+        (path / name).write_bytes(content)
+    return path
 
 
 @pytest.fixture(autouse=True)

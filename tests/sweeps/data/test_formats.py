@@ -126,6 +126,8 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
           " (missing = \"drop\" leaves out such rows)",
           "FILE, X[1, 0]: found 'inf', expected a finite number"]),
         ({"X": X, "y": [0, 1]}, {}, ["FILE, array 'y': found 2 texts, expected one for each of 3 rows"]),
+        ({"X": X, "y": [0, 1, 1], "labels": [0, 1, 1]}, {},
+         ["FILE: found arrays 'y' and 'labels', expected one of them (name it as label_column)"]),
         ({"X": X, "kinds": [0, 1, 1]}, {"label_column": "kind"},
          ["FILE: found arrays X, kinds, expected an array 'kind' (did you mean 'kinds'?)"]),
         ({"X": X, "y": [0, 1, 1]}, {"label_column": 1, "index_column": 2},
