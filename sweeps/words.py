@@ -172,7 +172,7 @@ class Shipped:
     package: str = ""
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("data").joinpath("methods.toml").read_text("utf-8"))
+_TABLES = tomllib.loads(read_file(Path(__file__).parent / "data" / "methods.toml", LONGEST_FILE).decode())
 # Methods by name. A name stays: cubes hold it.
 SHIPPED: dict[str, Shipped] = {name: Shipped(**keys) for name, keys in _TABLES.items()}
 
