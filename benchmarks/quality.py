@@ -22,7 +22,7 @@ from kernels.problem.problem import Problem, build_problem, layers_from_annotati
 from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from kernels.settings import settings_of
 from sweeps.annotations.draw import draw_annotations
-from sweeps.data.reading import load_builtin
+from sweeps.data.builtin import find
 from sweeps.data.table import scale
 from sweeps.inputs import draw_mixture
 
@@ -94,7 +94,7 @@ def instances(draw: int) -> Iterator[tuple[str, Problem]]:
 
 def real_data(name: str) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
     """Features, standardised, and classes of a real data set."""
-    table = load_builtin(name, data_dir=RAW, download=False)
+    table = find(name, data_dir=RAW, download=False)
     assert table.labels_true is not None
     return scale(table.X, "standard"), table.labels_true
 

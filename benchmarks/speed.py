@@ -23,7 +23,7 @@ from kernels.problem.data import Data
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
 from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from sweeps.annotations.draw import draw_annotations
-from sweeps.data.reading import load_builtin
+from sweeps.data.builtin import find
 from sweeps.inputs import draw_mixture
 
 SEARCH = Table(
@@ -65,7 +65,7 @@ def vertebral(folder: Path) -> Problem:
 
 def pendigits(folder: Path) -> Problem:
     """Unscaled, m = N annotations of accuracy 0.9."""
-    table = load_builtin("pendigits-389", data_dir=folder, download=False)
+    table = find("pendigits-389", data_dir=folder, download=False)
     assert table.labels_true is not None
     rng = np.random.default_rng(0)
     annotations = draw_annotations(rng, table.labels_true, p=0.9, m=len(table.X))

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# Characters of a line of text that somebody else has made.
 LONGEST_LINE = 500
-"""Characters of a line of text that somebody else has made."""
 
+# Characters that are kept of a traceback: those of its end.
 LONGEST_TRACEBACK = 20_000
-"""Characters that are kept of a traceback: those of its end."""
 
 
 def one_line(text: object, most: int = LONGEST_LINE) -> str:
@@ -84,8 +84,8 @@ class Problem:
         return unstyled(f"{self.where}: found {self.found}, expected {self.expected}{hint}")
 
 
+# Control characters but for line ends and tabs, and what no terminal can show.
 OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters but for line ends and tabs, and what no terminal can show."""
 
 
 def unstyled(text: str) -> str:
@@ -108,6 +108,11 @@ class InputError(ValueError):
 
     def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Problem, ...]]]:
         return InputError, (self.problems,)
+
+
+def refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
+    """Error of one problem."""
+    return InputError([Problem(str(where), found, expected, hint)])
 
 
 def given(value: T | None) -> T:

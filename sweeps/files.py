@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, refused
 
 FILE = "a readable file"
 
+# Bytes that are read at once.
 PART = 2**20
-"""Bytes that are read at once."""
 
+# Bytes that reading one file may take, whatever the file says of its size.
 MOST_MEMORY = 2**30
-"""Bytes that reading one file may take, whatever the file says of its size."""
 
+# Seconds after which a pipe is given up: one that nobody opens to write, and one that brings nothing.
 UNWRITTEN, SILENCE = 5.0, 60.0
-"""Seconds after which a pipe is given up: one that nobody opens to write, and one that brings nothing."""
 
 KINDS = {
     stat.S_IFDIR: os.strerror(errno.EISDIR),
@@ -87,9 +87,9 @@ def opened(
     def checked(found: os.stat_result) -> None:
         kind = stat.S_IFMT(found.st_mode)
         if kind != stat.S_IFREG and not (pipe and kind == stat.S_IFIFO):
-            raise InputError([Problem(str(path), KINDS.get(kind, "no file"), expected)])
+            raise refused(path, KINDS.get(kind, "no file"), expected)
         if found.st_size > most:
-            raise InputError([Problem(str(path), f"{found.st_size:,} bytes", f"at most {most:,}")])
+            raise refused(path, f"{found.st_size:,} bytes", f"at most {most:,}")
 
     try:
         checked(path.stat())  # before it is opened, which a device may take as an order
@@ -98,11 +98,11 @@ def opened(
             checked(os.fstat(descriptor))
             yield file
     except OSError as error:
-        raise InputError([unreadable(path, error, expected)]) from error
+        raise refused(path, error.strerror or str(error), expected) from error
     except ValueError as error:
         if isinstance(error, InputError) or "null" not in str(error):
             raise
-        raise InputError([Problem(repr(str(path)), "a NUL character", expected)]) from error
+        raise refused(repr(str(path)), "a NUL character", expected) from error
 
 
 def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False) -> bytes:
@@ -122,13 +122,8 @@ def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False
     with opened(path, most, expected, pipe=pipe) as file:
         while part := file.read(PART):
             if content.write(part) and content.tell() > most:
-                raise InputError([Problem(str(path), f"more than {most:,} bytes", f"at most {most:,}")])
+                raise refused(path, f"more than {most:,} bytes", f"at most {most:,}")
     return content.getvalue()
-
-
-def unreadable(path: Path, error: OSError, expected: str = FILE) -> Problem:
-    """The problem of a path that cannot be read."""
-    return Problem(str(path), error.strerror or str(error), expected)
 
 
 @contextmanager
@@ -151,7 +146,7 @@ def bounded(path: Path) -> Iterator[None]:
         yield
     except MemoryError as error:
         found = f"more than can be read in {MOST_MEMORY >> 20:,} MiB of memory, or in what there is"
-        raise InputError([Problem(str(path), found, "a smaller file")]) from error
+        raise refused(path, found, "a smaller file") from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

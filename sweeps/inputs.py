@@ -11,15 +11,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.annotations.draw import draw_annotations, draw_biased
-from sweeps.annotations.files import Pool, Samples, draw_from, pool_checksum, read_pool
-from sweeps.data.builtin import Unavailable
-from sweeps.data.reading import DataSet, load_builtin, load_table
+from sweeps.annotations.files import Pool, Samples, pool_checksum, read_pool
+from sweeps.data.builtin import DataSet, Unavailable, find
+from sweeps.data.reading import load_table
 from sweeps.data.table import SampleRows, TableChoice, scale
 from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
@@ -74,14 +74,11 @@ def draw_mixture(
 Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
 Texts = NDArray[np.object_]
 
+# Characters of a name that a cube keeps.
 LONGEST_NAME = 200
-"""Characters of a name that a cube keeps."""
 
+# Features, and classes, that a cube keeps the names of.
 MOST_NAMED = 10_000
-"""Features, and classes, that a cube keeps the names of."""
-
-MOST_SAMPLES = 10**9
-"""Of a plan."""
 
 
 class Source(Protocol):
@@ -114,10 +111,7 @@ class MixtureSource:
 
     recipe: Mixtures
     seed: int
-
-    @property
-    def pool(self) -> None:
-        """None: the true labels of a mixture are known."""
+    pool: None = None  # the true labels of a mixture are known
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels of one mixture."""
@@ -211,11 +205,9 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
                 continue
             plans.append(_plan(spec, entry, data, source.pool, where))
             sources[entry.name] = source
-            if data is not None and data.table.notes:
-                notes[entry.name] = data.table.notes
-            if data is not None and data.table.sample_names:
-                names[entry.name] = data.table.sample_names
-    if spec.unavailable == "error":
+            if data is not None:
+                notes[entry.name], names[entry.name] = data.table.notes, data.table.sample_names
+    if spec.data.unavailable == "error":
         for name, reasons in skipped.items():
             found = f"{name!r}, which is not available: " + "; ".join(reasons)
             hint = 'see "sweep datasets list"; [data] unavailable = "skip" runs the rest'
@@ -232,20 +224,19 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
     if isinstance(entry, Mixtures):
         return MixtureSource(entry, seed), None
     if isinstance(entry, Builtin):
-        known = load_builtin(entry.name, data_dir=data_dir)
+        known = find(entry.name, data_dir=data_dir)
         return RealSource(scale(known.X, entry.scale), known.labels_true), known
+    told = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
+    choice = TableChoice(**{name: value for name, value in told.items() if value is not None})
     problems: list[Problem] = []
     data: DataSet | None = None
     pool: Pool | None = None
-    told = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
-    choice = TableChoice(**{name: value for name, value in told.items() if value is not None})
     with collecting(problems):
         data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
     # without a table, what else is wrong with the lines can still be said, but for names of samples
     if entry.annotations is not None and (data is not None or entry.index_column is None):
-        rows = data.table.rows if data else None
+        rows = data.table.rows or SampleRows(len(data.X)) if data else SampleRows(10**9)
         with collecting(problems):
-            rows = rows or SampleRows(len(data.X) if data else MOST_SAMPLES)
             pool = read_pool(Path(entry.annotations), Samples(rows))
     if data is None or problems:
         raise InputError(problems)
@@ -255,43 +246,34 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
 def _plan(
     spec: SweepSpec, entry: Dataset, data: DataSet | None, pool: Pool | None, where: str
 ) -> DatasetPlan:
-    grid, mixtures, names = spec.grid, None, dict[str, Any]()
+    grid, mixtures = spec.grid, None
     if isinstance(entry, Mixtures):
-        n_samples, n_features, n_clusters = entry.n_samples, entry.n_features, entry.n_clusters
+        mixtures = entry.count
         # the number of mixtures is left out of the checksum, as it may grow
         recipe = entry.model_dump(exclude={"count", "scale"})
-        checksum = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-        source, has_labels, mixtures = "drawn from the sweep's seed", True, entry.count
+        its = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
+        its["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+        its |= {"source": "drawn from the sweep's seed", "has_labels": True}
     else:
-        table = given(data).table
-        n_samples, n_features = table.X.shape
-        n_clusters, source, checksum = given(data).n_clusters, given(data).source, table.checksum()
-        has_labels = table.labels_true is not None
+        data, names = given(data), list[tuple[str, ...]]()
+        table, source = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
             source += f", annotations {entry.annotations}"
-        # none of a kind that has a name too long for a cube
-        names = {
-            "feature_names": table.feature_names if len(table.feature_names) <= MOST_NAMED else (),
-            "class_names": table.class_names if len(table.class_names) <= MOST_NAMED else (),
-            "sample_names": table.sample_names,
-        }
-        names = {kind: each for kind, each in names.items() if max(map(len, each), default=0) <= LONGEST_NAME}
-        names["sample_names"] = names_checksum(names.get("sample_names", ()))
-    m = tuple(count.resolve(n_samples) for count in grid.m)
-    problems = list(_problems(spec, entry, where, (n_samples, n_clusters), has_labels, pool, m))
-    if problems:
-        raise InputError(problems)
-    return DatasetPlan(
+        its = {"n_samples": len(table.X), "n_features": table.X.shape[1], "n_clusters": data.n_clusters}
+        its |= {"source": source, "checksum": table.checksum(), "has_labels": table.labels_true is not None}
+        for each, most in (
+            (table.feature_names, MOST_NAMED),
+            (table.class_names, MOST_NAMED),
+            (table.sample_names, len(table.X)),
+        ):  # none of a kind that has a name too long for a cube
+            is_kept = len(each) <= most and max(map(len, each), default=0) <= LONGEST_NAME
+            names.append(each if is_kept else ())
+        its |= {"feature_names": names[0], "class_names": names[1], "sample_names": names_checksum(names[2])}
+    plan = DatasetPlan(
         name=entry.name,
-        n_samples=n_samples,
-        n_features=n_features,
-        n_clusters=n_clusters,
-        checksum=checksum,
-        source=source,
-        has_labels=has_labels,
         mixtures=mixtures,
         p=grid.p if grid.supervised else (),
-        m=m if grid.supervised else (),
+        m=tuple(count.resolve(its["n_samples"]) for count in grid.m) if grid.supervised else (),
         replicates=grid.replicates,
         models=grid.supervised,
         baselines=grid.baselines,
@@ -308,8 +290,11 @@ def _plan(
         annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
         searches=spec.search_names,
-        **names,
+        **its,
     )
+    if problems := list(_problems(spec, entry, plan, pool, where)):
+        raise InputError(problems)
+    return plan
 
 
 def names_checksum(names: Sequence[str]) -> str:
@@ -318,17 +303,11 @@ def names_checksum(names: Sequence[str]) -> str:
 
 
 def _problems(
-    spec: SweepSpec,
-    entry: Dataset,
-    file: str,
-    sizes: tuple[int, int],
-    has_labels: bool,
-    pool: Pool | None,
-    m: tuple[int, ...],
+    spec: SweepSpec, entry: Dataset, plan: DatasetPlan, pool: Pool | None, file: str
 ) -> Iterator[Problem]:
     """What the grid asks of a data set that it does not have."""
-    grid, (n_samples, n_clusters) = spec.grid, sizes
-    where = f"{file} [grid], data set {entry.name!r}"
+    grid, n_samples, n_clusters = spec.grid, plan.n_samples, plan.n_clusters
+    where, m = f"{file} [grid], data set {entry.name!r}", [count.resolve(n_samples) for count in grid.m]
     for count, value in zip(grid.m, m, strict=True):
         if value < 1:
             found = f"{count.text} of {n_samples} samples = 0"
@@ -337,7 +316,7 @@ def _problems(
         texts = [repr(count.text) for count, other in zip(grid.m, m, strict=True) if other == value]
         found = f"{' and '.join(texts)}, both {value}"
         yield Problem(f"{where}: m", found, "each annotation count once")
-    if grid.supervised and not has_labels and pool is None:
+    if grid.supervised and not plan.has_labels and pool is None:
         expected = f"a label column: annotations for {', '.join(grid.supervised)} are drawn from them"
         yield Problem(where, "no true labels", expected, "or annotations, a file with those to draw from")
     if grid.supervised and asked_of(grid.design):
@@ -401,7 +380,7 @@ def cell_annotations(
     where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
     rng = np.random.default_rng(where)
     if pool is not None:
-        return draw_from(rng, pool, m)
+        return pool[rng.choice(len(pool), size=m, replace=False)]
     labels_true = given(labels_true)
     if cell.design == BIASED:
         of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)

@@ -21,11 +21,12 @@ from pydantic import ConfigDict, Strict
 
 from kernels.settings import SCALES
 from sweeps.annotations.draw import MOST_ANNOTATIONS
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
 from sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweeps.seeds import accuracy_code
 from sweeps.words import DEFAULT, DESIGNS, asks
 
+# What can name a cube or one of its nodes.
 Name = Annotated[
     str,
     Text(
@@ -34,22 +35,21 @@ Name = Annotated[
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$",
     ),
 ]
-"""What can name a cube or one of its nodes."""
 
 Accuracy = Annotated[float, Real("an accuracy in (0, 1]", ge=1e-9, le=1)]
 Scale = Annotated[str, Choice(SCALES)]
+# Labels are int16, counted from 0, with -1 for a cell that is not done.
 Clusters = Annotated[int, Whole(1, 32_767)]
-"""Labels are int16, counted from 0, with -1 for a cell that is not done."""
 Length = Annotated[int, Whole(1, 10**6)]
 Source = Annotated[str, Text("a text of at most 10,000 characters", max_length=10_000)]
 Flag = Annotated[bool, Strict()]
+# Of features or classes, as a table has them: some may be the same.
 Names = Annotated[
     tuple[Annotated[str, Text("a text of at most 200 characters", max_length=200)], ...], Listed()
 ]
-"""Of features or classes, as a table has them: some may be the same."""
 
+# Enough digits that accuracies 1e-9 apart, the closest allowed, have different names.
 ACCURACY = ".9g"
-"""Enough digits that accuracies 1e-9 apart, the closest allowed, have different names."""
 
 
 # Cells, and what they are laid out by.
@@ -78,12 +78,12 @@ class Cell:
         return "/".join([self.dataset, *_written(self), self.model])
 
 
+# Coordinates of a cell beside its data set, in the order of names, and of the dimensions of the cube.
 AXES = ("mixture", "p", "m", "design", "replicate", "search", "model")
-"""Coordinates of a cell beside its data set, in the order of names, and of the dimensions of the cube."""
 
 
+# Those of which a sweep may name several, to be compared: each pair of them is a table of all others.
 VARIANTS = ("design", "search")
-"""Those of which a sweep may name several, to be compared: each pair of them is a table of all others."""
 
 
 def _written(coordinates: Cell | AskedPath) -> Iterator[str]:
@@ -124,10 +124,6 @@ class AskedPath:
         return "/".join([self.dataset, *_written(self)])
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
 def _accuracy_key(value: Any) -> int | None:
     """The same for accuracies that share their random streams."""
     is_one = isinstance(value, float | int) and not isinstance(value, bool) and 0 < value <= 1
@@ -164,7 +160,7 @@ class Dim:
     ranged: bool = False
     stored: bool = True
     of_graph: bool = True
-    key: Callable[[Any], Any] = _same
+    key: Callable[[Any], Any] = lambda value: value
 
     def index(self, value: object) -> int | None:
         """Position of a value; None of one that is not there, or of another type."""
@@ -241,10 +237,10 @@ class Node:
 
     def blocks(self) -> Iterator[Block]:
         """All blocks: the last dimensions vary first, but those whose chunks hold several before others."""
-        order = sorted(range(len(self.dims)), key=lambda at: self.dims[at].ranged)
-        for parts in product(*(self.dims[at].chunks() for at in order)):
-            ranges = dict(zip(order, parts, strict=True))
-            yield Block(self, tuple(ranges[at] for at in range(len(order))))
+        order = sorted(self.dims, key=lambda dim: dim.ranged)
+        for parts in product(*(dim.chunks() for dim in order)):
+            ranges = {dim.name: part for dim, part in zip(order, parts, strict=True)}
+            yield Block(self, tuple(ranges[axis] for axis in AXES))
 
     def cells(self, among: Mapping[str, Iterable[Any]]) -> Iterator[Cell]:
         """Cells that have one of some values along some dimensions, in storage order.
@@ -260,8 +256,9 @@ class Node:
     def block_at(self, position: Sequence[int]) -> Block:
         """Block at a chunk position of the stored dimensions."""
         chunks = iter(position)
-        starts = (next(chunks) * dim.chunk if dim.stored else 0 for dim in self.dims)
-        return Block(self, tuple(dim.chunk_at(start) for dim, start in zip(self.dims, starts, strict=True)))
+        return Block(
+            self, tuple(dim.chunk_at(next(chunks) * dim.chunk if dim.stored else 0) for dim in self.dims)
+        )
 
     def indices(self, cell: Cell) -> tuple[int | None, ...]:
         """Position of a cell along each dimension, None where it has another value."""
@@ -378,18 +375,13 @@ class Block:
         return self.position(cell) // self.per_graph
 
     def __str__(self) -> str:
-        parts = list(self._parts())
-        single = [
-            f"{dim.name}={_text(dim.values[part.start])}"
-            for dim, part in parts
-            if not dim.ranged and dim.values[0] is not None
-        ]
-        several = [
-            f"{dim.name}s={part.start}:{part.stop}"
-            for dim, part in parts[:-1]
-            if dim.ranged and dim.values[0] is not None
-        ]
-        return "/".join([self.node.path, *single, *several])
+        names: dict[bool, list[str]] = {False: [], True: []}
+        for dim, part in list(self._parts())[:-1]:
+            if dim.values[0] is not None:
+                span = f"s={part.start}:{part.stop}"
+                name = span if dim.ranged else f"={_text(dim.values[part.start])}"
+                names[dim.ranged].append(f"{dim.name}{name}")
+        return "/".join([self.node.path, *names[False], *names[True]])
 
     def _parts(self) -> Iterator[tuple[Dim, range]]:
         return zip(self.node.dims, self.ranges, strict=True)
@@ -625,24 +617,17 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     InputError
         With all problems of the name, and the coordinates the sweep has.
     """
-    dataset, *pairs, model = [part.strip() for part in name.strip().split("/")] if "/" in name else [name, ""]
+    dataset, *pairs, model = [part.strip() for part in name.split("/")] if "/" in name else [name, ""]
     known = {plan.name: plan for plan in plans}
     where = f"cell {name!r}"
     if dataset not in known:
-        expected = "a data set: " + ", ".join(known)
-        raise InputError([Problem(where, repr(dataset), expected, did_you_mean(dataset, known))])
+        raise InputError([not_one_of(where, dataset, known)])
     plan = known[dataset]
     if model not in plan.node_of:
-        models = (*plan.models, *plan.baselines)
-        forms = dict.fromkeys(
-            _form(node, "BASELINE" if node.baseline else "MODEL") for node in reversed(plan.nodes)
-        )
-        hint = did_you_mean(model, models) or f"the form is {', or '.join(forms)}"
-        expected = f"a model of {plan.name}: {', '.join(models)}"
-        raise InputError([Problem(where, repr(model), expected, hint)])
+        raise InputError([not_one_of(where, model, (*plan.models, *plan.baselines))])
     node = plan.node_of[model]
     dims = {dim.name: dim for dim in node.named}
-    problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any]()
+    problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any](dict.fromkeys(AXES))
     for pair in pairs:
         axis, equals, text = pair.partition("=")
         if not equals or axis not in dims or axis in texts:
@@ -660,8 +645,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
             values[axis] = dim.values[index]
     if problems:
         raise InputError(problems)
-    none: dict[str, Any] = dict.fromkeys(AXES)
-    return Cell(**none | values | {"dataset": dataset, "model": model})
+    return Cell(dataset, **values | {"model": model})
 
 
 def _form(node: Node, model: str) -> str:

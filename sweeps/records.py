@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar, cast
 
 from pydantic import (
@@ -25,9 +26,10 @@ from sweeps.errors import InputError, Problem, did_you_mean, shown
 
 R = TypeVar("R")
 
+# Type of the errors that bring the words of their message along.
 REFUSAL = "refusal"
-"""Type of the errors that bring the words of their message along."""
 
+# What is expected, by the name of pydantic's error.
 KINDS = {
     "bool_type": "true or false",
     "dict_type": "a table",
@@ -40,7 +42,6 @@ KINDS = {
     "string_type": "a text",
     "tuple_type": "a list",
 }
-"""What is expected, by the name of pydantic's error."""
 
 
 class Record(BaseModel):
@@ -118,21 +119,16 @@ def read(
         With everything that is wrong, in all of the tables.
     """
     try:
-        return _adapter(record).validate_python(values, context=context)
+        found: R = _adapter(record).validate_python(values, context=context)
+        return found
     except ValidationError as error:
         problems = [_problem(line, where, brackets) for line in error.errors(include_url=False)]
         # from None: the text of pydantic's error would repeat in its own words what the problems say
         raise InputError(problems) from None
 
 
-_adapters: dict[object, TypeAdapter[Any]] = {}
-
-
-def _adapter(record: type[R]) -> TypeAdapter[R]:
-    """Of one kind of record; made once, as that takes longer than to read a record."""
-    if record not in _adapters:
-        _adapters[record] = TypeAdapter(record)
-    return _adapters[record]
+# Of one kind of record; made once, as that takes longer than to read a record.
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") -> PydanticCustomError:

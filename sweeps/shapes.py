@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+# Dimensions of the covariance of one cluster, by shape; clusters that share theirs each have a copy.
+#
+# Where the shape is chosen there is room for the widest.
 DIMS: dict[str, tuple[str, ...]] = {
     "spherical": (),
     "common": (),
@@ -17,18 +20,15 @@ DIMS: dict[str, tuple[str, ...]] = {
     "full": ("feature", "feature_2"),
     "auto": ("feature", "feature_2"),
 }
-"""Dimensions of the covariance of one cluster, by shape; clusters that share theirs each have a copy.
 
-Where the shape is chosen there is room for the widest."""
-
+# Shapes that can be chosen, from the simplest on.
 CANDIDATES = ("spherical", "diagonal", "tied", "full")
-"""Shapes that can be chosen, from the simplest on."""
 
+# Shapes that have scores where every model holds annotations out: the other one last.
 SCORED = (*CANDIDATES, "common")
-"""Shapes that have scores where every model holds annotations out: the other one last."""
 
+# Whole numbers in a cube that stand for shapes.
 CODES = {shape: code for code, shape in enumerate(shape for shape in DIMS if shape != "auto")}
-"""Whole numbers in a cube that stand for shapes."""
 
 
 def widest_dims(shapes: Iterable[str]) -> tuple[str, ...]:

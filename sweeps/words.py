@@ -5,6 +5,7 @@ No arrays are loaded, as commands show and check these names before it is known 
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -13,33 +14,28 @@ from importlib.util import decode_source
 from pathlib import Path
 from typing import Literal
 
-from sweeps.errors import InputError, Problem
+from sweeps.errors import refused
 from sweeps.files import read_file
 
 # Designs: how the pairs that are annotated are chosen.
 
 UNIFORM, BIASED = "uniform", "biased"
 
+# Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often.
 DRAWN = (UNIFORM, BIASED)
-"""Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often."""
 
-ASKED = {
-    "active": "information",
-    "uncertain": "uncertain",
-    "anchors": "anchors",
-    "again": "again",
-    "farthest-first": "farthest-first",
-    "committee": "committee",
-}
-"""Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`)."""
+_BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee")
+# Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`).
+ASKED = {"active": "information", **{name: name for name in _BY_STRATEGY}}
 
+# All designs by name. A name stays: cubes hold it, and random streams depend on it.
 DESIGNS = (*DRAWN, *ASKED)
-"""All designs by name. A name stays: cubes hold it, and random streams depend on it."""
 
+# The designs of a sweep that names none.
 DEFAULT = (UNIFORM,)
-"""The designs of a sweep that names none."""
 
 
+# Strategies of asking by name, and what each asks (`pipeline.asking.strategies`).
 STRATEGIES = {
     "information": "the pairs whose answers together say the most of who belongs together",
     "uncertain": "those whose answers are hardest to predict, each taken alone",
@@ -49,7 +45,6 @@ STRATEGIES = {
     "committee": "pairs on which fits to resampled answers disagree",
     "uniform": "any pairs",
 }
-"""Strategies of asking by name, and what each asks (`pipeline.asking.strategies`)."""
 
 
 def asks(design: str | None) -> bool:
@@ -72,8 +67,8 @@ AUTO = "auto"
 
 TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
 
+# Added to the code of the term.
 SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80}
-"""Added to the code of the term."""
 
 
 def model_of(term: str, shape: str) -> str:
@@ -81,18 +76,18 @@ def model_of(term: str, shape: str) -> str:
     return term if shape == SPHERICAL else f"{term}-{shape}"
 
 
+# All models, with their place in the seeds: a contract: a code is never changed or reused.
+#
+# Without annotations nothing can be held out, and no shape be chosen.
 MODEL_CODES = {
     model_of(term, shape): term_code + shape_code
     for shape, shape_code in SHAPE_CODES.items()
     for term, term_code in TERM_CODES.items()
     if (term, shape) != (UNSUPERVISED, AUTO)
 }
-"""All models, with their place in the seeds: a contract: a code is never changed or reused.
 
-Without annotations nothing can be held out, and no shape be chosen."""
-
+# Models without annotations, one of each shape: they depend only on the data.
 BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape != AUTO)
-"""Models without annotations, one of each shape: they depend only on the data."""
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -144,14 +139,14 @@ def baseline_of(model: str) -> str:
 
 Uses = Literal["links", "nothing"]
 
+# What can be called, in words.
 FORMS = "a shipped method, package.module:function, or file.py:function"
-"""What can be called, in words."""
 
+# Bytes of a file with a method: it goes to every worker with each batch.
 LONGEST_FILE = 2**20
-"""Bytes of a file with a method: it goes to every worker with each batch."""
 
+# Seconds that a call may take where nothing else is said.
 PER_CALL = 600.0
-"""Seconds that a call may take where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -177,40 +172,9 @@ class Shipped:
     package: str = ""
 
 
-_EM = "by expectation maximisation (Dempster, Laird and Rubin 1977)"
-
-SHIPPED: dict[str, Shipped] = {
-    "k-means": Shipped(
-        "nothing", 10, "k-means from k-means++ starts (Arthur and Vassilvitskii 2007)", "sklearn"
-    ),
-    "gaussian-mixture-spherical": Shipped(
-        "nothing", 10, f"Gaussian mixture, one variance a cluster, {_EM}", "sklearn"
-    ),
-    "gaussian-mixture-diag": Shipped(
-        "nothing", 10, f"Gaussian mixture, diagonal covariances, {_EM}", "sklearn"
-    ),
-    "gaussian-mixture-tied": Shipped(
-        "nothing", 10, f"Gaussian mixture, one covariance for all, {_EM}", "sklearn"
-    ),
-    "gaussian-mixture-full": Shipped("nothing", 10, f"Gaussian mixture, a covariance each, {_EM}", "sklearn"),
-    "ward": Shipped("nothing", 1, "agglomeration by least increase of inertia (Ward 1963)", "sklearn"),
-    "spectral-links": Shipped(
-        "links",
-        1,
-        "spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003)",
-        "sklearn",
-    ),
-    "cop-kmeans": Shipped(
-        "links", 10, "k-means that breaks no link (Wagstaff et al. 2001); no solution where links contradict"
-    ),
-    "pckmeans": Shipped(
-        "links", 10, "k-means with a cost for each broken link (Basu, Banerjee and Mooney 2004)"
-    ),
-    "correlation-clustering": Shipped(
-        "links", 10, "most agreement with the annotations alone, at most K clusters (Bansal et al. 2004)"
-    ),
-}
-"""Methods by name. A name stays: cubes hold it."""
+_TABLES = tomllib.loads(read_file(Path(__file__).parent / "data" / "methods.toml", LONGEST_FILE).decode())
+# Methods by name. A name stays: cubes hold it.
+SHIPPED: dict[str, Shipped] = {name: Shipped(**keys) for name, keys in _TABLES.items()}
 
 
 @cache
@@ -243,4 +207,4 @@ def text_of_code(path: Path, content: bytes) -> str:
         return decode_source(content)
     except (SyntaxError, ValueError) as error:
         found = f"bytes that are no text ({error})"
-        raise InputError([Problem(str(path), found, "a Python file, in UTF-8 or as it says")]) from None
+        raise refused(path, found, "a Python file, in UTF-8 or as it says") from None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+# Kinds of an annotation.
 MUST, CANNOT = 0, 1
-"""Kinds of an annotation."""
 
+# Of a file that cells draw from. Each takes 12 bytes in cube and workers; a line may stand for many.
 MOST_ANNOTATIONS = 10**7
-"""Of a file that cells draw from. Each takes 12 bytes in cube and workers; a line may stand for many."""
 
+# How many times as often as others a biased design draws the samples of the first third of an order.
 OFTEN = 5.0
-"""How many times as often as others a biased design draws the samples of the first third of an order."""
 
 
 def draw_annotations(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,7 @@ from sweeps.data import lines
 from sweeps.data.lines import Line, Lines
 from sweeps.data.table import SampleRows
 from sweeps.data.text import rows_of
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ T = TypeVar("T")
 # as long as int64 can hold; without ASCII, digits of other scripts would count as well
 WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 
+# Names that a misspelt one is compared with.
 MOST_COMPARED = 10_000
-"""Names that a misspelt one is compared with."""
 
 DROPPED = 'it has an empty cell, and missing = "drop" leaves it out'
 
@@ -89,7 +89,7 @@ class Samples:
         elif row is None:
             found = f"sample {int(cell)}" if is_number else found
             expected, hint = f"1 to {rows.n_rows}", "samples are counted from 1"
-        raise InputError([Problem(where, found, expected, hint)])
+        raise refused(where, found, expected, hint)
 
     def text(self, position: int) -> str:
         """Name of a sample, or the number of its row from 1."""
@@ -100,7 +100,7 @@ class Samples:
     def told(self, position: int) -> str | int:
         """The same, a number as one."""
         text = self.text(position)
-        return text if self.has_names else int(text)
+        return text if self._rows.names else int(text)
 
     def cell(self, position: int) -> str:
         """The same for a cell of a spreadsheet, of which `named_by` finds the name."""
@@ -114,15 +114,6 @@ class Samples:
         """Name that stands in a cell of a spreadsheet, where that is one of a sample; else the cell."""
         plain = lines.of_cell(cell)
         return plain if plain in self._by_name else cell
-
-    @property
-    def has_names(self) -> bool:
-        """Whether samples have names."""
-        return bool(self._rows.names)
-
-    def may_be(self, cell: str) -> bool:
-        """Whether a text may stand for a sample, of this table or of a larger one."""
-        return self.has_names or WHOLE.fullmatch(cell) is not None
 
     @cached_property
     def _by_name(self) -> dict[str, int]:
@@ -138,8 +129,8 @@ class Samples:
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0
+# Annotator of all link files: they name none.
 LINKS = "links"
-"""Annotator of all link files: they name none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +191,14 @@ ANNOTATOR, ACCURACY = "annotator", "accuracy"
 LINK_CELLS = ("i", "j", "weight")
 CELLS = ("i", "j", "kind", "weight", ANNOTATOR, ACCURACY)
 
+# Columns that a header has if its file is one of questions; of others annotator and accuracy are read.
 NEEDED = ("i", "j", "answer")
-"""Columns that a header has if its file is one of questions; of others annotator and accuracy are read."""
 
+# Of the columns of a file of questions.
 SEPARATORS = (",", ";", "\t")
-"""Of the columns of a file of questions."""
 
+# Annotator of answers that name none.
 ASKED = "asked"
-"""Annotator of answers that name none."""
 
 KINDS = {"must": MUST, "m": MUST, "+": MUST, "cannot": CANNOT, "c": CANNOT, "-": CANNOT}
 KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
@@ -218,6 +209,7 @@ ANSWERS = {
 }
 SKIPS = ("skip", "ski", "sk", "s")
 
+# Of the cells that say the kind of an annotation: what is known, in words, and what may be misspelt.
 WORDS = {
     "kind": (KINDS, "must (m, +) or cannot (c, -)", ("must", "cannot")),
     "answer": (
@@ -226,7 +218,6 @@ WORDS = {
         ("yes", "no", "must", "cannot", "skip"),
     ),
 }
-"""Of the cells that say the kind of an annotation: what is known, in words, and what may be misspelt."""
 
 
 def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation]:
@@ -256,15 +247,7 @@ def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation
     InputError
         With every line that is not a link.
     """
-    named = Samples.of(samples)
-
-    def link(line: Line) -> Row | None:
-        text, cells = _cells(line)
-        if len(cells) not in (2, 3) or not all(map(named.may_be, cells[:2])):
-            raise InputError([Problem(line.where, repr(text[:60]), "two sample numbers and a weight")])
-        return _row(path, line.number, dict(zip(LINK_CELLS, cells, strict=False)), named, kind)
-
-    return _answered(_collected(path, lines.read_lines(path), link))
+    return _answered(_of_lines(lines.read_lines(path), LINK_CELLS, Samples.of(samples), kind))
 
 
 def read_annotations(path: Path, samples: Samples | int) -> list[Annotation]:
@@ -310,16 +293,7 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     if header and separator:
         return _read_questions(read, header, separator, named)
 
-    def annotation(line: Line) -> Row | None:
-        text, cells = _cells(line)
-        if len(cells) not in (5, 6):
-            expected = "i j kind weight annotator, and an accuracy or none"
-            raise InputError([Problem(line.where, repr(text[:60]), expected)])
-        if not cells[4]:
-            raise InputError([Problem(line.where, "no annotator", "a name")])
-        return _row(path, line.number, dict(zip(CELLS, cells, strict=False)), named)
-
-    return _collected(path, read, annotation)
+    return _of_lines(read, CELLS, named)
 
 
 def separator_of(header: str) -> str | None:
@@ -361,8 +335,7 @@ def _read_questions(read: Lines, header: Line, separator: str, samples: Samples)
         if len(cells) != len(columns):
             if line == last and len(cells) < len(columns):
                 return None
-            expected = f"{len(columns)} as in the header"
-            raise InputError([Problem(f"{path}, line {line}", f"{len(cells)} cells", expected)])
+            raise refused(f"{path}, line {line}", f"{len(cells)} cells", f"{len(columns)} as in the header")
         found = {name: cell for name, cell in zip(columns, cells, strict=True) if name in known}
         found |= {key: samples.named_by(found[key]) for key in ("i", "j")}
         found[ANNOTATOR] = lines.of_cell(found.get(ANNOTATOR, "")) or ASKED
@@ -392,10 +365,17 @@ def _answered(rows: Iterable[Row]) -> list[Annotation]:
     return [row for row in rows if isinstance(row, Annotation)]
 
 
-def _cells(line: Line) -> tuple[str, list[str]]:
-    """Text of a line up to its comment, and its cells."""
-    text = line.text.partition("#")[0].strip()
-    return text, lines.split_cells(text)
+def _of_lines(read: Lines, names: Sequence[str], samples: Samples, kind: int | None = None) -> list[Row]:
+    """Rows of a file without a header, whose cells have these names; the last one may be left out."""
+
+    def row(line: Line) -> Row | None:
+        text = line.text.partition("#")[0].strip()
+        cells = lines.split_cells(text)
+        if len(cells) not in (len(names) - 1, len(names)):
+            raise refused(line.where, repr(text[:60]), f"{' '.join(names[:-1])} [{names[-1]}]")
+        return _row(read.path, line.number, dict(zip(names, cells, strict=False)), samples, kind)
+
+    return _collected(read.path, read, row)
 
 
 def _row(
@@ -414,8 +394,18 @@ def _row(
         if kind is None and not (key == "answer" and word in ("", *SKIPS)):
             hint = did_you_mean(word, words)
             problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
-    with collecting(problems):
-        count = _count(cells["weight"], pair, where) if "weight" in cells else 1.0
+    if (text := cells.get("weight")) is not None:
+        weight, is_self = lines.to_number(text), pair[0] == pair[1]
+        if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
+            problems.append(Problem(where, f"weight {text}", WEIGHTS))
+        elif is_self and weight % 2 == 1:
+            found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"
+            hint = "a self pair carries weight 2 per annotation"
+            problems.append(Problem(where, found, "an even weight", hint))
+        else:
+            count = weight / SELF_PAIR_WEIGHT if is_self else weight
+    if not cells.get(ANNOTATOR, LINKS):
+        problems.append(Problem(where, "no annotator", "a name"))
     if cell := cells.get(ACCURACY, ""):
         accuracy = lines.to_number(cell)
         if accuracy is None or not 0 < accuracy <= 1:
@@ -425,20 +415,6 @@ def _row(
     if kind is None:
         return Skip(*pair) if word else None
     return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy)
-
-
-def _count(cell: str, pair: tuple[int, int], where: str) -> float:
-    """Number of annotations that a weight represents."""
-    weight = lines.to_number(cell)
-    if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
-        raise InputError([Problem(where, f"weight {cell}", WEIGHTS)])
-    if pair[0] != pair[1]:
-        return weight
-    if weight % 2 == 1:
-        found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"
-        hint = "a self pair carries weight 2 per annotation"
-        raise InputError([Problem(where, found, "an even weight", hint)])
-    return weight / SELF_PAIR_WEIGHT
 
 
 # Annotations of one's own as cells draw them: single ones, without replacement, from a file.
@@ -490,28 +466,3 @@ def read_pool(path: Path, samples: Samples | int) -> Pool:
 def pool_checksum(pool: Pool) -> str:
     """Sha256 over the annotations in their order, little-endian: comments and names do not change it."""
     return hashlib.sha256(np.ascontiguousarray(pool, dtype="<i4").tobytes()).hexdigest()
-
-
-def draw_from(rng: np.random.Generator, pool: Pool, m: int) -> Pool:
-    """Draw annotations of a file without replacement.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream of this annotation graph.
-    pool : ndarray of shape (n_annotations, 3), int32
-        Columns i, j and kind.
-    m : int
-        How many, at most `n_annotations`.
-
-    Returns
-    -------
-    ndarray of shape (m, 3), int32
-        In random order.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than `m`.
-    """
-    return pool[rng.choice(len(pool), size=m, replace=False)]

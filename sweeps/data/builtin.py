@@ -23,10 +23,11 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sweeps.data.registry import BUILTIN, REGISTRY, Entry, parse_raw
 from sweeps.data.table import LabelledTable
-from sweeps.errors import InputError, Problem, not_one_of
+from sweeps.errors import InputError, not_one_of, refused
 from sweeps.files import read_file
 
 # Finding the raw file of a built-in data set in folders and zips.
@@ -34,8 +35,8 @@ from sweeps.files import read_file
 DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
 USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
 
+# Of a raw file, or of the zip it is published in.
 MOST_BYTES = 2**28
-"""Of a raw file, or of the zip it is published in."""
 
 # The largest raw file has 0.5 MB. A member far larger is none of them, and may be made to fill the memory.
 MEMBER_LIMIT = 32_000_000
@@ -65,7 +66,7 @@ def data_folder(data_dir: Path | None) -> Path | None:
     folder = Path(named).expanduser()
     if not folder.is_dir():
         where = "--data-dir" if data_dir is not None else DATA_DIR_VARIABLE
-        raise InputError([Problem(where, repr(str(named)), "a directory that exists")])
+        raise refused(where, repr(str(named)), "a directory that exists")
     return folder
 
 
@@ -134,11 +135,11 @@ def verified(content: bytes, entry: Entry) -> bytes:
     Damaged
         If the checksum differs, or the zip is broken or holds no such member.
     """
-    if _sha256(content) == entry.sha256:
+    found = _sha256(content)
+    if found == entry.sha256:
         return content
     if not content.startswith(b"PK"):
-        found = f"{len(content)} bytes with sha256 {_sha256(content)}"
-        raise Damaged(f"{found}, expected sha256 {entry.sha256}")
+        raise Damaged(f"{len(content)} bytes with sha256 {found}, expected sha256 {entry.sha256}")
     found = ""
     try:
         for member in _members(content, entry.file, ZIP_DEPTH):
@@ -172,8 +173,8 @@ def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
 
 logger = logging.getLogger(__name__)
 
+# Without an answer, after which a server is given up.
 SECONDS = 10
-"""Without an answer, after which a server is given up."""
 
 
 def download_raw(entry: Entry, cache: Path) -> Path:
@@ -244,26 +245,36 @@ class Unavailable(Exception):
         self.reasons = reasons
         super().__init__("\n  ".join((f"data set {name!r} is not available:", *reasons)))
 
-    def __reduce__(self) -> tuple[type[Unavailable], tuple[str, tuple[str, ...]]]:
-        return Unavailable, (self.name, self.reasons)
 
-
-class Found(NamedTuple):
-    """A built-in data set and where it was found.
+class DataSet(NamedTuple):
+    """A table with its classes, unscaled.
 
     Parameters
     ----------
     table : LabelledTable
-        Parsed and verified.
-    path : Path
-        The raw file, the zip that holds it, or the folder of scikit-learn's copies.
+        Features, classes and names; of a built-in data set verified.
+    n_clusters : int
+        Number of clusters to look for.
     source : str
-        The same in words.
+        Where the table came from, for people.
+    path : Path
+        The file, the zip that holds it, or the folder of scikit-learn's copies.
     """
 
     table: LabelledTable
-    path: Path
+    n_clusters: int
     source: str
+    path: Path
+
+    @property
+    def X(self) -> NDArray[np.float64]:
+        """Features, of shape (n_samples, n_features)."""
+        return self.table.X
+
+    @property
+    def labels_true(self) -> NDArray[np.int16] | None:
+        """Positions of the classes in `class_names`, of shape (n_samples,); None without classes."""
+        return self.table.labels_true
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +293,7 @@ class Record(Entry):
     reasons: tuple[str, ...] = ()
 
 
-def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> Found:
+def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> DataSet:
     """Find a built-in data set.
 
     Sources, in order: `data_dir` (or `SWEEP_DATA_DIR`), the user cache, scikit-learn's own copy
@@ -308,7 +319,7 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> F
     if name not in REGISTRY:
         raise InputError([not_one_of("data set", name, BUILTIN)])
     entry = REGISTRY[name]
-    looks: list[Callable[[Entry], Found]] = [partial(_from_data_folder, data_folder(data_dir))]
+    looks: list[Callable[[Entry], DataSet]] = [partial(_from_data_folder, data_folder(data_dir))]
     looks += [_from_cache, _from_sklearn, partial(_from_network, download)]
     reasons: list[str] = []
     for look in looks:
@@ -338,24 +349,24 @@ def catalogue(data_dir: Path | None = None) -> list[Record]:
     return records
 
 
-def _from_data_folder(folder: Path | None, entry: Entry) -> Found:
+def _from_data_folder(folder: Path | None, entry: Entry) -> DataSet:
     if folder is None:
         raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
     content, path = find_in_folder(entry, folder)
-    return Found(parse_raw(content, entry), path, f"data directory {path}")
+    return DataSet(parse_raw(content, entry), entry.n_clusters, f"data directory {path}", path)
 
 
-def _from_cache(entry: Entry) -> Found:
+def _from_cache(entry: Entry) -> DataSet:
     try:
         content, path = find_in_folder(entry, user_cache())
     except Damaged as damaged:
         # in contrast to the data directory only downloads are in the cache: a new one replaces the file
         logger.warning("ignoring a damaged file in the user cache: %s", damaged)
         raise Missing(str(damaged)) from damaged
-    return Found(parse_raw(content, entry), path, f"user cache {path}")
+    return DataSet(parse_raw(content, entry), entry.n_clusters, f"user cache {path}", path)
 
 
-def _from_sklearn(entry: Entry) -> Found:
+def _from_sklearn(entry: Entry) -> DataSet:
     """The table that a loader of scikit-learn reads from a file of its package.
 
     It is read without scikit-learn, whose import takes longer than all else that a command does before a run.
@@ -373,11 +384,12 @@ def _from_sklearn(entry: Entry) -> Found:
     table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
     if table.checksum() != entry.checksum:
         raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
-    return Found(table, folder, "scikit-learn's copy")
+    return DataSet(table, entry.n_clusters, "scikit-learn's copy", folder)
 
 
-def _from_network(download: bool, entry: Entry) -> Found:
+def _from_network(download: bool, entry: Entry) -> DataSet:
     if not download:
         raise Missing(f"{entry.url}: not downloaded yet")
     path = download_raw(entry, user_cache())
-    return Found(parse_raw(read_file(path, MOST_BYTES), entry), path, f"downloaded from {entry.url}")
+    table = parse_raw(read_file(path, MOST_BYTES), entry)
+    return DataSet(table, entry.n_clusters, f"downloaded from {entry.url}", path)

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from sweeps.data.lines import MOST_LINES
 from sweeps.data.table import (
     Frame,
     LabelledTable,
@@ -30,27 +29,27 @@ from sweeps.data.table import (
     select,
     text_of,
 )
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 from sweeps.files import opened
 
+# Of a file, and of an array as it is in the file.
 MOST_BYTES = 2**30
-"""Of a file, and of an array as it is in the file."""
 
+# Of an array of texts, which is held as a whole.
 MOST_TEXT_BYTES = 2**28
-"""Of an array of texts, which is held as a whole."""
 
+# Cells of a sheet, empty ones and all.
 MOST_SHEET = 2**22
-"""Cells of a sheet, empty ones and all."""
 
+# Columns of row groups, or of batches: each takes some 40 microseconds.
 MOST_PARTS = 2**18
-"""Columns of row groups, or of batches: each takes some 40 microseconds."""
 
+# Of a workbook: bytes of rows and texts once unpacked, and of all else. A cell takes some 25 bytes and 5
+# microseconds.
 MOST_UNPACKED, MOST_BESIDE = 2**26, 2**21
-"""Of a workbook: bytes of rows and texts once unpacked, and of all else. A cell takes some 25 bytes and 5
-microseconds."""
 
+# What `numpy.savez` and `numpy.savez_compressed` write; others unpack slowly.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""What `numpy.savez` and `numpy.savez_compressed` write; others unpack slowly."""
 
 FEATURES = "X"
 CLASSES = ("y", "labels", "labels_true")
@@ -80,19 +79,19 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     with _unbroken(path, "an .npz file"), opened(path, MOST_BYTES) as file, zipfile.ZipFile(file) as archive:
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
 
-        def array(name: str, check: Callable[[str, Header], None]) -> NDArray[Any]:
+        def array(name: str, check: Callable[[Header], str]) -> NDArray[Any]:
             if name not in members:
                 found, hint = f"arrays {', '.join([*members][:20])}", did_you_mean(name, members)
-                raise InputError([Problem(str(path), found, f"an array {name!r}", hint)])
+                raise refused(path, found, f"an array {name!r}", hint)
             where, member = f"{path}, array {name[:60]!r}", members[name]
             if member.compress_type not in METHODS:
                 found = f"compression method {member.compress_type}"
-                raise InputError([Problem(where, found, "none or deflate, as numpy writes them")])
+                raise refused(where, found, "none or deflate, as numpy writes them")
             with archive.open(member) as stream:
                 return _read_array(stream, where, member.file_size, check)
 
         with collecting(problems):
-            X = array(FEATURES, _check_features)
+            X = array(FEATURES, _no_features)
         if label is None:
             candidates = [name for name in CLASSES if name in members]
             label = candidates[0] if candidates else None
@@ -100,14 +99,14 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                 found, hint = " and ".join(map(repr, candidates)), f"name it as {choice.key('label_column')}"
                 problems.append(Problem(str(path), f"arrays {found}", "one of them", hint))
                 label = None
-        for key, name in (("label_column", label), ("index_column", choice.index_column)):
-            if isinstance(name, int):
-                where, hint = f"{path}, {choice.key(key)}", "it is an .npz file"
-                problems.append(Problem(where, str(name), "the name of an array", hint))
-        for name in dict.fromkeys((label, choice.index_column, *choice.aside)):
+        told = (("label_column", label), ("index_column", choice.index_column))
+        for key, name in (*told, *(("aside", each) for each in choice.aside)):
             with collecting(problems):
-                if isinstance(name, str):
-                    texts[name] = list(map(str, array(name, _check_texts).flat))
+                if isinstance(name, int):
+                    where, hint = f"{path}, {choice.key(key)}", "it is an .npz file"
+                    raise refused(where, str(name), "the name of an array", hint)
+                if name is not None and name not in texts:
+                    texts[name] = list(map(str, array(name, _no_texts).flat))
                     "".join(texts[name]).encode()  # halves of a pair of UTF-16 are no text
     for name, each in () if problems else texts.items():
         if len(each) != len(X):
@@ -127,12 +126,14 @@ def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
         With every problem of the file; a pickle is one.
     """
     with _unbroken(path, "an .npy file"), opened(path, MOST_BYTES) as file:
-        X = _read_array(file, str(path), path.stat().st_size, _check_features)
+        X = _read_array(file, str(path), path.stat().st_size, _no_features)
     return _selected(path, X, {}, replace(choice, label_column=None))
 
 
-def read_parquet_table(path: Path, choice: TableChoice) -> LabelledTable:
-    """Read a table of parquet; an index that pandas stored with it names the samples.
+def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
+    """Read a table of parquet, or of feather, which is Arrow's own file format.
+
+    An index that pandas stored with it names the samples.
 
     Raises
     ------
@@ -140,39 +141,38 @@ def read_parquet_table(path: Path, choice: TableChoice) -> LabelledTable:
         With every problem of the file, and if pyarrow is not there.
     """
     with _needing(path, "pyarrow"):
-        import pyarrow.parquet as parquet
-    with _unbroken(path, "a parquet file"), opened(path, MOST_BYTES) as file:
-        stored = parquet.ParquetFile(file, pre_buffer=False)
-        found, names = stored.metadata, stored.schema_arrow.names
-        _check_parts(path, found.num_row_groups, found.num_columns)
-
-        def read(columns: Sequence[int]) -> Any:
-            # of several columns of a name none can be read alone
-            chosen = None if len(set(names)) < len(names) else [names[column] for column in columns]
-            table = stored.read(columns=chosen, use_threads=False)
-            return table.select(columns) if chosen is None else table
-
-        return select(_frame(path, choice, stored.schema_arrow, found.num_rows, read), choice, [])
-
-
-def read_feather_table(path: Path, choice: TableChoice) -> LabelledTable:
-    """Read a table of feather (Arrow's own file format); parameters and errors as of `read_parquet_table`."""
-    with _needing(path, "pyarrow"):
         import pyarrow as pa
-        from pyarrow import ipc
-    with _unbroken(path, "a feather file"), opened(path, MOST_BYTES) as file:
-        stored = ipc.open_file(file)
-        if not len(stored.schema):
-            raise InputError([Problem(str(path), "no columns", "at least one feature")])
-        _check_parts(path, stored.num_record_batches, len(stored.schema))
+        from pyarrow import ipc, parquet
+    kind = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "feather"
+    with _unbroken(path, f"a {kind} file"), opened(path, MOST_BYTES) as file:
+        if kind == "parquet":
+            stored = parquet.ParquetFile(file, pre_buffer=False)
+            schema, n_parts = stored.schema_arrow, stored.num_row_groups
+        else:
+            stored = ipc.open_file(file)
+            schema, n_parts = stored.schema, stored.num_record_batches
+        if not len(schema):
+            raise refused(path, "no columns", "at least one feature")
+        check_size(path, 1, len(schema))
+        if n_parts * len(schema) > MOST_PARTS:
+            found, hint = f"{n_parts:,} parts of {len(schema):,} columns", "write it again in fewer parts"
+            raise refused(path, found, f"at most {MOST_PARTS:,} columns of parts", hint)
 
         def read(columns: Sequence[int]) -> Any:
-            options = ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
-            return ipc.open_file(file, options=options).read_all()
+            if kind == "feather":
+                options = ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
+                return ipc.open_file(file, options=options).read_all()
+            if len(set(schema.names)) == len(schema):
+                return stored.read([schema.names[column] for column in columns], use_threads=False)
+            # of several columns of a name none can be read alone
+            return stored.read(use_threads=False).select(columns)
 
-        # nothing but its columns says how many rows there are
-        short = next((i for i, field in enumerate(stored.schema) if pa.types.is_primitive(field.type)), 0)
-        return select(_frame(path, choice, stored.schema, len(read([short])), read), choice, [])
+        if kind == "parquet":
+            n_rows = stored.metadata.num_rows
+        else:  # nothing but its columns says how many rows there are
+            short = (at for at, field in enumerate(schema) if pa.types.is_primitive(field.type))
+            n_rows = len(read([next(short, 0)]))
+        return select(_frame(path, choice, schema, n_rows, read), choice, [])
 
 
 def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
@@ -208,12 +208,12 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
             # cells between far ones count, and those that make each row as wide as the widest
             if max(n_cells, number, width * len(rows)) > MOST_SHEET:
                 expected = f"at most {MOST_SHEET:,}, with empty ones"
-                raise InputError([Problem(str(path), f"more than {MOST_SHEET:,} cells", expected)])
+                raise refused(path, f"more than {MOST_SHEET:,} cells", expected)
         book.close()
     rows = [[*row, *[""] * (width - len(row))] for row in rows]
     header = rows.pop(0) if rows and is_header(rows[0], choice) else []
     if not rows:
-        raise InputError([Problem(f"{path}, sheet {sheet.title!r}", "no rows", "at least one sample")])
+        raise refused(f"{path}, sheet {sheet.title!r}", "no rows", "at least one sample")
 
     def where(row: int, column: int) -> str:
         named = f" ({header[column]})" if header else ""
@@ -268,44 +268,37 @@ def read_header(stream: IO[bytes], where: str) -> Header:
         raise
     except Exception as error:  # numpy evaluates it as a Python literal, of which anything may come
         found = f"a header that is none ({type(error).__name__}: {error})"[:200]
-        raise InputError([Problem(where, found, "an array as numpy writes it")]) from error
+        raise refused(where, found, "an array as numpy writes it") from error
     return Header(tuple(map(int, shape)), dtype, fortran)
 
 
-def _read_array(
-    stream: IO[bytes], where: str, n_bytes: int, check: Callable[[str, Header], None]
-) -> NDArray[Any]:
-    """An array of a file, or member of an archive, of so many bytes; `check` refuses some by their header."""
+def _read_array(stream: IO[bytes], where: str, n_bytes: int, check: Callable[[Header], str]) -> NDArray[Any]:
+    """An array of a file, or member of an archive, of so many bytes; `check` is of its header."""
     header = read_header(stream, where)
-    if header.dtype.hasobject:
-        raise InputError([Problem(where, "objects (a pickle)", "an array without objects")])
-    check(where, header)
+    if expected := "an array without objects" if header.dtype.hasobject else check(header):
+        raise refused(where, f"shape {header.shape} of type {header.dtype}", expected)
+    check_size(where, header.shape[0], math.prod(header.shape[1:]))
     if header.n_bytes != n_bytes - stream.tell():
         found = f"{n_bytes - stream.tell():,} bytes for shape {header.shape} of type {header.dtype}"
-        raise InputError([Problem(where, found, f"{header.n_bytes:,}")])
+        raise refused(where, found, f"{header.n_bytes:,}")
     stream.seek(0)
     values = npy.read_array(stream)
     stream.read(1)  # at its end an archive compares the checksum
     return np.asarray(values)
 
 
-def _check_features(where: str, header: Header) -> None:
+def _no_features(header: Header) -> str:
+    """What is expected in place of an array that holds no features; nothing of one that does."""
     if len(header.shape) != 2 or header.dtype.kind not in "biuf":
-        raise _wrong(where, header, "numbers of shape (samples, features)")
-    if 0 in header.shape:
-        raise _wrong(where, header, "at least one sample and one feature")
-    check_size(where, *header.shape)
+        return "numbers of shape (samples, features)"
+    return "at least one sample and one feature" if 0 in header.shape else ""
 
 
-def _check_texts(where: str, header: Header) -> None:
+def _no_texts(header: Header) -> str:
+    """The same of an array that holds no text, or number, of each sample."""
     if len(header.shape) != 1 or header.dtype.kind not in "biufU" or not header.n_bytes:
-        raise _wrong(where, header, "whole numbers or texts of shape (samples,)")
-    if header.shape[0] > MOST_LINES or header.n_bytes > MOST_TEXT_BYTES:
-        raise _wrong(where, header, f"at most {MOST_LINES:,} samples and {MOST_TEXT_BYTES:,} bytes")
-
-
-def _wrong(where: str, header: Header, expected: str) -> InputError:
-    return InputError([Problem(where, f"shape {header.shape} of type {header.dtype}", expected)])
+        return "whole numbers or texts of shape (samples,)"
+    return "" if header.n_bytes <= MOST_TEXT_BYTES else f"at most {MOST_TEXT_BYTES:,} bytes"
 
 
 def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: TableChoice) -> LabelledTable:
@@ -313,10 +306,6 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
     with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
         X = np.ascontiguousarray(X, dtype=np.float64)
     width, names, problems = X.shape[1], [*texts], list[Problem]()
-    # columns of X are told by position, counted without those beside them
-    columns, drop = (tuple(positions(choice, key, [], width, path, problems)) for key in ("columns", "drop"))
-    if problems:
-        raise InputError(problems)
 
     def where(row: int, column: int) -> str:
         if column < width:
@@ -329,6 +318,11 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
     def beside(name: Any) -> int | None:
         return width + names.index(name) if name in names else None
 
+    table = Frame(path, len(X), width, [], where, cells, array=X)
+    # columns of X are told by position, counted without those beside them
+    columns, drop = (tuple(positions(choice, key, table, problems)) for key in ("columns", "drop"))
+    if problems:
+        raise InputError(problems)
     told = replace(
         choice,
         columns=columns,
@@ -337,7 +331,7 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
         index_column=beside(choice.index_column),
         aside=tuple(str(beside(name)) for name in choice.aside),
     )
-    return select(Frame(path, len(X), width + len(names), [], where, cells, array=X), told, [])
+    return select(replace(table, width=width + len(names)), told, [])
 
 
 # Tables of Arrow.
@@ -357,14 +351,6 @@ def load_arrow() -> None:
         pa.set_memory_pool(pa.system_memory_pool())
 
 
-def _check_parts(path: Path, n_parts: int, n_columns: int) -> None:
-    check_size(path, 1, n_columns)
-    if n_parts * n_columns > MOST_PARTS:
-        found = f"{n_parts:,} parts of {n_columns:,} columns"
-        hint = "write it again with more rows in each row group or batch"
-        raise InputError([Problem(str(path), found, f"at most {MOST_PARTS:,} columns of parts", hint)])
-
-
 def _frame(
     path: Path, choice: TableChoice, schema: Any, n_rows: int, read: Callable[[Sequence[int]], Any]
 ) -> Frame:
@@ -374,7 +360,7 @@ def _frame(
 
     check_size(path, n_rows, 1)
     if not n_rows:
-        raise InputError([Problem(str(path), "no rows", "at least one sample")])
+        raise refused(path, "no rows", "at least one sample")
     # without a value a whole number stays one
     kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
     nullable = {getattr(pa, kind.lower())(): getattr(pd, f"{kind}Dtype")() for kind in kinds}
@@ -397,7 +383,7 @@ def _frame(
             kind, name = schema.field(number).type, schema.field(number).name
             if pa.types.is_nested(kind):
                 found = f"values of type {kind}"[:80]
-                raise InputError([Problem(f"{path}, column {name}", found, "numbers or texts", "drop it")])
+                raise refused(f"{path}, column {name}", found, "numbers or texts", "drop it")
         table = read(order)
         # where texts end is read from the file, and would be followed beyond it
         table.validate(full=True)
@@ -424,15 +410,16 @@ def _frame(
 
 def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     """Refuse what takes long to read: a sheet is read row by row, all else when a workbook is opened."""
-    sizes = {"of rows and texts": 0, "of styles and the like": 0}
-    for member in members:
-        is_rows = member.filename.startswith(("xl/worksheets/", "xl/sharedStrings"))
+    rows = ("xl/worksheets/", "xl/sharedStrings")
+    for what, is_rows, most in (
+        ("of rows and texts", True, MOST_UNPACKED),
+        ("of the rest", False, MOST_BESIDE),
+    ):
         # a part that is empty takes its time as well
-        sizes["of rows and texts" if is_rows else "of styles and the like"] += member.file_size + 2**10
-    for (what, size), most in zip(sizes.items(), (MOST_UNPACKED, MOST_BESIDE), strict=True):
+        size = sum(each.file_size + 2**10 for each in members if each.filename.startswith(rows) == is_rows)
         if size > most:
             found, hint = f"{size:,} bytes {what}, unpacked", "save the table as CSV or parquet"
-            raise InputError([Problem(str(path), found, f"at most {most:,}", hint)])
+            raise refused(path, found, f"at most {most:,}", hint)
 
 
 def _sheet_name(path: Path, names: list[str], choice: TableChoice) -> str:
@@ -442,7 +429,7 @@ def _sheet_name(path: Path, names: list[str], choice: TableChoice) -> str:
     if told.isdecimal() and int(told) < len(names):
         return names[int(told)]
     where, expected = f"{path}, {choice.key('sheet')}", f"one of {', '.join(names)}"
-    raise InputError([Problem(where, repr(choice.sheet), expected, did_you_mean(told, names))])
+    raise refused(where, repr(choice.sheet), expected, did_you_mean(told, names))
 
 
 @contextmanager
@@ -450,8 +437,7 @@ def _needing(path: Path, package: str) -> Iterator[None]:
     try:
         yield
     except ImportError:
-        found = f"no {package}, which reads {path.suffix} files"
-        raise InputError([Problem(str(path), found, package, EXTRA)]) from None
+        raise refused(path, f"no {package}, which reads {path.suffix} files", package, EXTRA) from None
 
 
 @contextmanager
@@ -463,4 +449,4 @@ def _unbroken(path: Path, expected: str) -> Iterator[None]:
         raise
     except Exception as error:
         found = " ".join(str(error).split())[:200] or type(error).__name__
-        raise InputError([Problem(str(path), f"a broken file ({found})", expected)]) from error
+        raise refused(path, f"a broken file ({found})", expected) from error

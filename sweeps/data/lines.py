@@ -15,19 +15,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.errors import InputError, Problem
+from sweeps.errors import Problem, refused
 from sweeps.files import opened
 
 PROBLEMS_SHOWN = 20
 
+# Of a file of labels, links or annotations.
 MOST_BYTES = 2**26
-"""Of a file of labels, links or annotations."""
 
+# Lines of any text file: each takes some 16 bytes beside its text.
 MOST_LINES = 10**7
-"""Lines of any text file: each takes some 16 bytes beside its text."""
 
+# Bytes of a line of such a file.
 LONGEST_LINE = 2**23
-"""Bytes of a line of such a file."""
 
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
@@ -66,8 +66,7 @@ class Lines:
         for number, content in enumerate(io.BytesIO(self.content), start=1):
             line = Line(self.path, number, content.decode().strip())
             if len(content) > LONGEST_LINE:
-                found, expected = f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line"
-                raise InputError([Problem(line.where, found, expected)])
+                raise refused(line.where, f"{len(content):,} bytes", f"at most {LONGEST_LINE:,} in a line")
             if line.text and not line.text.startswith("#"):
                 yield line
 
@@ -108,22 +107,21 @@ def read_text(path: Path, most: int) -> bytes:
         try:
             content = (gzip.GzipFile(fileobj=file) if is_packed else file).read(most + 1)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise InputError([Problem(str(path), f"a broken file ({error})", "a file of gzip")]) from error
+            raise refused(path, f"a broken file ({error})", "a file of gzip") from error
     if len(content) > most:
         found = f"more than {most:,} bytes{' once unpacked' if is_packed else ''}"
-        raise InputError([Problem(str(path), found, f"at most {most:,}")])
+        raise refused(path, found, f"at most {most:,}")
     content = content.removeprefix(BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
         content.decode()
     except UnicodeDecodeError as error:
         line, found = content.count(b"\n", 0, error.start) + 1, f"byte {content[error.start]:#04x}"
         hint = "save it again as UTF-8; spreadsheets call that CSV UTF-8"
-        raise InputError([Problem(f"{path}, line {line}", found, "a text file in UTF-8", hint)]) from error
+        raise refused(f"{path}, line {line}", found, "a text file in UTF-8", hint) from error
     if b"\0" in content:
-        raise InputError([Problem(str(path), "NUL characters", "a text file")])
+        raise refused(path, "NUL characters", "a text file")
     if content.count(b"\n") >= MOST_LINES:
-        found, expected = f"more than {MOST_LINES:,} lines", f"at most {MOST_LINES:,}"
-        raise InputError([Problem(str(path), found, expected)])
+        raise refused(path, f"more than {MOST_LINES:,} lines", f"at most {MOST_LINES:,}")
     return content
 
 
@@ -148,11 +146,11 @@ def split_cells(text: str, separator: str = "") -> list[str]:
     return text.split() if separator == " " else [cell.strip() for cell in text.split(separator)]
 
 
+# Begin of a text that a spreadsheet takes as a formula, and of one that was marked as none.
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
-"""Begin of a text that a spreadsheet takes as a formula, and of one that was marked as none."""
 
+# What a terminal or a spreadsheet may obey.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-"""What a terminal or a spreadsheet may obey."""
 
 
 def as_cell(text: str) -> str:

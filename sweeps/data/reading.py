@@ -1,4 +1,4 @@
-"""The real data sets of a sweep: `load_builtin` by name, `load_table` for a user's own by path.
+"""A user's own tables: `load_table` makes a data set of one.
 
 `read_table` is the one door to tables of every format: by the end of a file's name, within a bound of memory.
 """
@@ -6,44 +6,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kernels.settings import PARAMETERS, spread_problem
 from sweeps.data import formats
-from sweeps.data.builtin import find
+from sweeps.data.builtin import DataSet
 from sweeps.data.lines import shortened
 from sweeps.data.table import LabelledTable, TableChoice
 from sweeps.data.text import read_text_table
-from sweeps.errors import InputError, Problem, not_one_of
+from sweeps.errors import InputError, Problem, not_one_of, refused
 from sweeps.files import bounded
 
 # Reading a user's own table, whatever its format.
 
 Reader = Callable[[Path, TableChoice], LabelledTable]
 
+# By the end of a file's name; anything else is text.
 READERS: dict[str, Reader] = {
     ".npz": formats.read_npz_table,
     ".npy": formats.read_npy_table,
-    ".parquet": formats.read_parquet_table,
-    ".pq": formats.read_parquet_table,
-    ".feather": formats.read_feather_table,
-    ".arrow": formats.read_feather_table,
-    ".xlsx": formats.read_workbook,
-    ".xlsm": formats.read_workbook,
+    **dict.fromkeys((".parquet", ".pq", ".feather", ".arrow"), formats.read_arrow_table),
+    **dict.fromkeys((".xlsx", ".xlsm"), formats.read_workbook),
 }
-"""By the end of a file's name; anything else is text."""
-
-UNREAD = {
-    ".xls": "an .xlsx workbook, or CSV",
-    ".ods": "an .xlsx workbook, or CSV",
-    ".pkl": "a table without objects, such as parquet or CSV: who reads a pickle runs what is in it",
-    ".pickle": "a table without objects, such as parquet or CSV: who reads a pickle runs what is in it",
-}
-"""Formats that are not read, and what is expected in their place."""
 
 
 def read_table(path: Path, choice: TableChoice) -> LabelledTable:
@@ -68,11 +54,10 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     """
     suffix = path.suffix.lower()
     reader = READERS.get(suffix, read_text_table)
-    words = {name: getattr(choice, name) for name in ("missing", "categories")}
     problems = [
-        not_one_of(f"{path}, {choice.key(name)}", found, PARAMETERS[name].choices)
-        for name, found in words.items()
-        if found not in PARAMETERS[name].choices
+        not_one_of(f"{path}, {choice.key(name)}", getattr(choice, name), PARAMETERS[name].choices)
+        for name in ("missing", "categories")
+        if getattr(choice, name) not in PARAMETERS[name].choices
     ]
     if choice.columns and choice.drop:
         key, found = f"{path}, {choice.key('drop')}", f"{choice.key('columns')} as well"
@@ -81,8 +66,6 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     if choice.sheet is not None and reader is not formats.read_workbook:
         found, expected = repr(choice.sheet), "nothing: it is no .xlsx workbook"
         problems.append(Problem(f"{path}, {choice.key('sheet')}", found, expected))
-    if suffix in UNREAD:
-        problems.append(Problem(str(path), f"{suffix} file", UNREAD[suffix]))
     if problems:
         raise InputError(problems)
     if reader is not read_text_table:
@@ -95,46 +78,8 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     except InputError as error:
         raise InputError(shortened(path, error.problems)) from None
     if problem:
-        raise InputError([Problem(str(path), *problem)])
+        raise refused(path, *problem)
     return table
-
-
-@dataclass(frozen=True, eq=False)
-class DataSet:
-    """A table with its classes, unscaled.
-
-    Parameters
-    ----------
-    table : LabelledTable
-        Features, classes and names.
-    n_clusters : int
-        Number of clusters to look for.
-    source : str
-        Where the table came from, for people.
-    """
-
-    table: LabelledTable
-    n_clusters: int
-    source: str
-
-    @property
-    def X(self) -> NDArray[np.float64]:
-        """Features, of shape (n_samples, n_features)."""
-        return self.table.X
-
-    @property
-    def labels_true(self) -> NDArray[np.int16] | None:
-        """Positions of the classes in `class_names`, of shape (n_samples,); None without classes."""
-        return self.table.labels_true
-
-
-def load_builtin(name: str, *, data_dir: Path | None = None, download: bool = True) -> DataSet:
-    """Load a built-in data set from the first source that has it.
-
-    Parameters, and what is raised, are those of `sweeps.data.builtin.find`.
-    """
-    found = find(name, data_dir=data_dir, download=download)
-    return DataSet(found.table, len(found.table.class_names), found.source)
 
 
 def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None) -> DataSet:
@@ -157,10 +102,10 @@ def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None
     table = read_table(path, choice)
     where = f"{path}, n_clusters"
     if n_clusters is None and table.labels_true is None:
-        raise InputError([Problem(where, "neither classes nor n_clusters", "label_column or n_clusters")])
+        raise refused(where, "neither classes nor n_clusters", "label_column or n_clusters")
     wanted = len(table.class_names) if n_clusters is None else n_clusters
     distinct = len(np.unique(table.X, axis=0))
     if not 1 <= wanted <= distinct:
         found = f"{wanted} for {distinct} distinct rows"
-        raise InputError([Problem(where, found, "at least 1, and no more than distinct rows")])
-    return DataSet(table, wanted, f"file {path}")
+        raise refused(where, found, "at least 1, and no more than distinct rows")
+    return DataSet(table, wanted, f"file {path}", path)

@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ def _entry(name: str, keys: Mapping[str, Any]) -> Entry:
 
 
 _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-REGISTRY: Mapping[str, Entry] = MappingProxyType({name: _entry(name, keys) for name, keys in _TABLES.items()})
+REGISTRY: Mapping[str, Entry] = {name: _entry(name, keys) for name, keys in _TABLES.items()}
 BUILTIN: tuple[str, ...] = tuple(REGISTRY)
 
 

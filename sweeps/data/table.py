@@ -21,22 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import SCALES
-from sweeps.data.lines import (
-    MOST_LINES,
-    PROBLEMS_SHOWN,
-    counted,
-    read_lines,
-    shortened,
-    split_cells,
-    to_number,
-)
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
+from sweeps.data import lines
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 
 # A table of samples with their classes: its checksum, its scaling.
 
+# Range of a column that is scaled in another unit.
 SMALL = 1e-140
-"""Range of a column that is scaled in another unit."""
 
 
 class SampleRows(NamedTuple):
@@ -55,13 +46,6 @@ class SampleRows(NamedTuple):
     n_rows: int
     kept: NDArray[np.intp] | None = None
     names: tuple[str, ...] = ()
-
-    @property
-    def kept_names(self) -> tuple[str, ...]:
-        """Names of the samples."""
-        if self.kept is None or not self.names:
-            return self.names
-        return tuple(self.names[row] for row in self.kept.tolist())
 
 
 class LabelledTable(NamedTuple):
@@ -96,7 +80,9 @@ class LabelledTable(NamedTuple):
     @property
     def sample_names(self) -> tuple[str, ...]:
         """Names of the samples; empty if the table has none."""
-        return self.rows.kept_names if self.rows else ()
+        if self.rows is None or self.rows.kept is None or not self.rows.names:
+            return self.rows.names if self.rows else ()
+        return tuple(self.rows.names[row] for row in self.rows.kept.tolist())
 
     def checksum(self) -> str:
         """Sha256 over the shape, the features and the class codes, all little-endian.
@@ -125,14 +111,7 @@ def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     -------
     array of shape (n_samples, n_features)
         A new array.
-
-    Raises
-    ------
-    ValueError
-        If `how` is none of these.
     """
-    if how not in SCALES:
-        raise ValueError(f"scale = {how!r}, expected one of {', '.join(SCALES)}")
     if how == "none":
         return X.astype(np.float64)
     lowest, highest = X.min(axis=0), X.max(axis=0)
@@ -152,8 +131,8 @@ def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
 
 # Which columns of a user's table are what: features, classes, names of the samples, none of them.
 
+# A column by its name in the header, or by its position from 0, negative from the end.
 Column = str | int
-"""A column by its name in the header, or by its position from 0, negative from the end."""
 
 NUMBERED = re.compile(r"-?\d{1,9}", re.ASCII)
 
@@ -195,9 +174,9 @@ class TableChoice:
     @property
     def named(self) -> tuple[Column, ...]:
         """All columns that are told, and the parts of those that may be several."""
-        single = [each for each in (self.label_column, self.index_column) if each is not None]
         several = (*self.columns, *self.drop)
-        return (*single, *several, *expanded(several, ()), *self.aside)
+        every = (self.label_column, self.index_column, *several, *expanded(several, ()), *self.aside)
+        return tuple(each for each in every if each is not None)
 
     def key(self, name: str) -> str:
         """How a message names one of these."""
@@ -208,14 +187,7 @@ class TableChoice:
         return f"{self.key(name)} {value}" if self.as_options else f'{name} = "{value}"'
 
 
-def positions(
-    choice: TableChoice,
-    key: str,
-    header: Sequence[str],
-    width: int,
-    path: Path,
-    problems: list[Problem],
-) -> list[int]:
+def positions(choice: TableChoice, key: str, table: Frame, problems: list[Problem]) -> list[int]:
     """Columns that a key of a choice names, each once.
 
     Parameters
@@ -224,25 +196,21 @@ def positions(
         What was told.
     key : str
         One of its parameters. A text in `columns` or `drop` that is no name of a column may hold several.
-    header : sequence of str
-        Names of all columns; empty if they have none.
-    width : int
-        Number of columns.
-    path : Path
-        The file, for messages.
+    table : Frame
+        Whose columns they are.
     problems : list of Problem
         Is extended by every name that is none of the columns, or comes twice; no column is found then.
     """
     told = getattr(choice, key)
     names = told if isinstance(told, tuple) else () if told is None else (told,)
-    where = f"{path}, {'column left out' if key == 'aside' else choice.key(key)}"
+    where = f"{table.path}, {'column left out' if key == 'aside' else choice.key(key)}"
     found: list[int] = []
     wrong: list[Problem] = []
-    for name in expanded(names, header) if key in ("columns", "drop") else names:
+    for name in expanded(names, table.header) if key in ("columns", "drop") else names:
         with collecting(wrong):
-            place = _position(name, header, width, where)
+            place = _position(name, table.header, table.width, where)
             if place in found:
-                raise InputError([Problem(where, f"{name!r} again", "each column once")])
+                raise refused(where, f"{name!r} again", "each column once")
             found.append(place)
     problems += wrong
     return [] if wrong else found
@@ -263,8 +231,7 @@ def _position(name: Column, header: Sequence[str], width: int, where: str) -> in
     if not isinstance(name, str) or (NUMBERED.fullmatch(name) and name not in header):
         if -width <= int(name) < width:
             return int(name) % width
-        expected = f"{-width} to {width - 1}"
-        raise InputError([Problem(where, str(name), expected, "columns are counted from 0")])
+        raise refused(where, str(name), f"{-width} to {width - 1}", "columns are counted from 0")
     if not header:
         hint = "the file has no header; give a position"
     elif name in header:
@@ -273,24 +240,24 @@ def _position(name: Column, header: Sequence[str], width: int, where: str) -> in
         hint = did_you_mean(name, header)
     names = ", ".join(each or "''" for each in header[:20])
     names += f" and {len(header) - 20} more" if len(header) > 20 else ""
-    raise InputError([Problem(where, repr(name), f"one of {names or f'{-width} to {width - 1}'}", hint)])
+    raise refused(where, repr(name), f"one of {names or f'{-width} to {width - 1}'}", hint)
 
 
 # What a table of any format is asked for, before it is known which of its columns are what.
 
+# Numbers of a table: 8 bytes each, and as text a third of a microsecond.
 MOST_CELLS = 50_000_000
-"""Numbers of a table: 8 bytes each, and as text a third of a microsecond."""
 
 MOST_COLUMNS = 2**17
 
+# Different cells of features that are read one by one, as they are no numbers: a microsecond each.
 MOST_WORDS = 2**23
-"""Different cells of features that are read one by one, as they are no numbers: a microsecond each."""
 
+# Different texts of a column; with what they are looked up by, each takes some 200 bytes.
 MOST_TEXTS = 2**21
-"""Different texts of a column; with what they are looked up by, each takes some 200 bytes."""
 
+# Characters of all different texts of a column.
 LONGEST_TEXTS = 2**27
-"""Characters of all different texts of a column."""
 
 
 class Numbers(NamedTuple):
@@ -311,10 +278,10 @@ class Numbers(NamedTuple):
     is_empty: NDArray[np.bool_]
 
 
+# Cells, in small letters, that stand for a missing value: those of pandas, and a question mark.
 EMPTY = frozenset(
     ("", "na", "n/a", "nan", "-nan", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "?", "1.#qnan")
 )
-"""Cells, in small letters, that stand for a missing value: those of pandas, and a question mark."""
 
 
 def is_empty(cell: str) -> bool:
@@ -325,7 +292,7 @@ def is_empty(cell: str) -> bool:
 def is_header(cells: Sequence[str], choice: TableChoice) -> bool:
     """Whether a first row has names of columns: one that is told, or no number."""
     return any(name in cells for name in choice.named) or all(
-        to_number(cell.replace(",", ".", 1)) is None for cell in cells
+        lines.to_number(cell.replace(",", ".", 1)) is None for cell in cells
     )
 
 
@@ -373,7 +340,8 @@ class Frame:
             return Numbers(values, n_others, np.asarray(np.isnan(values).any(axis=1)))
         X, empty, n_words = np.empty((self.n_rows, len(columns))), np.zeros(self.n_rows, dtype=np.bool_), 0
         for number, cells in enumerate(self.cells(columns) if columns else ()):
-            if not isinstance(cells, list) and _is_plain(cells.dtype):
+            kind = None if isinstance(cells, list) else cells.dtype
+            if kind is not None and getattr(kind, "kind", "O") in "biuf":  # numbers, or missing
                 with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
                     X[:, number] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
                 empty |= np.isnan(X[:, number])
@@ -382,14 +350,14 @@ class Frame:
             if self.has_decimal_commas:
                 texts = [text.replace(",", ".") for text in texts]
             # a category is one by its type, though its words may be numbers
-            is_category = not isinstance(cells, list) and cells.dtype == "category"
+            is_category = kind == "category"
             if not is_category and "_" not in "".join(texts):
                 with suppress(ValueError):
                     X[:, number] = np.fromiter(map(float, texts), np.float64, self.n_rows)
                     if not np.isnan(X[:, number]).any():
                         continue
             # a word is read once: most are there many times, and one that is no number takes long
-            known = {text: None if is_category else to_number(text) for text in set(texts)}
+            known = {text: None if is_category else lines.to_number(text) for text in set(texts)}
             found = [known[text] for text in texts]
             X[:, number], n_others[number] = np.array(found, dtype=np.float64), found.count(None)
             missing = set(filter(is_empty, known))
@@ -397,7 +365,7 @@ class Frame:
             n_words += len(known)
             if n_words > MOST_WORDS:
                 said = f"more than {MOST_WORDS:,} different cells of features that are not stored as numbers"
-                raise InputError([Problem(str(self.path), said, "numbers", "drop columns of texts")])
+                raise refused(self.path, said, "numbers", "drop columns of texts")
         return Numbers(X, n_others, empty)
 
     def texts(self, column: int) -> list[str]:
@@ -406,8 +374,7 @@ class Frame:
         different = set(texts)
         if len(different) > MOST_TEXTS or sum(map(len, different)) > LONGEST_TEXTS:
             found = f"more than {MOST_TEXTS:,} different texts, or {LONGEST_TEXTS:,} characters of them"
-            where = f"{self.path}, {self.named(column)}"
-            raise InputError([Problem(where, found, "fewer", "is it a feature?")])
+            raise refused(f"{self.path}, {self.named(column)}", found, "fewer", "is it a feature?")
         return texts
 
     def cell(self, row: int, column: int) -> str:
@@ -438,23 +405,14 @@ def text_of(value: Any) -> str:
         return value.strip()
     import pandas as pd
 
-    if value is None or value is pd.NA or value is pd.NaT:
+    if pd.isna(value):
         return ""
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        if number != number:
-            return ""
         return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
     if isinstance(value, bytes):
         return value.decode(errors="replace").strip()
     return str(value).strip()
-
-
-def _is_plain(kind: Any) -> bool:
-    """Whether all values of a type are numbers, or missing."""
-    from pandas.api import types
-
-    return bool(types.is_numeric_dtype(kind)) and not types.is_complex_dtype(kind)
 
 
 def check_size(where: object, n_rows: int, n_columns: int) -> None:
@@ -465,22 +423,22 @@ def check_size(where: object, n_rows: int, n_columns: int) -> None:
     InputError
         With what it has, and the most that is read.
     """
-    if n_rows > MOST_LINES or n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
+    if n_rows > lines.MOST_LINES or n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
         found = f"{n_rows:,} rows of {n_columns:,} cells"
-        expected = f"at most {MOST_LINES:,} rows, {MOST_COLUMNS:,} columns and {MOST_CELLS:,} cells"
-        raise InputError([Problem(str(where), found, expected)])
+        expected = f"at most {lines.MOST_LINES:,} rows, {MOST_COLUMNS:,} columns and {MOST_CELLS:,} cells"
+        raise refused(where, found, expected)
 
 
 # What to know of the columns of a table before they are used as features.
 
+# Features, and rows, that are named.
 SHOWN = 12
-"""Features, and rows, that are named."""
 
+# Rows from which on a column that counts them is no chance.
 SHORTEST = 5
-"""Rows from which on a column that counts them is no chance."""
 
+# Rows from which on whole numbers that are all different are no chance.
 FEWEST = 20
-"""Rows from which on whole numbers that are all different are no chance."""
 
 
 def column_notes(
@@ -510,18 +468,23 @@ def column_notes(
     str
         A sentence.
     """
-    for column, name in enumerate(names):
-        kind = _kind(X[:, column])
-        if kind:
-            told = f" ({name!r})" if header and name else ""
-            remedy = f"{choice.key('index_column')} or {choice.key('drop')}"
-            yield f"column {places[column] + 1}{told} {kind}: it tells rows apart, not clusters ({remedy})"
-    if not header and choice.named:
-        yield f"features used: {_listed(places)}"
-    elif header:
-        more = ", …" if len(names) > SHOWN else ""
-        shown = (repr(name) if "," in name else name for name in names[:SHOWN])
-        yield f"features used: {', '.join(shown)}{more} ({len(names)})"
+    n, remedy = len(X), f"{choice.key('index_column')} or {choice.key('drop')}"
+    for values, name, place in zip(X.T, names, places, strict=True):
+        if n < SHORTEST or (values != np.floor(values)).any() or len(np.unique(values)) < n:
+            continue
+        least, told = values.min(), f" ({name!r})" if header and name else ""
+        if least in (0, 1) and values.max() == least + n - 1:
+            kind = f"is {least:.0f} to {least + n - 1:.0f}, a number of the row"
+        elif n >= FEWEST:
+            kind = "is another whole number in each row"
+        else:
+            continue
+        yield f"column {place + 1}{told} {kind}: it tells rows apart, not clusters ({remedy})"
+    if header or choice.named:
+        shown = names if header else [f"{place + 1}" for place in places]
+        listed = ", ".join(repr(each) if "," in each else each for each in shown[:SHOWN])
+        listed += ", …" if len(shown) > SHOWN else ""
+        yield f"features used: {'' if header else 'columns '}{listed} ({len(shown)})"
 
 
 def dropped_note(rows: SampleRows, choice: TableChoice) -> Iterator[str]:
@@ -537,27 +500,8 @@ def dropped_note(rows: SampleRows, choice: TableChoice) -> Iterator[str]:
     )
 
 
-def _kind(values: NDArray[np.float64]) -> str:
-    """What a column that is no measurement looks like; nothing of any other."""
-    n = len(values)
-    if n < SHORTEST or (values != np.floor(values)).any() or len(np.unique(values)) < n:
-        return ""
-    least = values.min()
-    if least in (0, 1) and values.max() == least + n - 1:
-        return f"is {least:.0f} to {least + n - 1:.0f}, a number of the row"
-    return "is another whole number in each row" if n >= FEWEST else ""
-
-
-def _listed(places: Sequence[int]) -> str:
-    first, last = places[0] + 1, places[-1] + 1
-    if list(places) == list(range(first - 1, last)) and len(places) > 2:
-        return f"columns {first} to {last} ({len(places)})"
-    more = ", …" if len(places) > SHOWN else ""
-    return f"columns {', '.join(str(place + 1) for place in places[:SHOWN])}{more} ({len(places)})"
-
-
+# Codes of classes are int16, counted from 0.
 MAX_CLASSES = np.iinfo(np.int16).max + 1
-"""Codes of classes are int16, counted from 0."""
 
 Encoded = tuple[NDArray[np.int16], tuple[str, ...]]
 
@@ -587,10 +531,10 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     InputError
         If a class is missing (empty or NaN), or there are more than an int16 can count.
     """
-    numbers = {value: to_number(value) for value in dict.fromkeys(values)}
+    numbers = {value: lines.to_number(value) for value in dict.fromkeys(values)}
     none = {value for value, number in numbers.items() if not value or number != number}
     missing = [position for position, value in enumerate(values) if value in none] if none else []
-    problems = counted(
+    problems = lines.counted(
         missing, lambda i: Problem(where(i), "NaN" if values[i] else "an empty cell", "a class")
     )
     is_numeric = all(number is not None and math.isfinite(number) for number in numbers.values())
@@ -606,8 +550,8 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     return codes, tuple(first[key] for key in code)
 
 
+# Column of the classes in a table of labels, such as `sweep fit --out` writes.
 LABEL = "label"
-"""Column of the classes in a table of labels, such as `sweep fit --out` writes."""
 
 
 def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
@@ -635,50 +579,49 @@ def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
     InputError
         If the file cannot be read or is empty, and as `encode_classes`.
     """
-    lines = [(line.text, line.number) for line in read_lines(path)]
-    entries = _of_lines(lines, n_rows) if n_rows else None
+    every = [(line.text, line.number) for line in lines.read_lines(path)]
+    entries = _of_lines(every, n_rows) if n_rows else None
     if entries is None:
         entries = []
-        for text, number in lines:
-            entries += [(cell, number) for cell in split_cells(text)]
+        for text, number in every:
+            entries += [(cell, number) for cell in lines.split_cells(text)]
             if n_rows and len(entries) > n_rows + 1:
-                found, expected = f"more than {n_rows:,} labels", f"{n_rows:,}, one for each row"
-                raise InputError([Problem(str(path), found, expected)])
-        numbers = [to_number(cell) for cell, _ in entries]
+                raise refused(path, f"more than {n_rows:,} labels", f"{n_rows:,}, one for each row")
+        numbers = [lines.to_number(cell) for cell, _ in entries]
         if len(entries) > 1 and numbers[0] is None and None not in numbers[1:]:
             del entries[0]
     if not entries:
-        raise InputError([Problem(str(path), "no classes", "one per sample")])
+        raise refused(path, "no classes", "one per sample")
     values, places = zip(*entries, strict=True)
     try:
         return encode_classes(values, lambda i: f"{path}, line {places[i]}")
     except InputError as error:
-        raise InputError(shortened(path, error.problems)) from None
+        raise InputError(lines.shortened(path, error.problems)) from None
 
 
-def _of_lines(lines: list[tuple[str, int]], n_rows: int) -> list[tuple[str, int]] | None:
+def _of_lines(every: list[tuple[str, int]], n_rows: int) -> list[tuple[str, int]] | None:
     """Class and line of each sample, where each has a line; None where lines do not say so."""
-    begin = len(lines) - n_rows
+    begin = len(every) - n_rows
     if begin not in (0, 1):
         return None
-    first = lines[0][0]
+    first = every[0][0]
     separator = ";" if ";" in first else ""
-    header = [cell.lower() for cell in split_cells(first, separator)] if begin else []
+    header = [cell.lower() for cell in lines.split_cells(first, separator)] if begin else []
     if len(header) > 1 and header.count(LABEL) == 1:
         column = header.index(LABEL)
-        rows = [(split_cells(text, separator), number) for text, number in lines[1:]]
+        rows = [(lines.split_cells(text, separator), number) for text, number in every[1:]]
         return [(row[column] if column < len(row) else "", number) for row, number in rows]
-    cells = [(text.strip('"'), number) for text, number in lines]
-    header_cell = cells[0][0]
-    if begin and (to_number(header_cell) is not None or any(cell == header_cell for cell, _ in cells[1:])):
-        return None
-    return cells[begin:]
+    cells = [(text.strip('"'), number) for text, number in every]
+    # a header is no number, and no class of another line
+    first = cells[0][0]
+    is_class = lines.to_number(first) is not None or first in [cell for cell, _ in cells[1:]]
+    return None if begin and is_class else cells[begin:]
 
 
 # From the columns of a table to samples: features, classes, names, and rows that are left out.
 
+# Different texts of a column that becomes as many columns.
 MOST_TEXTS_IN_ONE_HOT = 100
-"""Different texts of a column that becomes as many columns."""
 
 
 def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> LabelledTable:
@@ -703,23 +646,19 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     InputError
         With these problems, and all that are found here.
     """
-
-    def told(key: str) -> list[int]:
-        return positions(choice, key, table.header, table.width, table.path, problems)
-
     check_size(table.path, table.n_rows, 1)
-    label, index = (next(iter(told(key)), None) for key in ("label_column", "index_column"))
-    if label is not None and label == index:
-        where, of = f"{table.path}, {choice.key('index_column')}", choice.key("label_column")
-        problems.append(Problem(where, f"{table.named(label)}, which is {of} as well", "another column"))
-    aside = told("aside")
-    others = {label, index, *aside, *told("drop")}
-    features = told("columns") or [column for column in range(table.width) if column not in others]
-    for column in features:
-        if column in (label, index):
-            key = choice.key("index_column" if column == index else "label_column")
-            where, found = f"{table.path}, {choice.key('columns')}", f"{table.named(column)}, which is {key}"
-            problems.append(Problem(where, found, "features alone"))
+    label, index = (
+        next(iter(positions(choice, key, table, problems)), None) for key in ("label_column", "index_column")
+    )
+    aside, drop, columns = (positions(choice, key, table, problems) for key in ("aside", "drop", "columns"))
+    others = {label, index, *aside, *drop}
+    features = columns or [column for column in range(table.width) if column not in others]
+    used: dict[int | None, str] = {}
+    for key, at in (("label_column", label), ("index_column", index), *(("columns", at) for at in features)):
+        if at is not None and at in used:
+            found = f"{table.named(at)}, which is {choice.key(used[at])}"
+            problems.append(Problem(f"{table.path}, {choice.key(key)}", found, "another column"))
+        used.setdefault(at, key)
     check_size(f"{table.path}, features", table.n_rows, len(features))
     numbers = table.numbers(features)
     classes = None if label is None else table.texts(label)
@@ -727,7 +666,7 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     if choice.missing == "drop":
         kept = ~numbers.is_empty
         if classes is not None:
-            missing = {text for text in set(classes) if not text or math.isnan(to_number(text) or 0.0)}
+            missing = {text for text in set(classes) if not text or math.isnan(lines.to_number(text) or 0.0)}
             kept &= np.fromiter((text not in missing for text in classes), np.bool_, len(classes))
         if not kept.any():
             where = f"{table.path}, {choice.key('missing')}"
@@ -740,11 +679,9 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     of_rows = SampleRows(table.n_rows)
     with collecting(problems):
         X, names, places = _features(table, choice, features, numbers, rows)
-    if classes is not None:
+    if classes is not None and label is not None:
         with collecting(problems):
-            encoded = encode_classes(
-                _picked(classes, rows), lambda row: table.where(int(rows[row]), given(label))
-            )
+            encoded = encode_classes(_picked(classes, rows), lambda row: table.where(int(rows[row]), label))
     with collecting(problems):
         of_rows = SampleRows(table.n_rows, None if kept.all() else rows, _names(table, choice, index))
     if problems:
@@ -762,7 +699,7 @@ def _features(
     """Numbers, and the name and the column of each."""
     if not places:
         beside = " beside the classes" if choice.label_column is not None else ""
-        raise InputError([Problem(str(table.path), f"no column{beside}", "at least one feature")])
+        raise refused(table.path, f"no column{beside}", "at least one feature")
     # a table may take half of the memory: one that is whole is used as it is
     is_whole = len(rows) == len(numbers.values)
     values = numbers.values if is_whole else numbers.values[rows]
@@ -778,18 +715,18 @@ def _features(
             width = len(places) + sum(part.shape[1] for part, _ in encoded.values())
             encoded[column] = _one_hot(table, choice, places[column], names[column], rows, width)
     wrong = ~np.isfinite(values)
-    first = np.flatnonzero(wrong.any(axis=1))[: PROBLEMS_SHOWN + 1]
-    cells = [(int(rows[first[i]]), places[j]) for i, j in np.argwhere(wrong[first])[: PROBLEMS_SHOWN + 1]]
+    most = lines.PROBLEMS_SHOWN + 1
+    first = np.flatnonzero(wrong.any(axis=1))[:most]
+    cells = [(int(rows[first[i]]), places[j]) for i, j in np.argwhere(wrong[first])[:most]]
 
     def problem(number: int) -> Problem:
         row, place = cells[number]
         cell = table.cell(row, place)
-        hint = (
-            f"{choice.said('missing', 'drop')} leaves out such rows" if is_empty(cell) else _comma_hint(cell)
-        )
+        leaving = f"{choice.said('missing', 'drop')} leaves out such rows"
+        hint = leaving if is_empty(cell) else _comma_hint(cell)
         return Problem(table.where(row, place), _shown(cell), "a finite number", hint)
 
-    problems += counted(range(len(cells)), problem, int(np.count_nonzero(wrong)))
+    problems += lines.counted(range(len(cells)), problem, int(np.count_nonzero(wrong)))
     if problems:
         raise InputError(problems)
     if not encoded:
@@ -811,20 +748,18 @@ def _one_hot(
             f" {choice.key('index_column')} if it holds names; else {choice.key('drop')} it, or"
             f" {choice.said('categories', 'onehot')}"
         )
-        raise InputError([Problem(where, f"no number, first {cells[0][:60]!r}", "numbers", hint)])
+        raise refused(where, f"no number, first {cells[0][:60]!r}", "numbers", hint)
     empty = [row for row, cell in zip(rows.tolist(), cells, strict=True) if is_empty(cell)]
     if empty:
         raise InputError(
-            counted(
-                empty, lambda row: Problem(table.where(row, place), _shown(table.cell(row, place)), "a text")
-            )
+            lines.counted(empty, lambda row: Problem(table.where(row, place), "an empty cell", "a text"))
         )
     different, codes = np.unique(np.array(cells, dtype=object), return_inverse=True)
     if len(different) > MOST_TEXTS_IN_ONE_HOT or len(different) == len(cells):
         found = f"{len(different)} different texts in {len(cells)} rows"
         expected = f"at most {MOST_TEXTS_IN_ONE_HOT}, and not another one in each row"
         hint = "names of samples are no feature: drop it, or name it as index_column"
-        raise InputError([Problem(where, found, expected, hint)])
+        raise refused(where, found, expected, hint)
     check_size(f"{table.path}, features", len(cells), width + len(different))
     return np.eye(len(different))[codes], [f"{name}={text}" for text in different]
 
@@ -835,7 +770,7 @@ def _shown(cell: str) -> str:
 
 def _comma_hint(cell: str) -> str:
     """What to know of a cell that is a number but for its decimal comma; nothing of any other."""
-    is_one = "," in cell and to_number(cell.replace(",", ".", 1)) is not None
+    is_one = "," in cell and lines.to_number(cell.replace(",", ".", 1)) is not None
     return "decimal commas are read in text whose cells are separated by semicolons" if is_one else ""
 
 
@@ -853,9 +788,9 @@ def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[str, .
         return Problem(table.where(row, index), found, expected)
 
     if wrong:
-        raise InputError(counted(wrong, problem))
+        raise InputError(lines.counted(wrong, problem))
     return names
 
 
 def _picked(cells: Sequence[str], rows: NDArray[np.intp]) -> tuple[str, ...]:
-    return tuple(cells) if len(rows) == len(cells) else tuple(cells[row] for row in rows.tolist())
+    return tuple(cells[row] for row in rows.tolist())

@@ -19,23 +19,23 @@ import numpy as np
 
 from sweeps.data.lines import counted, read_text, to_number
 from sweeps.data.table import MOST_COLUMNS, Frame, LabelledTable, TableChoice, is_header, select
-from sweeps.errors import InputError, Problem, collecting
+from sweeps.errors import InputError, Problem, collecting, refused
 
+# Of a table: as texts its cells take several times the memory; an .npz file has no such limit.
 MOST_BYTES = 2**27
-"""Of a table: as texts its cells take several times the memory; an .npz file has no such limit."""
 
+# Bytes of a line.
 LONGEST_ROW = 2**23
-"""Bytes of a line."""
 
 SEMICOLON, BLANK = ";", " "
+# What may separate cells beside blanks; the first of several that are as good.
 MARKS = (",", SEMICOLON, "\t")
-"""What may separate cells beside blanks; the first of several that are as good."""
 
+# A first line that tells Excel the separator, which the other lines show.
 TOLD = re.compile(r'"?sep=.?"?')
-"""A first line that tells Excel the separator, which the other lines show."""
 
+# Rows from which the separator is told.
 LOOKED_AT = 10
-"""Rows from which the separator is told."""
 
 
 def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
@@ -124,13 +124,13 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
     """
     file, number = io.BytesIO(text), 0
 
-    def refused(found: str, expected: str, hint: str = "") -> InputError:
-        return InputError([Problem(f"{path}, line {number}", found, expected, hint)])
+    def wrong(found: str, expected: str, hint: str = "") -> InputError:
+        return refused(f"{path}, line {number}", found, expected, hint)
 
     def further() -> Iterator[str]:
         """The lines of a row after its first."""
         yield from (each.decode() for each in file)
-        raise refused("a cell whose quote is never closed", "another quote")
+        raise wrong("a cell whose quote is never closed", "another quote")
 
     for content in file:
         number += 1
@@ -146,12 +146,12 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
                 cells, n_lines = [cell.replace("\n", " ") for cell in next(reader)], reader.line_num
             except csv.Error as error:
                 hint = "is a quote that begins it never closed?"
-                raise refused(f"a cell that is too long ({error})", "a shorter one", hint) from None
+                raise wrong(f"a cell that is too long ({error})", "a shorter one", hint) from None
         else:  # a reader for each row would take four times as long
             cells = stripped.split() if separator == BLANK else line.split(separator)
         if len(content) > LONGEST_ROW or len(cells) > MOST_COLUMNS:
             expected = f"at most {MOST_COLUMNS:,} columns and {LONGEST_ROW:,} bytes in a line"
-            raise refused("a longer row", expected)
+            raise wrong("a longer row", expected)
         yield list(map(str.strip, cells)), number, n_lines
         number += n_lines - 1
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
@@ -30,28 +29,25 @@ from sweeps.plan import Length, MethodPlan, Name
 from sweeps.records import Checked, Choice, Each, Given, Real, Record, StandIn, Text, Whole, refusal
 from sweeps.words import FORMS, MODEL_CODES, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
+# Bytes of a module of a package, which may be machine code.
 MOST_OF_MODULE = 2**28
-"""Bytes of a module of a package, which may be machine code."""
 
 SECONDS = Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
 
 
 def _options(value: Any) -> dict[str, Any]:
     """A table of plain values: what TOML and JSON both have."""
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+    if not isinstance(value, Mapping):
         raise refusal("a table of options")
     for item in value.values():
         if not _is_plain(item):
             raise refusal("numbers, texts, true or false, and lists and tables of them", found=shown(item))
-    found: dict[str, Any] = json.loads(json.dumps(value))  # lists in place of tuples
-    return found
+    return dict(value)
 
 
 def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | Mapping):
+        return all(map(_is_plain, value.values() if isinstance(value, Mapping) else value))
     return isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
 
 
@@ -60,18 +56,29 @@ Call = Annotated[str, Text(FORMS, pattern=r"^[^:\s]+(:[A-Za-z_][A-Za-z0-9_.]*)?$
 Uses = Annotated[str, Choice(("links", "nothing"))]
 
 
-class Method(Record):
+class Called(Record):
+    """What is said of a method in a sweep file."""
+
+    name: Name = Field(description="Name in the cube; that of a shipped method where it is left out.")
+    call: Call = Field(description=f"What is called: {FORMS}. A file is relative to the folder of this one.")
+    uses: Annotated[Uses | None, Given()] = Field(
+        None, description='What it sees of the annotations, "links" where it is left out, or "nothing".'
+    )
+    restarts: Annotated[Annotated[int, Whole(1, 10**6)] | None, Given()] = Field(
+        None, description="Calls for each cell, at most restarts of [grid]; 1 where it is left out."
+    )
+    time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
+    options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
+
+
+class Method(Called):
     """A method as a cube keeps it.
 
     Its answers depend on `call`, `code`, `options` and `uses`; a cube grows by the same method alone.
     """
 
-    name: Name = Field(description="Name in the cube, beside those of models.")
-    call: Call = Field(description=f"What is called: {FORMS}.")
-    uses: Uses = Field("links", description="What it sees of the annotations: the links, or nothing.")
-    restarts: Length = Field(description="Calls for each cell; the one of the largest objective is kept.")
-    time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
-    options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
+    uses: Uses = "links"
+    restarts: Length
     code: Annotated[str, Text(max_length=200)] = Field(
         "", description="Checksum of a file, version of a package."
     )
@@ -113,19 +120,8 @@ class Method(Record):
         return {**self.model_dump(exclude={"call", "code", "path"}), "call": call}
 
 
-class MethodEntry(Record):
+class MethodEntry(Called):
     """A method as a sweep file asks for it."""
-
-    name: Name = Field(description="Name in the cube; that of a shipped method where it is left out.")
-    call: Call = Field(description=f"What is called: {FORMS}. A file is relative to the folder of this one.")
-    uses: Annotated[Uses | None, Given()] = Field(
-        None, description='What it sees of the annotations, "links" where it is left out, or "nothing".'
-    )
-    restarts: Annotated[Annotated[int, Whole(1, 10**6)] | None, Given()] = Field(
-        None, description="Calls for each cell, at most restarts of [grid]; 1 where it is left out."
-    )
-    time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
-    options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
 
     @model_validator(mode="before")
     @classmethod
@@ -153,6 +149,14 @@ class MethodEntry(Record):
         context: Any = info.context
         _code(call, context["folder"])
         return call
+
+    @field_validator("restarts")
+    @classmethod
+    def _at_most(cls, restarts: int | None, info: ValidationInfo) -> int | None:
+        context: Any = info.context
+        if restarts is not None and restarts > context["restarts"]:
+            raise refusal(f"at most the {context['restarts']} restarts of [grid]")
+        return restarts
 
     @model_validator(mode="after")
     def _named(self) -> MethodEntry:
@@ -187,10 +191,10 @@ def _found(entry: MethodEntry, info: ValidationInfo) -> Method:
     return Method(**{**dict(entry), **own})
 
 
+# Methods as a sweep file asks for them.
 METHODS = Annotated[
     tuple[Annotated[MethodEntry, AfterValidator(_found)], ...], Each(lambda entry: name_of(entry), shortest=0)
 ]
-"""Methods as a sweep file asks for them."""
 
 
 def name_of(entry: Any) -> Any:
@@ -206,18 +210,6 @@ def uses_links(entry: Any) -> bool:
     call = table.get("call")
     shipped = SHIPPED.get(call) if isinstance(call, str) else None
     return bool(table.get("uses", "links" if shipped is None else shipped.uses) != "nothing")
-
-
-def within(entry: Any, restarts: Any) -> Any:
-    """An entry whose restarts are marked where they are more than those of the grid."""
-    if not isinstance(entry, Mapping) or type(restarts) is not int or type(entry.get("restarts")) is not int:
-        return entry
-    if not entry["restarts"] > restarts > 0:
-        return entry
-    return {
-        **entry,
-        "restarts": StandIn(str(entry["restarts"]), f"at most the {restarts} restarts of [grid]"),
-    }
 
 
 def checksum(content: bytes) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +18,6 @@ from typing import Annotated, Any
 import tomli_w
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Discriminator,
     Field,
     GetJsonSchemaHandler,
@@ -28,26 +28,10 @@ from pydantic import (
 
 from kernels.settings import SCALES, SINGULAR
 from sweeps.data.registry import BUILTIN
-from sweeps.errors import InputError, Problem, closest, did_you_mean
-from sweeps.file.methods import METHODS, Method, uses_links, within
-from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several, tables_changed
-from sweeps.file.spec import (
-    SCALE,
-    Builtin,
-    Data,
-    Dataset,
-    Draw,
-    Grid,
-    Mixtures,
-    Named,
-    OwnTable,
-    Stop,
-    SweepSpec,
-    UserTable,
-    base_name,
-    kind_of,
-    mixtures_name,
-)
+from sweeps.errors import closest, did_you_mean, refused
+from sweeps.file import spec
+from sweeps.file.methods import METHODS, Method, uses_links
+from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
 from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, read, refusal
@@ -55,11 +39,11 @@ from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of
 
 # The text of a sweep file as plain values, within bounds.
 
+# Of a file; the shipped ones have less than 2,000.
 MOST_BYTES = 2**20
-"""Of a file; the shipped ones have less than 2,000."""
 
+# Levels of tables and lists; a sweep file has five.
 MOST_NESTED = 20
-"""Levels of tables and lists; a sweep file has five."""
 
 # Before anything is parsed: the time tomllib takes grows with the square of the parts of a key.
 LONG_KEY = re.compile(
@@ -84,20 +68,20 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        raise _refused(path, "bytes that are not UTF-8", "a TOML file") from error
+        raise refused(path, "bytes that are not UTF-8", "a TOML file") from error
     long_key = LONG_KEY.search(text)
     if long_key is not None:
         line = text.count("\n", 0, long_key.start()) + 1
-        raise _refused(f"{path}, line {line}", f"a key of more than {MOST_NESTED} parts", "a short key")
+        raise refused(f"{path}, line {line}", f"a key of more than {MOST_NESTED} parts", "a short key")
     try:
         values = tomllib.loads(text)
         nested = _is_nested(values)
     except RecursionError:
         nested = True
     except ValueError as error:  # a whole number of more than 4,300 digits is no TOMLDecodeError
-        raise _refused(path, f"a TOML error: {error}", "a TOML file", _both_forms(text)) from error
+        raise refused(path, f"a TOML error: {error}", "a TOML file") from error
     if nested:
-        raise _refused(path, f"tables or lists nested deeper than {MOST_NESTED} levels", "a sweep file")
+        raise refused(path, f"tables or lists nested deeper than {MOST_NESTED} levels", "a sweep file")
     return values
 
 
@@ -114,21 +98,7 @@ def _is_nested(values: object) -> bool:
     return bool(level)
 
 
-def _both_forms(text: str) -> str:
-    """What to do about searches in both forms, of which the error of TOML says nothing to the point."""
-    forms = set(re.findall(r"^[ \t]*(\[{1,2})[ \t]*search[ \t]*\]", text, flags=re.MULTILINE))
-    return (
-        "[search] is one search, and tables [[search]] are several: write one or the other"
-        if len(forms) > 1
-        else ""
-    )
-
-
-def _refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
-    return InputError([Problem(str(where), found, expected, hint)])
-
-
-class Recipe(Draw):
+class Recipe(spec.Draw):
     """Mixtures as a sweep file asks for them."""
 
     n_clusters: Annotated[tuple[Clusters, ...], Each(int)] = Field(
@@ -141,7 +111,7 @@ class MixtureEntry(Record):
 
     name: Name = Field("mixtures", description="What the names of the data sets begin with.")
     mixture: Recipe = Field(description="What is drawn.")
-    scale: Scale = Field("none", description=SCALE)
+    scale: Scale = Field("none", description=spec.SCALE)
 
 
 def _known(value: Any) -> str:
@@ -156,7 +126,7 @@ def _known(value: Any) -> str:
     return value
 
 
-class KnownEntry(Builtin):
+class KnownEntry(spec.Builtin):
     """One of the data sets that come with this package, or that it can fetch."""
 
     name: Annotated[str, Checked(_known, {"type": "string", "enum": list(BUILTIN)})] = Field(
@@ -175,40 +145,9 @@ class KnownEntry(Builtin):
 
 
 Entry = Annotated[
-    Annotated[KnownEntry, Tag("(known)")] | OwnTable | Annotated[MixtureEntry, Tag("(entry)")],
-    Discriminator(kind_of),
+    Annotated[KnownEntry, Tag("(known)")] | spec.OwnTable | Annotated[MixtureEntry, Tag("(entry)")],
+    Discriminator(spec.kind_of),
 ]
-
-
-def _mark_names(entries: Any) -> Any:
-    """Put in place of a name what is wrong with it, where an entry before it has it already.
-
-    Entries are looked at before they are validated: this is then reported with all else that is wrong.
-    """
-    if not isinstance(entries, list):
-        return entries
-    seen: set[str] = set()
-    marked = []
-    for entry in entries:
-        table = {"name": entry} if isinstance(entry, str) else entry
-        names = list(_names(table)) if isinstance(table, Mapping) else []
-        again = next((name for name in names if name in seen), None)
-        stand_in = StandIn(f"the name {again!r} again", "a name used once")
-        marked.append(entry if again is None else {**table, "name": stand_in})
-        seen.update(names)
-    return marked
-
-
-def _names(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Names of the data sets that an entry asks for; what makes no name is left to the types of the keys."""
-    mixture = entry.get("mixture")
-    name = entry.get("name", MixtureEntry.model_fields["name"].default if "mixture" in entry else None)
-    if isinstance(name, str) and mixture is None:
-        yield name
-    elif isinstance(name, str) and isinstance(mixture, Mapping):
-        wanted = mixture.get("n_clusters")
-        for n_clusters in wanted if isinstance(wanted, list) else []:
-            yield mixtures_name(name, n_clusters)
 
 
 def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
@@ -218,42 +157,46 @@ def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]
         entry if "scale" in entry.model_fields_set else entry.model_copy(update={"scale": scale})
         for entry in entries
     )
-    return tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
+    found = tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
+    for name, count in Counter(each.name for each in found).items():
+        if count > 1:
+            raise refusal("a name used once", found=f"the name {name!r} again")
+    return found
 
 
-def _datasets(entry: KnownEntry | UserTable | MixtureEntry, folder: Path) -> Iterator[Named]:
+def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -> Iterator[spec.Named]:
     if isinstance(entry, KnownEntry):
-        yield Builtin(name=entry.name, scale=entry.scale)
-    elif isinstance(entry, UserTable):
+        yield spec.Builtin(name=entry.name, scale=entry.scale)
+    elif isinstance(entry, spec.UserTable):
         given = {key: getattr(entry, key) for key in ("path", "annotations")}
         paths = {key: str((folder / path).resolve()) for key, path in given.items() if path is not None}
         yield entry.model_copy(update=paths)
     else:
-        shared = {key: getattr(entry.mixture, key) for key in Draw.model_fields}
+        shared = {key: getattr(entry.mixture, key) for key in spec.Draw.model_fields}
         for k in entry.mixture.n_clusters:
-            yield Mixtures(name=mixtures_name(entry.name, k), n_clusters=k, scale=entry.scale, **shared)
+            yield spec.Mixtures(
+                name=spec.mixtures_name(entry.name, k), n_clusters=k, scale=entry.scale, **shared
+            )
 
 
-DATASETS = Annotated[
-    Annotated[tuple[Entry, ...], Each(repr)], BeforeValidator(_mark_names), AfterValidator(_resolved)
-]
-"""Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`."""
+# Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`.
+DATASETS = Annotated[tuple[Entry, ...], Each(repr), AfterValidator(_resolved)]
 
 
-class DataTable(Data):
+class DataTable(spec.Data):
     """What a sweep file says of all of its data sets."""
 
     scale: Scale = Field("none", description="How the features are scaled.")
 
 
-class GridTable(Grid):
+class GridTable(spec.Grid):
     """What is crossed with what, as a sweep file has it."""
 
-    datasets: Annotated[tuple[Dataset, ...], As(DATASETS)] = Field(
-        description=Grid.model_fields["datasets"].description
+    datasets: Annotated[tuple[spec.Dataset, ...], As(DATASETS)] = Field(
+        description=spec.Grid.model_fields["datasets"].description
     )
     methods: Annotated[tuple[Method, ...], As(METHODS)] = Field(
-        (), description=Grid.model_fields["methods"].description
+        (), description=spec.Grid.model_fields["methods"].description
     )
 
     @model_validator(mode="before")
@@ -270,26 +213,25 @@ class GridTable(Grid):
         needed = ["p", "m", "replicates"] if meant or any(map(uses_links, entries)) else []
         needed += [] if "methods" in values else ["models"]
         empty = {key: EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
-        limited = {"methods": [within(entry, values.get("restarts")) for entry in entries]} if entries else {}
-        return {**dict.fromkeys(needed, ABSENT), **values, **limited, **empty}
+        return {**dict.fromkeys(needed, ABSENT), **values, **empty}
 
 
-class SweepFile(SweepSpec):
+class SweepFile(spec.SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
     grid: GridTable = Field(description="What is crossed with what.")
     search: Annotated[tuple[Search, ...], As(WRITTEN)] = Field(
         default_factory=lambda: (asked(),),
-        description=SweepSpec.model_fields["search"].description,
+        description=spec.SweepSpec.model_fields["search"].description,
         json_schema_extra={"default": asked().written()},
     )
-    data: DataTable = Field(DataTable(), description=SweepSpec.model_fields["data"].description)
+    data: DataTable = Field(DataTable(), description=spec.SweepSpec.model_fields["data"].description)
 
-    def resolved(self) -> SweepSpec:
+    def resolved(self) -> spec.SweepSpec:
         """The sweep with the scale of [data] moved to the data sets, which is what a cube keeps."""
         given = {key: value for key, value in self if value is not None}
-        data = Data(unavailable=self.data.unavailable)
-        return SweepSpec(**{**given, "grid": Grid(**dict(self.grid)), "data": data})
+        data = spec.Data(unavailable=self.data.unavailable)
+        return spec.SweepSpec(**{**given, "grid": spec.Grid(**dict(self.grid)), "data": data})
 
     @model_validator(mode="before")
     @classmethod
@@ -306,7 +248,7 @@ class SweepFile(SweepSpec):
         models = listed if isinstance(listed, list) else []
         stop, restarts = values.get("stop"), grid.get("restarts")
         if isinstance(stop, Mapping):  # a stop whose rule is never tested would do nothing
-            r_min = stop.get("r_min", Stop.model_fields["r_min"].default)
+            r_min = stop.get("r_min", spec.Stop.model_fields["r_min"].default)
             if type(r_min) is type(restarts) is int and r_min >= restarts > 1:
                 found = f"{r_min} of at most {restarts} restarts"
                 never = StandIn(found, "fewer than restarts of [grid]", "no cell could stop early")
@@ -340,10 +282,15 @@ class SweepFile(SweepSpec):
                 marked["covariance_prior"] = StandIn(found, "a number above 0", hint)
             return marked
 
-        return tables_changed(values, judged)
+        search = values.get("search")
+        if isinstance(search, list):
+            values["search"] = [judged(each) if isinstance(each, Mapping) else each for each in search]
+        elif isinstance(search, Mapping):
+            values["search"] = judged(search)
+        return values
 
 
-def load_sweep(path: str | Path) -> SweepSpec:
+def load_sweep(path: str | Path) -> spec.SweepSpec:
     """Read a sweep file.
 
     Parameters
@@ -375,7 +322,7 @@ def load_sweep(path: str | Path) -> SweepSpec:
     context = {
         "folder": path.parent,
         "scale": scale if scale in SCALES else "none",
-        "restarts": restarts if type(restarts) is int and restarts > 0 else 1,
+        "restarts": restarts if type(restarts) is int and restarts > 0 else 10**6,
     }
     return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
 
@@ -390,7 +337,7 @@ def sweep_schema() -> str:
     return json.dumps({**schema, **about}, indent=1) + "\n"
 
 
-def as_file(spec: SweepSpec) -> dict[str, Any]:
+def as_file(sweep: spec.SweepSpec) -> dict[str, Any]:
     """Tables of a sweep file that gives this sweep, every default filled in."""
     # the method is for the reader: every key that goes by it is given, too
     searches = [
@@ -398,28 +345,28 @@ def as_file(spec: SweepSpec) -> dict[str, Any]:
         | each.written()
         | vars(each.settings)
         | {HELD_OUT: each.held_out}
-        for each in spec.search
+        for each in sweep.search
     ]
-    values = spec.dump() | {"search": searches if spec.search_names else searches[0]}
+    values = sweep.dump() | {"search": searches if sweep.search_names else searches[0]}
     grid = values["grid"]
     grid["datasets"] = [
-        _mixture(entry) if isinstance(entry, Mixtures) else entry.model_dump(exclude_none=True)
-        for entry in spec.grid.datasets
+        _mixture(entry) if isinstance(entry, spec.Mixtures) else entry.model_dump(exclude_none=True)
+        for entry in sweep.grid.datasets
     ]
     grid["m"] = [int(text) if text.isdecimal() else text for text in grid["m"]]
-    if spec.grid.methods:
-        grid["methods"] = [each.as_file() for each in spec.grid.methods]
+    if sweep.grid.methods:
+        grid["methods"] = [each.as_file() for each in sweep.grid.methods]
     # Without a model that uses annotations `p` and `m` are empty, and a file with an empty list is refused.
     values["grid"] = {key: value for key, value in grid.items() if value != []}
     return values
 
 
-def as_toml(spec: SweepSpec) -> str:
+def as_toml(sweep: spec.SweepSpec) -> str:
     """Text of a sweep file that gives this sweep, every default filled in."""
-    return tomli_w.dumps(as_file(spec))
+    return tomli_w.dumps(as_file(sweep))
 
 
-def _mixture(entry: Mixtures) -> dict[str, Any]:
+def _mixture(entry: spec.Mixtures) -> dict[str, Any]:
     recipe = entry.model_dump(mode="json", exclude={"name", "scale"})
-    name = base_name(entry.name, entry.n_clusters)
+    name = spec.base_name(entry.name, entry.n_clusters)
     return {"name": name, "mixture": recipe | {"n_clusters": [entry.n_clusters]}, "scale": entry.scale}

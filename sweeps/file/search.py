@@ -6,13 +6,13 @@ file and in a cube.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Discriminator,
     Field,
     GetCoreSchemaHandler,
@@ -23,23 +23,12 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from kernels.settings import (
-    LENGTHS,
-    METHOD,
-    OFFERED,
-    SETTINGS,
-    Setting,
-    Settings,
-    method_of,
-    method_words,
-    settings_of,
-    wrong_settings,
-)
+from kernels import settings as declared
 from sweeps.plan import Flag, Name
-from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, StandIn, refusal
+from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, refusal
 
-BY_METHOD = tuple(each.name for each in SETTINGS if each.by_method)
-"""Settings that a method names."""
+# Settings that a method names.
+BY_METHOD = tuple(each.name for each in declared.SETTINGS if each.by_method)
 
 NAME = "name"
 HELD_OUT = "held_out"
@@ -53,7 +42,7 @@ HELD_OUT_KEY = (
 
 
 @dataclass(frozen=True)
-class Search(Settings):
+class Search(declared.Settings):
     """Settings of the search (docs/model.md, sections 3 and 6) and of the objective (section 2).
 
     What a cube keeps: values alone, whatever named them. So a cube says what it was made with also when a
@@ -78,26 +67,27 @@ class Search(Settings):
         """
         settings = {
             each.name: getattr(self, each.name)
-            for each in sorted(SETTINGS, key=lambda each: each.since)
+            for each in sorted(declared.SETTINGS, key=lambda each: each.since)
             if each.since == 1 or getattr(self, each.name) != each.default
         }
         name = {} if self.name is None else {NAME: self.name}
         return name | settings | ({HELD_OUT: True} if self.held_out else {})
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> declared.Settings:
         """The settings alone."""
-        return Settings(**{each.name: getattr(self, each.name) for each in SETTINGS})
+        return declared.Settings(**{each.name: getattr(self, each.name) for each in declared.SETTINGS})
 
     def named(self) -> dict[str, Any]:
         """The method, and the settings that its name does not tell, as `to_dict`: for people."""
-        told = {NAME, *BY_METHOD} - LENGTHS
+        told = {NAME, *BY_METHOD} - declared.LENGTHS
         others = {name: value for name, value in self.to_dict().items() if name not in told}
-        return {"method": method_words(self), **others, **({HELD_OUT: "true"} if self.held_out else {})}
+        others |= {HELD_OUT: "true"} if self.held_out else {}
+        return {"method": declared.method_words(self), **others}
 
     def written(self) -> dict[str, Any]:
         """Fewest keys of a sweep file that give what goes by the method: its name, and what differs."""
-        method, others = method_of(self)
+        method, others = declared.method_of(self)
         return {"method": method, **others}
 
     @classmethod
@@ -116,14 +106,14 @@ class Search(Settings):
 def asked(**given: Any) -> Search:
     """Search by the method and settings that are given, as in a sweep file."""
     held_out, name = bool(given.get(HELD_OUT, False)), given.get(NAME)
-    return Search(**vars(settings_of(given)), held_out=held_out, name=name)
+    return Search(**vars(declared.settings_of(given)), held_out=held_out, name=name)
 
 
 @dataclass(frozen=True)
 class Declared:
     """Type of a key: what its setting is declared to be, or None where that stands for the method's value."""
 
-    setting: Setting
+    setting: declared.Setting
     may_be_none: bool = False
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -154,34 +144,32 @@ class Declared:
         # a table may name several methods, each of which has to allow the value
         methods = info.data.get("method")
         for each in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
-            for setting, found, expected in wrong_settings({**info.data, **each, self.setting.name: value}):
+            for setting, found, expected in declared.wrong_settings(
+                {**info.data, **each, self.setting.name: value}
+            ):
                 if setting == self.setting:
                     raise refusal(expected, found=found)
         return value
 
 
-def _key(setting: Setting, default: Any) -> Any:
+def _key(setting: declared.Setting, default: Any) -> Any:
     """A key of a table; a default may be ruled out by a setting that is given, so it is validated as well."""
     kind: Any = Annotated[type(setting.default), Declared(setting, may_be_none=default is None)]
-    return kind, Field(default, description=described(setting), validate_default=True)
-
-
-def described(setting: Setting) -> str:
-    """What an editor says of a key."""
-    return f"{setting.meaning} Left out: {setting.unless_given}." if setting.by_method else setting.meaning
+    left_out = f" Left out: {setting.unless_given}." if setting.by_method else ""
+    return kind, Field(default, description=setting.meaning + left_out, validate_default=True)
 
 
 SearchTable = create_model(
     "Search",
     __base__=Record,
     __doc__="Settings of the search and of its objective.",
-    **{each.name: _key(each, each.offered) for each in OFFERED},
+    **{each.name: _key(each, each.offered) for each in declared.OFFERED},
     held_out=HELD_OUT_KEY,
 )
 KeptTable = create_model(
     "Kept",
     __base__=Record,
-    **{each.name: _key(each, each.default) for each in SETTINGS},
+    **{each.name: _key(each, each.default) for each in declared.SETTINGS},
     held_out=HELD_OUT_KEY,
     name=(Annotated[Name | None, Given()], None),
 )
@@ -191,21 +179,8 @@ KeptTable = create_model(
 #
 # A file names several as `[search] method = ["published", "strong"]`, or as tables `[[search]]`.
 
+# Forms in which searches are written; messages leave these words out.
 ONE, SEVERAL = "(one)", "(several)"
-"""Forms in which searches are written; messages leave these words out."""
-
-Table = Mapping[str, Any]
-
-
-def tables_changed(values: Table, change: Callable[[Table], Table]) -> Table:
-    """A sweep file in which each table of a search is changed, before anything is validated."""
-    search = values.get("search")
-    if isinstance(search, Mapping):
-        return {**values, "search": change(search)}
-    if isinstance(search, list):
-        tables = [change(each) if isinstance(each, Mapping) else each for each in search]
-        return {**values, "search": tables}
-    return values
 
 
 def names_several(search: object) -> bool:
@@ -218,35 +193,18 @@ def _form(value: object) -> str:
     return SEVERAL if isinstance(value, list | tuple) else ONE
 
 
-def _marked(tables: Any) -> Any:
-    """Put in place of a value what is wrong with it beside the tables before it."""
-    if not isinstance(tables, list):
-        return tables
-    if not tables:
-        return EMPTY
-    names: list[object] = []
-    marked = []
-    for table in tables:
-        if isinstance(table, Mapping):
-            name, held_out = table.get(NAME), table.get(HELD_OUT, False)
-            if isinstance(name, str) and name in names:
-                table = {**table, NAME: StandIn(f"the name {name!r} again", "a name used once")}
-            first = tables[0].get(HELD_OUT, False) if isinstance(tables[0], Mapping) else held_out
-            if type(held_out) is type(first) is bool and held_out != first:
-                found, expected = str(held_out).lower(), f"{str(first).lower()}, as in the first search"
-                table = {**table, HELD_OUT: StandIn(found, expected)}
-            names.append(name)
-        marked.append(table)
-    return marked
-
-
 def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
-    """Refuse a search that is there twice, under two names."""
-    for place, search in enumerate(searches):
-        for other in searches[:place]:
-            if search.settings == other.settings:
-                found = f"{search.name!r} with the settings of {other.name!r}"
-                raise refusal("searches that differ", found=found)
+    """Refuse a name or settings that are there twice, and some that hold out where others do not."""
+    if not searches:
+        raise refusal(EMPTY.expected, found=EMPTY.found)
+    for search, other in combinations(searches, 2):
+        if search.name == other.name:
+            raise refusal("a name used once", found=f"the name {search.name!r} again")
+        if search.held_out != other.held_out:
+            raise refusal("the same in all searches", key=HELD_OUT, found="true and false")
+        if search.settings == other.settings:
+            found = f"{other.name!r} with the settings of {search.name!r}"
+            raise refusal("searches that differ", found=found)
     return searches
 
 
@@ -278,7 +236,7 @@ def _asked_several(tables: tuple[Record, ...]) -> tuple[Search, ...]:
     return _different(tuple(asked(**dict(table)) for table in tables))
 
 
-Method = Annotated[str, Choice(METHOD.choices)]
+Method = Annotated[str, Choice(declared.METHOD.choices)]
 Methods = Annotated[
     Annotated[Method, AfterValidator(lambda method: (method,)), Tag(ONE)]
     | Annotated[tuple[Method, ...], Each(str), Tag(SEVERAL)],
@@ -292,8 +250,8 @@ SharedTable = create_model(
     method=(
         Methods,
         Field(
-            METHOD.default,
-            description=f"{METHOD.meaning} A list of several makes a search of each.",
+            declared.METHOD.default,
+            description=f"{declared.METHOD.meaning} A list of several makes a search of each.",
             validate_default=True,
         ),
     ),
@@ -307,20 +265,11 @@ NamedTable = create_model(
 
 _in_file = (
     Annotated[SharedTable, AfterValidator(_asked_one), Tag(ONE)]
-    | Annotated[
-        tuple[NamedTable, ...],
-        Listed(),
-        BeforeValidator(_marked),
-        AfterValidator(_asked_several),
-        Tag(SEVERAL),
-    ]
+    | Annotated[tuple[NamedTable, ...], Listed(), AfterValidator(_asked_several), Tag(SEVERAL)]
 )
-_in_cube = (
-    Annotated[Search, Tag(ONE)]
-    | Annotated[tuple[Search, ...], Listed(), BeforeValidator(_marked), Tag(SEVERAL)]
-)
+_in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(), Tag(SEVERAL)]
+# Searches as a sweep file asks for them: what the file leaves out is what the method says.
 WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
-"""Searches as a sweep file asks for them: what the file leaves out is what the method says."""
 
+# Searches as a cube keeps them: a table, or a list of tables with names.
 KEPT = Annotated[_in_cube, Discriminator(_form), AfterValidator(_kept), PlainSerializer(_dumped)]
-"""Searches as a cube keeps them: a table, or a list of tables with names."""

@@ -177,16 +177,8 @@ class UserTable(Named):
     scale: Scale = Field("none", description=SCALE)
 
 
-LATER = {
-    "annotations": None,
-    "columns": None,
-    "drop": None,
-    "index_column": None,
-    "missing": "error",
-    "categories": "error",
-    "sheet": None,
-}
-"""Keys of a table that cubes made before them lack, with what that means."""
+# Keys of a table that cubes made before them lack: then the default was meant.
+LATER = ("annotations", "columns", "drop", "index_column", "missing", "categories", "sheet")
 
 
 class Draw(Record):
@@ -318,11 +310,6 @@ class SweepSpec(Record):
     )
 
     @property
-    def unavailable(self) -> str:
-        """What to do about a data set that is not available: `"error"` or `"skip"`."""
-        return self.data.unavailable
-
-    @property
     def search_names(self) -> tuple[str, ...]:
         """Names of the searches where there are several; none where there is one."""
         return tuple(each.name for each in self.search if each.name is not None)
@@ -345,8 +332,8 @@ class SweepSpec(Record):
         if not self.grid.methods:
             del plain["grid"]["methods"]
         for entry in plain["grid"]["datasets"]:
-            for key, default in LATER.items():
-                if key in entry and entry[key] == default:
+            for key in LATER:
+                if key in entry and entry[key] == UserTable.model_fields[key].default:
                     del entry[key]
         if self.grid.design == DEFAULT:
             del plain["grid"]["design"]

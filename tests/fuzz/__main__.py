@@ -20,9 +20,14 @@ HERE = Path(__file__).resolve().parent
 # The helpers and the packages of the checkout where pytest has them.
 sys.path[:0] = [str(HERE.parent / "helpers"), str(HERE.parents[1])]
 
-from fuzz.kinds import KINDS  # noqa: E402
-from fuzz.templates import make_templates  # noqa: E402
-from fuzz.trial import MOST_BYTES, as_a_process, in_this_process, run_trial  # noqa: E402
+from fuzz.trial import (  # noqa: E402
+    KINDS,
+    MOST_BYTES,
+    as_a_process,
+    in_this_process,
+    make_templates,
+    run_trial,
+)  # fmt: skip
 
 
 @click.command(help=__doc__)
@@ -36,7 +41,8 @@ def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
     folder = folder or Path(tempfile.mkdtemp(prefix="sweep-fuzz-"))
     # Before the limit: templates, and one good run of every kind, load what there is to load.
     templates = make_templates(folder / "templates")
-    most = address_space() + MOST_BYTES
+    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    most = taken + MOST_BYTES
     run = partial(as_a_process, most=most) if processes else in_this_process
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("error")
@@ -53,11 +59,6 @@ def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
     ends = ", ".join(f"{count} ended with {code}" for code, count in sorted(codes.items()))
     click.echo(f"{len(numbers)} seeds of {kind}: {failed} failed; {ends}")
     sys.exit(bool(failed))
-
-
-def address_space() -> int:
-    """Bytes that this process has taken."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 if __name__ == "__main__":

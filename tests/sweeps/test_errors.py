@@ -13,7 +13,6 @@ from sweeps.errors import (
     InputError,
     Problem,
     cause_of,
-    collecting,
     did_you_mean,
     one_line,
     plain_lines,
@@ -27,17 +26,6 @@ def test_an_error_holds_all_problems_and_survives_the_way_from_a_worker() -> Non
     again = pickle.loads(pickle.dumps(error))
     assert again.problems == error.problems == tuple(problems)
     assert str(again) == str(error) == "a: found b, expected c\nd: found e, expected f (g)"
-
-
-def test_problems_of_several_steps_are_collected_in_order() -> None:
-    problems: list[Problem] = []
-    for step in range(3):
-        with collecting(problems):
-            if step != 1:
-                raise InputError([Problem(f"step {step}", "this", "that"), Problem("also", "this", "that")])
-    assert [problem.where for problem in problems] == ["step 0", "also", "step 2", "also"]
-    with pytest.raises(KeyError), collecting(problems):
-        raise KeyError("ours")
 
 
 def test_hints_and_values_as_their_files_spell_them() -> None:

@@ -128,15 +128,6 @@ def test_a_pipe_with_a_name_waits_for_its_writer(tmp_path: Path) -> None:
     timer.join()
 
 
-def test_no_permission(tmp_path: Path) -> None:
-    path = tmp_path / "own"
-    path.write_bytes(b"1")
-    path.chmod(0)
-    if os.access(path, os.R_OK):
-        pytest.skip("root may read everything")
-    assert said(path) == "FILE: found Permission denied, expected a readable file"
-
-
 def test_memory_is_bounded_and_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MOST_MEMORY", 2**26)
     before = resource.getrlimit(resource.RLIMIT_DATA)

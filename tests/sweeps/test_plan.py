@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import tomllib
 from dataclasses import replace
 from itertools import groupby, product
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,12 +121,6 @@ def test_values_of_other_types_are_no_cell() -> None:
         assert not SEARCHED.has_path(replace(path, **changes)), changes
 
 
-def test_a_plan_without_supervised_models_has_the_baseline_alone() -> None:
-    plan = replace(REAL, models=(), p=(), m=(), model_chunk=1)
-    assert [str(block) for block in plan.blocks()] == ["iris/unsupervised"]
-    assert plan.n_cells == 1
-
-
 def test_a_node_that_grew_has_the_blocks_it_had_as_far_as_they_are_whole() -> None:
     grown = replace(REAL, p=(*REAL.p, 0.9), replicates=6)
     blocks, (node,) = list(REAL.blocks())[1:], [each for each in grown.nodes if not each.baseline]
@@ -167,73 +163,21 @@ def test_every_name_leads_back_to_its_cell() -> None:
     assert [find_cell(str(cell), PLANS) for cell in cells] == cells
 
 
-def test_a_design_is_named_where_the_sweep_names_one() -> None:
-    cell = find_cell("several_k2/mixture=1/p=0.9/m=75/design=active/replicate=2/posterior", PLANS)
-    assert cell.design == "active"
-    assert str(find_cell("asked/p=1/m=75/replicate=0/design=active/posterior", PLANS)).count("design=") == 1
-    for name, words in (
-        ("asked/p=1/m=75/replicate=0/posterior", "found no design, expected design=active"),
-        ("asked/p=1/m=75/design=uniform/replicate=0/posterior", "found design=uniform"),
-        ("several_k2/mixture=1/p=0.9/m=75/design=bias/replicate=2/posterior", "did you mean 'biased'?"),
-        ("iris/p=0.9/m=75/design=uniform/replicate=2/posterior", "found 'design=uniform'"),
-    ):
-        with pytest.raises(InputError, match=re.escape(words)):
-            find_cell(name, PLANS)
-
-
-def test_a_search_is_named_where_there_are_several() -> None:
-    cell = find_cell("searched_k2/search=long/mixture=1/unsupervised", PLANS)
-    assert (cell.search, cell.mixture) == ("long", 1)
-    assert find_cell("searched_k2/mixture=0/kmeans", PLANS).search is None
-    for name, words in (
-        ("searched_k2/mixture=1/unsupervised", "found no search, expected search=quick | long"),
-        ("searched_k2/mixture=1/search=lon/unsupervised", "did you mean 'long'?"),
-        (
-            "searched_k2/mixture=0/search=long/kmeans",
-            "found 'search=long', expected each of mixture once (the form is DATASET/mixture=NUMBER/kmeans)",
-        ),
-        ("several_k2/mixture=1/search=long/unsupervised", "found 'search=long'"),
-        ("searched_k2/mixture=1/unsuperv", "did you mean 'unsupervised'?"),
-        (
-            "searched_k2/x",
-            "(the form is DATASET/mixture=NUMBER/p=ACCURACY/m=NUMBER/design=DESIGN/replicate=NUMBER"
-            "/search=SEARCH/MODEL, or DATASET/mixture=NUMBER/BASELINE, or DATASET/mixture=NUMBER"
-            "/search=SEARCH/BASELINE)",
-        ),
-    ):
-        with pytest.raises(InputError, match=re.escape(words)):
-            find_cell(name, PLANS)
-
-
 def test_order_zeros_and_blanks_do_not_matter() -> None:
     cell = find_cell("drawn_k2/mixture=3/p=0.9/m=75/replicate=2/posterior", PLANS)
     parts = ["replicate=2", "p=0.90", "mixture=3", "m=075"]
     assert find_cell(" drawn_k2 / " + "/".join(parts) + "/posterior ", PLANS) == cell
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("irsi/p=0.8/m=75/replicate=0/posterior", ["'irsi'", "iris, drawn_k2", "did you mean 'iris'?"]),
-        ("iris", ["''", "likelihood, posterior, unsupervised", "the form is DATASET/"]),
-        ("iris/unsupervized", ["did you mean 'unsupervised'?"]),
-        ("iris/p=0.7/m=75/replicate=0/posterior", ["p=0.7", "p=0.8 | 0.9 | 0.900000001 | 1"]),
-        ("iris/p=nan/m=75/replicate=0/posterior", ["p=nan"]),
-        ("iris/p=x/m=-75/replicate=3/posterior", ["p=x", "m=-75", "m=75 | 150", "replicate=3", "0..2"]),
-        ("iris/p=0.8/posterior", ["no m", "m=75 | 150", "no replicate"]),
-        ("iris/p=0.8/p=0.8/m=75/replicate=0/posterior", ["'p' again"]),
-        ("iris/p=0.8/q=3/m=75/replicate=0/posterior", ["'q=3'", "p, m, replicate"]),
-        ("iris/p=0.8/unsupervised", ["'p=0.8', expected no coordinate (the form is DATASET/unsupervised)"]),
-        ("drawn_k2/unsupervised", ["no mixture", "mixture=0..3"]),
-        ("", ["a data set: iris, drawn_k2"]),
-    ],
-)
-def test_a_wrong_name_is_explained(name: str, words: list[str]) -> None:
+NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))["case"]
+
+
+@pytest.mark.parametrize("case", NAMES, ids=lambda case: case["name"])
+def test_a_wrong_name_is_explained(case: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
-        find_cell(name, PLANS)
-    assert all(repr(name) in problem.where for problem in caught.value.problems)
-    for word in words:
-        assert word in str(caught.value)
+        find_cell(case["name"], PLANS)
+    assert all(repr(case["name"]) in problem.where for problem in caught.value.problems)
+    assert [word for word in case["words"] if word not in str(caught.value)] == []
 
 
 def test_what_is_wrong_with_all_names_is_said_at_once() -> None:

@@ -60,12 +60,3 @@ def test_streams_of_neighbouring_coordinates_differ() -> None:
 def test_an_accuracy_has_one_code_however_it_was_computed() -> None:
     for p in np.linspace(0.001, 1, 1000).tolist():
         assert accuracy_code(p) == accuracy_code(p * 3 / 3) == accuracy_code(float(np.nextafter(p, 1)))
-
-
-def test_streams_of_paths_and_methods_differ() -> None:
-    where = {"mixture": None, "p": 0.9, "replicate": 0}
-    paths = [path_seed(1, "a", **where, design=name, start=s) for name in ("active", "again") for s in (0, 8)]
-    assert len({int(seed.generate_state(1)[0]) for seed in paths}) == 4
-    names = ("a", "b", "posterior")
-    seeds = {method_seed(1, "a", **where, m=9, method=name, restart=r) for name in names for r in range(9)}
-    assert len(seeds) == 27

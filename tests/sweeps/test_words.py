@@ -1,13 +1,14 @@
-"""Shipped methods as a sweep knows them."""
+"""Names that cubes hold, a contract; forms of covariances, narrow and wide."""
 
 from __future__ import annotations
 
-import re
+import numpy as np
+import pytest
 
 from kernels import settings
 from kernels.settings import COVARIANCES, TERMS
 from pipeline.asking.strategies import STRATEGIES
-from sweeps.shapes import CANDIDATES, CODES, DIMS
+from sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed, widened
 from sweeps.words import (
     ASKED,
     AUTO,
@@ -17,7 +18,6 @@ from sweeps.words import (
     DRAWN,
     MODEL_CODES,
     SHAPE_CODES,
-    SHIPPED,
     TERM_CODES,
     asked_of,
     asks,
@@ -52,8 +52,6 @@ def test_terms_and_shapes_are_those_of_the_kernels() -> None:
     assert tuple(TERM_CODES) == TERMS
     assert tuple(SHAPE_CODES) == tuple(DIMS) == (*COVARIANCES, AUTO)
     assert (tuple(CODES), CANDIDATES, AUTO) == (COVARIANCES, settings.CANDIDATES, settings.AUTO)
-    assert list(CODES.values()) == [0, 1, 2, 3, 4]
-    assert all(len(DIMS[shape]) <= len(DIMS[AUTO]) for shape in CANDIDATES)
 
 
 def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> None:
@@ -67,10 +65,30 @@ def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> Non
     assert [model for model in MODEL_CODES if chooses(model)] == auto
 
 
-def test_shipped_methods() -> None:
-    assert not SHIPPED.keys() & MODEL_CODES.keys()
-    for name, shipped in SHIPPED.items():
-        assert re.fullmatch(r"[a-z][a-z-]*", name)
-        assert re.search(r"\b(19|20)\d\d\b", shipped.text), name
-        assert shipped.restarts >= 1
-        assert shipped.package in ("", "sklearn")
+RNG = np.random.default_rng(5)
+OWN = {
+    "spherical": RNG.random(3),
+    "common": np.full(3, 0.7),
+    "diagonal": RNG.random((3, 4)),
+    "tied": np.repeat(RNG.random((1, 4, 4)), 3, axis=0),
+    "full": RNG.random((3, 4, 4)),
+    "auto": RNG.random((3, 4, 4)),
+}
+
+
+@pytest.mark.parametrize("shape", DIMS)
+@pytest.mark.parametrize("n_axes", [0, 1, 2])
+def test_a_wider_form_holds_the_same_bits(shape: str, n_axes: int) -> None:
+    own = OWN[shape]
+    if n_axes < own.ndim - 1:
+        with pytest.raises(ValueError, match="expected at most"):
+            widened(own, n_axes, 4)
+        return
+    wide = widened(own, n_axes, 4)
+    assert wide.shape == (3, *[4] * n_axes)
+    np.testing.assert_array_equal(narrowed(wide, shape), own)
+
+
+def test_a_form_that_is_too_narrow_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected 3 axes of a full shape"):
+        narrowed(OWN["diagonal"], "full")

@@ -1,7 +1,9 @@
-"""One trial: a command on damaged files, and what must hold whatever it meets."""
+"""Good files of every kind, what a trial damages of them, and what must hold of a command that meets it."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import random
 import resource
@@ -10,18 +12,326 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from unittest.mock import patch
 
-from fuzz.kinds import KINDS, Scene
-from fuzz.templates import Templates
+import numpy as np
+import tomli_w
+import yaml
+from fuzz import damage
 from processes.commandline import sweep
+from processes.sweeping import run
 
-from storage.runfolder import lease
+from storage.runfolder import lease, records
+from storage.runfolder.folder import RunFolder
+
+SWEEP = """
+name = "tiny"
+seed = 5
+[grid]
+datasets = [{name = "own", path = "own.csv", label_column = "kind"},
+            {mixture = {n_clusters = [2], count = 2, n_samples = 12, n_features = 2}}]
+p = [0.9]
+m = [6, "1N"]
+replicates = 2
+models = ["unsupervised", "likelihood"]
+restarts = 2
+[search]
+population = 2
+offspring = 2
+generations = 1
+"""
+METHODS = """
+models = ["conditional-auto", "posterior-full"]
+methods = ["k-means", {name = "mine", call = "own.py:cluster", options = {a = 1.5}, time_limit = 2.0}]
+restarts = 3
+"""
+MORE = """
+method = "published"
+crossover = "labels"
+mutation = 0.2
+held_out = true
+variance_prior = 0.5
+feature_weight = "effective"
+proportions = "free"
+[data]
+scale = "standard"
+unavailable = "skip"
+[stop]
+risk = 0.1
+r_min = 2
+"""
+FULL = SWEEP.replace('models = ["unsupervised", "likelihood"]\nrestarts = 2\n', METHODS) + MORE
+CELL = "own/p=0.9/m=6/replicate=0/likelihood"
+LATER = "own/p=0.9/m=6/replicate=1/likelihood"
+
+CLUSTER = """
+local: {kind: local, workers: 2, dashboard_port: 0, memory_limit: 2GiB}
+other:
+  kind: address
+  address: "tls://scheduler.example.org:8786"
+  tls: {ca: ca.pem, cert: cert.pem, key: key.pem}
+slurm:
+  kind: slurm
+  cores: 2
+  memory: 4GB
+  walltime: "10:00:00"
+  queue: long
+  workers: 3
+  start_timeout: 12h
+  job_extra_directives: ["--exclusive"]
+  head: {cores: 1, memory: 2GiB, walltime: "1-00:00:00"}
+pbs: &jobs {kind: pbs, cores: 1, memory: 2GB, walltime: "01:00:00"}
+again: {<<: *jobs, kind: sge}
+"""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where good files are made, and then copied to: nothing outside of `results` may change in a trial."""
+
+    inputs: Path
+    results: Path
+
+    @property
+    def run(self) -> RunFolder:
+        return RunFolder(self.results / "tiny.zarr")
+
+
+@dataclass(frozen=True)
+class Templates:
+    """Input files, with the results of a whole run; and of one whose journal was left with records."""
+
+    finished: Scene
+    begun: Scene
+
+
+def make_templates(folder: Path) -> Templates:
+    inputs = folder / "inputs"
+    inputs.mkdir(parents=True)
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(size=(5, 2)), rng.normal(4, 1, (4, 2))])
+    rows, kinds = [f"{x!r},{y!r}" for x, y in X.tolist()], list("aaaaabbbb")
+    texts = {
+        "own.csv": "x,y,kind\n" + "".join(f"{row},{kind}\n" for row, kind in zip(rows, kinds, strict=True)),
+        "plain.csv": "\n".join([*rows, ""]),
+        "labels": "\n".join([*kinds, ""]),
+        "links": "1,2,1\n3,4,0.5\n5,5,2\n# more\n1,6\n",
+        "annotations": "1,2,must,1,ann\n3,9,cannot,2,bob,0.9\n5,5,m,2,ann\n",
+        "tiny.toml": SWEEP,
+        "full.toml": FULL,
+        "cluster.yaml": CLUSTER,
+        "own.py": "def cluster(X, n_clusters, **options):\n    return [0] * len(X)\n",
+        **dict.fromkeys(("ca.pem", "cert.pem", "key.pem"), ""),
+    }
+    for name, text in texts.items():
+        (inputs / name).write_text(text)
+    np.savez(inputs / "own.npz", X=X, y=np.array(kinds), notes=np.arange(3))
+    made = Templates(Scene(inputs, folder / "finished"), Scene(inputs, folder / "begun"))
+    level = logging.getLogger("pipeline").level
+    assert run(inputs / "tiny.toml", made.finished.results) == 0
+    # the second redraw alone: what it has waits in the journal for the first
+    assert run(inputs / "tiny.toml", made.begun.results, only=(LATER,)) == 0
+    logging.getLogger("pipeline").setLevel(level)
+    assert made.begun.run.last_run.journal.stat().st_size > 1000
+    for scene in (made.finished, made.begun):
+        _complete(scene.run)
+    return made
+
+
+def _complete(run: RunFolder) -> None:
+    """Records that only a detached head, worker jobs and failures leave; and a holder of another machine.
+
+    So no trial can take this process for the head of a run, and end it.
+    """
+    work, cause = records.FailedWork(start=0, stop=2, known=(1.0,)), "ValueError: no"
+    failure = records.FailureRecord(
+        work=work, cause=cause, node="n1", job="7", traceback="a\nb", cell=LATER, at="now"
+    )
+    records.append_failure(run.last_run.failures, failure)
+    records.Submission(system="slurm", job="12", host="login", at=1.0).write(run.submission)
+    job = records.JobRecord(name="j-0", job="7", node="n1", state="running", workers=1)
+    lost = records.LostJob(name="j-1", job="8", node="n2", how="FAILED", at=2.0)
+    records.JobList(wanted=2, jobs=(job,), n_lost=1, lost=(lost,), at=3.0).write(run.last_run.jobs)
+    run.job_logs.mkdir(exist_ok=True)
+    (run.job_logs / "j-0-7.out").write_text("started\n")
+    run.head_log.write_text("head\n")
+    for path in map(run.lease, run.lease_numbers()):
+        record = json.loads(path.read_bytes())
+        record["process"].update(boot_id="another", host="elsewhere", pid=2**22)
+        path.write_text(json.dumps(record))
+
+
+NUMBERS = (
+    *("0", "1", "-1", "nan", "inf", "", "1e400", "1_0", "x", "0x1", "٣", "1e-400", '"', "1e308", "-1e308"),
+    "9" * 400,
+)
+PAIRS = (*NUMBERS, "must", "c", "ann", "a=b", "0.5", "1.0", "2", "3", "10", "é", "+", "#")
+
+Kind = Callable[[random.Random, Templates, Scene], list[object]]
+"""Puts damaged files in place, and returns the arguments of `sweep`."""
+
+
+def sweep_file(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """A sweep file, as text or with other values."""
+    path = scene.inputs / "tiny.toml"
+    content = (scene.inputs / rng.choice(("tiny.toml", "full.toml"))).read_bytes()
+    if rng.random() < 0.3:
+        content = damage.bytes_damaged(rng, content)
+    else:
+        tree = damage.tree_damaged(rng, tomllib.loads(content.decode()))
+        try:
+            content = tomli_w.dumps(tree).encode(errors="surrogatepass")
+        except (TypeError, AttributeError, RecursionError, ValueError):  # what TOML cannot say, such as null
+            content = str(tree).encode()
+    path.write_bytes(content)
+    more = rng.choice((["plan"], ["submit", "--dry-run"], ["status"]))
+    if rng.random() < 0.25:
+        return ["plan", path, "--resolved"]
+    return [more[0], path, *more[1:], "--results", scene.results]
+
+
+def cluster(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """cluster.yaml, as text or with other values."""
+    path = scene.inputs / "cluster.yaml"
+    content = path.read_bytes()
+    if rng.random() < 0.4:
+        path.write_bytes(damage.bytes_damaged(rng, content))
+    else:
+        tree = damage.tree_damaged(rng, yaml.safe_load(content))
+        path.write_text(yaml.safe_dump(tree, allow_unicode=rng.random() < 0.5), errors="replace")
+    name = rng.choice(("local", "other", "slurm", "slurm", "pbs", "again", "on", "absent"))
+    more = rng.choice(([], ["--detach"], ["--workers", "3"]))
+    spec = ["submit", scene.inputs / "tiny.toml", "--results", scene.results]
+    return [*spec, "--dry-run", "--cluster", path, "--profile", name, *more]
+
+
+def text_table(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """A table as text, of a sweep or of a fit."""
+    in_sweep = rng.random() < 0.3
+    path = scene.inputs / ("own.csv" if in_sweep else "plain.csv")
+    path.write_bytes(damage.lines_damaged(rng, path.read_bytes(), NUMBERS))
+    return ["plan", scene.inputs / "tiny.toml", "--results", scene.results] if in_sweep else _fit(rng, path)
+
+
+def npz_table(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """A table as arrays."""
+    path = scene.inputs / "own.npz"
+    path.write_bytes(damage.archive_damaged(rng, path.read_bytes()))
+    return _fit(rng, path)
+
+
+def annotations(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """Files of links, annotations or labels."""
+    option = rng.choice(("--must-link", "--cannot-link", "--annotations", "--labels"))
+    path = scene.inputs / ("links" if option.endswith("link") else option[2:])
+    path.write_bytes(damage.lines_damaged(rng, path.read_bytes(), PAIRS))
+    model = rng.choice(([], ["--accuracy", "0.9"], ["--model", "conditional", "--accuracy", "0.8"]))
+    return [*_fit(rng, scene.inputs / "plain.csv"), option, path, *model]
+
+
+def _fit(rng: random.Random, path: Path) -> list[object]:
+    scale = rng.choice(("none", "standard", "minmax"))
+    small = ["--restarts", "1", "--generations", "1", "--population", "2", "--offspring", "2"]
+    return ["fit", path, "-k", "2", "--scale", scale, *small, *rng.choice(([], ["--json"]))]
+
+
+def journal(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """Results of a run that did not end: bytes of the container, or bodies with a right checksum."""
+    shutil.copytree(good.begun.results, scene.results)
+    path = scene.run.last_run.journal
+    damaged = damage.bytes_damaged if rng.random() < 0.25 else damage.record_damaged
+    path.write_bytes(damaged(rng, path.read_bytes()))
+    return _resume(scene)
+
+
+def cube(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """Metadata of a cube: its root, or a file beside an array."""
+    shutil.copytree(good.finished.results, scene.results)
+    found = sorted((scene.results / "tiny.zarr").rglob("zarr.json"), key=lambda path: len(path.parts))
+    path = rng.choice(found) if rng.random() < 0.2 else found[0]
+    path.write_bytes(damage.json_damaged(rng, path.read_bytes()))
+    return rng.choice(_readers(scene))
+
+
+def chunks(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """Chunk files of a cube: other bytes or values, another chunk, a directory, nothing."""
+    shutil.copytree(good.finished.results, scene.results)
+    found = sorted((scene.results / "tiny.zarr").rglob("*"))
+    files = [path for path in found if path.is_file() and path.name != "zarr.json"]
+    for path in rng.sample(files, rng.choice((1, 1, 3))):
+        how = rng.randrange(7)
+        content = path.read_bytes()
+        if how < 3:
+            path.write_bytes(damage.bytes_damaged(rng, content))
+        elif how == 3:
+            path.write_bytes(damage.chunk_damaged(rng, content))
+        elif how == 4:
+            shutil.copyfile(rng.choice([file for file in files if file.is_file()]), path)
+        else:
+            path.unlink()
+            if how == 5:
+                path.mkdir()
+    return rng.choice(_readers(scene))
+
+
+def run_folder(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
+    """Records of a run: values of another type, other bytes, a directory or a pipe in their place."""
+    shutil.copytree(rng.choice((good.finished, good.begun)).results, scene.results)
+    run, own = scene.run, scene.run.last_run
+    leases = [run.lease(number) for number in run.lease_numbers()]
+    paths = [own.head, run.submission, own.jobs, own.state, own.pilot, own.failures, run.stop, *leases]
+    path = rng.choice(sorted({path for path in paths if path.exists()}))
+    how, content = rng.random(), path.read_bytes()
+    if how < 0.9:
+        lines = content.splitlines() if path == own.failures else [content]
+        path.write_bytes(b"".join(damage.json_damaged(rng, line) + b"\n" for line in lines))
+    else:
+        path.unlink()
+        (path.mkdir if how < 0.95 else lambda: os.mkfifo(path))()
+    # a lease that nobody gave back: its holder may be alive, or is not heard of any more
+    for path in leases if rng.random() < 0.3 else ():
+        if path.is_file():
+            path.write_bytes(path.read_bytes().replace(b"true", b"false", 1))
+            os.utime(path, (age := rng.choice((0, 2**33, 2**31)), age))
+    commands = [command for command in _readers(scene) if command[0] not in ("report", "verify", "compare")]
+    found = scene.results / "tiny.zarr"
+    more = [["logs", found], ["logs", found, "--head"], ["logs", found, "--job", "7"], ["cancel", found]]
+    return rng.choice(commands + more)
+
+
+def _readers(scene: Scene) -> list[list[object]]:
+    """Commands that open a cube; those that take long come seldom."""
+    found, spec = scene.results / "tiny.zarr", scene.inputs / "tiny.toml"
+    often: list[list[object]] = [
+        ["status", found],
+        ["status", found, "--json"],
+        ["why", found],
+        ["why", found, CELL],
+        ["why", found, LATER, "--json"],
+        ["verify", found, "--sample", "2"],
+        ["plan", spec, "--results", scene.results],
+        _resume(scene),
+    ]
+    return [*often * 3, ["report", found], ["compare", found, found]]
+
+
+def _resume(scene: Scene) -> list[object]:
+    return ["submit", scene.inputs / "tiny.toml", "--results", scene.results, "--workers", "0"]
+
+
+KINDS: dict[str, Kind] = {
+    each.__name__: each
+    for each in (sweep_file, cluster, text_table, npz_table, annotations, journal, cube, chunks, run_folder)
+}
+
+
+# One trial.
 
 SECONDS = 20.0
 """Of processors, and so the same on a busy machine."""
@@ -30,8 +340,6 @@ PATIENCE = 180.0
 """Seconds for whatever it waits for."""
 
 MOST_BYTES = 2**30
-CODES = range(4)
-
 
 lease.PATIENCE = 0.2
 """For a heartbeat of a holder of another machine, which never comes here."""
@@ -68,15 +376,17 @@ def run_trial(
 
     The folder is made, and removed unless something is wrong; without `run` the command is run here.
     """
-    run = run or in_this_process
     scene = Scene(folder / "inputs", folder / "results")
-    shutil.copytree(templates.inputs, scene.inputs)
+    shutil.copytree(templates.finished.inputs, scene.inputs)
     command = [str(word) for word in KINDS[kind](random.Random(f"{kind} {seed}"), templates, scene)]
-    before, memory = _outside(folder), _reset_peak()
-    code, said = 1, ""
-    try:
-        with _alone(folder), _time_limit():
-            code, said, wrong = run(command)
+    before = _outside(folder)
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of memory
+    memory, code, said = _memory("VmRSS"), 1, ""
+    empty = folder / "here"
+    empty.mkdir()
+    try:  # without the commands of a queue
+        with chdir(empty), patch.dict(os.environ, PATH=str(empty)), _time_limit():
+            code, said, wrong = (run or in_this_process)(command)
     except TooSlow:
         limits = f"{SECONDS:g} s of processors, or {PATIENCE:g} s in all"
         wrong = f"took longer than {limits}\n{traceback.format_exc(limit=-4)}"
@@ -117,7 +427,7 @@ def as_a_process(command: list[str], most: int) -> Ended:
 
 
 def _wrong(code: int, stderr: str) -> str:
-    if code not in CODES:
+    if code not in range(4):
         return f"exit code {code}\n{stderr[-2000:]}"
     return f"a traceback on stderr:\n{stderr[-2000:]}" if "Traceback" in stderr else ""
 
@@ -128,37 +438,16 @@ def _outside(folder: Path) -> dict[Path, tuple[int, int]]:
     return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in found if not path.is_dir()}
 
 
-def _reset_peak() -> int:
-    """Forget the peak of memory; what is taken now, in bytes."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return _memory("VmRSS")
-
-
 def _memory(what: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(what))
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """In a directory of its own, without the commands of a queue."""
-    here, path = Path.cwd(), os.environ.get("PATH", "")
-    empty = folder / "here"
-    empty.mkdir()
-    os.chdir(empty)
-    os.environ["PATH"] = str(empty)
-    try:
-        yield
-    finally:
-        os.environ["PATH"] = path
-        os.chdir(here)
-
-
-@contextmanager
 def _time_limit() -> Iterator[None]:
     """Raise `TooSlow` in the main thread; another timer that was running goes on after."""
 
-    def late(number: int, frame: FrameType | None) -> None:
+    def late(*_: object) -> None:
         raise TooSlow
 
     handlers = {number: signal.signal(number, late) for number in (signal.SIGALRM, signal.SIGPROF)}
@@ -169,8 +458,6 @@ def _time_limit() -> Iterator[None]:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)) if left else 0)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        if left:
-            signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)))

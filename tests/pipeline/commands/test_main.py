@@ -94,7 +94,7 @@ def test_a_resolved_sweep_needs_no_data_and_starts_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = write_spec(tmp_path)
-    monkeypatch.setattr("sweeps.data.reading.load_builtin", None)
+    monkeypatch.setattr("sweeps.inputs.find", None)
     assert tomllib.loads(sweep("plan", path, "--resolved").stdout) == as_file(load_sweep(path))
     assert json.loads(sweep("plan", path, "--resolved", "--json").stdout) == as_file(load_sweep(path))
     assert list(tmp_path.rglob("*")) == [path]

@@ -1,8 +1,8 @@
-"""Files of links, annotations and answers: what a line means, and everything that is wrong with one."""
+"""Annotations: what lines of files mean, what is wrong with one, and how they are drawn."""
 
 from __future__ import annotations
 
-from collections import Counter
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from own_tables import write
 
-from sweeps.annotations import files
-from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
 from sweeps.annotations.files import (
     ANSWERS,
     LINKS,
@@ -21,7 +20,6 @@ from sweeps.annotations.files import (
     Annotation,
     Samples,
     Skip,
-    draw_from,
     pool_checksum,
     read_annotations,
     read_answers,
@@ -32,13 +30,6 @@ from sweeps.annotations.files import (
 from sweeps.data.lines import to_number
 from sweeps.data.table import SampleRows
 from sweeps.errors import InputError
-
-
-def said(path: Path, samples: Samples | int, read: Any = read_answers) -> list[str]:
-    """Problems of a file, with FILE in place of its path."""
-    with pytest.raises(InputError) as caught:
-        read(path, samples)
-    return [str(problem).replace(str(path), "FILE") for problem in caught.value.problems]
 
 
 def links_of(path: Path, samples: Samples | int) -> list[Annotation]:
@@ -71,7 +62,6 @@ def test_forms_of_links_and_annotations(tmp_path: Path) -> None:
     for text in ("", "\n\n", "# nothing yet\n"):
         path = write(tmp_path, text)
         assert links_of(path, 3) == read_annotations(path, 3) == []
-    assert "No such file or directory" in said(tmp_path / "absent", 3)[0]
     path = write(tmp_path, '1,2,m,1,Ann B.\n1,2,m,1,7\n\n1,2,m,1,"x, y"\n')
     assert [(each.line, each.annotator) for each in read_annotations(path, 2)] == [
         (1, "Ann B."), (2, "7"), (4, "x, y"),
@@ -84,64 +74,16 @@ def test_self_pair_carries_two_per_annotation(tmp_path: Path) -> None:
     assert [link.weight for link in links] == [2, 4, 2, 1.5, 3]
 
 
-def test_every_bad_line_is_said(tmp_path: Path) -> None:
-    links = {
-        "1 2 1": None,
-        "0 2 1": "sample 0",
-        "1 6 1": "sample 6",
-        "-1 2 1": "sample -1",
-        "1 2 0": "weight 0",
-        "1 2 nan": "weight nan",
-        "1 2 1e12": None,
-        "1 2 1e13": "weight 1e13",
-        "1 2 x": "weight x",
-        "1": "'1'",
-        "1 2 3 4": "'1 2 3 4'",
-        "1.0 2": "'1.0 2'",
-        "1_0 2": "'1_0 2'",
-        "9" * 5000 + " 1": repr("9" * 60),
-        "2 2 1": "weight 1 for the self pair of sample 2",
-        "² 1": "'² 1'",
-    }
-    found = said(write(tmp_path, "\n".join(links)), 5, links_of)
-    expected = [f"FILE, line {n}: found {each}" for n, each in enumerate(links.values(), start=1) if each]
-    assert [text.partition(", expected")[0] for text in found] == expected
-    lines = {
-        "1 2 must 1 ann": (),
-        "0 2 must 1 ann": ("sample 0",),
-        "1 b must 1 ann": ("sample 'b'",),
-        "1 2 mus 1 ann": ("kind 'mus'",),
-        "1 2 must-link 1 ann": ("kind 'must-link'",),
-        "1,2,must,,ann": ("weight ",),
-        "4 4 cannot 3 ann": ("weight 3 for the self pair of sample 4",),
-        "1,2,must,1,": ("no annotator",),
-        "1 2 must 1 ann 0": ("accuracy 0",),
-        "1 2 must 1 ann 1.1": ("accuracy 1.1",),
-        "1 2 must 1 ann nan": ("accuracy nan",),
-        "1 2 must 1": ("'1 2 must 1'",),
-        "1 2 must 1 ann 0.5 x": ("'1 2 must 1 ann 0.5 x'",),
-        "9 x what -1 ann 2": ("sample 9", "kind 'what'", "weight -1", "accuracy 2"),
-        **{f"0 {sample} must 1 ann": ("sample 0",) for sample in "12345"},
-    }
-    found = said(write(tmp_path, "\n".join(lines)), 5)
-    expected = [
-        f"FILE, line {number}: found {each}" for number, many in enumerate(lines.values(), 1) for each in many
-    ]
-    assert [text.partition(", expected")[0] for text in found] == expected
-    (many,) = said(write(tmp_path, "1 2 canot 1 ann\n" + "0 1 m 1 ann\n" * 30), 5)[-1:]
-    assert many == "FILE: found 11 more problems like these, expected none"
-    assert "did you mean 'cannot'?" in said(write(tmp_path, "1 2 canot 1 ann\n"), 5)[0]
+READ: dict[str, Any] = {"links": links_of, "answers": read_answers, "pool": read_pool}
+CASES = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))["case"]
 
 
-def test_published_instance(shared_data: Path) -> None:
-    folder = shared_data / "reference-vertebral"
-    must = read_links(folder / "vertebral-must.link", 310, MUST)
-    cannot = read_links(folder / "vertebral-cannot.link", 310, CANNOT)
-    assert Counter((link.kind, link.count) for link in [*must, *cannot]) == {(MUST, 1): 104, (CANNOT, 1): 206}
-    assert [link.first for link in must if link.first == link.second] == [132, 181]
-    labels = np.loadtxt(folder / "vertebral.label", dtype=int)
-    assert all(labels[link.first] == labels[link.second] for link in must)
-    assert all(labels[link.first] != labels[link.second] for link in cannot)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["problems"][0][:60])
+def test_every_problem_of_a_file_is_said(case: dict[str, Any], tmp_path: Path) -> None:
+    path = write(tmp_path, case["text"])
+    with pytest.raises(InputError) as caught:
+        READ[case["read"]](path, case["rows"])
+    assert [str(problem).replace(str(path), "FILE") for problem in caught.value.problems] == case["problems"]
 
 
 # Question files: what an answer means, and everything that is wrong with one.
@@ -161,8 +103,6 @@ def test_published_instance(shared_data: Path) -> None:
 def test_forms_of_questions(text: str, tmp_path: Path) -> None:
     path = write(tmp_path, text)
     first, second, third = read_answers(path, 9)
-    assert isinstance(first, Annotation)
-    assert isinstance(second, Annotation)
     assert (first.first, first.second, first.kind, first.count) == (0, 1, MUST, 1.0)
     assert (second.first, second.second, second.kind) == (2, 3, CANNOT)
     assert (first.annotator, first.accuracy, third) == ("asked", None, Skip(6, 7))
@@ -182,51 +122,25 @@ def test_words_annotators_and_answers_that_repeat(tmp_path: Path) -> None:
     assert separator_of("i j kind weight annotator") is None
 
 
-def test_all_problems_of_answers_at_once(tmp_path: Path) -> None:
-    words = "expected yes or no (must or cannot, y or n, 1 or 0, + or -), skip, or nothing"
-    text = "i,j,accuracy,answer\n1,10,,yes\n1,2,2,perhaps\n0,x,,\n1,2\n1,2,,yess\n3,4,,no\n"
-    assert said(write(tmp_path, text), 9) == [
-        "FILE, line 2: found sample 10, expected 1 to 9 (samples are counted from 1)",
-        f"FILE, line 3: found answer 'perhaps', {words}",
-        "FILE, line 3: found accuracy 2, expected a number above 0, at most 1",
-        "FILE, line 4: found sample 0, expected 1 to 9 (samples are counted from 1)",
-        "FILE, line 5: found 2 cells, expected 4 as in the header",
-        f"FILE, line 6: found answer 'yess', {words} (did you mean 'yes'?)",
-    ]
-    for text, found in (
-        ("i,j,j,answer\n1,2,3,yes\n", "line 1: found several columns 'j', expected one of each name"),
-        ("i,j,reply\n", "i j kind weight annotator"),
-        ("i,j,answer\n1,2\n", "line 2: found 2 cells, expected 3 as in the header"),
-    ):
-        (problem,) = said(write(tmp_path, text), 9)
-        assert found in problem
-
-
 def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Path) -> None:
     begin, last = "i,j,annotator,answer\n1,2,asked,yes\n", "3,9,asked,skip\n"
     for length in range(len(last)):
         first, *rest = read_answers(write(tmp_path, begin + last[:length]), 9)
-        assert isinstance(first, Annotation)
         assert (first.first, first.second, first.kind) == (0, 1, MUST)
         assert rest == ([Skip(2, 8)] if last[:length].removeprefix("3,9,asked,") in SKIPS else [])
     for word, kind in (("yes", MUST), ("no", CANNOT)):
         for length in range(1, len(word) + 1):
             *_, row = read_answers(write(tmp_path, f"{begin}3,9,asked,{word[:length]}"), 9)
-            assert isinstance(row, Annotation)
             assert row.kind == kind
 
 
 def test_a_cell_of_several_lines(tmp_path: Path) -> None:
     text = 'i,j,note,answer\n1,2,"a\n\n# b, c",yes\n\n# 3,4,x,no\n3,4,"d\n e",no\n5,99,f,no\n6,7,"g\n'
-    found = said(write(tmp_path, text), 9)
-    assert [each.partition(":")[0] for each in found] == ["FILE, line 9", "FILE, line 10"]
     path = write(tmp_path, text.replace("5,99", "5,9").replace('6,7,"g\n', '6,7,"g'))
     rows = read_answers(path, 9)  # the last row broke off
     assert [(row.line, row.first, row.kind) for row in rows if isinstance(row, Annotation)] == [
         (2, 0, MUST), (7, 2, CANNOT), (9, 4, CANNOT),
     ]  # fmt: skip
-    (swallowed,) = said(write(tmp_path, 'i,j,note,answer\n1,2,"a,yes\n3,4,b,no\n5,6,c,yes'), 9)
-    assert "line 2: found a cell whose quote is never closed" in swallowed
 
 
 NAMES = ("=a", "'=a", "-1+2", "@b", "+c", "''-d", "plain", "-5.5", "e\x1b[31m", "'f")
@@ -297,16 +211,6 @@ def test_what_a_text_stands_for(rows: SampleRows, found: dict[str, int | str]) -
     assert samples.position(samples.text(position), "") == position
 
 
-def test_files_that_name_samples(tmp_path: Path) -> None:
-    samples = Samples(SampleRows(4, np.array([0, 2, 3]), OWN))
-    for text, read, pairs in (
-        ("Ann B.,Kim,must,1,ann\nEve,4,cannot,1,ann\n", read_annotations, [(0, 2), (1, 2)]),
-        ("i,j,answer\nAnn B.,Kim,yes\n3,1,no\n", read_annotations, [(0, 2), (1, 0)]),
-        ("Ann B.,Kim\nEve,Eve,2\n", links_of, [(0, 2), (1, 1)]),
-    ):
-        assert [(each.first, each.second) for each in read(write(tmp_path, text), samples)] == pairs
-
-
 # Single annotations of a file: what a line stands for, and draws without replacement.
 
 TEXT = "1 2 must 1 ann\n2 1 cannot 3 bob 0.9\n3 3 must 4 ann\n"
@@ -322,41 +226,53 @@ def test_a_line_stands_for_as_many_annotations_as_its_weight_says(tmp_path: Path
 
 
 def test_the_checksum_is_of_what_is_drawn_from(tmp_path: Path) -> None:
-    texts = [
-        TEXT,
-        "# answers\n1,2,m,1,ann\n2,1,c,1,eve\n2,1,-,2,bob\n3,3,+,4,ann\n",
-        TEXT.replace("cannot 3", "cannot 2"),
-        TEXT.replace("2 1", "1 2"),
-        "".join(reversed(TEXT.splitlines(keepends=True))),
-    ]
+    texts = (TEXT, "# answers\n1,2,m,1,ann\n2,1,c,1,eve\n2,1,-,2,bob\n3,3,+,4,ann\n")
+    changes = (("cannot 3", "cannot 2"), ("2 1", "1 2"), ("3 3", "2 2"))
     found = [pool_checksum(read_pool(write(tmp_path, text), 3)) for text in texts]
+    found += [pool_checksum(read_pool(write(tmp_path, TEXT.replace(*each)), 3)) for each in changes]
     assert found[0] == found[1]
     assert len(set(found)) == 4
 
 
-def test_parts_of_annotations_and_far_too_many_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path, "1 2 must 0.5 ann\n1 2 must 1 ann\n3 3 must 3.5 bob\n")
-    assert [text.split(" (")[0] for text in said(path, 3, read_pool)] == [
-        "FILE, line 1: found weight 0.5, expected a whole number of annotations",
-        "FILE, line 3: found weight 3.5, expected a whole number of annotations",
-    ]
-    monkeypatch.setattr(files, "MOST_ANNOTATIONS", 5)
-    for text, found in ((TEXT, "6"), ("1 2 must 1e12 ann\n", "1,000,000,000,000")):
-        (many,) = said(write(tmp_path, text), 3, read_pool)
-        assert many.startswith(f"FILE: found {found} annotations, expected at most 5")
+LABELS = np.repeat(np.arange(3, dtype=np.int16), [50, 30, 20])
 
 
-def test_draws_are_without_replacement_and_every_annotation_is_as_likely() -> None:
-    rows = np.column_stack([np.arange(20), np.arange(20), np.zeros(20)]).astype(np.int32)
-    rng, counts = np.random.default_rng(0), np.zeros(20)
-    for _ in range(2000):
-        drawn = draw_from(rng, rows, 5)
-        assert len(np.unique(drawn[:, 0])) == 5
-        counts[drawn[:, 0]] += 1
-    expected = 2000 * 5 / 20
-    assert (np.abs(counts - expected) < 5 * np.sqrt(expected * 0.75)).all()
-    assert sorted(draw_from(rng, rows, 20)[:, 0]) == list(range(20))
-    with pytest.raises(ValueError, match="larger sample"):
-        draw_from(rng, rows, 21)
+def draw(p: float, m: int) -> np.ndarray:
+    return draw_annotations(np.random.default_rng(0), LABELS, p=p, m=m)
+
+
+def test_an_exact_accuracy_draws_no_error() -> None:
+    i, j, kind = draw(1.0, 20_000).T
+    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+
+
+@pytest.mark.parametrize("p", [0.6, 0.8, 0.9])
+def test_the_share_of_right_annotations_is_the_accuracy(p: float) -> None:
+    i, j, kind = draw(p, 200_000).T
+    agrees = LABELS[i] == LABELS[j]
+    right = (kind == MUST) == agrees
+    for part in (agrees, ~agrees, i == j):
+        n = int(part.sum())
+        assert abs(right[part].mean() - p) < 5 * np.sqrt(p * (1 - p) / n)
+
+
+def test_pairs_are_independent_and_uniform_self_pairs_included() -> None:
+    i, j, _ = draw(0.9, 400_000).T
+    n = 400_000
+    assert abs((i == j).mean() - 0.01) < 5 * np.sqrt(0.01 * 0.99 / n)
+    for ends in (i, j):
+        counts = np.bincount(ends, minlength=100)
+        assert abs(counts - n / 100).max() < 5.5 * np.sqrt(n / 100)
+
+
+def test_a_biased_design_draws_the_first_third_of_an_order_more_often() -> None:
+    m, order = 200_000, np.random.default_rng(1).permutation(100)
+    i, j, kind = draw_biased(np.random.default_rng(2), LABELS, order, p=1.0, m=m).T
+    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+    often = np.zeros(100, dtype=bool)
+    often[order[:33]] = True
+    share = OFTEN * 33 / (OFTEN * 33 + 67)
+    for ends in (i, j):
+        assert abs(often[ends].mean() - share) < 5 * np.sqrt(share * (1 - share) / m)
+    both = (often[i] & often[j]).mean()
+    assert abs(both - share**2) < 5 * np.sqrt(share**2 * (1 - share**2) / m)

@@ -6,13 +6,12 @@ Each is read by a process of its own, forked from one that has loaded what reads
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,41 +22,29 @@ from checkout import ROOT
 
 from sweeps.files import MOST_MEMORY
 
-Bomb = Callable[[Path], None]
-
 SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
 
 
-def _packed(lines: bytes, times: int) -> Bomb:
-    def write(path: Path) -> None:
-        with gzip.open(path, "wb", compresslevel=1) as file:
-            part = lines * (2**20 // len(lines) + 1)
-            for _ in range(times):
-                file.write(part)
-
-    return write
+def _packed(path: Path, lines: bytes, times: int) -> None:
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(times):
+            file.write(lines * (2**20 // len(lines) + 1))
 
 
-def _array(
-    n_rows: int, n_columns: int, kind: str = "<f8", order: str = "C", claims: int | None = None
-) -> bytes:
-    """Header and values of zeros, in numpy's format."""
-    claimed = n_rows if claims is None else claims
-    shape = f"({claimed}, {n_columns})" if n_columns else f"({claimed},)"
+def _array(n_rows: int, n_columns: int, kind: str = "<f8", order: str = "C") -> bytes:
+    """Header of an array in numpy's format."""
+    shape = f"({n_rows}, {n_columns})" if n_columns else f"({n_rows},)"
     text = f"{{'descr': '{kind}', 'fortran_order': {order == 'F'}, 'shape': {shape}, }}"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
-def _npz(*arrays: tuple[str, bytes, int]) -> Bomb:
-    def write(path: Path) -> None:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            for name, header, n_bytes in arrays:
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    file.write(header)
-                    for start in range(0, n_bytes, 2**20):
-                        file.write(bytes(min(2**20, n_bytes - start)))
-
-    return write
+def _npz(path: Path, *arrays: tuple[str, bytes, int]) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, header, n_bytes in arrays:
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                file.write(header)
+                for start in range(0, n_bytes, 2**20):
+                    file.write(bytes(min(2**20, n_bytes - start)))
 
 
 def _npy(path: Path) -> None:
@@ -75,78 +62,54 @@ def _nested(path: Path) -> None:
 
 def _overlapping(path: Path) -> None:
     """Many names of an archive, all of one entry."""
-    made = io.BytesIO()
-    _write_zip(made, {"X.npy": _array(2**10, 2**10) + bytes(2**23)})
-    content = made.getvalue()
-    begin = content.index(b"PK\x01\x02")
-    entry, end = content[begin : content.index(b"PK\x05\x06")], content[content.index(b"PK\x05\x06") :]
-    names = [entry.replace(b"X.npy", b"%05d" % number) for number in range(5000)]
-    directory = entry + b"".join(names)
+    _write_zip(path, {"X.npy": _array(2**10, 2**10) + bytes(2**23)})
+    content = path.read_bytes()
+    begin, last = content.index(b"PK\x01\x02"), content.index(b"PK\x05\x06")
+    entry, end = content[begin:last], content[last:]
+    directory = entry + b"".join(entry.replace(b"X.npy", b"%05d" % number) for number in range(5000))
     end = end[:8] + struct.pack("<HHI", 5001, 5001, len(directory)) + end[16:]
     path.write_bytes(content[:begin] + directory + end)
 
 
-def _write_zip(target: Any, members: dict[str, bytes]) -> None:
+def _write_zip(target: Path, members: dict[str, bytes]) -> None:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
 
 
-def _table(kind: str, n_rows: int) -> Any:
+def _columnar(path: Path, kind: str, n_rows: int) -> None:
     import pyarrow as pa
+    from pyarrow import feather, parquet
 
-    if kind == "dictionary":
-        text = pa.array(["x" * 1000])
-        return pa.table({"a": pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), text)})
-    if kind == "text":
-        return pa.table({"a": pa.array(["x" * 100]).take(pa.array(np.zeros(n_rows, np.int32)))})
-    if kind == "names":
-        return pa.table({"a": pa.array(np.arange(n_rows)).cast(pa.string())})
-    if kind == "nulls":
-        return pa.table({"a": pa.nulls(n_rows), "b": pa.nulls(n_rows, pa.string())})
-    if kind == "lists":
-        return pa.table({"a": pa.array([list(range(1000))]).take(pa.array(np.zeros(n_rows, np.int32)))})
-    return pa.table({f"c{number}": np.zeros(n_rows) for number in range(8)})
-
-
-def _parquet(kind: str, n_rows: int, **options: Any) -> Bomb:
-    def write(path: Path) -> None:
-        import pyarrow.parquet as parquet
-
-        parquet.write_table(_table(kind, n_rows), path, compression="zstd", store_schema=False, **options)
-
-    return write
+    first = pa.array(np.zeros(n_rows, np.int32))
+    columns = {
+        "dictionary": lambda: pa.DictionaryArray.from_arrays(first, pa.array(["x" * 1000])),
+        "text": lambda: pa.array(["x" * 100]).take(first),
+        "lists": lambda: pa.array([list(range(1000))]).take(first),
+        "numbers": lambda: first,
+    }
+    table = pa.table({f"c{number}": columns[kind]() for number in range(8 if kind == "numbers" else 1)})
+    if path.suffix == ".feather":
+        feather.write_feather(table, str(path), compression="zstd", chunksize=n_rows)
+    else:
+        packed = kind == "dictionary"
+        parquet.write_table(table, path, compression="zstd", store_schema=False, use_dictionary=packed)
 
 
-def _feather(kind: str, n_rows: int) -> Bomb:
-    def write(path: Path) -> None:
-        from pyarrow import feather
+def _sheet(path: Path, body: str, *, shared: str = "", styles: str = "") -> None:
+    import openpyxl
 
-        feather.write_feather(_table(kind, n_rows), str(path), compression="zstd", chunksize=n_rows)
-
-    return write
-
-
-def _sheet(body: str, *, shared: str = "", styles: str = "") -> Bomb:
-    def write(path: Path) -> None:
-        import openpyxl
-
-        good = io.BytesIO()
-        book = openpyxl.Workbook()
-        book.active.append(["a", 1])
-        book.save(good)
-        with zipfile.ZipFile(good) as archive:
-            members = {each: archive.read(each) for each in archive.namelist()}
-        members["xl/worksheets/sheet1.xml"] = f"{SHEET}{body}</worksheet>".encode()
-        if shared:
-            members["xl/sharedStrings.xml"] = shared.encode()
-        if styles:
-            members["xl/styles.xml"] = members["xl/styles.xml"].replace(
-                b"<fonts", styles.encode() + b"<fonts", 1
-            )
-        _write_zip(path, members)
-
-    return write
+    book = openpyxl.Workbook()
+    book.active.append(["a", 1])
+    book.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    members["xl/worksheets/sheet1.xml"] = f"{SHEET}{body}</worksheet>".encode()
+    if shared:
+        members["xl/sharedStrings.xml"] = shared.encode()
+    found = members["xl/styles.xml"]
+    members["xl/styles.xml"] = found.replace(b"<fonts", styles.encode() + b"<fonts", 1)
+    _write_zip(path, members)
 
 
 def _cells(n_rows: int, n_columns: int) -> str:
@@ -154,55 +117,44 @@ def _cells(n_rows: int, n_columns: int) -> str:
     return "<sheetData>" + f"<row>{row}</row>" * n_rows + "</sheetData>"
 
 
-BOMBS: dict[str, Bomb] = {
-    "cells.csv.gz": _packed(b"0,0,0,0,0,0,0,0\n", 95),
-    "nan.csv.gz": _packed(b"nan,nan,nannan,nan,nan,,\n", 127),
-    "zeros.csv.gz": _packed(b"0,0,0,0,0,0,0,0\n", 127),
-    "rows.csv.gz": _packed(b"0\n", 19),
-    "words.csv.gz": _packed(b"a,b,c,d,e,f,g,h\n", 127),
-    "empty.csv.gz": _packed(b",,,,,,,\n", 127),
-    "wide.tsv.gz": _packed(b"\t", 127),
-    "blanks.txt.gz": _packed(b"1 ", 127),
-    "long.csv.gz": _packed(b"x", 127),
-    "quoted.csv.gz": _packed(b'"\n",', 127),
-    "emoji.csv.gz": _packed("😀,1\n".encode(), 127),
-    "returns.csv.gz": _packed(b"0,0,0,0\r\n0,0,0,1\r\n", 127),
-    "zeros.npz": _npz(("X", _array(2**13, 5 * 2**10), 5 * 2**26)),
-    "fortran.npz": _npz(("X", _array(2**13, 5 * 2**10, order="F"), 5 * 2**26)),
-    "wide.npz": _npz(("X", _array(2, 2**26), 2**30)),
-    "halves.npz": _npz(("X", _array(2**13, 2**16, "<f2"), 2**30)),
-    "lies.npz": _npz(("X", _array(2**13, 2**11, claims=2**3), 2**27)),
-    "names.npz": _npz(("X", _array(10**7, 1), 8 * 10**7), ("y", _array(10**7, 0, "<U25"), 10**9)),
+LONG = '<sheetData><row><c t="inlineStr"><is><t>{}</t></is></c></row></sheetData>'
+
+BOMBS: dict[str, Any] = {
+    "cells.csv.gz": partial(_packed, lines=b"0,0,0,0,0,0,0,0\n", times=95),
+    "nan.csv.gz": partial(_packed, lines=b"nan,nan,nannan,nan,nan,,\n", times=127),
+    "rows.csv.gz": partial(_packed, lines=b"0\n", times=19),
+    "words.csv.gz": partial(_packed, lines=b"a,b,c,d,e,f,g,h\n", times=127),
+    "wide.tsv.gz": partial(_packed, lines=b"\t", times=127),
+    "blanks.txt.gz": partial(_packed, lines=b"1 ", times=127),
+    "quoted.csv.gz": partial(_packed, lines=b'"\n",', times=127),
+    "returns.csv.gz": partial(_packed, lines=b"0,0,0,0\r\n0,0,0,1\r\n", times=127),
+    "fortran.npz": lambda path: _npz(path, ("X", _array(2**13, 5 * 2**10, order="F"), 5 * 2**26)),
+    "wide.npz": lambda path: _npz(path, ("X", _array(2, 2**26), 2**30)),
+    "lies.npz": lambda path: _npz(path, ("X", _array(2**3, 2**11), 2**27)),
+    "names.npz": lambda path: _npz(
+        path, ("X", _array(10**7, 1), 8 * 10**7), ("y", _array(10**7, 0, "<U25"), 10**9)
+    ),
     "zeros.npy": _npy,
     "nested.npy": _nested,
     "overlapping.npz": _overlapping,
-    "dictionary.parquet": _parquet("dictionary", 9_000_000),
-    "text.parquet": _parquet("text", 9_000_000, use_dictionary=False),
-    "nulls.parquet": _parquet("nulls", 10_000_000),
-    "lists.parquet": _parquet("lists", 10_000),
-    "zeros.parquet": _parquet("numbers", 6_000_000),
-    "dictionary.feather": _feather("dictionary", 9_000_000),
-    "text.feather": _feather("text", 5_000_000),
-    "lists.feather": _feather("lists", 100_000),
-    "zeros.feather": _feather("numbers", 6_000_000),
-    "cells.xlsx": _sheet(_cells(100_000, 50)),
-    "rows.xlsx": _sheet(
-        "<sheetData>" + "<row/>" * 10**6 + '<row r="9000000"><c><v>1</v></c></row></sheetData>'
+    "dictionary.parquet": partial(_columnar, kind="dictionary", n_rows=9_000_000),
+    "text.parquet": partial(_columnar, kind="text", n_rows=9_000_000),
+    "lists.parquet": partial(_columnar, kind="lists", n_rows=10_000),
+    "zeros.parquet": partial(_columnar, kind="numbers", n_rows=7_000_000),
+    "dictionary.feather": partial(_columnar, kind="dictionary", n_rows=9_000_000),
+    "text.feather": partial(_columnar, kind="text", n_rows=5_000_000),
+    "cells.xlsx": lambda path: _sheet(path, _cells(100_000, 50)),
+    "rows.xlsx": lambda path: _sheet(path, f'<sheetData>{"<row/>" * 10**6}<row r="9000000"/></sheetData>'),
+    "far.xlsx": lambda path: _sheet(
+        path, "<sheetData>" + '<row><c r="XFD1"><v>1</v></c></row>' * 10**5 + "</sheetData>"
     ),
-    "dimension.xlsx": _sheet(
-        '<dimension ref="A1:XFD1048576"/><sheetData>' + "<row/>" * 10**6 + "</sheetData>"
+    "texts.xlsx": lambda path: _sheet(
+        path, _cells(2, 2), shared=SHEET.replace("worksheet", "sst") + "<si><t>a</t></si>" * 3 * 10**6
     ),
-    "far.xlsx": _sheet("<sheetData>" + '<row><c r="XFD1"><v>1</v></c></row>' * 10**5 + "</sheetData>"),
-    "texts.xlsx": _sheet(
-        _cells(2, 2), shared=SHEET.replace("worksheet", "sst") + "<si><t>a</t></si>" * 3 * 10**6 + "</sst>"
+    "styles.xlsx": lambda path: _sheet(
+        path, _cells(2, 2), styles='<numFmt numFmtId="200" formatCode="0"/>' * 10**6
     ),
-    "styles.xlsx": _sheet(
-        _cells(2, 2), styles="<numFmts>" + '<numFmt numFmtId="200" formatCode="0"/>' * 10**6 + "</numFmts>"
-    ),
-    "before.xlsx": _sheet("<cols>" + '<col min="1" max="1"/>' * 3 * 10**6 + "</cols>" + _cells(2, 2)),
-    "long.xlsx": _sheet(
-        '<sheetData><row><c t="inlineStr"><is><t>' + "x" * 5 * 10**8 + "</t></is></c></row></sheetData>"
-    ),
+    "long.xlsx": lambda path: _sheet(path, LONG.format("x" * 5 * 10**8)),
 }
 
 

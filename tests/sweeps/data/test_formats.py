@@ -56,21 +56,15 @@ def test_what_numpy_writes_is_read_to_the_bit(tmp_path: Path, dtype: str) -> Non
 
 NONE = "FILE, array 'X': found a header that is none"
 REFUSED = {
-    "objects": (npy("|O", values=b"\x80\x04N."), "found objects (a pickle), expected an array without"),
+    "objects": (npy("|O", values=b"\x80\x04N."), "type object, expected an array without objects"),
     "fields": (npy("f8,f8", "(3,)"), "expected numbers of shape (samples, features)"),
-    "large": (
-        npy(shape="(100000, 100000)"),
-        "found 100,000 rows of 100,000 cells, expected at most 10,000,000",
-    ),
-    "longer": (npy(shape="(30, 2)"), "48 bytes for shape (30, 2) of type float64, expected 480"),
+    "large": (npy(shape="(100000, 100000)"), "100,000 rows of 100,000 cells, expected at most 10,000,000"),
     "shorter": (npy(shape="(2, 2)"), "48 bytes for shape (2, 2) of type float64, expected 32"),
     "negative": (npy(shape="(-3, 2)"), NONE),
-    "no shape": (npy(shape="3"), NONE),
     "no header": (b"\x93NUMPY\x01\x00\x05\x00hello", NONE),
     "nested header": (npy(shape="(" * 3000), NONE),
     "long header": (npy(shape="(3, 2)" + " " * 20_000), NONE),
     "version": (b"\x93NUMPY\x09\x00" + bytes(90), NONE),
-    "text": (b"1,2\n3,4\n", NONE),
     "empty": (b"", NONE),
 }
 
@@ -88,23 +82,20 @@ def test_an_archive_is_not_trusted(tmp_path: Path) -> None:
     """Cut anywhere, other bytes, another compression, a password, texts that are none."""
     path = archive(tmp_path / "own.npz", ("X.npy", npy()))
     whole = path.read_bytes()
-    entry = whole.index(b"PK\1\2")
+    entry, value = whole.index(b"PK\1\2"), whole.index(X.tobytes()) + 8
     for length in range(0, len(whole), 3):
         (found,) = problems(write(tmp_path, whole[:length], "own.npz"))
         assert found.startswith("FILE: found a broken file (")
-    for place, value, said in ((8, 1, "encrypted"), (10, 99, "method 99"), (24, 9, "a broken file")):
+    for place, code, said in (
+        (entry + 8, 1, "encrypted"), (entry + 10, 99, "method 99"), (entry + 24, 9, "a broken file"),
+        (value, whole[value] ^ 1, "Bad CRC"),
+    ):  # fmt: skip
         content = bytearray(whole)
-        content[entry + place] = value
+        content[place] = code
         assert said in problems(write(tmp_path, bytes(content), "own.npz"))[0]
-    content = bytearray(whole)
-    content[whole.index(X.tobytes()) + 8] ^= 1
-    assert "Bad CRC" in problems(write(tmp_path, bytes(content), "own.npz"))[0]
-    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        (found,) = problems(archive(path, ("X.npy", npy()), method=method))
-        assert found.endswith(
-            f"found compression method {method}, expected none or deflate, as numpy writes them"
-        )
-    for code in (0x110000, 0xD800, 0xFFFFFFFF):
+    (found,) = problems(archive(path, ("X.npy", npy()), method=zipfile.ZIP_LZMA))
+    assert found.endswith("found compression method 14, expected none or deflate, as numpy writes them")
+    for code in (0x110000, 0xD800):
         classes = npy("<U1", "(3,)", struct.pack("<3I", 97, code, 98))
         (found,) = problems(archive(path, ("X.npy", npy()), ("y.npy", classes)))
         assert "code" in found  # of Unicode, or its codec
@@ -114,33 +105,27 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
     path = tmp_path / "own.npz"
     np.savez(path, X=X)
     assert read(path).labels_true is None
-    for name, told in (("y", None), ("labels", None), ("labels_true", None), ("species", "species")):
+    for name, told in (("labels_true", None), ("species", "species")):
         np.savez_compressed(path, X=X.astype(np.int32), **{name: np.array(["b", "a", "b"])})
         table = read(path, label_column=told)
         assert (table.X.dtype, table.X.tolist()) == (np.float64, X.tolist())
-        assert table.labels_true is not None
         assert (table.labels_true.tolist(), table.class_names) == ([1, 0, 1], ("a", "b"))
     np.savez(path, X=X, name=["Ann", "Bob", "Eve"], number=[1, 2, 3], short=["a"])
     table = read(path, aside=("number", "name"), index_column="name", columns=(-1,))
     assert table.aside == (("1", "2", "3"), ("Ann", "Bob", "Eve"))
     assert (table.sample_names, table.X.tolist()) == (("Ann", "Bob", "Eve"), [[1], [3], [5]])
-    assert read(path, drop=(0,), aside=("name",)).X.tolist() == [[1], [3], [5]]
 
 
 @pytest.mark.parametrize(
     ("arrays", "told", "found"),
     [
-        ({"x": X}, {}, ["FILE: found arrays x, expected an array 'X'"]),
         ({"X": X[0]}, {}, ["FILE, array 'X': found shape (2,) of type float64, "
                            "expected numbers of shape (samples, features)"]),
-        ({"X": X * 1j}, {}, ["FILE, array 'X': found shape (3, 2) of type complex128, "
-                             "expected numbers of shape (samples, features)"]),
         ({"X": np.array([[1, np.nan], [np.inf, 2]])}, {},
          ["FILE, X[0, 1]: found an empty cell, expected a finite number"
           " (missing = \"drop\" leaves out such rows)",
           "FILE, X[1, 0]: found 'inf', expected a finite number"]),
         ({"X": X, "y": [0, 1]}, {}, ["FILE, array 'y': found 2 texts, expected one for each of 3 rows"]),
-        ({"X": X, "y": [0.0, np.nan, 1.0]}, {}, ["FILE, y[1]: found NaN, expected a class"]),
         ({"X": X, "y": [0, 1, 1], "labels": [0, 1, 1]}, {},
          ["FILE: found arrays 'y' and 'labels', expected one of them (name it as label_column)"]),
         ({"X": X, "kinds": [0, 1, 1]}, {"label_column": "kind"},
@@ -152,12 +137,8 @@ def test_npz_with_and_without_classes(tmp_path: Path) -> None:
          ["FILE, array 'X': found shape (3, 0) of type float64, expected at least one sample and one feature",
           "FILE, array 'y': found shape (3, 1) of type int64, "
           "expected whole numbers or texts of shape (samples,)"]),
-        ({"X": X, "name": ["a", "b", "c"]}, {"aside": ("nam",), "columns": (2,)},
-         ["FILE: found arrays X, name, expected an array 'nam' (did you mean 'name'?)"]),
-        ({"X": X}, {"columns": (2,)},
-         ["FILE, columns: found 2, expected -2 to 1 (columns are counted from 0)"]),
         ({"X": X, "y": np.array([{}, [], ()], dtype=object)}, {},
-         ["FILE, array 'y': found objects (a pickle), expected an array without objects"]),
+         ["FILE, array 'y': found shape (3,) of type object, expected an array without objects"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_an_npz(
@@ -220,15 +201,20 @@ def test_every_format_is_the_same_table(frame: pd.DataFrame, tmp_path: Path) -> 
 def test_an_index_of_texts_names_the_samples(frame: pd.DataFrame, tmp_path: Path) -> None:
     told: dict[str, Any] = {"label_column": "kind", "columns": ("a",), "missing": "drop"}
     path = written(frame.set_index("name"), tmp_path, ".parquet")
-    named = read(path, **told)
-    assert named.sample_names[:4] == ("row 0", "row 1", "row 2", "row 4")
-    assert read(path, **told, index_column="name").sample_names == named.sample_names
+    for more in ({}, {"index_column": "name"}):
+        assert read(path, **told, **more).sample_names[:4] == ("row 0", "row 1", "row 2", "row 4")
     again = frame.set_index(pd.Index(["same"] * len(frame)))
     assert read(written(again, tmp_path, ".feather"), **told).sample_names == ()
+    empty = 'found an empty cell, expected a finite number (missing = "drop" leaves out such rows)'
+    assert problems(written(frame, tmp_path, ".parquet"), **told | {"missing": "error"}) == [
+        f"FILE, row 4, column 2 (a): {empty}", f"FILE, row 8, column 2 (a): {empty}",
+    ]  # fmt: skip
+    assert problems(written(frame, tmp_path, ".xlsx"), **told | {"missing": "error"}) == [
+        f"FILE, sheet 'Sheet1', cell B5 (a): {empty}", f"FILE, sheet 'Sheet1', cell B9 (a): {empty}",
+    ]  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
-@pytest.mark.parametrize("kind", ["text", "category"])
+@pytest.mark.parametrize(("suffix", "kind"), [(".parquet", "text"), (".feather", "category")])
 def test_texts_of_a_dictionary_and_numbers_with_missing_cells(suffix: str, kind: str, tmp_path: Path) -> None:
     """Rows in many batches, with cells that are missing in some of them."""
     rng, n, path = np.random.default_rng(3), 20_000, tmp_path / f"own{suffix}"
@@ -248,17 +234,6 @@ def test_texts_of_a_dictionary_and_numbers_with_missing_cells(suffix: str, kind:
         "found an empty cell, expected another name"
         in problems(path, columns=("a",), index_column="count")[0]
     )
-
-
-def test_cells_are_named_as_the_format_does(frame: pd.DataFrame, tmp_path: Path) -> None:
-    empty = 'found an empty cell, expected a finite number (missing = "drop" leaves out such rows)'
-    told: dict[str, Any] = {"columns": ("a", "count"), "label_column": "kind"}
-    assert problems(written(frame, tmp_path, ".parquet"), **told) == [
-        f"FILE, row 4, column 2 (a): {empty}", f"FILE, row 8, column 2 (a): {empty}",
-    ]  # fmt: skip
-    assert problems(written(frame, tmp_path, ".xlsx"), **told) == [
-        f"FILE, sheet 'Sheet1', cell B5 (a): {empty}", f"FILE, sheet 'Sheet1', cell B9 (a): {empty}",
-    ]  # fmt: skip
 
 
 def test_a_sheet_by_name_and_position(tmp_path: Path) -> None:
@@ -286,8 +261,7 @@ def test_files_that_are_none_or_too_large(
     path = written(frame, tmp_path, suffix)
     monkeypatch.setattr(columns, "MOST_CELLS", 20)
     monkeypatch.setattr(formats, "MOST_SHEET", 100)
-    (found,) = problems(path, columns=("count",))
-    assert "cells, expected at most" in found
+    assert "cells, expected at most" in problems(path, columns=("count",))[0]
     package, real = "openpyxl" if suffix == ".xlsx" else "pyarrow", builtins.__import__
 
     def without(name: str, *arguments: Any) -> Any:
@@ -302,15 +276,12 @@ def test_files_that_are_none_or_too_large(
     ]
 
 
-def test_what_unpacks_to_too_much_and_formats_that_are_not_read(tmp_path: Path) -> None:
+def test_what_unpacks_to_too_much(tmp_path: Path) -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("xl/workbook.xml", b" " * (formats.MOST_BESIDE + 1))
     (found,) = problems(write(tmp_path, content.getvalue(), "own.xlsx"))
-    assert "bytes of styles and the like, unpacked, expected at most 2,097,152" in found
-    for suffix in (".pkl", ".xls"):
-        (found,) = problems(write(tmp_path, "1,2\n3,5\n", f"own{suffix}"))
-        assert found.startswith(f"FILE: found {suffix} file, expected ")
+    assert "bytes of the rest, unpacked, expected at most 2,097,152" in found
     many = pd.DataFrame({"a": np.arange(20.0), "b": 1})
     many.to_parquet(tmp_path / "own.parquet", row_group_size=1)
     with pytest.MonkeyPatch.context() as patch:
@@ -342,24 +313,22 @@ def test_a_damaged_file_is_a_table_or_a_problem(suffix: str, frame: pd.DataFrame
 
 def test_types_of_columns() -> None:
     dates = pd.to_datetime(["2024-01-01", "2024-01-02"])
-    given: list[Any] = [
-        pd.array([1, 2], dtype="uint8"), pd.array([0.1, 0.2], dtype="float32"), pd.array([True, False]),
-        pd.array([1, None], dtype="Int64"), pd.array(["1.5", "nan"]), ["2", "3"],
-        ["x", "y"], pd.Categorical(["1", "2"]), dates.array, pd.array(np.array([1j, 2j])), ["1", ""],
-    ]  # fmt: skip
+    nan, third = np.nan, float(np.float32(0.1))
+    cases: list[tuple[Any, list[float]]] = [
+        (pd.array([1, 2], dtype="uint8"), [1, 2]),
+        (pd.array([0.1, 0.2], dtype="float32"), [third, float(np.float32(0.2))]),
+        (pd.array([True, False]), [1, 0]),
+        (pd.array([1, None], dtype="Int64"), [1, nan]),
+        (pd.array(["1.5", "nan"]), [1.5, nan]),
+        (["2", "3"], [2, 3]),
+        *((each, [nan, nan]) for each in (["x", "y"], pd.Categorical(["1", "2"]), dates.array)),
+        (pd.array(np.array([1j, 2j])), [nan, nan]),
+        (["1", ""], [1, nan]),
+    ]
+    given, expected = zip(*cases, strict=True)
     frame = Frame(Path("own"), 2, len(given), [], lambda *place: "", lambda each: [given[i] for i in each])
     found = frame.numbers(range(len(given)))
-    nan, third = np.nan, float(np.float32(0.1))
-    expected = [
-        [1, 2],
-        [third, float(np.float32(0.2))],
-        [1, 0],
-        [1, nan],
-        [1.5, nan],
-        [2, 3],
-        *[[nan, nan]] * 4,
-    ]
-    assert np.array_equal(found.values.T, [*expected, [1, nan]], equal_nan=True)
+    assert np.array_equal(found.values.T, expected, equal_nan=True)
     assert found.n_others.tolist() == [0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 1]
     assert found.is_empty.tolist() == [False, True]
     assert [frame.texts(i) for i in (2, 3, 7)] == [["True", "False"], ["1", ""], ["1", "2"]]

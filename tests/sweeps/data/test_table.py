@@ -1,26 +1,39 @@
-"""From columns to samples: what they are, what is said where they cannot be; classes, scaling, data sets."""
+"""A user's own table: cells and numbers of text, what columns become, and what is said of a wrong one."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_tables import problems, read, write
 
+from sweeps.data import text as module
+from sweeps.data.lines import PROBLEMS_SHOWN, read_lines, split_cells, to_number
 from sweeps.data.reading import load_table
 from sweeps.data.table import (
     LabelledTable,
     TableChoice,
     encode_classes,
-    positions,
+    is_empty,
     read_labels,
     scale,
 )
-from sweeps.errors import InputError, Problem
+from sweeps.data.text import read_text_table, rows_of, separator_of
+from sweeps.errors import InputError
+
+CASES, REFUSED = (
+    tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("cases.toml", "problems.toml")
+)
 
 
 def test_checksum_sees_values_shape_and_labels() -> None:
@@ -52,44 +65,6 @@ def test_scaling() -> None:
     assert not scale(constant, "standard")[:, 0].any()
     assert not scale(constant, "minmax")[:, 0].any()
     np.testing.assert_allclose(scale(X * 1e-200, "standard"), standard, rtol=1e-6)
-    with pytest.raises(ValueError, match="'standart'"):
-        scale(X, "standart")
-
-
-HEADER = ["a", "b", "2", "b", "x, y"]
-
-
-@pytest.mark.parametrize(
-    ("names", "header", "found"),
-    [
-        # a name comes before a position, and one text may name several
-        (("a", 1, -1, "2"), HEADER, [0, 1, 4, 2]),
-        (("x, y", "a,-4"), HEADER, [4, 0, 1]),
-        (("b",), HEADER, ["'b', expected one of a, b, 2, b, x, y (several columns have that name;"
-                          " give a position)"]),
-        (("A",), ["aa", "b"], ["'A', expected one of aa, b"]),
-        (("bb",), ["b", "a"], ["'bb', expected one of b, a (did you mean 'b'?)"]),
-        (("a",), [], ["'a', expected one of -5 to 4 (the file has no header; give a position)"]),
-        (("-6",), HEADER, ["-6, expected -5 to 4 (columns are counted from 0)"]),
-        (("a", "c", 0, 7), HEADER, [
-            "'c', expected one of a, b, 2, b, x, y", "0 again, expected each column once",
-            "7, expected -5 to 4 (columns are counted from 0)",
-        ]),
-    ],
-)  # fmt: skip
-def test_columns_by_name_and_by_position(names: Any, header: list[str], found: list[Any]) -> None:
-    said: list[Problem] = []
-    places = positions(TableChoice(columns=names), "columns", header, 5, Path("own"), said)
-    if isinstance(found[0], str):
-        assert list(map(str, said)) == [f"own, columns: found {each}" for each in found]
-        assert places == []
-    else:
-        assert (places, said) == (found, [])
-
-
-def test_names_that_make_a_header() -> None:
-    choice = TableChoice(columns=("a,b",), drop=("c",), label_column="d", index_column=0, aside=("e",))
-    assert set(choice.named) == {"a,b", "a", "b", "c", "d", 0, "e"}
 
 
 # Which columns and rows of a table become samples, and everything that is said where they cannot.
@@ -103,12 +78,6 @@ MESSY = """\
 4,Lee,5,4.5,6,pale blue,Iris virginica
 5,Zoe,6,5.5,7,pale blue,
 """
-COLOURS = ["red", "pale blue", "red", "pale blue", "pale blue", "pale blue"]
-TEXTS = (
-    "expected numbers (name it as label_column if it holds the classes, or as index_column if it holds names;"
-    ' else drop it, or categories = "onehot")'
-)
-EMPTY = '(missing = "drop" leaves out such rows)'
 TOLD: dict[str, Any] = {"index_column": "plant", "label_column": "kind", "drop": (0, "nr")}
 
 
@@ -117,11 +86,8 @@ def test_a_messy_table_without_cleaning(tmp_path: Path) -> None:
     assert table.feature_names == ("width", "height", "colour=pale blue", "colour=red")
     assert table.X.tolist() == [[1.5, 2, 0, 1], [2.5, 4, 0, 1], [4.5, 6, 1, 0]]
     assert table.class_names == ("Iris setosa", "Iris virginica")
-    assert table.labels_true is not None
     assert table.labels_true.tolist() == [0, 1, 1]
     assert table.sample_names == ("Ann", "Eve", "Lee")
-    assert table.rows is not None
-    assert table.rows.kept is not None
     assert (table.rows.n_rows, table.rows.kept.tolist()) == (6, [0, 2, 4])
     assert table.rows.names == ("Ann", "Bob", "Eve", "Kim", "Lee", "Zoe")
     assert table.notes == (
@@ -129,61 +95,6 @@ def test_a_messy_table_without_cleaning(tmp_path: Path) -> None:
         "Bob (row 2), Kim (row 4), Zoe (row 6)",
         "features used: width, height, colour=pale blue, colour=red (4)",
     )
-
-
-def test_columns_in_the_order_told(tmp_path: Path) -> None:
-    path = write(tmp_path, "a,b,c,d\n1,2,3,x\n4,5,6,y\n")
-    table = read(path, columns=("c", 0))
-    assert (table.X.tolist(), table.feature_names) == ([[3, 1], [6, 4]], ("c", "a"))
-
-
-@pytest.mark.parametrize(
-    ("text", "told", "found"),
-    [
-        (MESSY, TOLD, [
-            f"FILE, column 6 (colour): found no number, first 'red', {TEXTS}",
-            f"FILE, line 3, column 4 (width): found an empty cell, expected a finite number {EMPTY}",
-            f"FILE, line 5, column 5 (height): found 'NA', expected a finite number {EMPTY}",
-            "FILE, line 7, column 7 (kind): found an empty cell, expected a class",
-        ]),
-        (MESSY, {"as_options": True, "columns": ("widht",), "label_column": "nr", "index_column": "nr"}, [
-            "FILE, --index-column: found column 3 (nr), which is --label-column as well, expected another"
-            " column",
-            "FILE, --columns: found 'widht', expected one of '', plant, nr, width, height, colour, kind"
-            " (did you mean 'width'?)",
-        ]),
-        (MESSY, {"columns": ("height", "width"), "drop": ("nr",)},
-         ["FILE, drop: found columns as well, expected one of them"
-          " (what columns does not name is no feature already)"]),
-        (MESSY, {"columns": ("nr", "nr")}, ["FILE, columns: found 'nr' again, expected each column once"]),
-        (MESSY, {"columns": ("nr", "plant"), "index_column": "plant"},
-         ["FILE, columns: found column 2 (plant), which is index_column, expected features alone",
-          f"FILE, column 2 (plant): found no number, first 'Ann', {TEXTS}"]),
-        (MESSY, {"columns": ("nr",), "index_column": "colour"},
-         [f"FILE, line {line}, column 6 (colour): found {name!r}, more than once, expected another name in"
-          " each row, as index_column" for line, name in enumerate(COLOURS, start=2)]),
-        (MESSY, {"columns": ("plant",), "categories": "onehot"},
-         ["FILE, column 2 (plant): found 6 different texts in 6 rows, expected at most 100, and not another"
-          " one in each row (names of samples are no feature: drop it, or name it as index_column)"]),
-        (MESSY, {"sheet": 1}, ["FILE, sheet: found 1, expected nothing: it is no .xlsx workbook"]),
-        ("a,b\n1,x\n2,\n3,x\n", {"categories": "onehot"},
-         ["FILE, line 3, column 2 (b): found an empty cell, expected a text"]),
-        ("a,b\n1,2\n3,x\n,5\n6,inf\n", {"missing": "drop"}, [
-            "FILE, line 3, column 2 (b): found 'x', expected a finite number",
-            "FILE, line 5, column 2 (b): found 'inf', expected a finite number",
-        ]),
-        ("a,b,c\n1,,3\n,4,1\n", {"missing": "drop"},
-         ["FILE, missing: found no row without an empty cell, expected one at least (drop the columns that"
-          " are empty in most rows)"]),
-        ("name,a,a\nAnn,1,2\nBob,3,4\n", {"aside": ("nam", "a", "name")}, [
-            "FILE, column left out: found 'nam', expected one of name, a, a (did you mean 'name'?)",
-            "FILE, column left out: found 'a', expected one of name, a, a (several columns have that name;"
-            " give a position)",
-        ]),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_done(text: str, told: dict[str, Any], found: list[str], tmp_path: Path) -> None:
-    assert problems(write(tmp_path, text), **told)[: len(found)] == found
 
 
 def test_dropping_incomplete_rows_is_what_their_absence_is(tmp_path: Path) -> None:
@@ -206,7 +117,6 @@ MEASURED = RNG.normal(size=40)
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (range(40), "is 0 to 39, a number of the row"),
         (RNG.permutation(40) + 1, "is 1 to 40, a number of the row"),
         (RNG.choice(10**6, 40, replace=False), "is another whole number in each row"),
         ([1, 2, 3, 4], ""),
@@ -226,42 +136,24 @@ def test_columns_that_tell_rows_apart(column: list[int], kind: str, tmp_path: Pa
 
 def test_many_features_are_counted(tmp_path: Path) -> None:
     rows = "\n".join(",".join(map(repr, row)) for row in RNG.normal(size=(3, 30)).tolist())
-    path = write(tmp_path, ",".join(f"f{n}" for n in range(30)) + "\n" + rows)
-    assert read(path).notes == (f"features used: {', '.join(f'f{n}' for n in range(12))}, … (30)",)
-    assert read(write(tmp_path, rows), drop=(0,)).notes == ("features used: columns 2 to 30 (29)",)
+    path, first = write(tmp_path, ",".join(f"f{n}" for n in range(30)) + "\n" + rows), range(12)
+    assert read(path).notes == (f"features used: {', '.join(f'f{n}' for n in first)}, … (30)",)
+    numbers = ", ".join(str(n + 2) for n in first)
+    assert read(write(tmp_path, rows), drop=(0,)).notes == (f"features used: columns {numbers}, … (29)",)
 
 
 # Classes, and files of them.
 
 
-@pytest.mark.parametrize(
-    ("text", "n_rows", "codes", "class_names"),
-    [
-        ("2\n1\n10\n", None, [1, 0, 2], ("1", "2", "10")),
-        ("2,1,10", None, [1, 0, 2], ("1", "2", "10")),
-        ("2\t1\n\n10\n", None, [1, 0, 2], ("1", "2", "10")),
-        ("class\n2\n1\n", None, [1, 0], ("1", "2")),
-        ("b\na\nb\n", None, [1, 0, 1], ("a", "b")),
-        ("Iris setosa\nIris virginica\n", 2, [0, 1], ("Iris setosa", "Iris virginica")),
-        ("kind of iris\n1\n2\n", 2, [0, 1], ("1", "2")),
-        ('"a, b"\nc\n', 2, [0, 1], ("a, b", "c")),
-        ("index,Label\nr1,x y\nr2,z\n", 2, [0, 1], ("x y", "z")),
-        ("index;label\nr1;x y\nr2;z\n", 2, [0, 1], ("x y", "z")),
-        ("a b\n", 2, [0, 1], ("a", "b")),
-        ("x\nx\ny\n", 2, [0, 0, 1], ("x", "y")),
-    ],
-)
-def test_label_files(
-    text: str, n_rows: int | None, codes: list[int], class_names: tuple[str, ...], tmp_path: Path
-) -> None:
-    found, names = read_labels(write(tmp_path, text), n_rows)
-    assert (found.tolist(), found.dtype, names) == (codes, np.int16, class_names)
+def test_label_files(tmp_path: Path) -> None:
+    for case in CASES["labels"]:
+        found, names = read_labels(write(tmp_path, case["text"]), case.get("n_rows"))
+        assert (found.tolist(), found.dtype, list(names)) == (case["codes"], np.int16, case["class_names"])
 
 
 def test_what_is_wrong_with_a_label_file(tmp_path: Path) -> None:
     for text, found in (
         ("", "no classes"),
-        ("# none\n", "no classes"),
         ("1\nnan\n", "line 2: found NaN"),
         ("1,,2\n", "an empty cell"),
         ("1 2 3 4\n", "more than 2 labels, expected 2, one for each row"),
@@ -301,7 +193,172 @@ def test_own_table_becomes_a_data_set(tmp_path: Path) -> None:
             load_table(path, TableChoice(), n_clusters=n_clusters)
 
 
-def test_foreign_tables_load(shared_data: Path) -> None:
-    for name, shape in (("appendicitis", (106, 7)), ("moons", (300, 2)), ("zoo", (101, 16))):
-        data = load_table(shared_data / "extra" / f"{name}.data", TableChoice(), n_clusters=2)
-        assert (data.X.shape, data.labels_true) == (shape, None)
+PATH = Path("own.csv")
+
+
+def test_lines_with_content_keep_their_numbers(tmp_path: Path) -> None:
+    path = write(tmp_path, "\ufeff first \r\n\n  # remark\n\ta # b\x0cc\n  \nlast")
+    found = [(line.number, line.text) for line in read_lines(path)]
+    assert found == [(1, "first"), (4, "a # b\x0cc"), (6, "last")]
+
+
+def test_cells_of_a_line() -> None:
+    too_long = '"' + "x" * 200_000 + '",2'  # for the reader
+    for case in (*CASES["cells"], {"text": too_long, "cells": [too_long]}):
+        assert split_cells(case["text"]) == case["cells"]
+
+
+@given(st.floats())
+def test_numbers_come_back(value: float) -> None:
+    found = to_number(repr(value))
+    assert found == value or (found is not None and math.isnan(found) and math.isnan(value))
+    assert [to_number(cell) for cell in ("", "1_000", "1,5", "one", "0x10", "1 2", "--1")] == [None] * 7
+
+
+CELLS_OF_ROWS = st.text('ab1,;"\n\t é#', max_size=6).filter(lambda cell: not cell.startswith(" "))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.lists(CELLS_OF_ROWS, min_size=2, max_size=2), max_size=8), st.sampled_from([",", ";", "\t"])
+)
+def test_what_is_written_comes_back_and_as_pandas_reads_it(rows: list[list[str]], separator: str) -> None:
+    text, plain, lines = io.StringIO(), io.StringIO(), []
+    for number, row in enumerate(rows):
+        text.write(["", "# a remark\n", "\n", '\t\n# "\n'][number % 4])
+        lines.append(text.getvalue().count("\n") + 1)
+        for file in (text, plain):
+            csv.writer(file, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(row)
+    found = list(rows_of(PATH, text.getvalue().encode(), separator))
+    assert [cells for cells, *_ in found] == [
+        [cell.strip().replace("\n", " ") for cell in row] for row in rows
+    ]
+    assert [line for _, line, _ in found] == lines
+    assert [n_lines for *_, n_lines in found] == ["".join(row).count("\n") + 1 for row in rows]
+    if rows:
+        plain.seek(0)
+        frame = pd.read_csv(plain, sep=separator, header=None, dtype=object, na_filter=False)
+        assert frame.to_numpy().tolist() == rows
+
+
+def test_the_separator_is_told_by_the_first_rows() -> None:
+    for case in CASES["separator"]:
+        assert separator_of(PATH, case["text"].encode()) == case["separator"], case
+
+
+def test_features_of_every_format(tmp_path: Path) -> None:
+    for case in CASES["features"]:
+        table = read(write(tmp_path, case["text"]))
+        assert table.X.tolist() == [[1, 2.5], [-3, 40]], case
+        assert (table.X.dtype, table.labels_true, table.class_names) == (np.float64, None, ())
+
+
+WIDE = 'a,b,1,b,"x, y"\n1,2,3,4,5\n6,7,8,9,0\n'
+
+
+def test_columns_by_name_and_position_and_what_is_a_header(tmp_path: Path) -> None:
+    told: dict[str, Any]
+    for text, told, X in (
+        *(("a,k,b\n1,u,2\n3,o,4\n", {"label_column": each}, [[1, 2], [3, 4]]) for each in ("k", 1, -2)),
+        ("5.1,Iris-setosa\n4.9,Iris-virginica\n", {"label_column": -1}, [[5.1], [4.9]]),
+        ("0,1,class\n5,6,a\n7,8,b\n", {"label_column": "class"}, [[5, 6], [7, 8]]),
+        ("0,id\n5,6\n7,8\n", {"aside": ("id",)}, [[5], [7]]),
+        # a name comes before a position, and one text may name several
+        (WIDE, {"columns": ("a", 1, -1, "1")}, [[1, 2, 5, 3], [6, 7, 0, 8]]),
+        (WIDE, {"columns": ("x, y", "a,-4")}, [[5, 1, 2], [0, 6, 7]]),
+    ):
+        assert read(write(tmp_path, text), **told).X.tolist() == X
+    path = write(tmp_path, 'name,a,"picture, small",b\n"Ann, B.",1,x.png,2\nBob,3,,4\n')
+    table = read(path, aside=("picture, small", "name"))
+    assert (table.X.tolist(), table.feature_names) == ([[1, 2], [3, 4]], ("a", "b"))
+    assert table.aside == (("x.png", ""), ("Ann, B.", "Bob"))
+
+
+@pytest.mark.parametrize("case", REFUSED["case"], ids=lambda case: case["problems"][0][:60])
+def test_every_problem_of_a_table_is_said(case: dict[str, Any], tmp_path: Path) -> None:
+    told = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in case.get("told", {}).items()
+    }
+    assert problems(write(tmp_path, case["text"]), **told) == case["problems"]
+
+
+def test_paths_and_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    absent = "FILE: found No such file or directory, expected a readable file"
+    assert problems(tmp_path / "absent.csv") == problems(tmp_path / "absent.npz") == [absent]
+    assert problems(tmp_path) == ["FILE: found Is a directory, expected a readable file"]
+    assert problems(write(tmp_path, b"1,2\r\n\xff\xfe\n")) == [
+        "FILE, line 2: found byte 0xff, expected a text file in UTF-8 "
+        "(save it again as UTF-8; spreadsheets call that CSV UTF-8)"
+    ]
+    (found,) = problems(write(tmp_path, '1,2\n3,"4' + "\n5,6" * 100_000))
+    assert found.startswith("FILE, line 2: found a cell that is too long (field larger than")
+    path = write(tmp_path, "1,2\n3,4\n")
+    monkeypatch.setattr(module, "LONGEST_ROW", 3)
+    assert problems(path)[0].startswith("FILE, line 1: found a longer row, expected at most 131,072 columns")
+    monkeypatch.setattr("sweeps.data.lines.MOST_LINES", 2)
+    assert problems(path) == ["FILE: found more than 2 lines, expected at most 2"]
+    monkeypatch.setattr(module, "MOST_BYTES", 7)
+    assert problems(path) == ["FILE: found 8 bytes, expected at most 7"]
+
+
+CELLS = st.one_of(
+    st.floats(width=64).map(repr),
+    st.integers(-(10**20), 10**20).map(str),
+    st.sampled_from(
+        ["+1", "1.", ".5", "1E5", "-1e-400", "007", "1_0", "0x1", "", "nan", "-inf", "x", "1 2", "1e"]
+    ),
+    st.sampled_from(["--1", "e5", "+-3", "1,5", "1,5,2", ",", "\u0661", "1\u00a0", "#", "1#", "1_000,5"]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=12), st.sampled_from([",", ";", "\t"]))
+def test_numbers_taken_many_at_once_are_those_of_the_cells(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], separator: str
+) -> None:
+    """The obvious twin: each cell by itself, as Python reads it."""
+
+    def number(cell: str) -> float | None:
+        found = to_number(cell)
+        decimal_comma = found is None and separator == ";" and cell.count(",") == 1
+        return to_number(cell.replace(",", ".")) if decimal_comma else found
+
+    rows = [("0", "0"), *rows]  # which is no header
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(rows)
+    path, frames = write(tmp_path_factory.getbasetemp(), text.getvalue()), list[Any]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "select", lambda frame, *_: frames.append(frame))
+        patch.setattr(module, "separator_of", lambda *_: separator)
+        read_text_table(path, TableChoice())
+    (frame,) = frames
+    found = frame.numbers([1, 0])
+    expected = [[number(second), number(first)] for first, second in rows]
+    assert found.values.tobytes() == np.array(expected, dtype=np.float64).tobytes()
+    assert found.n_others.tolist() == [sum(row[column] is None for row in expected) for column in (0, 1)]
+    assert found.is_empty.tolist() == [any(map(is_empty, row)) for row in rows]
+    assert frame.texts(1) == [cell.strip() for _, cell in rows]
+
+
+def test_millions_of_problems_are_made_once_and_cut_short(tmp_path: Path) -> None:
+    path = write(tmp_path, "1,2\n" + "nan,inf\n" * 50_000)
+    with pytest.raises(InputError) as caught:
+        read_text_table(path, TableChoice())
+    assert len(caught.value.problems) == PROBLEMS_SHOWN + 1
+    assert sum(each.count for each in caught.value.problems) == 100_000
+    assert problems(path)[-1] == "FILE: found 99,980 more problems like these, expected none"
+
+
+def test_a_cell_in_quotes_may_have_several_lines(tmp_path: Path) -> None:
+    """Comments and blank lines inside it are its own; lines are still counted as an editor does."""
+    text = '# of 1999\n"name of\nplant","width,\ncm",kind\n\n"a\n\n# no comment",1,"Iris\nsetosa"\nb,x,o\n'
+    told = {"index_column": "name of plant", "label_column": "kind"}
+    assert problems(write(tmp_path, text), **told) == [
+        "FILE, line 10, column 2 (width, cm): found 'x', expected a finite number"
+    ]
+    table = read(write(tmp_path, text.replace("x", "2")), **told)
+    assert table.sample_names == ("a  # no comment", "b")
+    assert (table.feature_names, table.class_names) == (("width, cm",), ("Iris setosa", "o"))
+    tabs = write(tmp_path, "\ta\tb\nx\t1\t2\ny\t\t3\nz\t4\t\nu\t5\t7\n")
+    table = read(tabs, index_column=0, missing="drop")
+    assert (table.X.tolist(), table.sample_names) == ([[1, 2], [5, 7]], ("x", "u"))

@@ -1,39 +1,34 @@
-"""Sweep files: what is read, and everything that is refused, all of it at once."""
+"""Sweep files: what is read, kept and written back, and everything that is refused, all of it at once."""
 
 from __future__ import annotations
 
 import json
 import time
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from processes.sweeping import TINY
 
 import sweeps
 from sweeps.errors import InputError
-from sweeps.file.reading import (
-    MOST_BYTES,
-    MOST_NESTED,
-    as_file,
-    as_toml,
-    load_sweep,
-    sweep_schema,
-)
+from sweeps.file.reading import MOST_BYTES, as_file, as_toml, load_sweep, sweep_schema
 from sweeps.file.search import Search, asked
-from sweeps.file.spec import Builtin, Mixtures, Stop, UserTable
+from sweeps.file.spec import Builtin, Mixtures, Stop, SweepSpec, UserTable, load
 
 # The text of a sweep file: what takes too much to read is refused at once.
 
 
-def write(folder: Path, text: str) -> Path:
-    path = folder / "sweep.toml"
+def write(folder: Path, text: str, name: str = "sweep.toml") -> Path:
+    path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
 
 
-DEEP = f"tables or lists nested deeper than {MOST_NESTED} levels"
+DEEP = "tables or lists nested deeper than 20 levels"
 
 
 def test_what_is_refused_at_once(tmp_path: Path) -> None:
@@ -67,27 +62,7 @@ REFUSED = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(enco
 SCHEMA = Draft202012Validator(json.loads(sweep_schema()))
 GOOD = REFUSED["base"]["good"]
 
-EVERYTHING = """
-name = "all"
-seed = 7
-[grid]
-datasets = ["iris", {name = "mine", path = "tables/mine.csv", label_column = -1, scale = "minmax"},
-            {name = "other", path = "other.npz", n_clusters = 3},
-            {name = "mix", mixture = {n_clusters = [2, 4], count = 5, variance = [0.5, 1]}}]
-p = [0.8, 1]
-m = ["0.5N", 75, "N"]
-replicates = 2
-models = ["unsupervised", "posterior"]
-restarts = 3
-[search]
-patience = 4
-[data]
-scale = "standard"
-unavailable = "skip"
-[stop]
-risk = 0.1
-r_min = 2
-"""
+EVERYTHING = REFUSED["base"]["everything"]
 
 
 def test_the_shipped_schema_is_the_printed_one() -> None:
@@ -101,7 +76,9 @@ def test_shipped_sweeps_keep_to_the_schema_and_repeat_the_published_evaluation()
         text = path.read_text(encoding="utf-8")
         assert text.startswith("#:schema ./sweep.schema.json\n")
         SCHEMA.validate(tomllib.loads(text))
-        assert load_sweep(path).name == path.stem
+        spec = load_sweep(path)
+        assert spec.name == path.stem
+        assert load("the cube", json.loads(json.dumps(spec.dump()))) == spec
     cells = 0
     for name in ("mixtures", "uci"):
         grid = load_sweep(FOLDER / f"{name}.toml").grid
@@ -126,27 +103,14 @@ def test_a_resolved_sweep_is_a_file_that_gives_the_same_sweep(tmp_path: Path) ->
         assert as_file(spec)["search"]["population"] == spec.search[0].population
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("seed = 7", "seeed = 7"),
-        ("seed = 7", "seed = -1"),
-        ('"iris"', '"irsi"'),
-        ('"posterior"]', '"posteriro"]'),
-        ("[0.8, 1]", "[0.8, 1.1]"),
-        ("[0.8, 1]", "[0.8, 0.8]"),
-        ('"0.5N"', '"half"'),
-        ("count = 5", "count = 0"),
-        ("label_column = -1", "label_colum = -1"),
-        ("patience = 4", "patience = 4.5"),
-        ("risk = 0.1", "risk = 1"),
-        ("r_min = 2", "r_max = 2"),
-    ],
-)
-def test_the_schema_refuses_what_the_reader_refuses(old: str, new: str) -> None:
-    assert old in EVERYTHING
+def test_the_schema_refuses_what_the_reader_refuses() -> None:
     assert SCHEMA.is_valid(tomllib.loads(EVERYTHING))
-    assert not SCHEMA.is_valid(tomllib.loads(EVERYTHING.replace(old, new, 1)))
+    for old, new in (
+        ("seed = 7", "seeed = 7"), ('"iris"', '"irsi"'), ("[0.8, 1]", "[0.8, 1.1]"), ('"0.5N"', '"half"'),
+        ("label_column = -1", "label_colum = -1"), ("patience = 4", "patience = 4.5"), ("r_min", "r_max"),
+    ):  # fmt: skip
+        assert old in EVERYTHING
+        assert not SCHEMA.is_valid(tomllib.loads(EVERYTHING.replace(old, new, 1))), new
 
 
 @pytest.mark.parametrize("case", REFUSED["case"], ids=lambda case: case["problems"][0][:60])
@@ -165,38 +129,25 @@ def test_every_problem_of_a_file_is_said(case: dict[str, Any], tmp_path: Path) -
     assert found == case["problems"]
 
 
-def test_every_key_has_a_description() -> None:
-    schema = json.loads(sweep_schema())
-    known = schema["$defs"]["KnownEntry"]["anyOf"][1]
-    tables: list[dict[str, Any]] = [schema, *schema["$defs"].values(), known]
-    keys = {
-        f"{table['title']} {key}": said
-        for table in tables
-        for key, said in table.get("properties", {}).items()
-    }
-    assert len(keys) > 30
-    assert [key for key, said in keys.items() if not said.get("description")] == []
-
-
 def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
-    spec = load_sweep(write(tmp_path, GOOD))
-    assert (spec.name, spec.seed, spec.unavailable) == ("good", 7, "error")
-    iris, mine, two, four = spec.grid.datasets
-    assert iris == Builtin(name="iris", scale="standard")
-    assert mine == UserTable(
-        name="mine", path=str(tmp_path / "tables/mine.csv"), label_column=-1, scale="minmax"
-    )
-    assert isinstance(two, Mixtures)
-    assert isinstance(four, Mixtures)
-    assert (two.name, two.n_clusters, two.count, two.variance, two.n_samples) == (
-        "mixtures_k2", 2, 5, (0.5, 1.0), 200,
-    )  # fmt: skip
+    spec = load_sweep(write(tmp_path, GOOD.replace('"iris"', '"iris", {name = "wine", scale = "none"}')))
+    assert (spec.name, spec.seed, spec.data.unavailable) == ("good", 7, "error")
+    iris, wine, mine, two, four = spec.grid.datasets
+    assert (iris, wine) == (Builtin(name="iris", scale="standard"), Builtin(name="wine", scale="none"))
+    path = str(tmp_path / "tables/mine.csv")
+    assert mine == UserTable(name="mine", path=path, label_column=-1, scale="minmax")
+    sizes: dict[str, Any] = {"count": 5, "n_samples": 200, "n_features": 10, "variance": (0.5, 1.0)}
+    assert two == Mixtures(name="mixtures_k2", n_clusters=2, center=(-1.0, 1.0), scale="standard", **sizes)
     assert (four.name, four.n_clusters) == ("mixtures_k4", 4)
     assert spec.grid.p == (0.8, 1.0)
     assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
-    assert spec.grid.supervised == ("posterior",)
-    assert spec.grid.baselines == ("unsupervised",)
+    assert (spec.grid.supervised, spec.grid.baselines) == (("posterior",), ("unsupervised",))
     assert spec.search == (asked(),)
+    assert "annotations" not in spec.dump()["grid"]["datasets"][2]
+    text = GOOD.replace("tables/mine.csv", "/own.csv").replace("label_column = -1", 'annotations = "a/../b"')
+    spec = load_sweep(write(tmp_path, text))
+    mine, kept = spec.grid.datasets[1], spec.dump()["grid"]["datasets"][1]
+    assert (mine.path, mine.annotations, kept["annotations"]) == ("/own.csv", *[str(tmp_path / "b")] * 2)
 
 
 def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: Path) -> None:
@@ -208,11 +159,117 @@ def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: P
     named = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", 'restarts = 3\ndesign = ["uniform"]')))
     assert named.dump() == dump
     spec = load_sweep(write(tmp_path, GOOD + "[stop]\nrisk = 0.1\nr_min = 2\n"))
-    assert spec.stop == Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2, step=5)
-    assert Stop(**spec.dump()["stop"]) == spec.stop
+    assert (
+        Stop(**spec.dump()["stop"])
+        == spec.stop
+        == Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2, step=5)
+    )
     more = 'restarts = 3\ndesign = ["uniform", "active"]\n[ask]\nbatch = "0.1N"'
     spec = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", more)))
     assert spec.grid.design == ("uniform", "active")
     assert (spec.ask.batch.resolve(150), spec.ask.restarts, spec.ask.covariance) == (15, 3, "auto")
     assert spec.dump()["ask"] == {"batch": "0.1N", "restarts": 3, "covariance": "auto"}
     assert spec.dump()["grid"]["design"] == ["uniform", "active"]
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "said"),
+    [
+        (None, "seed", -1, "the cube seed: found -1"),
+        (None, "colour", 1, "the cube: found unknown key 'colour'"),
+        ("grid", "m", ["0N"], "the cube grid m[0]: found '0N'"),
+        ("grid", "datasets", ["iris"], "the cube grid.datasets[0]: found 'iris'"),
+        ("search", "generations", 0, "the cube search generations: found 0"),
+        ("search", "method", "published", "the cube search: found unknown key 'method'"),
+        ("search", "crossover", None, "the cube search crossover: found None"),
+        ("data", "unavailable", "", "the cube data unavailable: found ''"),
+    ],
+)
+def test_what_no_sweep_has_written_is_refused(table: str | None, key: str, value: Any, said: str) -> None:
+    dump = load_sweep(FOLDER / "quick.toml").dump()
+    (dump if table is None else dump[table])[key] = value
+    with pytest.raises(InputError) as refused:
+        load("the cube", dump)
+    assert str(refused.value).startswith(said)
+
+
+BEFORE = {"population": 3, "offspring": 2, "generations": 1, "min_cluster_size": 2, "variance_prior": 0.0}
+WAYS = {"crossover": "labels", "mutation": 0.2, "relocation": "components"}
+PUBLISHED = 'method = "published"\n'
+KEYS = 'crossover = "labels"\nmutation = 0.2\nrelocation = "components"\n'
+
+
+def read(folder: Path, search: str, sweep: str = TINY) -> SweepSpec:
+    return load_sweep(write(folder, sweep + search))
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        # values, whatever named them
+        ("", BEFORE | {"patience": 4} | WAYS),
+        ('method = "strong"\n', BEFORE | {"patience": 4} | WAYS),
+        (PUBLISHED + KEYS, BEFORE | WAYS),
+        (PUBLISHED + "patience = 4\n" + KEYS, BEFORE | {"patience": 4} | WAYS),
+        ('relocation = "all"\n', BEFORE | {"patience": 4} | WAYS | {"relocation": "all"}),
+        (PUBLISHED + "mutation = 0.2\n", BEFORE | {"mutation": 0.2}),
+        # a cube of an older release, whose file lacks the keys, is then still one of the same sweep
+        (PUBLISHED, BEFORE),
+        ('patience = 0\ncrossover = "centroids"\nmutation = 1\nrelocation = "annotated"\n', BEFORE),
+        (PUBLISHED + "held_out = false\n", BEFORE),
+        (PUBLISHED + "held_out = true\n", BEFORE | {"held_out": True}),
+    ],
+)
+def test_a_cube_keeps_values_whatever_named_them(text: str, kept: dict[str, Any], tmp_path: Path) -> None:
+    spec = read(tmp_path, text)
+    found = spec.dump()["search"]
+    assert json.dumps(found) == json.dumps(kept)
+    assert Search(**found) == spec.search[0] == Search(**kept)
+    assert asdict(spec.search[0]) == asdict(Search()) | kept
+    assert load("cube", spec.dump()) == spec
+    assert spec.search[0].held_out == ("held_out" in spec.search[0].named()) == ("held_out" in kept)
+    assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
+
+
+# Several searches in one sweep file.
+
+LIST = '[search]\nmethod = ["published", "strong"]\npopulation = 4\n'
+TABLES = '[[search]]\nname = "wide"\npopulation = 30\n[[search]]\nname = "free"\nproportions = "free"\n'
+
+
+def test_several_searches_are_kept_and_written_back(tmp_path: Path) -> None:
+    spec = read(tmp_path, LIST, GOOD)
+    assert spec.search_names == ("published", "strong")
+    for name in spec.search_names:
+        assert spec.search_of(name).settings == asked(method=name, population=4).settings
+    assert [each["name"] for each in spec.dump()["search"]] == ["published", "strong"]
+    for search in (LIST, TABLES, TABLES.replace("[[search]]\n", "[[search]]\nheld_out = true\n")):
+        spec = read(tmp_path, search, GOOD)
+        assert load("cube", json.loads(json.dumps(spec.dump()))) == spec
+        assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
+        assert spec.held_out == ("held_out" in search)
+
+
+def test_one_search_is_no_dimension_however_it_is_written(tmp_path: Path) -> None:
+    alone = read(tmp_path, f"[search]\n{PUBLISHED}", GOOD)
+    assert alone.dump()["search"] == Search().to_dict()
+    for text in ('[search]\nmethod = ["published"]\n', f'[[search]]\n{PUBLISHED}name = "only"\n'):
+        spec = read(tmp_path, text, GOOD)
+        assert (spec, spec.search_of(None)) == (alone, spec.search[0])
+
+
+def test_a_cube_is_not_trusted(tmp_path: Path) -> None:
+    dump = read(tmp_path, LIST, GOOD).dump()
+    first, second = dump["search"]
+    nameless = {key: value for key, value in first.items() if key != "name"}
+    kept: Any
+    for kept, said in (
+        ([first, second | {"name": "published"}], "again"),
+        ([nameless, nameless], "without a name"),
+        ([first], "one search named 'published'"),
+        (first, "one search named 'published'"),
+        ([first, first | {"name": "other"}], "with the settings of"),
+        ([], "an empty list"),
+    ):
+        with pytest.raises(InputError, match=said):
+            load("cube", dump | {"search": kept})

@@ -1,0 +1,225 @@
+"""Damage to bytes, texts, trees of values and archives, each a function of a random generator."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+import struct
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+from numcodecs.zstd import Zstd
+
+from storage.runfolder import journal
+
+STRANGE: tuple[Any, ...] = (
+    *(None, True, False, [], [[]], [None], ["a", 1], {}, {"": 0}, {"a": {"b": []}}, [1] * 500),
+    *(0, 1, -1, 2, 7, 2**15, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**70), 10**400),
+    *(0.0, -0.0, 0.5, 1.0, 1.5, 1e-320, 1e308, -1e308, float("nan"), float("inf"), float("-inf")),
+    *("", " ", "a", "0", "1", "-1", "1.5N", "N", "nan", "1e999", "0x10", "GB", "99h", "on", "null"),
+    *("x" * 5000, "9" * 5000, "\n", "\t", "a b", "\x1b[31m", "\x7f", "é", "\u2028", "\U0001f600"),
+    *("..", "../..", "/", "/etc/passwd", "a/b", "-x", "%s%n", "{}", "[0]", "iris", "posterior"),
+    *("tls://a:1", "2001-01-01"),
+)
+"""Values of another type, at the bounds of one, or with a meaning of their own somewhere."""
+
+BYTES = (
+    *(bytes([code]) for code in b"\0\n\r\"',\t #_-.e[]{}:=\xff"),
+    *(b"\xc3\x28", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"nan", b"inf", b"1e999", b"9" * 400),
+)
+"""With a meaning in some format."""
+
+
+def bytes_damaged(rng: random.Random, content: bytes) -> bytes:
+    """One to four changes of some bytes."""
+    if rng.random() < 0.02:
+        return rng.choice((b"", b"\0" * 100, b"[" * 100_000, b'{"a":' * 50_000, b"- " * 50_000))
+    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+        start, other = rng.randrange(len(content) + 1), rng.randrange(len(content) + 1)
+        stop = min(len(content), start + rng.choice((1, 1, 2, 8, 64, 1000)))
+        part = content[start:stop]
+        new, stop = rng.choice(
+            (
+                (bytes(code ^ 1 << rng.randrange(8) for code in part[:1]) + part[1:], stop),
+                (rng.choice(BYTES), rng.choice((start, stop))),
+                (b"", rng.choice((stop, len(content)))),
+                (part * rng.choice((2, 3, 51)), stop),
+                (rng.randbytes(len(part)), stop),
+                (rng.choice((b"\0", b"\xff")) * len(part), stop),
+                (content[other : other + 40], start),
+            )
+        )
+        content = content[:start] + new + content[stop:]
+    return content
+
+
+def tree_damaged(rng: random.Random, tree: Any, strange: Sequence[Any] = STRANGE) -> Any:
+    """One to three values of a tree of tables and lists changed."""
+    tree = deepcopy(tree)
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        places = list(_places(tree))
+        if not places or rng.random() < 0.005:
+            return rng.choice(strange)
+        (holder, key), (other, place) = rng.choices(places, k=2)
+        value, how = holder[key], rng.randrange(10)
+        if how == 0:
+            del holder[key]
+        elif how == 1 and isinstance(holder, dict):
+            holder[rng.choice(("on", "8787", "more", "", "é", "__class__", "a.b", "x" * 300))] = value
+        elif how == 1:
+            holder.insert(key, deepcopy(value))
+        elif how == 2:
+            holder[key] = deepcopy(other[place])
+        elif how == 3:
+            for _ in range(rng.choice((1, 3, 30, 90))):
+                value = rng.choice(([value], {"a": value}))
+            holder[key] = value
+        elif how == 4 and isinstance(value, (int, float)):
+            holder[key] = rng.choice((-value, value + 1, value - 1, value * 1000, str(value), value // 2))
+        elif how in (5, 6) and isinstance(value, str):
+            holder[key] = bytes_damaged(rng, value.encode(errors="replace")).decode(errors="replace")
+        else:
+            holder[key] = rng.choice(strange)
+    return tree
+
+
+def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """Every table or list with each of its keys."""
+    for key in tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ():
+        yield tree, key
+        yield from _places(tree[key])
+
+
+def json_damaged(rng: random.Random, content: bytes) -> bytes:
+    """Another value somewhere in a JSON text, sometimes half a pair of UTF-16 in it; or other bytes."""
+    try:
+        tree = json.loads(content)
+    except ValueError:
+        return bytes_damaged(rng, content)
+    if rng.random() < 0.25:
+        return bytes_damaged(rng, content)
+    text = json.dumps(tree_damaged(rng, tree), indent=rng.choice((None, 1)), default=str)
+    return (text.replace('": "', r'": "\ud800', 1) if rng.random() < 0.05 else text).encode()
+
+
+def lines_damaged(rng: random.Random, content: bytes, words: Sequence[str]) -> bytes:
+    """Other cells, lines and separators of a text table, or other bytes."""
+    if rng.random() < 0.25:
+        return bytes_damaged(rng, content)
+    rows = tree_damaged(rng, [line.split(",") for line in content.decode().split("\n")], words)
+    separator = rng.choice((",", ",", ",", ",", "\t", " ", ";", ", "))
+    lines = [separator.join(map(str, row)) if isinstance(row, list) else str(row) for row in rows]
+    text = rng.choice(("\n", "\n", "\r\n", "\r")).join(lines * rng.choice((1, 1, 1, 1, 1, 1, 2, 20)))
+    return text.encode(errors="replace")
+
+
+TYPES = (
+    *("<f8", ">f8", "<f2", "<f16", "<i4", "|b1", "<U3", ">U1", "|O", "|V8", "<c16", "<M8[s]", "S4", "f8,f8"),
+    *("<U99999999", ""),
+)
+SHAPES = (
+    *("()", "(3,)", "(18,)", "(-1, 2)", "(0, 2)", "(2, 0)", "(1, 1)", "(9, 2, 1)", "(True, 2)", "(2.0, 2)"),
+    *("'a'", "None", "(10**9,)", "(((((())))))", "(" * 300, "(100000, 100000)", "(99999999999999999999, 2)"),
+)
+
+
+def npy_damaged(rng: random.Random, data: bytes) -> bytes:
+    """An array whose header says something else, or whose values end early."""
+    if rng.random() < 0.25 or not data.startswith(b"\x93NUMPY"):
+        return bytes_damaged(rng, data)
+    (length,) = struct.unpack_from("<H", data, 8)
+    header, values = data[10 : 10 + length].decode("latin1"), data[10 + length :]
+    how = rng.randrange(5)
+    if how == 0:
+        header = re.sub("'descr': '[^']*", f"'descr': '{rng.choice(TYPES)}", header)
+    elif how == 1:
+        header = re.sub("'shape': .*", f"'shape': {rng.choice(SHAPES)}, }}", header)
+    elif how == 2:
+        header = header.replace("False", rng.choice(("True", "1", "None", "'no'", "[" * 500)))
+    elif how == 3:
+        header = bytes_damaged(rng, header.encode("latin1")).decode("latin1")
+    else:
+        values = bytes_damaged(rng, values)
+    text = header.encode("latin1")[:60_000]
+    version = rng.choice((1, 1, 1, 2, 3, 9))
+    packed = struct.pack("<H" if version == 1 else "<I", rng.choice((len(text), len(text), len(text) + 9, 0)))
+    return b"\x93NUMPY" + bytes([version, 0]) + packed + text + values
+
+
+METHODS = (
+    zipfile.ZIP_STORED,
+    zipfile.ZIP_DEFLATED,
+    zipfile.ZIP_DEFLATED,
+    zipfile.ZIP_BZIP2,
+    zipfile.ZIP_LZMA,
+)
+
+
+def archive_damaged(rng: random.Random, content: bytes) -> bytes:
+    """An .npz with a damaged member, a foreign one, other numbers in its directory, or other bytes."""
+    how = rng.randrange(4)
+    if how == 0:
+        return bytes_damaged(rng, content)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = [(name, archive.read(name)) for name in archive.namelist()]
+    at = rng.randrange(len(members))
+    name, data = members[at]
+    members[at] = (name, npy_damaged(rng, data))
+    foreign = ((name, data), ("X", b"raw"), ("../X.npy", data), (" .npy", data), (".npy", b""))
+    made = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(made, "w", rng.choice(METHODS)) as archive:
+        warnings.simplefilter("ignore")
+        for each, packed in [*members, *rng.choices(foreign, k=rng.random() < 0.2)]:
+            archive.writestr(each, packed)
+    whole = bytearray(made.getvalue())
+    for _ in range(rng.choice((1, 2)) if how == 1 else 0):  # sizes, offsets, flags, method, checksum
+        place = rng.randrange(whole.find(b"PK\1\2") + 4, len(whole) - 2)
+        struct.pack_into("<H", whole, place, rng.choice((0, 1, 8, 12, 99, 0x7FFF, 0xFFFF)))
+    return bytes(whole)
+
+
+def chunk_damaged(rng: random.Random, content: bytes) -> bytes:
+    """Another frame, or other values in it, with a checksum that is right."""
+    frame = content[:-4]
+    if rng.random() < 0.3:
+        frame = bytes_damaged(rng, frame)
+    else:
+        try:
+            values = bytes(Zstd().decode(frame))
+        except RuntimeError:  # damaged before, in the same trial
+            return bytes_damaged(rng, content)
+        changed = bytes_damaged(rng, values)
+        frame = bytes(Zstd().encode((changed + values)[: len(values)] if rng.random() < 0.7 else changed))
+    return frame + google_crc32c.value(frame).to_bytes(4, "little")
+
+
+def record_damaged(rng: random.Random, content: bytes) -> bytes:
+    """Other contents in one record of a journal, with a right length and checksum."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal"
+        path.write_bytes(content)
+        bodies = list(journal._bodies(path))
+    at, size = rng.randrange(len(bodies)), journal.TEXT_LENGTH.size
+    body = bodies[at]
+    (length,) = journal.TEXT_LENGTH.unpack_from(body)
+    text, arrays = body[size : size + length], body[size + length :]
+    how = rng.randrange(5)
+    if how == 0:
+        body = bytes_damaged(rng, body)
+    elif how in (1, 2):
+        body = body[: size + length] + (npy_damaged if how == 1 else bytes_damaged)(rng, arrays)
+    else:
+        text = json_damaged(rng, text)
+        body = journal.TEXT_LENGTH.pack(len(text)) + text + arrays
+    bodies[at] = body
+    if rng.random() < 0.2:
+        bodies.insert(rng.randrange(len(bodies) + 1), rng.choice(bodies))
+    return b"".join(map(journal._frame, bodies))
