@@ -98,44 +98,34 @@ def test_computed_again_nothing_is_touched(store: BlockStore, cube: Path) -> Non
     assert same(store.read(BLOCK), nan)
 
 
-@pytest.mark.parametrize(
-    ("name", "index", "old", "new"),
-    [
-        ("log_likelihood", (3, 1), 0.0, -0.0),
-        ("centroids", (3, 1, 0), 0.5, np.nan),
-        ("covariances", (3, 0), np.nan, 0.5),
-        ("labels", (3, 4), 0, 1),
-        ("restarts_done", (3,), 3, 2),
-        ("status", (3,), DONE, FAILED),
-    ],
-)
-def test_another_result_names_cell_variable_and_both_values(
-    store: BlockStore, cube: Path, name: str, index: tuple[int, ...], old: float, new: float
-) -> None:
-    first, second = results(), results()
-    first[name][index] = old
-    second[name][index] = new
+def test_another_result_names_cell_variables_and_both_values(store: BlockStore, cube: Path) -> None:
+    first = results()
+    first["log_likelihood"][3, 1], first["covariances"][3, 0] = 0.0, np.nan
     store.write(BLOCK, first)
     before = files(cube)
-    with pytest.raises(CellMismatch) as caught:
-        store.write(BLOCK, second)
-    assert caught.value.cell == list(BLOCK.cells())[3]
-    assert name in caught.value.values
-    text, dtype = str(caught.value), first[name].dtype.type
-    assert text.startswith("a/p=0.8/m=6/replicate=1/posterior")
-    assert f"stored {dtype(old).item()!r}, new {dtype(new).item()!r}" in text
-    assert files(cube) == before
-    assert str(pickle.loads(pickle.dumps(caught.value))) == text
-
-
-def test_all_that_differs_is_said_once(store: BlockStore) -> None:
-    store.write(BLOCK, results())
-    other = results()
-    other["labels"][2:4] = 1 - other["labels"][2:4]
+    for name, index, new in (
+        ("log_likelihood", (3, 1), -0.0),
+        ("centroids", (3, 1, 0), np.nan),
+        ("covariances", (3, 0), 0.5),
+        ("labels", (3, 4), 7),
+        ("restarts_done", (3,), 2),
+        ("status", (3,), FAILED),
+    ):
+        second = {key: values.copy() for key, values in first.items()}
+        second[name][index] = new
+        with pytest.raises(CellMismatch, match=r"^a/p=0.8/m=6/replicate=1/posterior: ") as caught:
+            store.write(BLOCK, second)
+        assert caught.value.cell == list(BLOCK.cells())[3]
+        said = f"stored {first[name][index].item()!r}, new {second[name][index].item()!r}"
+        assert name in caught.value.values
+        assert said in str(pickle.loads(pickle.dumps(caught.value)))
+    other = {key: values.copy() for key, values in first.items()}
+    other["labels"][2:4] += 1
     other["best_restart"][2] += 1
     with pytest.raises(CellMismatch, match=r"labels.*5 of 5.*best_restart.*and 1 more cells") as caught:
         store.write(BLOCK, other)
     assert list(caught.value.values) == ["labels", "best_restart"]
+    assert files(cube) == before
 
 
 def test_other_annotations_of_a_done_cell_are_a_mismatch(store: BlockStore) -> None:
@@ -213,17 +203,13 @@ def test_status_follows_when_everything_else_is_on_disk(
     monkeypatch.setattr(os, "fsync", record_fsync)
     monkeypatch.setattr(os, "replace", record_rename)
     store.write(BLOCK, results())
-    named = [path for event, path in events if event == "named"]
-    assert {path.parent.name for path in named} == {*RESULTS, "annotations"}
-    for path in named:
-        partial = path.with_name(path.name + ".partial")
-        steps = [("durable", partial), ("named", path), ("durable", path.parent)]
-        positions = [events.index(step) for step in steps]
-        assert positions == sorted(positions)
-    assert named[-1].parent.name == "status"
-    status_begins = events.index(("durable", named[-1].with_name(named[-1].name + ".partial")))
-    assert {events.index(("durable", path.parent)) < status_begins for path in named[:-1]} == {True}
-    assert len(events) == 3 * len(named)
+    *names, status = [path for event, path in events if event == "named"]
+    assert {path.parent.name for path in names} == {*RESULTS, "annotations"} - {"status"}
+    # first all contents with their names, then all names durable, then the status
+    steps = {path: ("durable", path.with_name(path.name + ".partial")) for path in (*names, status)}
+    expected = [step for path in names for step in (steps[path], ("named", path))]
+    expected += [("durable", path.parent) for path in names]
+    assert events == [*expected, steps[status], ("named", status), ("durable", status.parent)]
 
 
 @pytest.mark.parametrize("where", ["log_likelihood", "status"])
@@ -269,28 +255,22 @@ def test_what_vanished_is_an_error_and_is_not_made_again(store: BlockStore, cube
 def test_results_that_do_not_fit_are_all_named(store: BlockStore, cube: Path) -> None:
     wrong = results(labels=results()["labels"][:, 1:], best_restart=np.full(6, 0.5), extra=0)
     wrong |= {"status": np.full(6, np.nan), "restarts_done": np.full(6, 2**40)}
-    del wrong["seconds"]
     wrong["annotations"] = wrong["annotations"][:, :-1]
-    with pytest.raises(ValueError, match="do not fit") as caught:
+    with pytest.raises(ValueError, match=r"block a/p=0.8/m=6/replicates=0:3 do not fit") as caught:
         store.write(BLOCK, wrong)
-    for said in (
-        "block a/p=0.8/m=6/replicates=0:3",
-        "labels: shape (6, 4), expected (6, 5)",
-        "best_restart: values that int32 cannot hold",
-        "restarts_done: values that int32 cannot hold",
-        "status: values that int8 cannot hold",
-        "annotations: shape (3, 5, 3), expected (3, 6, 3)",
-        "extra: unknown",
-        "seconds: missing",
-    ):
-        assert said in str(caught.value)
+    said = str(caught.value)
+    assert "extra, expected log_likelihood" in said
+    assert "labels: shape (6, 4), expected (6, 5)" in said
+    assert "annotations: shape (3, 5, 3), expected (3, 6, 3)" in said
+    assert all(f"{name}: values that int" in said for name in ("best_restart", "restarts_done", "status"))
     assert (store.statuses(BLOCK) == PENDING).all()
-    with pytest.raises(ValueError, match="read-only"):
+    with pytest.raises(TypeError):
         BlockStore(cube, read_only=True).write(BLOCK, results())
 
 
-def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(store: BlockStore) -> None:
-    for changes in (
+@pytest.mark.parametrize(
+    "changes",
+    [
         {"name": "x"},
         {"p": (0.9, 0.85)},
         {"m": (4, 5)},
@@ -299,11 +279,13 @@ def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(store: BlockStore
         {"models": ("posterior", "likelihood")},
         {"mixtures": 2},
         {"searches": ("a", "b")},
-    ):
-        block = list(replace(PLAN, **changes).blocks())[-1]  # type: ignore[arg-type]
-        for action in (store.statuses, store.read, store.annotations, store.has_status):
-            with pytest.raises(ValueError, match="has no block"):
-                action(block)
+    ],
+)
+def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(cube: Path, changes: dict[str, Any]) -> None:
+    store, block = BlockStore(cube), list(replace(PLAN, **changes).blocks())[-1]
+    for action in (store.statuses, store.read, store.annotations, store.has_status):
+        with pytest.raises(ValueError, match="has no block"):
+            action(block)
 
 
 # The same bits: what counts as a difference, and between which cells.
