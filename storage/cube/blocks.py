@@ -189,12 +189,12 @@ class BlockStore:
         with storage_errors(self.path, sum(values.nbytes for values in new.values())):
             *results_first, status = (name for name in self._names(block) if name in new)
             for name in results_first:
-                self._put(block, name, new[name])
+                self._write(block, name, new[name])
             files.settle()
             # All results are durable, names included, before the status says done.
             for name in results_first:
                 sync_directory(self.path / block.node.path / name)
-            self._put(block, status, new[status])
+            self._write(block, status, new[status])
             sync_directory(self.path / block.node.path / status)
 
     def has_status(self, block: Block) -> bool:
@@ -211,7 +211,7 @@ class BlockStore:
         """
         self._check(block)
         with storage_errors(self.path):
-            self._put(block, name, self._fill(block, name))
+            self._write(block, name, self._fill(block, name))
             sync_directory(self.path / block.node.path / name)
 
     def _answered(self, block: Block) -> Bools:
@@ -234,7 +234,7 @@ class BlockStore:
             for name in self._names(block)
         }
 
-    def _put(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
+    def _write(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
         for key, content in self._chunks.contents(block, name, values).items():
             given(self._files).put(self.path / key, content)
 

@@ -119,10 +119,7 @@ MOST_CHUNK_BYTES = 2**32
 ROOT: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
 INLINE: dict[str, Any] = {"kind": "inline", "must_understand": False}
 
-MAY_BE: dict[str, tuple[object, ...]] = {
-    "consolidated_metadata": (None, {**INLINE, "metadata": {}}),
-    "storage_transformers": ([],),
-}
+MAY_BE = {"consolidated_metadata": (None, {**INLINE, "metadata": {}})}
 """Keys of entries that mean nothing with these values."""
 
 ATTRIBUTES = {"long_name": str, "units": str, "flag_values": list, "flag_meanings": str}
@@ -227,7 +224,9 @@ def _array_problems(where: str, found: Mapping[str, Any], spec: ArraySpec) -> It
         and all(type(flag) is int for flag in attributes.get("flag_values", []))
     ):
         yield Problem(where, f"attributes {str(attributes)[:200]}", f"only {', '.join(sorted(ATTRIBUTES))}")
-    yield from _compared(where, {**found, "attributes": {}}, array_entry(spec) | {"attributes": {}})
+    yield from _compared(
+        where, {"storage_transformers": [], **found, "attributes": {}}, array_entry(spec) | {"attributes": {}}
+    )
 
 
 def array_entry(spec: ArraySpec) -> dict[str, Any]:

@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.errors import LeaseLost, StorageError
-from storage.files import Files
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.records import (
     ENDED,
     KEPT,
     REQUEUED,
-    RUNNING,
     VERSION,
     FailedWork,
     FailureRecord,
@@ -43,39 +41,43 @@ from sweeps.errors import InputError
 class Example(FileRecord):
     name: str
     size: int = 3
+    at: float = 0.0
 
 
 def test_a_record_says_its_version_and_who_wrote_it(tmp_path: Path) -> None:
     path = tmp_path / "example.json"
     Example(name="a").write(path)
     assert Example.read(path) == Example(name="a", size=3)
-    assert json.loads(path.read_text()) == {"version": VERSION, "generation": 0, "name": "a", "size": 3}
-    folder = tmp_path / "tiny.run" / "generation.4" / "writing"
-    folder.mkdir(parents=True)
-    files = Files(folder, 4)
-    Example(name="b").write(path, files)
-    assert json.loads(path.read_text())["generation"] == 4
-    folder.rename(folder.with_name("closed"))
+    assert json.loads(path.read_text()) == {
+        "version": VERSION,
+        "generation": 0,
+        "name": "a",
+        "size": 3,
+        "at": 0,
+    }
+    generation = next_generation(tmp_path / "tiny.zarr")
+    Example(name="b").write(path, generation.files)
+    assert json.loads(path.read_text())["generation"] == 1
+    generation.writing.rename(generation.closed)
     with pytest.raises(LeaseLost):
-        Example(name="c").write(path, files)
+        Example(name="c").write(path, generation.files)
     assert Example.read(path) == Example(name="b")
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
-        b"[1]",
-        b"null",
-        b"\xff",
-        b"{",
-        b"[" * 100_000,
+        *(b"", b"[1]", b"null", b"\xff", b"{", b"[" * 100_000),
         b'{"name": "a"}',
         b'{"version": 2, "name": "a"}',
         b'{"version": 2, "generation": 1}',
         b'{"version": 2, "generation": 1, "name": 5}',
         b'{"version": 2, "generation": 1, "name": "a", "more": 1}',
         b'{"version": 2, "generation": 1, "name": "a", "size": 1.5}',
+        *(
+            b'{"version": 2, "generation": 1, "name": "a", "at": %b}' % x
+            for x in (b"NaN", b"-Infinity", b"1e999")
+        ),
     ],
 )
 def test_what_is_no_record_reads_as_none(tmp_path: Path, content: bytes) -> None:
@@ -90,9 +92,7 @@ def test_what_is_no_record_reads_as_none(tmp_path: Path, content: bytes) -> None
 def test_another_format_version_is_said_with_the_way_out(tmp_path: Path, version: object) -> None:
     path = tmp_path / "example.json"
     path.write_text(json.dumps({"version": version, "generation": 1, "name": "a"}))
-    with pytest.raises(
-        InputError, match=r"example\.json: found format version .*, expected 2.*release that wrote it"
-    ):
+    with pytest.raises(InputError, match=r"example\.json: found format version .*, expected 2.*release that"):
         Example.read(path)
 
 
@@ -100,23 +100,11 @@ HEAD = HeadRecord(spec="sweeps/uci.toml", data_dir="raw", job="12", node="n1", r
 
 
 def test_the_next_state_keeps_who_it_is() -> None:
-    before = time.time()
-    assert (HEAD.state, HEAD.at) == (RUNNING, 1.5)
     ended = HEAD.now(REQUEUED).now(ENDED, "stopped\nby a signal")
     assert (ended.state, ended.how) == (ENDED, "stopped by a signal")
-    assert before <= ended.at <= time.time()
+    assert ended.at == pytest.approx(time.time(), abs=60)
     fixed = {"state", "how", "at"}
     assert ended.model_dump(exclude=fixed) == HEAD.model_dump(exclude=fixed)
-
-
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_a_time_that_is_no_number_makes_no_record(tmp_path: Path, value: str) -> None:
-    path = tmp_path / "head.json"
-    HEAD.write(path)
-    text = path.read_text()
-    path.write_text(text.replace('"at": 1.5', f'"at": {value}'))
-    assert path.read_text() != text
-    assert HeadRecord.read(path) is None
 
 
 # What the driver and the watch of worker jobs write, as others read it.
@@ -132,9 +120,9 @@ def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
     file.show([job(1)])  # for readers: a run does not end for a disk that refuses
     path.parent.mkdir()
     file.show([job(1)])
-    before = path.stat().st_mtime_ns
+    path.unlink()
     file.show([job(1)])
-    assert path.stat().st_mtime_ns == before
+    assert not path.exists()
     for number in range(KEPT + 5):
         file.lose(job(number), "was lost")
     file.show([job(98, workers=3), job(99, workers=0)])
@@ -146,49 +134,39 @@ def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
     assert (shown["running"], shown["workers"], shown["jobs"][0]["workers"]) == (1, 3, 3)
 
 
-def test_a_state_of_a_version_that_asked_no_questions_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "state.json"
-    Progress(restarts=1, total=10, workers=2, left=4.5, at=1.0, asked=12, questions=48).write(path)
-    older = json.loads(path.read_text())
-    del older["asked"], older["questions"]
-    path.write_text(json.dumps(older))
-    assert Progress.read(path) == Progress(restarts=1, total=10, workers=2, left=4.5, at=1.0)
-
-
-def test_times_and_their_moment_survive_the_file(tmp_path: Path) -> None:
+def test_times_and_states_survive_the_file_and_older_ones_are_read(tmp_path: Path) -> None:
     generation = next_generation(tmp_path / "tiny.zarr")
     assert read_pilot(generation.run) == Pilot()
-    pilot = Pilot(
-        timed=(TimedRestart("a", "posterior", 0.8, 10, 0.5, 0.25, 0.75),),
-        questions=(TimedQuestions("a", "active", 0.8, 16, 2.0, 0.9),),
-        moment=Moment(1000.0, "n1", 0.5),
+    timed, asked = (
+        TimedRestart("a", "posterior", 0.8, 10, 0.5, 0.25, 0.75),
+        TimedQuestions("a", "active", 0.8, 16, 2.0),
     )
+    pilot = Pilot(timed=(timed,), questions=(asked,), moment=Moment(1000.0, "n1", 0.5))
     pilot.write(generation.pilot, generation.files)
     assert read_pilot(generation.run) == pilot
     older = json.loads(generation.pilot.read_text())
-    del older["moment"], older["timed"][0][5:]
+    del older["moment"], older["questions"], older["timed"][0][5:]
     generation.pilot.write_text(json.dumps(older))
-    found = read_pilot(generation.run)
-    assert (found.timed, found.moment) == ((TimedRestart("a", "posterior", 0.8, 10, 0.5),), None)
+    assert read_pilot(generation.run) == Pilot(timed=(TimedRestart("a", "posterior", 0.8, 10, 0.5),))
     generation.pilot.write_text("{")
     assert read_pilot(generation.run) == Pilot()
+    state = Progress(restarts=1, total=10, workers=2, left=4.5, at=1.0, asked=12, questions=48)
+    older = json.loads(state.to_text(1))
+    del older["asked"], older["questions"]
+    assert Progress.parse(json.dumps(older), Path()) == state.model_copy(update={"asked": 0, "questions": 0})
 
 
 # Failures: what is appended comes back, whatever a kill or another release left.
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunFolder:
-    run = RunFolder(tmp_path / "tiny.zarr")
-    run.make()
-    return run
+def path(tmp_path: Path) -> Path:
+    return next_generation(tmp_path / "tiny.zarr").failures
 
 
 @pytest.fixture
-def path(run: RunFolder) -> Path:
-    generation = GenerationFolder(run, 1)
-    generation.open()
-    return generation.failures
+def run(tmp_path: Path, path: Path) -> RunFolder:
+    return RunFolder(tmp_path / "tiny.zarr")
 
 
 def failure(attempt: int = 1, **changes: Any) -> FailureRecord:
@@ -259,9 +237,9 @@ def test_any_text_is_stored_and_comes_back(cause: str, traceback: str, node: str
     assert Example.parse(Example(name=cell).to_text(1), Path()) == Example(name=cell)
 
 
-def test_the_cause_in_a_file_of_an_older_release_is_shown_on_one_line(run: RunFolder, path: Path) -> None:
+def test_the_cause_in_a_file_of_an_older_release_is_shown_on_one_line() -> None:
     older = json.loads(failure().to_text(1)) | {"cause": "a\n" * 9_000 + "\x1b[2J\udcff"}
-    path.write_text(json.dumps(older) + "\n")
-    (found,) = read_failures(run)
+    found = FailureRecord.parse(json.dumps(older), Path())
+    assert found is not None
     assert (len(found.cause), found.cause[:4]) == (500, "a a ")
     assert found.cause.isprintable()
