@@ -154,7 +154,7 @@ def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object)
         if key not in metadata:
             yield Problem(where, "no metadata", "those of this variable or group")
         elif key not in specs and key not in nodes:
-            yield Problem(where, "metadata", "no such variable")
+            yield Problem(where, "a node", "no such variable")
         elif not isinstance(found, Mapping):
             yield Problem(where, "metadata that are not a table", "zarr metadata")
         else:

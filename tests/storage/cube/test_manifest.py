@@ -154,7 +154,7 @@ def test_missing_and_unknown_entries_are_all_named(tmp_path: Path) -> None:
     entries["a/extra"] = entries.pop("a/labels")
     entries["b/X"] = 3
     assert found(entries) == [
-        f"{CUBE}/a/extra: found metadata, expected no such variable",
+        f"{CUBE}/a/extra: found a node, expected no such variable",
         f"{CUBE}/a/labels: found no metadata, expected those of this variable or group",
         f"{CUBE}/b/X: found metadata that are not a table, expected zarr metadata",
     ]
