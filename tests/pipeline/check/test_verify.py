@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import zarr
 from click.testing import CliRunner
-from processes.sweeping import TINY, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.check.verify import verify
@@ -76,26 +75,6 @@ def test_flipped_values_are_found_and_named_and_another_machine(cube: Path, tmp_
     assert "\nDIFFERS iris/" in lines
     assert "cpu an abacus" in lines
     assert "promised only for equal software" in lines
-
-
-def test_what_a_cell_chose_is_computed_again(tmp_path: Path) -> None:
-    models = '"likelihood", "posterior-auto", "posterior-common"'
-    text = TINY[: TINY.index("datasets")] + 'datasets = ["iris"]\n' + TINY[TINY.index("p = [") :]
-    text = text.replace('"unsupervised", "likelihood", "posterior"', models) + "held_out = true\n"
-    assert run(write_spec(tmp_path, text), tmp_path) == 0
-    cube = tmp_path / "tiny.zarr"
-    assert verify(cube, sample=1000).good
-    changes = {
-        ("covariance_shape", (0, 1, 0, 1)): "posterior-auto",
-        ("held_out", (0, 0, 0, 1, 2)): "posterior-auto",
-        ("held_out_right", (0, 0, 1, 1, 0)): "posterior-auto",
-        ("held_out", (0, 1, 0, 2, 4)): "posterior-common",
-    }
-    for name, index in changes:
-        flip(cube / "iris" / name, index)
-    wrong = [check for check in verify(cube, sample=1000).checks if not check.good]
-    found = sorted((check.differs[0], check.cell.rpartition("/")[2]) for check in wrong)
-    assert found == sorted((name, model) for (name, _), model in changes.items())
 
 
 def test_a_cell_that_cannot_be_computed_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:

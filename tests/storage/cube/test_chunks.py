@@ -23,10 +23,10 @@ from storage.cube.chunks import (
     unpacked_size,
 )
 from storage.cube.growth import create, render
-from storage.cube.schema import VARIABLES, array_specs
+from storage.cube.schema import VARIABLES, array_specs, coordinate_values
 from sweeps.plan import DatasetPlan, MethodPlan
 
-MODELS = ("likelihood", "posterior-full", "conditional")
+MODELS = ("likelihood", "posterior-auto", "conditional")
 
 
 @st.composite
@@ -69,6 +69,7 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
         for cell, index in zip(block.cells(), np.ndindex(*lengths), strict=True):
             for dim, part, at in zip(block.node.stored, block.region, index, strict=True):
                 assert dim.values[part.start + at] == getattr(cell, dim.name)
+        held_out = labels.replace("labels", "held_out")
         assert list(chunks.blocks(labels)) == list(chunks.blocks(status)) == [block]
         assert str(block.first) in chunks.name(labels)
         found = chunks.layout(block, "annotations")[0] if not block.unsupervised else []
@@ -78,6 +79,7 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
         there.add(status)
         assert all(map(chunks.is_expected, (labels, *found)))
         assert not chunks.is_expected(status)
+        assert chunks.is_expected(held_out) == ("posterior-auto" in block.models)
         there.clear()
     assert all((count == 1).all() for count in hits.values())
     for key in ("a/X/c.0.0", "a/p/c.0"):
@@ -104,10 +106,17 @@ def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
     fill(tmp_path / "x.zarr", plans)
     before = files(tmp_path)
     with zarr.config.set({"array.write_empty_chunks": True}):
-        for spec in (spec for plan in plans for spec in array_specs(plan)):
-            array = zarr.open_array(tmp_path / "x.zarr" / spec.path, mode="r+")
-            (tmp_path / "x.zarr" / spec.path / chunk_name((0,) * array.ndim)).stat()
-            array[...] = array[...]
+        for plan in plans:
+            X, labels = draw_inputs(plan)
+            wanted = coordinate_values(plan) | {"X": X, "labels_true": labels}
+            for spec in array_specs(plan):
+                array = zarr.open_array(tmp_path / "x.zarr" / spec.path, mode="r+")
+                assert (array.shape, array.chunks) == (spec.shape, spec.chunks)
+                assert (array.metadata.dimension_names or ()) == spec.dims
+                found = array[...]
+                if spec.path.rpartition("/")[0] == plan.name and spec.variable.name in wanted:
+                    assert np.asarray(found).tolist() == wanted[spec.variable.name].tolist()
+                array[...] = found
     assert files(tmp_path) == before
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,11 @@ from processes.crash import crash_everywhere
 
 from storage.cube.growth import create, open_cube, render
 from storage.cube.manifest import (
-    MOST_CELLS,
     ROOT_FILE,
     append_run,
     layout_problems,
     plan_to_json,
     read_manifest,
-    size_problems,
 )
 from storage.provenance import RunRecord
 from sweeps.errors import InputError
@@ -84,17 +82,10 @@ def test_every_key_is_needed_and_checked(made: tuple[Path, bytes]) -> None:
     [
         ({"name": "b"}, "name: found 'b', expected 'a'"),
         ({"p": []}, "p, m and models: found some of them empty, expected all of them, or none"),
-        ({"models": []}, "p, m and models: found some of them empty"),
-        ({"n_samples": 0}, "n_samples: found 0"),
         ({"n_samples": True}, "n_samples: found true"),
-        ({"restarts": 10**7}, "restarts: found 10000000"),
-        ({"p": [0.9, 0.9 + 1e-12]}, "p"),
-        ({"models": ["a/b"]}, "models"),
-        ({"baselines": [""]}, "baselines"),
         ({"methods": [{"name": "a", "restarts": 0}]}, "methods[0] restarts: found 0"),
         ({"scale": "log"}, "scale: found 'log', expected one of none, standard, minmax"),
         ({"later": 1}, "unknown key 'later'"),
-        ({"name": "../a"}, "name"),
         ({"feature_names": ["x"]}, "feature_names: found 1 names, expected none, or one for each of 2"),
         (OWN | {"n_annotations": 3}, "n_annotations: found 3, expected a real data set with at least"),
         (OWN | {"mixtures": 2, "mixture_chunk": 2}, "n_annotations: found 9, expected a real data set"),
@@ -158,14 +149,8 @@ def test_missing_and_unknown_entries_are_all_named(tmp_path: Path) -> None:
         f"{CUBE}/a/labels: found no metadata, expected those of this variable or group",
         f"{CUBE}/b/X: found metadata that are not a table, expected zarr metadata",
     ]
-    for nothing in (None, 3):
-        assert found(nothing) == [f"{CUBE}: found no consolidated metadata, expected an entry for each node"]
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "X").symlink_to(tmp_path)
-    (tmp_path / "b").write_text("")
-    wrong = [("a/X", "a link"), ("b", "a file")]
-    expected = [f"{tmp_path}/{path}: found {kind}, expected a directory of the cube" for path, kind in wrong]
-    assert found(metadata(), tmp_path) == expected
+    (tmp_path / "a").symlink_to(tmp_path)
+    assert found(metadata(), tmp_path) == [f"{tmp_path}/a: found a link, expected a directory of the cube"]
 
 
 @pytest.mark.parametrize(
@@ -192,52 +177,26 @@ def test_chunks_of_what_grows_may_be_those_at_creation(
     assert all(text.startswith(f"{CUBE}/{path}: found chunk_grid ") for text in problems)
 
 
-ZSTD = {"level": 0, "checksum": False}
-FALSE = [{"scale_factor": 2.0}, {"units": "nats", "missing_value": 1}, {"units": 3}, {"long_name": None}]
+FALSE = [{"scale_factor": 2.0}, {"units": 3}, {"flag_values": "0 1"}, {"flag_values": [0, "1"]}, []]
 
 
 def test_codecs_and_attributes_are_those_that_this_version_writes() -> None:
     """Others would decode objects, or have xarray scale or mask values."""
-    chains = [entry["codecs"] for entry in metadata().values() if "codecs" in entry]
-    assert {tuple(codec["name"] for codec in chain[1:]) for chain in chains} == {("zstd", "crc32c")}
     entries = metadata()
     entries["a/X"]["codecs"][2]["configuration"] = {}
     del entries["a/model"]["codecs"][0]["configuration"]  # it is empty
     entries["a"]["consolidated_metadata"] = None
     assert found(entries) == []
     cases: list[tuple[str, str, object, str]] = [
-        *(("a/labels", "attributes", wrong, "attributes ") for wrong in (*FALSE, {"flag_values": "0 1"}, [])),
-        ("a/labels", "attributes", {"flag_values": [0, "1"]}, "attributes "),
-        *(("a", "consolidated_metadata", wrong, "a key 'cons") for wrong in (3, {"metadata": {"a": 3}})),
+        *(("a/labels", "attributes", wrong, "attributes ") for wrong in FALSE),
+        ("a", "consolidated_metadata", {"metadata": {"a": 3}}, "a key 'cons"),
+        ("a/X", "codecs", [*metadata()["a/X"]["codecs"], {"name": "crc32c"}], "codecs "),
     ]
-    for wrong in (ZSTD | {"level": 99}, ZSTD | {"level": False}, ZSTD | {"more": 1}, {}, None):
-        codecs = metadata()["a/X"]["codecs"]
-        codecs[1]["configuration"] = wrong
-        cases.append(("a/X", "codecs", codecs, "codecs "))
     for path, key, value, words in cases:
         entries = metadata()
         entries[path][key] = value
         (text,) = found(entries)
         assert text.startswith(f"{CUBE}/{path}: found {words}")
-
-
-def test_plans_that_no_memory_holds_are_refused() -> None:
-    grid = make_plan("a", replicates=MOST_CELLS // 2, replicate_chunk=1, baselines=(), models=("likelihood",))
-    many = make_plan("a", replicates=50, n_features=3000, models=("likelihood", "posterior"))
-    assert [*size_problems("", grid), *size_problems("", many)] == []
-    for plan, words in (
-        (
-            replace(grid, replicates=MOST_CELLS + 1),
-            "a: found 100,000,001 cells, expected at most 100,000,000",
-        ),
-        (make_plan("a", replicates=10**4, n_samples=10**6), "a/labels: found chunks of 20,000,000,000 bytes"),
-        (
-            replace(many, models=("likelihood", "posterior-tied")),
-            "a/covariances: found chunks of 14,400,000,000",
-        ),
-    ):
-        (problem,) = size_problems("cube, ", plan)
-        assert str(problem).startswith(f"cube, {words}")
 
 
 def test_root_is_what_zarr_itself_would_consolidate(cube: Path) -> None:
@@ -279,9 +238,7 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
         "{": "found a zarr.json that is not JSON",
         "[]": "not a table",
         '{"zarr_format": 3, "node_type": "group", "attributes": {}}': "no sweep has written",
-        '{"zarr_format": 3, "node_type": "group"}': "no sweep has written",
         json.dumps(document | {"attributes": attributes | {"format_version": 99}}): "found format version 99",
-        json.dumps(document | {"attributes": attributes | {"datasets": {"a": 3}}}): "datasets",
         json.dumps(document | {"zarr_format": 2}): "found zarr_format 2, expected 3",
     }
     for key in ("runs", "datasets", "spec"):

@@ -20,8 +20,6 @@ from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest
 from storage.cube.schema import DONE, FAILED, PENDING, result_names
-from storage.errors import DamagedChunk
-from sweeps.errors import InputError
 
 RESULTS = result_names(make_plan(), ["likelihood"])
 PLAN = make_plan("a", p=(0.9, 0.8), m=(6, 4), models=("likelihood", "posterior"))
@@ -89,19 +87,6 @@ def test_what_is_not_done_is_masked(cube: Path) -> None:
     assert np.array_equal(annotations[0], expected["annotations"][0])
     assert (annotations[1] == -1).all()
     assert annotations.dtype == np.int32
-
-
-def test_what_is_no_cube_or_the_file_of_another_chunk_is_said(tmp_path: Path, cube: Path) -> None:
-    with pytest.raises(InputError):
-        open_cube(tmp_path / "none.zarr")
-    fill(cube, [PLAN])
-    for key, other in (("a/status/c.0.0.0.0", "a/labels/c.0.0.0.0.0"), ("a/model/c.0", "a/p/c.0")):
-        content = (cube / key).read_bytes()
-        (cube / key).write_bytes((cube / other).read_bytes())
-        with pytest.raises(DamagedChunk, match="is the file of another chunk"):
-            open_cube(cube)
-        (cube / key).write_bytes(content)
-    open_cube(cube).load()
 
 
 def test_a_growth_while_a_cube_is_opened_is_not_half_seen(
