@@ -17,15 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.cube.chunks import (
-    ROOT_FILE,
-    chunk_counts,
-    chunk_lengths,
-    chunk_name,
-    chunk_position,
-    encoded,
-    variable_of,
-)
+from storage.cube import chunks
 from storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest, to_json
 from storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups
 from storage.cube.store import open_cube
@@ -79,7 +71,7 @@ def create(
         raise InputError([Problem(str(path), "something there already", "a name not in use")])
     by_name = {plan.name: plan for plan in plans}
     metadata, contents = render(by_name.values(), {}, inputs)
-    contents[ROOT_FILE] = Manifest(path, spec, by_name, (), metadata).document
+    contents[chunks.ROOT_FILE] = Manifest(path, spec, by_name, (), metadata).document
     with storage_errors(path, sum(map(len, contents.values()))):
         path.parent.mkdir(parents=True, exist_ok=True)
         # The rename is the commit: before it, readers find no cube.
@@ -131,7 +123,7 @@ def grow(
         _remove_uncommitted(path, manifest.metadata, files)
         # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
         files.put_all(path, ((key, data) for key, data in contents.items() if _content(path / key) != data))
-        if _content(path / ROOT_FILE) != new.document:
+        if _content(path / chunks.ROOT_FILE) != new.document:
             new.commit(files)
 
 
@@ -159,7 +151,7 @@ def render(
         Their files, and chunk files of coordinates and inputs, by key.
     """
     metadata: dict[str, Any] = {}
-    chunks: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for plan in plans:
         found = inputs(plan)
         values = coordinate_values(plan)
@@ -172,27 +164,29 @@ def render(
             value = values.get(spec.variable.name)
             if value is None or spec.variable.role not in (Role.COORDINATE, Role.INPUT):
                 continue
-            lengths = chunk_lengths(entry)
-            for position in np.ndindex(*chunk_counts(entry)):
+            lengths = chunks.chunk_lengths(entry)
+            for position in np.ndindex(*chunks.chunk_counts(entry)):
                 part = tuple(slice(at * n, (at + 1) * n) for at, n in zip(position, lengths, strict=True))
-                key = f"{spec.path}/{chunk_name(position)}"
-                chunks[key] = encoded(value[part], lengths, spec.variable)
-    return metadata, {f"{path}/{ROOT_FILE}": to_json(entry) for path, entry in metadata.items()} | chunks
+                key = f"{spec.path}/{chunks.chunk_name(position)}"
+                contents[key] = chunks.encoded(value[part], lengths, spec.variable)
+    return metadata, {
+        f"{path}/{chunks.ROOT_FILE}": to_json(entry) for path, entry in metadata.items()
+    } | contents
 
 
 def stored_inputs(manifest: Manifest, contents: Iterable[str]) -> list[str]:
     """Keys that are those of chunks of inputs in the cube."""
-    chunks = (key for key in contents if is_committed(key, manifest.metadata))
-    return [key for key in chunks if variable_of(key).role is Role.INPUT]
+    there = (key for key in contents if is_committed(key, manifest.metadata))
+    return [key for key in there if chunks.variable_of(key).role is Role.INPUT]
 
 
 def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether a chunk file belongs to an array as it was committed."""
     path, _, name = key.rpartition("/")
-    entry, position = committed.get(path, {}), chunk_position(name)
+    entry, position = committed.get(path, {}), chunks.chunk_position(name)
     if position is None or entry.get("node_type") != "array":
         return False
-    counts = chunk_counts(entry)
+    counts = chunks.chunk_counts(entry)
     return len(position) == len(counts) and all(i < n for i, n in zip(position, counts, strict=True))
 
 
@@ -206,7 +200,7 @@ def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -
                 subfolders.remove(name)
         for name in names:
             key = (here / name).relative_to(path).as_posix()
-            if chunk_position(name) is not None and not is_committed(key, metadata):
+            if chunks.chunk_position(name) is not None and not is_committed(key, metadata):
                 files.remove(here / name)
 
 
@@ -372,12 +366,11 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
         In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
         designs, searches and models before new ones.
     """
-    return [_aligned(manifest.plans.get(plan.name), plan) for plan in plans]
+    there = manifest.plans
+    return [_aligned(there[plan.name], plan) if plan.name in there else plan for plan in plans]
 
 
-def _aligned(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
-    if old is None:
-        return new
+def _aligned(old: DatasetPlan, new: DatasetPlan) -> DatasetPlan:
     # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
     kept, joined = ["source", "mixture_chunk", *NAMES], ["baselines", "searches"]
     if old.supervised:

@@ -188,7 +188,7 @@ class Journal:
                 if keep(header):
                     _write_all(file, _frame(body))
             os.fsync(file.fileno())
-            self._files.rename(partial, self.path)
+            os.replace(partial, self.path)
             on_error.pop_all()
             # The old file has no name from here on: a record added to it would be lost.
             self._file.close()
