@@ -13,15 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numcodecs import Zstd
 
-from storage.cube.chunks import (
-    ChunkFiles,
-    checksum,
-    chunk_name,
-    chunk_position,
-    decoded,
-    encoded,
-    unpacked_size,
-)
+from storage.cube import chunks as chunk_files
 from storage.cube.growth import create, render
 from storage.cube.schema import VARIABLES, array_specs, coordinate_values
 from sweeps.plan import DatasetPlan, MethodPlan
@@ -56,7 +48,7 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
     metadata = render([plan], {}, lambda plan: None)[0]
     if "a/annotations" in metadata:  # made for an m of three
         metadata["a/annotations"]["chunk_grid"]["configuration"]["chunk_shape"][-2] = 3
-    chunks, there = ChunkFiles(Path(), [plan], metadata), set[str]()
+    chunks, there = chunk_files.ChunkFiles(Path(), [plan], metadata), set[str]()
     chunks._is_there = there.__contains__  # type: ignore[method-assign]
     shapes = {spec.node: spec for spec in array_specs(plan) if spec.variable.name == "status"}
     hits = {path: np.zeros(spec.shape, int) for path, spec in shapes.items()}
@@ -92,10 +84,10 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
 
 def test_chunk_positions_in_file_names() -> None:
     for name, position in {"c": (), "c.0": (0,), "c.10.2": (10, 2)}.items():
-        assert chunk_position(name) == position
-        assert chunk_name(position) == name
+        assert chunk_files.chunk_position(name) == position
+        assert chunk_files.chunk_name(position) == name
     for name in ("c.0.partial", "c.-1", "c.", "zarr.json", "d.0"):
-        assert chunk_position(name) is None
+        assert chunk_files.chunk_position(name) is None
 
 
 def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
@@ -148,21 +140,21 @@ TWO = texts(b"likelihood", "é".encode())
     ],
 )
 def test_a_file_of_another_chunk_is_told(packed: bytes, dtype: str, n: int, good: bool) -> None:
-    content = bytes(packed) + checksum(packed)
+    content = bytes(packed) + chunk_files.checksum(packed)
     if good:
-        assert len(decoded(content, dtype, n)) == n
+        assert len(chunk_files.decoded(content, dtype, n)) == n
     else:
         with pytest.raises(ValueError, match="another chunk"):
-            decoded(content, dtype, n)
+            chunk_files.decoded(content, dtype, n)
     for changed in (content[:-1], content + b"\0", content[:9] + b"!" + content[10:], b"", bytes(4)):
         with pytest.raises(ValueError, match="has changed"):
-            decoded(changed, dtype, n)
+            chunk_files.decoded(changed, dtype, n)
 
 
 def test_a_frame_says_how_many_bytes_it_holds() -> None:
     for size in (0, 255, 256, 65_791, 65_792, 3_000_000):
-        assert unpacked_size(Zstd(level=0).encode(np.random.default_rng(0).bytes(size))) == size
-    assert unpacked_size(b"\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00") is None
+        assert chunk_files.unpacked_size(Zstd(level=0).encode(np.random.default_rng(0).bytes(size))) == size
+    assert chunk_files.unpacked_size(b"\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00") is None
 
 
 def test_a_file_that_is_written_while_it_is_missed_counts(
@@ -172,8 +164,8 @@ def test_a_file_that_is_written_while_it_is_missed_counts(
     path = tmp_path / "x.zarr"
     create(path, [plan], draw_inputs, SPEC)
     metadata = render([plan], {}, draw_inputs)[0]
-    content = encoded(np.zeros(5), (5,), VARIABLES["labels_true"])
-    monkeypatch.setattr(ChunkFiles, "_content", Mock(side_effect=[None, content]))
-    loaded = ChunkFiles(path, [plan], metadata).load("a/labels_true/c.0")
+    content = chunk_files.encoded(np.zeros(5), (5,), VARIABLES["labels_true"])
+    monkeypatch.setattr(chunk_files.ChunkFiles, "_content", Mock(side_effect=[None, content]))
+    loaded = chunk_files.ChunkFiles(path, [plan], metadata).load("a/labels_true/c.0")
     assert loaded is not None
     assert loaded[1].tolist() == [0] * 5

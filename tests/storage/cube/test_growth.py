@@ -233,6 +233,8 @@ def test_methods_are_added_and_never_change(methods: list[dict[str, Any]], said:
 def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
     spec, plan = with_methods(WARD, MINE)
     assert plan_problems("cube", spec, "a", plan) == []
+    # of several designs there is a dimension, which this plan lacks
+    assert len(plan_problems("cube", designed("uniform", "active"), "a", make_plan("a"))) == 1
     for changes, count in (
         ({"models": ("likelihood", "theirs", "mine")}, 1),
         ({"models": ("likelihood", "mine", "unsupervised")}, 1),

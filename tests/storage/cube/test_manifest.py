@@ -14,13 +14,7 @@ from cubes.small import SPEC, draw_inputs, make_plan
 from processes.crash import crash_everywhere
 
 from storage.cube.growth import create, open_cube, render
-from storage.cube.manifest import (
-    ROOT_FILE,
-    append_run,
-    layout_problems,
-    plan_to_json,
-    read_manifest,
-)
+from storage.cube.manifest import ROOT_FILE, append_run, layout_problems, plan_to_json, read_manifest
 from storage.provenance import RunRecord
 from sweeps.errors import InputError
 from sweeps.plan import DatasetPlan, MethodPlan

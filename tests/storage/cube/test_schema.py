@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from storage.cube.schema import (
-    TOLD_TEXT,
-    Role,
-    array_specs,
-    coordinate_values,
-    result_names,
-)
+from storage.cube.schema import TOLD_TEXT, Role, array_specs, coordinate_values, result_names
 from sweeps.shapes import CANDIDATES
 
 RESULTS = result_names(make_plan(), ["likelihood"])

@@ -25,43 +25,23 @@ from processes.sweeping import wait_until
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder import lease as module
+from storage.runfolder import records
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Journal, replay
-from storage.runfolder.lease import (
-    KEPT,
-    Cancelled,
-    Holder,
-    Lease,
-    LeaseHeld,
-    LeaseLost,
-    LeaseState,
-    close_older,
-    inherit,
-    last_lease,
-    read_lease,
-    settled_lease,
-)
+from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost, inherit, read_lease, settled_lease
 from storage.runfolder.process import ProcessIdentity, this_process
-from storage.runfolder.records import (
-    FailedWork,
-    FailureRecord,
-    Pilot,
-    StopRequest,
-    TimedRestart,
-    append_failure,
-    read_failures,
-    read_pilot,
-)
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
-FAILURE = FailureRecord(work=FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c")
+FAILURE = records.FailureRecord(
+    work=records.FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c"
+)
 
 
 def begin(run: RunFolder, number: int) -> GenerationFolder:
     generation = GenerationFolder(run, number)
     generation.open()
-    close_older(run, number)
+    module.close_older(run, number)
     return generation
 
 
@@ -70,9 +50,9 @@ def work(generation: GenerationFolder, *numbers: int) -> None:
     with Journal(generation.journal, generation.files) as journal:
         for number in numbers:
             journal.append({"number": number}, {"x": np.arange(number)})
-    timed = tuple(TimedRestart("iris", "likelihood", 0.9, 8, float(number)) for number in numbers)
-    Pilot(timed=timed).write(generation.pilot, generation.files)
-    append_failure(generation.failures, FAILURE, generation.files)
+    timed = tuple(records.TimedRestart("iris", "likelihood", 0.9, 8, float(number)) for number in numbers)
+    records.Pilot(timed=timed).write(generation.pilot, generation.files)
+    records.append_failure(generation.failures, FAILURE, generation.files)
 
 
 @pytest.fixture
@@ -92,7 +72,7 @@ def test_a_later_holder_closes_all_before_it(run: RunFolder) -> None:
         with pytest.raises(LeaseLost):
             generation.files.check()
     third.files.check()
-    close_older(run, 2)
+    module.close_older(run, 2)
     assert third.writing.is_dir(), "one that woke late closes only those before itself"
 
 
@@ -112,9 +92,9 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
     def check(run: RunFolder) -> None:
         generation = take_over(run)
         assert sorted(header["number"] for header, _ in replay(generation.journal)) == [1, 2, 3]
-        assert [row.seconds for row in read_pilot(run).timed] == [3.0]
+        assert [row.seconds for row in records.read_pilot(run).timed] == [3.0]
         # the second record was written by another holder: it is another failure
-        assert read_failures(run) == [FAILURE, FAILURE]
+        assert records.read_failures(run) == [FAILURE, FAILURE]
         assert [each.number for each in run.generations()] == [generation.number]
         files = {path.name for path in generation.path.iterdir()}
         assert files == {"failures.jsonl", "journal", "pilot.json", "writing"}
@@ -125,9 +105,9 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
 # Who holds a cube, and when it may be taken over.
 
 
-def holder(process: ProcessIdentity | None = None, **changes: object) -> Holder:
+def holder(process: ProcessIdentity | None = None, **changes: object) -> module.Holder:
     values = {"token": "t", "since": "2026-01-02T03:04:05+00:00", "released": False}
-    return Holder(**(values | {"process": process or this_process()} | changes))  # type: ignore[arg-type]
+    return module.Holder(**(values | {"process": process or this_process()} | changes))  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -168,7 +148,7 @@ def test_what_happens_while_a_heartbeat_is_waited_for(
     for happens in happenings:
         leave_lease(run.cube, elsewhere, age=7200)
         monkeypatch.setattr(module.time, "sleep", lambda seconds, happens=happens: happens())
-        found, now = settled_lease(run, time.time()), last_lease(run)
+        found, now = settled_lease(run, time.time()), module.last_lease(run)
         assert (found and (found.number, found.holder)) == (now and (now.number, now.holder))
 
 
@@ -179,12 +159,12 @@ def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: P
     assert read_lease(cube) is None
     leave_lease(cube, other(**DEAD), number=2)
     kept = leave_lease(cube, this_process(), number=10, age=10)
-    found = last_lease(run)
+    found = module.last_lease(run)
     assert found is not None
     assert (found.number, found.holder, found.alive) == (10, kept, True)
     assert found.age(time.time()) == pytest.approx(10, abs=5)
     GenerationFolder(run, 11).path.mkdir()
-    assert last_lease(run) == LeaseState(11, None, 0, alive=False)
+    assert module.last_lease(run) == module.LeaseState(11, None, 0, alive=False)
 
 
 HOLD = """
@@ -225,10 +205,10 @@ def released(cube: Path) -> bool:
 
 
 def test_given_back_it_is_free_at_once(cube: Path) -> None:
-    for number in range(1, KEPT + 4):
+    for number in range(1, module.KEPT + 4):
         with Lease.acquire(cube) as lease:
             assert lease.number == number
-            assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= KEPT + 2
+            assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= module.KEPT + 2
     assert released(cube)
 
 
@@ -320,10 +300,10 @@ def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.Mon
 def test_a_cancel_reaches_the_holder(cube: Path) -> None:
     told: list[LeaseLost] = []
     with Lease.acquire(cube, on_lost=told.append) as lease:
-        StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
+        records.StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
         wait_until(lambda: bool(told), seconds=20)
-        assert isinstance(told[0], Cancelled)
-        with pytest.raises(Cancelled, match="cancelled"):
+        assert isinstance(told[0], module.Cancelled)
+        with pytest.raises(module.Cancelled, match="cancelled"):
             lease.check()
         # What is in hand is still written.
         lease.files.put(cube.parent / "file", b"1")
@@ -487,7 +467,7 @@ def test_a_taker_who_slept_takes_nothing_away(
 ) -> None:
     """It saw a dead lease once, which others have taken since, or which has long been cleaned away."""
     dead = leave_lease(cube, other(**DEAD), number=number)
-    look = [LeaseState(min(number, 3), dead, 0, False)] * 2
+    look = [module.LeaseState(min(number, 3), dead, 0, False)] * 2
     with Lease.acquire(cube) as lease:
         monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
         with pytest.raises(LeaseHeld) as caught:
