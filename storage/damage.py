@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from storage.cube.blocks import BlockStore
-from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name
-from storage.cube.growth import InputArrays, other_input, render
+from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name, variable_of
+from storage.cube.growth import InputArrays, render, stored_inputs
 from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import VARIABLES, Role
-from storage.cube.store import CubeStore
+from storage.cube.schema import Role
 from storage.errors import DamagedChunk, storage_errors
 from storage.files import PLAIN, Files, digest_of, read_regular, sync_directory
 from storage.runfolder.folder import RunFolder
@@ -181,40 +180,31 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
         If the file system refuses.
     """
     started = time.perf_counter()
-    root = changed_root(path)
-    if root is not None:
+    if (root := changed_root(path)) is not None:
         return Scan(path, 0, 0, 0.0, (root,))
     manifest, written = read_manifest(path), Written(path)
-    store = CubeStore(path, chunks=manifest.chunks, document=manifest.document)
+    keys = (
+        f"{array}/{chunk_name(position)}"
+        for array, entry in manifest.metadata.items()
+        if entry["node_type"] == "array"
+        for position in np.ndindex(*chunk_counts(entry))
+    )
     files, size, unknown, damaged = 0, 0, 0, []
     with storage_errors(path):
-        for key in progress(list(_keys(manifest))):
+        there = [key for key in keys if os.path.lexists(path / key) or manifest.chunks.is_expected(key)]
+        for key in progress(there):
             try:
-                content = store.get_sync(key)
+                loaded = manifest.chunks.load(key)
             except DamagedChunk as damage:
                 damaged.append(Damage(key, damage.holds, damage.reason))
                 continue
-            if content is None:
-                continue
-            if not written.agrees(key, content.to_bytes()):
+            if loaded is not None and not written.agrees(key, loaded[0]):
                 damaged.append(Damage(key, manifest.chunks.name(key), MOVED))
-                continue
-            files += 1
-            size += len(content)
-            unknown += key not in written.known
+            elif loaded is not None:
+                files += 1
+                size += len(loaded[0])
+                unknown += key not in written.known
     return Scan(path, files, size, time.perf_counter() - started, tuple(damaged), unknown)
-
-
-def _keys(manifest: Manifest) -> Iterator[str]:
-    """Keys of all chunk files that are there, or must be."""
-    cube, chunks = Path(manifest.path), manifest.chunks
-    for path, entry in manifest.metadata.items():
-        if entry["node_type"] == "array":
-            there = set(os.listdir(cube / path))
-            for name in map(chunk_name, np.ndindex(*chunk_counts(entry))):
-                key = f"{path}/{name}"
-                if name in there or chunks.is_expected(key, lambda other: os.path.lexists(cube / other)):
-                    yield key
 
 
 @dataclass(frozen=True)
@@ -236,10 +226,10 @@ class Repair:
     """
 
     damaged: tuple[Damage, ...]
-    blocks: tuple[Block, ...]
-    remade: tuple[str, ...]
-    removed: tuple[str, ...]
-    lost: dict[str, str]
+    blocks: tuple[Block, ...] = ()
+    remade: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    lost: dict[str, str] = field(default_factory=dict)
 
 
 def repair(
@@ -270,27 +260,22 @@ def repair(
     StorageError
         If the file system refuses.
     """
-    root = changed_root(path)
-    if root is not None:
+    damaged = scan(path, progress).damaged
+    if [damage.key for damage in damaged] == [ROOT_FILE]:
         content = Written(path).root()
         if content is None:
-            return Repair((root,), (), (), (), {ROOT_FILE: "the run folder has no copy of it"})
+            return Repair(damaged, lost={ROOT_FILE: "the run folder has no copy of it"})
         if dry_run:
-            return Repair((root,), (), (ROOT_FILE,), (), {})
+            return Repair(damaged, remade=(ROOT_FILE,))
         with storage_errors(path, len(content)):
             files.put(path / ROOT_FILE, content)
             sync_directory(path)
-    damaged = scan(path, progress).damaged
-    done = _repaired(path, damaged, inputs, files, dry_run)
-    return done if root is None else replace(done, damaged=(root, *damaged), remade=(ROOT_FILE, *done.remade))
-
-
-def _repaired(path: Path, damaged: tuple[Damage, ...], inputs: Inputs, files: Files, dry_run: bool) -> Repair:
+        done = repair(path, inputs, files, progress=progress)
+        return replace(done, damaged=damaged + done.damaged, remade=(ROOT_FILE, *done.remade))
     manifest, store = read_manifest(path), BlockStore(path, read_only=dry_run, files=files)
-    finished = {}
-    made_again = []
+    finished, made_again = {}, []
     for key in (damage.key for damage in damaged):
-        if VARIABLES[key.split("/")[-2]].role in (Role.RESULT, Role.ANNOTATION):
+        if variable_of(key).role in (Role.RESULT, Role.ANNOTATION):
             finished[key] = [block for block in manifest.chunks.blocks(key) if store.has_status(block)]
         else:
             made_again.append(key)
@@ -302,9 +287,8 @@ def _repaired(path: Path, damaged: tuple[Damage, ...], inputs: Inputs, files: Fi
             for block in blocks:
                 store.clear(block, "status")
             for key, found in finished.items():
-                name = key.split("/")[-2]
-                if found and name != "status":
-                    store.clear(found[0], name)
+                if found and variable_of(key).name != "status":
+                    store.clear(found[0], variable_of(key).name)
             for key in removed:
                 files.remove(path / key)
                 sync_directory((path / key).parent)
@@ -318,17 +302,16 @@ def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[s
     lost: dict[str, str] = {}
     for plan in manifest.plans.values():
         own = [key for key in keys if key.startswith(f"{plan.name}/")]
-        _, made = render(plan, manifest.metadata, None) if own else ({}, {})
-        missing = [key for key in own if key not in made]
-        if missing:
-            try:
-                data = inputs(manifest, plan)
-                other = other_input(manifest, plan, data, missing)
-                reason = f"{other} has other values now than in the cube" if other else ""
-                _, made = render(plan, manifest.metadata, data)
-            except InputError as error:
-                reason = "; ".join(map(str, error.problems))
-            if reason:
-                lost |= dict.fromkeys(missing, reason)
+        missing = [key for key in own if variable_of(key).role is Role.INPUT]
+        data, reason = None, ""
+        try:
+            data = inputs(manifest, plan) if missing else None
+        except InputError as error:
+            reason = "; ".join(map(str, error.problems))
+        _, made = render([plan] if own else [], manifest.metadata, {plan: data}.get)
+        for key in stored_inputs(manifest, made.keys() - missing):
+            if not manifest.chunks.has_values(key, made[key]):
+                reason = f"{key.rpartition('/')[0]} has other values now than in the cube"
+        lost |= dict.fromkeys(missing if reason else (), reason)
         files |= {key: made[key] for key in own if key not in lost}
     return files, lost

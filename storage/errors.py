@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from storage.remote import CREDENTIALS, Place, place_of
@@ -26,6 +27,7 @@ NEEDS = {
 }
 
 
+@dataclass(eq=False)
 class StorageError(Exception):
     """The file system refused an operation: no result is lost, and no cell has failed.
 
@@ -39,14 +41,12 @@ class StorageError(Exception):
         The message of the system.
     """
 
-    def __init__(self, path: Place, need: str, reason: str) -> None:
-        self.path = path
-        self.need = need
-        self.reason = reason
-        super().__init__(f"{path}: needs {need} ({reason})")
+    path: Place
+    need: str
+    reason: str
 
-    def __reduce__(self) -> tuple[type[StorageError], tuple[Place, str, str]]:
-        return StorageError, (self.path, self.need, self.reason)
+    def __str__(self) -> str:
+        return f"{self.path}: needs {self.need} ({self.reason})"
 
 
 class DamagedChunk(StorageError):
@@ -66,12 +66,11 @@ class DamagedChunk(StorageError):
 
     def __init__(self, path: Place, holds: str, found: str, cube: Place) -> None:
         super().__init__(path, "repair", found)
-        self.holds = holds
-        self.cube = cube
-        self.args = (f"{path}: {found}; it holds {holds}. To have it made again: sweep repair {cube}",)
+        self.holds, self.cube = holds, cube
 
-    def __reduce__(self) -> tuple[type[DamagedChunk], tuple[Place, str, str, Place]]:  # type: ignore[override]
-        return DamagedChunk, (self.path, self.holds, self.reason, self.cube)
+    def __str__(self) -> str:
+        remedy = f"To have it made again: sweep repair {self.cube}"
+        return f"{self.path}: {self.reason}; it holds {self.holds}. {remedy}"
 
 
 class LeaseLost(Exception):

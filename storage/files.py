@@ -70,7 +70,7 @@ class Files:
             with self.fenced():
                 self.note([(path, data)])
                 write_new(partial, data)
-                self.rename(partial, path)
+                os.replace(partial, path)
         except Exception:
             partial.unlink(missing_ok=True)
             raise
@@ -115,7 +115,7 @@ class Files:
             # Plain: nobody sees them before the directory has its name.
             Files().put_all(building, files)
             sync_directory(building)
-            self.rename(building, path)
+            os.replace(building, path)
         sync_directory(path.parent)
 
     def remove(self, path: Path) -> None:
@@ -171,10 +171,6 @@ class Files:
             return path.with_name(path.name + PARTIAL)
         return self._folder / f"{next(self._number)}.{path.name}"
 
-    def rename(self, source: Path, target: Path) -> None:
-        """Give what is complete its name, inside of `fenced`: `target` is as the next holder left it."""
-        os.replace(source, target)
-
     @contextmanager
     def fenced(self) -> Iterator[None]:
         """Turn an error that a later holder of the lease has caused into `LeaseLost`."""
@@ -211,27 +207,14 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     InputError
         If it is anything else, or larger.
     """
-    check_regular(path)
+    if (kind := kind_of(path)) != "a file":
+        raise InputError([Problem(str(path), kind, "a file of the cube")])
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
         if most is not None and size > most:
             raise InputError([Problem(str(path), f"{size:,} bytes", f"at most {most:,}")])
         return file.read(-1 if most is None else most)
-
-
-def check_regular(path: Path) -> None:
-    """Refuse what is there, if anything, but is no regular file.
-
-    Raises
-    ------
-    InputError
-        If it is a link, a pipe, a device or a directory.
-    FileNotFoundError
-        If there is nothing.
-    """
-    if (kind := kind_of(path)) != "a file":
-        raise InputError([Problem(str(path), kind, "a file of the cube")])
 
 
 def kind_of(path: Path) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 from storage.cube.growth import InputArrays
 from storage.cube.manifest import Manifest, read_manifest
 from storage.damage import Progress, Repair, changed_root, repair
-from storage.files import PLAIN
 from storage.runfolder.lease import Lease
 from sweeps.errors import InputError, Problem
 from sweeps.inputs import load_inputs
@@ -60,9 +58,10 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
             raise InputError(problems)
         return found.stored(plan)
 
-    with nullcontext() if dry_run else Lease.acquire(cube) as lease:
-        files = PLAIN if lease is None else lease.files
-        return repair(cube, inputs, files, dry_run=dry_run, progress=progress)
+    if dry_run:
+        return repair(cube, inputs, dry_run=True, progress=progress)
+    with Lease.acquire(cube) as lease:
+        return repair(cube, inputs, lease.files, progress=progress)
 
 
 def repair_lines(cube: Path, done: Repair, command: str, *, dry_run: bool) -> list[str]:

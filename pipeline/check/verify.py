@@ -11,7 +11,7 @@ import xarray as xr
 
 from pipeline.methods.loading import MethodCall
 from pipeline.work.merge import BlockResult, CellResult
-from pipeline.work.records import Answers, Failed, Science, Span, Task
+from pipeline.work.records import Failed, Science, Span, Task
 from pipeline.work.tasks import ask_batch, method_calls, run_task
 from storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
 from storage.cube.growth import open_cube
@@ -89,17 +89,20 @@ class Verification:
 
     def lines(self) -> list[str]:
         """Summary for people."""
-        good = [sum(check.good for check in checks) for checks in (self.checks, self.paths)]
+        cells, paths = (sum(check.good for check in checks) for checks in (self.checks, self.paths))
         wrong = [check for check in (*self.checks, *self.paths) if not check.good]
-        lines = [f"{self.cube}: {good[0]} of {len(self.checks)} cells have the same bits"]
+        lines = [f"{self.cube}: {cells} of {len(self.checks)} cells have the same bits"]
         if self.paths:
-            lines.append(f"asked again: {good[1]} of {len(self.paths)} paths have the same answers")
+            lines.append(f"asked again: {paths} of {len(self.paths)} paths have the same answers")
         if self.left_out:
             lines.append(f"not looked at: {self.left_out:,} cells of methods of one's own; see --run-methods")
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
         if wrong and self.there:
-            lines.append(f"computed here with {_shown(self.here)}")
-            lines += [f"in the cube, also  {_shown(other)}" for other in self.there]
+            for place, made in (
+                ("computed here with", self.here),
+                *(("in the cube, also", x) for x in self.there),
+            ):
+                lines.append(f"{place} {', '.join(f'{key} {value}' for key, value in made.items())}")
             lines.append("equal bits are promised only for equal software and CPU model")
         return lines
 
@@ -142,10 +145,10 @@ def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False)
         hint = f"--run-methods runs the code of {', '.join(sorted(foreign))}" if found else ""
         raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
     rng = np.random.default_rng(seed)
-    drawn = rng.choice(len(done), size=min(sample, len(done)), replace=False)
+    drawn = [done[at] for at in rng.choice(len(done), size=min(sample, len(done)), replace=False)]
     tree = open_cube(path)
-    checks = tuple(_check(manifest, calls, store, tree, *done[position]) for position in drawn)
-    asked = [cell for _, cell in (done[position] for position in drawn) if asks(cell.design)]
+    checks = tuple(_check(manifest, calls, store, tree, block, cell) for block, cell in drawn)
+    asked = [cell for _, cell in drawn if asks(cell.design)]
     longest = {AskedPath.of(cell): cell for cell in sorted(asked, key=lambda cell: cell.m or 0)}
     few = list(longest.values())[: -(-len(asked) // CELLS_PER_PATH)]
     paths = tuple(_check_path(manifest, store, tree, cell) for cell in few)
@@ -166,16 +169,14 @@ def _check(
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     stop = spec.stop if is_model(cell.model) else None
     science = replace(Science.of(spec, plan, calls), stop=stop)
-    source, restarts = _source(tree, cell), plan.restarts_of(cell.model)
-    asked = _stored_annotations(store, block, cell) if asks(cell.design) else None
-    span = Span(cell, 0, restarts, answers=asked)
+    source, restarts, stored = _source(tree, cell), plan.restarts_of(cell.model), store.read(block)
+    asked = stored["annotations"][block.graph(cell)] if asks(cell.design) else None
     result: Any
-    (result,) = run_task(Task(science, cell.dataset, (span,), 0.0), source)
+    (result,) = run_task(Task(science, cell.dataset, (Span(cell, 0, restarts, answers=asked),), 0.0), source)
     if isinstance(result, Failed):
         return CellCheck(str(cell), (), result.cause)
     merged = CellResult(cell, restarts, stop)
     merged.add(result)
-    stored = store.read(block)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.unsupervised and asked is None:
         fresh["annotations"][block.graph(cell)] = cell_annotations(
@@ -192,7 +193,8 @@ def _check(
 def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: Cell) -> CellCheck:
     """Ask the questions again whose answers a cell has, batch by batch."""
     plan, path = manifest.plans[cell.dataset], AskedPath.of(cell)
-    stored = _stored_annotations(store, plan.block_of(cell), cell)
+    block = plan.block_of(cell)
+    stored = store.read(block)["annotations"][block.graph(cell)]
     science, arrays = Science.of(manifest.spec, plan), _source(tree, cell).arrays(cell.mixture)
     batch = given(science.asking).batch
     name = f"{path}, {len(stored)} questions"
@@ -208,12 +210,6 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
     return CellCheck(name, ())
 
 
-def _stored_annotations(store: BlockStore, block: Block, cell: Cell) -> Answers:
-    rows, _ = store.annotations(block)
-    found: Answers = rows[block.graph(cell)]
-    return found
-
-
 def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     """Inputs of a cell as the cube holds them."""
     node = tree[cell.dataset].to_dataset()
@@ -221,7 +217,3 @@ def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None
     pool = node["annotation_pool"].values if "annotation_pool" in node else None
     return RealSource(np.ascontiguousarray(node["X"].sel(where).values), labels, pool)
-
-
-def _shown(record: dict[str, str]) -> str:
-    return ", ".join(f"{key} {value}" for key, value in record.items())

@@ -15,7 +15,6 @@ import numpy as np
 
 from pipeline.common import at_hand, cells_left_out, duration, plural
 from pipeline.monitor.runs import RunState, last_lines, read_run_state
-from storage.cube.chunks import status_chunks
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from storage.runfolder.folder import RunFolder
@@ -206,12 +205,12 @@ def read_status(cube: Path) -> Status:
     datasets, blocks, done = [], 0, 0
     for plan in manifest.plans.values():
         counts = dict.fromkeys((DONE, FAILED, NO_SOLUTION), 0)
-        for node in plan.nodes:
-            for _, states in status_chunks(manifest, node.path):
-                blocks += 1
-                done += bool((states != PENDING).all())
-                for state in counts:
-                    counts[state] += int(np.count_nonzero(states == state))
+        for block in plan.blocks():
+            states = manifest.chunks.read(block, "status")
+            blocks += 1
+            done += bool((states != PENDING).all())
+            for state in counts:
+                counts[state] += int(np.count_nonzero(states == state))
         datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.values()))
     return counted_status(cube, tuple(datasets), (blocks, done), manifest.skipped, manifest.spec)
 

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import compress
-from math import ceil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import compress, product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import zarr
 
-from storage.cube.chunks import ROOT_FILE, chunk_name, status_chunks
+from storage.cube.chunks import ANNOTATIONS
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import ANSWERED, FAILED, FIELDS, NO_SOLUTION, PENDING, VARIABLES, result_names
-from storage.cube.store import open_arrays
+from storage.cube.schema import ANSWERED, FAILED, NO_SOLUTION, PENDING, VARIABLES, result_names
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
 from storage.provenance import fingerprint
@@ -39,9 +37,6 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 UNPROMISED = ("seconds", "cpu_seconds")
 """Variables whose bits are not promised: times are those of one run."""
-
-ANNOTATIONS = "annotations"
-"""The one variable of which several cells of a block share a row."""
 
 
 class BlockStore:
@@ -68,11 +63,10 @@ class BlockStore:
 
     def __init__(self, path: Path, *, read_only: bool = False, files: Files = PLAIN) -> None:
         self.path = path
-        self._files = files
-        self._manifest = read_manifest(path)
-        self._plans = self._manifest.plans
+        self._files = None if read_only else files
+        manifest = read_manifest(path)
+        self._plans, self._chunks, self._runs = manifest.plans, manifest.chunks, manifest.runs
         self._nodes = {node.path: node for plan in self._plans.values() for node in plan.nodes}
-        self._arrays = open_arrays(self._manifest, None if read_only else files)
 
     def statuses(self, block: Block) -> npt.NDArray[np.int8]:
         """State of each cell.
@@ -88,35 +82,22 @@ class BlockStore:
             `schema.PENDING`, `DONE`, `FAILED` or `NO_SOLUTION`, in the order of `block.cells()`.
         """
         self._check(block)
-        with self._reading():
-            return self._read(block, "status")
+        return self._chunks.read(block, "status")
 
     def all_statuses(
         self, plan: DatasetPlan, blocks: Iterable[Block] | None = None
     ) -> Iterator[tuple[Block, npt.NDArray[np.int8]]]:
-        """State of each cell of a data set, from one reading of the status arrays.
+        """State of each cell of some blocks of a data set, of all of them by default, as `statuses` gives it.
 
         Parameters
         ----------
         plan : DatasetPlan
             As `growth.align` gives it.
         blocks : iterable of Block, optional
-            Some of its blocks; all by default.
-
-        Yields
-        ------
-        (Block, array of int8, shape (n_cells,))
-            In the order of `blocks`.
+            Some of its blocks.
         """
-        whole: dict[str, npt.NDArray[Any]] = {}
         for block in plan.blocks() if blocks is None else blocks:
-            self._check(block)
-            path = block.node.path
-            if path not in whole:
-                whole[path] = np.empty(self._manifest.metadata[f"{path}/status"]["shape"], np.int8)
-                for region, values in status_chunks(self._manifest, path):
-                    whole[path][region] = values
-            yield block, whole[path][block.region].reshape(-1)
+            yield block, self.statuses(block)
 
     def cells(self, plans: Iterable[DatasetPlan], state: int) -> Iterator[tuple[Block, Cell]]:
         """Cells of some data sets whose `status` is `state`, each with its block."""
@@ -128,14 +109,7 @@ class BlockStore:
 
     def read(self, block: Block) -> Arrays:
         """All results of a block, in the layout of `write`; what is not done yet reads as fill values."""
-        statuses = self.statuses(block)
-        if np.isin(statuses, ANSWERED).any():
-            return self._read_all(block)
-        arrays = {name: self._fill(block, name) for name in self._names(block)} | {"status": statuses}
-        if not block.unsupervised:
-            with self._reading():
-                arrays[ANNOTATIONS] = self._read(block, ANNOTATIONS)
-        return arrays
+        return self._read(block, only=() if self._answered(block).any() else ("status", ANNOTATIONS))
 
     def annotations(self, block: Block) -> tuple[npt.NDArray[np.int32], Bools]:
         """Annotations of a block with models that use them, and which of them are written.
@@ -148,14 +122,13 @@ class BlockStore:
             Whether a cell of any model and search has been computed with them.
         """
         self._check(block)
-        known = self._known(block)
-        with self._reading():
-            return self._read(block, ANNOTATIONS), known
+        known = self._known(block)  # first: what is known then is there now
+        return self._chunks.read(block, ANNOTATIONS), known
 
     @property
     def made_here(self) -> bool:
         """Whether all runs had this software and model of CPU: equal bits are promised then."""
-        return all(run.fingerprint == fingerprint() for run in self._manifest.runs)
+        return all(run.fingerprint == fingerprint() for run in self._runs)
 
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.
@@ -189,7 +162,7 @@ class BlockStore:
             If names, shapes or types are not those above, or the block is not one of the cube.
         """
         self._check(block)
-        new = self._checked(block, results)
+        files, new = given(self._files), self._checked(block, results)
         statuses = self.statuses(block)
         waiting, done, known = statuses == PENDING, np.isin(statuses, ANSWERED), self._known(block)
         unfinished = ~np.isin(new["status"], ANSWERED)
@@ -198,7 +171,7 @@ class BlockStore:
             new[name][alone if name == ANNOTATIONS else unfinished] = VARIABLES[name].fill
         if waiting.any() and self.has_status(block):
             try:
-                compare_set_back(block, self._read_all(block), new, waiting)
+                compare_set_back(block, self._read(block), new, waiting)
             except CellMismatch as mismatch:
                 if self.made_here:
                     raise
@@ -214,19 +187,21 @@ class BlockStore:
         if done.all():
             return
         with storage_errors(self.path, sum(values.nbytes for values in new.values())):
-            names = [name for name in self._names(block) if name in new and name != "status"]
-            for name in names:
+            *results_first, status = (name for name in self._names(block) if name in new)
+            for name in results_first:
                 self._write(block, name, new[name])
-            self._files.settle()
+            files.settle()
             # All results are durable, names included, before the status says done.
-            for name in names:
+            for name in results_first:
                 sync_directory(self.path / block.node.path / name)
-            self._write_through(block, "status", new["status"])
+            self._write(block, status, new[status])
+            sync_directory(self.path / block.node.path / status)
 
     def has_status(self, block: Block) -> bool:
         """Whether the block was written: its status is there, whatever it says."""
         self._check(block)
-        return os.path.lexists(self.path / block.node.path / "status" / chunk_name(block.chunk))
+        ((key,), *_) = self._chunks.layout(block, "status")
+        return os.path.lexists(self.path / key)
 
     def clear(self, block: Block, name: str) -> None:
         """Put fill values in place of one array of a block, durably.
@@ -236,68 +211,52 @@ class BlockStore:
         """
         self._check(block)
         with storage_errors(self.path):
-            self._write_through(block, name, self._fill(block, name))
+            self._write(block, name, self._fill(block, name))
+            sync_directory(self.path / block.node.path / name)
+
+    def _answered(self, block: Block) -> Bools:
+        return np.isin(self.statuses(block), ANSWERED)
 
     def _known(self, block: Block) -> Bools:
         """Annotations that belong to a cell with an answer, of this block or of another model or search."""
-        if block.unsupervised:
-            return np.zeros(block.n_graphs, dtype=bool)
-        with self._reading():
-            statuses = np.asarray(self._arrays(f"{block.node.path}/status")[block.graph_region])
-        return np.asarray(np.isin(statuses, ANSWERED).reshape(block.n_graphs, -1).any(axis=1))
+        known = np.zeros(block.n_graphs, dtype=bool)
+        if not block.unsupervised:
+            n, node = len(block.graph_region), self._nodes[block.node.path]
+            for beside in product(*(range(len(dim.chunks())) for dim in node.stored[n:])):
+                other = node.block_at((*block.chunk[:n], *beside))
+                known |= self._answered(other).reshape(block.n_graphs, -1).any(axis=1)
+        return known
 
-    def _read_all(self, block: Block) -> Arrays:
-        with self._reading():
-            return {name: self._read(block, name) for name in self._names(block)}
-
-    def _read(self, block: Block, name: str) -> npt.NDArray[Any]:
-        array, part, shape = self._part(block, name)
-        return np.asarray(array[part]).reshape(shape)
+    def _read(self, block: Block, only: Collection[str] = ()) -> Arrays:
+        """Some or all arrays as they are stored, others full of what reads where nothing is written."""
+        return {
+            name: self._chunks.read(block, name) if name in (only or [name]) else self._fill(block, name)
+            for name in self._names(block)
+        }
 
     def _write(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
-        array, part, _ = self._part(block, name)
-        if name == ANNOTATIONS:
-            # Whole chunks: the last one is filled up to the end of the array.
-            length = min(ceil(values.shape[1] / array.chunks[-2]) * array.chunks[-2], array.shape[-2])
-            values = np.pad(
-                values, ((0, 0), (0, length - values.shape[1]), (0, 0)), constant_values=VARIABLES[name].fill
-            )
-            part = (*part[:-2], slice(0, length), part[-1])
-        array[part] = values.reshape([each.stop - each.start for each in part])
-
-    def _write_through(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
-        self._write(block, name, values)
-        sync_directory(self.path / block.node.path / name)
-
-    def _part(self, block: Block, name: str) -> tuple[zarr.Array[Any], tuple[slice, ...], tuple[int, ...]]:
-        """An array, where the block is in it, and the shape of that with the leading axis of `write`."""
-        array = self._arrays(f"{block.node.path}/{name}")
-        rows, leading, rest = block.n_cells, block.region, array.shape[len(block.region) :]
-        if name == ANNOTATIONS:
-            rows, leading, rest = block.n_graphs, block.graph_region, (given(block.first.m), len(FIELDS))
-        return array, (*leading, *(slice(0, length) for length in rest)), (rows, *rest)
+        for key, content in self._chunks.contents(block, name, values).items():
+            given(self._files).put(self.path / key, content)
 
     def _fill(self, block: Block, name: str) -> npt.NDArray[Any]:
-        """What reads where nothing is written."""
-        return np.full(self._part(block, name)[2], VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
+        return np.full(self._shape(block, name), VARIABLES[name].fill, dtype=VARIABLES[name].dtype)
+
+    def _shape(self, block: Block, name: str) -> tuple[int, ...]:
+        _, leading, rest = self._chunks.layout(block, name)
+        return (prod(leading), *rest)
 
     def _names(self, block: Block) -> tuple[str, ...]:
         """Arrays of a block, the status last."""
         *results, status = result_names(self._plans[block.dataset], block.models)
         return (*results, *([] if block.unsupervised else [ANNOTATIONS]), status)
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        # To zarr a missing chunk is one never written: a vanished cube would read as pending.
-        with storage_errors(self.path):
-            os.stat(self.path / ROOT_FILE)
-            yield
-
     def _checked(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:
-        shapes = {name: self._part(block, name)[2] for name in self._names(block)}
-        problems = [f"{name}: unknown" for name in results if name not in shapes]
-        problems += [f"{name}: missing" for name in shapes if name not in results]
+        """Results in the types of the cube."""
+        problems = []
         checked = {}
+        shapes = {name: self._shape(block, name) for name in self._names(block)}
+        if results.keys() != shapes.keys():
+            problems.append(f"variables {', '.join(results)}, expected {', '.join(shapes)}")
         for name in shapes.keys() & results.keys():
             values = np.asarray(results[name])
             with np.errstate(invalid="ignore"):
@@ -329,6 +288,7 @@ def unsolved_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]
 # Two computations of one cell must agree bit for bit.
 
 
+@dataclass(eq=False)
 class CellMismatch(Exception):
     """A done cell has another result when computed again.
 
@@ -342,30 +302,26 @@ class CellMismatch(Exception):
         Number of further cells of the block that differ.
     """
 
-    def __init__(
-        self, cell: Cell, values: Mapping[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]], n_others: int = 0
-    ) -> None:
-        self.cell = cell
-        self.values = dict(values)
-        self.n_others = n_others
+    cell: Cell
+    values: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
+    n_others: int = 0
+
+    def __str__(self) -> str:
         shown = []
         for name, (stored, new) in self.values.items():
             where = np.argwhere(np.atleast_1d(_unequal(stored, new)))
             first = tuple(map(int, where[0])) if stored.ndim else ()
-            place = str(list(first)) if first else ""
             count = f" ({len(where)} of {stored.size} values differ)" if first else ""
+            place = str(list(first)) if first else ""
             shown.append(f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}{count}")
-        others = f"; and {n_others} more cells of this block" if n_others else ""
-        super().__init__(f"{cell}: computed again with another result: {'; '.join(shown)}{others}")
-
-    def __reduce__(self) -> tuple[type[CellMismatch], tuple[Any, ...]]:
-        return CellMismatch, (self.cell, self.values, self.n_others)
+        others = f"; and {self.n_others} more cells of this block" if self.n_others else ""
+        return f"{self.cell}: computed again with another result: {'; '.join(shown)}{others}"
 
 
 def compare_cells(
     block: Block,
-    stored: Mapping[str, npt.NDArray[Any]],
-    new: Mapping[str, npt.NDArray[Any]],
+    stored: Arrays,
+    new: Arrays,
     annotations_known: Bools,
 ) -> None:
     """Compare the cells that are done with what was computed now.
@@ -404,8 +360,8 @@ def compare_cells(
 
 def compare_set_back(
     block: Block,
-    stored: Mapping[str, npt.NDArray[Any]],
-    new: Mapping[str, npt.NDArray[Any]],
+    stored: Arrays,
+    new: Arrays,
     waiting: Bools,
 ) -> None:
     """Compare what is left of cells that a repair made pending with what was computed now.

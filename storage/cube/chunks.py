@@ -1,34 +1,33 @@
-"""Chunk files: their names, what they hold, whether they are as they were written; states without zarr.
+"""Chunk files: their names, what they hold, whether they are as they were written; read and encoded here.
 
-`ChunkFiles` says of a key which cells and blocks are in it. `fault` tells whether a file is the one that was
-written in its place; `CubeStore` asks it of every chunk that zarr reads. `status_chunks` reads the states of
-cells from their files alone: `sweep status` is to answer at once, and to load zarr takes longer than all that
-it has to read.
+`ChunkFiles` says of a key which cells and blocks are in it, and reads files and blocks, each file checked.
+zarr checks the same checksums, but cannot say of which file, and takes any chunk that is gone for one that
+was never written. `encoded` gives the bytes that zarr would write. So `sweep status`, which is to answer at
+once, does not load zarr, and a block costs one call for each of its files.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, product
 from math import ceil, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import google_crc32c
 import numpy as np
 from numcodecs import VLenUTF8, Zstd
 from numpy.typing import NDArray
 
-from storage.cube.schema import PENDING, ArraySpec, Role, array_specs, result_names
+from storage.cube.schema import FIELDS, VARIABLES, ArraySpec, Role, Variable, array_specs, result_names
 from storage.errors import DamagedChunk, storage_errors
 from storage.files import read_regular
+from storage.remote import Place
+from storage.remote import read as read_remote
 from sweeps.errors import given
 from sweeps.plan import Block, DatasetPlan
-
-if TYPE_CHECKING:
-    from storage.cube.manifest import Manifest
 
 ROOT_FILE = "zarr.json"
 CHECKSUM_BYTES = 4
@@ -41,19 +40,29 @@ LONGEST_TEXTS = 2**20
 LONGEST_TEXT = 1024
 """Bytes of each text beyond: names of samples and of features, which may be many."""
 
+ANNOTATIONS = "annotations"
+"""The one variable of which several cells of a block share a row, and a block has several chunks."""
+
+Values = NDArray[Any]
+
 
 class ChunkFiles:
-    """What the chunk files of a cube hold, by their keys.
+    """The chunk files of a cube, by their keys: paths below the cube.
 
     Parameters
     ----------
+    place : Path or str
+        The cube, or its address.
     plans : iterable of DatasetPlan
-        Grids of the cube.
+        Its grids.
     metadata : mapping
         zarr metadata of its arrays, by path: chunks of annotations are as long as at creation.
     """
 
-    def __init__(self, plans: Iterable[DatasetPlan], metadata: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(
+        self, place: Place, plans: Iterable[DatasetPlan], metadata: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._place = place
         self._arrays = {spec.path: (plan, spec) for plan in plans for spec in array_specs(plan)}
         self._metadata = metadata
 
@@ -72,7 +81,6 @@ class ChunkFiles:
         if found is None or found[1].variable.role in (Role.COORDINATE, Role.INPUT):
             return
         plan, spec, position = found
-        path, is_result = spec.path, spec.variable.role is Role.RESULT
         node = next(node for node in plan.nodes if node.path == spec.node)
         # what is not among the dimensions of the array varies over its blocks
         ways = [
@@ -82,19 +90,47 @@ class ChunkFiles:
         for chunk in product(*ways):
             block = node.block_at(chunk)
             # of an m that is small nothing is stored in the chunks of annotations beyond the first
-            if is_result or position[-2] * chunk_lengths(self._metadata[path])[-2] < given(block.first.m):
+            if key in self.layout(block, spec.variable.name)[0]:
                 yield block
 
-    def is_expected(self, key: str, there: Callable[[str], bool]) -> bool:
+    def layout(self, block: Block, name: str) -> tuple[list[str], tuple[int, ...], tuple[int, ...]]:
+        """Where an array of a block is: its chunk files, and its lengths along leading and other dimensions.
+
+        Of annotations these are several files, where they have become more than at creation.
+        """
+        path = f"{block.node.path}/{name}"
+        region, rest = block.region, self._arrays[path][1].shape[len(block.region) :]
+        ends = [(0,) * len(rest)]
+        if name == ANNOTATIONS:
+            region, rest = block.graph_region, (given(block.first.m), len(FIELDS))
+            ends = [(part, 0) for part in range(ceil(rest[0] / self._lengths(path)[-2]))]
+        keys = [f"{path}/{chunk_name((*block.chunk[: len(region)], *end))}" for end in ends]
+        return keys, tuple(part.stop - part.start for part in region), rest
+
+    def read(self, block: Block, name: str) -> Values:
+        """An array of a block, its leading axis the cells, of annotations their graphs.
+
+        What is not written yet reads as fill values.
+        """
+        keys, leading, rest = self.layout(block, name)
+        lengths, variable = self._lengths(keys[0].rpartition("/")[0]), VARIABLES[name]
+        fill = np.full(lengths, variable.fill, variable.dtype)
+        parts = [fill if (found := self.load(key)) is None else found[1].reshape(lengths) for key in keys]
+        whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
+        return whole[tuple(map(slice, leading + rest))].reshape(-1, *rest).copy()
+
+    def contents(self, block: Block, name: str, values: Values) -> dict[str, bytes]:
+        """Whole chunk files of an array of a block, by key; `values` as `read` gives them."""
+        keys, leading, rest = self.layout(block, name)
+        lengths, whole = self._lengths(keys[0].rpartition("/")[0]), values.reshape(leading + rest)
+        starts = [number * lengths[-2] for number in range(1, len(keys))]
+        parts = np.split(whole, starts, axis=-2) if starts else [whole]
+        return {key: encoded(part, lengths, VARIABLES[name]) for key, part in zip(keys, parts, strict=True)}
+
+    def is_expected(self, key: str) -> bool:
         """Whether the chunk file must be there.
 
-        Parameters
-        ----------
-        key : str
-            Path of a file below the cube.
-        there : callable
-            From the key of another file to whether that is there. A block writes its results before its
-            status: where there is a status, all results are.
+        A block writes its results before its status: where there is a status, all results are.
         """
         found = self._found(key)
         if found is None:
@@ -105,17 +141,61 @@ class ChunkFiles:
             return True
         # not all models have all results
         return name != "status" and any(
-            there(f"{spec.node}/status/{chunk_name(block.chunk)}")
+            self._is_there(status)
             for block in self.blocks(key)
-            if name == "annotations" or name in result_names(plan, block.models)
+            if name == ANNOTATIONS or name in result_names(plan, block.models)
+            for status in self.layout(block, "status")[0]
         )
 
-    def shape(self, key: str) -> tuple[str, int] | None:
-        """Type and number of the values that the chunk holds; None of a file that is no chunk of the cube."""
-        found = self._found(key)
-        if found is None:
+    def load(self, key: str) -> tuple[bytes, Values] | None:
+        """Content of a chunk file and its values, flat; None where there is none, and need not be.
+
+        Raises
+        ------
+        DamagedChunk
+            If it has changed since it was written, or must be there and is not.
+        InputError
+            If something else than a file is in its place.
+        StorageError
+            If the file system refuses, or the cube has vanished.
+        """
+        if (found := self._found(key)) is None:
             return None
-        return found[1].variable.dtype, prod(chunk_lengths(self._metadata[found[1].path]))
+        where = self._place / key if isinstance(self._place, Path) else f"{self._place}/{key}"
+        dtype, n_values = found[1].variable.dtype, prod(self._lengths(found[1].path))
+        # of another machine no more is taken than the values may take
+        size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
+        with storage_errors(where):
+            content = self._content(where, LONGEST_TEXTS + 2 * size * n_values)
+            if content is None and self.is_expected(key):
+                # It may have been written since, and then the status that says so.
+                content = self._content(where, LONGEST_TEXTS + 2 * size * n_values)
+                if content is None:
+                    raise DamagedChunk(where, self.name(key), "is missing", self._place)
+        try:
+            return None if content is None else (content, decoded(content, dtype, n_values))
+        except ValueError as error:
+            raise DamagedChunk(where, self.name(key), str(error), self._place) from None
+
+    def has_values(self, key: str, content: bytes) -> bool:
+        """Whether the values of a chunk file are those of another content."""
+        loaded, dtype = self.load(key), variable_of(key).dtype
+        return loaded is not None and np.array_equal(loaded[1], decoded(content, dtype, len(loaded[1])))
+
+    def _content(self, where: Place, most: int) -> bytes | None:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return read_regular(where) if isinstance(where, Path) else read_remote(where, most)
+        if isinstance(self._place, Path):
+            os.stat(self._place / ROOT_FILE)  # without the cube, all of it would read as pending
+        return None
+
+    def _is_there(self, key: str) -> bool:
+        if isinstance(self._place, Path):
+            return os.path.lexists(self._place / key)
+        return self.load(key) is not None
+
+    def _lengths(self, path: str) -> Sequence[int]:
+        return chunk_lengths(self._metadata[path])
 
     def _found(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
         path, _, file = key.rpartition("/")
@@ -123,6 +203,11 @@ class ChunkFiles:
         if path not in self._arrays or position is None:
             return None
         return *self._arrays[path], position
+
+
+def variable_of(key: str) -> Variable:
+    """Variable of the array that a chunk is of."""
+    return VARIABLES[key.split("/")[-2]]
 
 
 def chunk_position(name: str) -> tuple[int, ...] | None:
@@ -148,43 +233,51 @@ def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(ceil(length / chunk) for length, chunk in lengths)
 
 
-def fault(content: bytes, dtype: str, n_values: int) -> str:
-    """What is wrong, if anything, with a chunk file that should have so many values of a type."""
-    if not is_intact(content):
-        return "has changed since it was written"
-    return "" if holds(content, dtype, n_values) else "is the file of another chunk"
+def encoded(values: Values, lengths: Sequence[int], variable: Variable) -> bytes:
+    """Content of a chunk file of so many values along each dimension, as zarr writes it.
 
-
-def is_intact(content: bytes) -> bool:
-    """Whether the content of a chunk file ends in the CRC-32C of what stands before it."""
-    # The checksum of nothing is 0: a file of four zero bytes would pass for a chunk.
-    if len(content) <= CHECKSUM_BYTES:
-        return False
-    checksum = google_crc32c.value(content[:-CHECKSUM_BYTES])
-    return bool(checksum.to_bytes(CHECKSUM_BYTES, "little") == content[-CHECKSUM_BYTES:])
-
-
-def holds(content: bytes, dtype: str, n_values: int) -> bool:
-    """Whether an intact chunk file holds so many values of a type: it may be the file of another chunk.
-
-    What zarr would make of it is an error that names nothing, or takes all memory there is.
+    `values` are those that there are; beyond them, as beyond the end of an array, stand fill values.
     """
-    packed = content[:-CHECKSUM_BYTES]
-    size = unpacked_size(packed)
-    if dtype == "string":
-        possible = size is not None and size <= LONGEST_TEXTS + LONGEST_TEXT * n_values
-    else:
-        possible = size == n_values * np.dtype(dtype).itemsize
-    try:
-        # A frame may say the right size and still be none, which zarr would not say of a file.
-        values = bytes(ZSTD.decode(packed)) if possible else b""
-        if dtype != "string":
-            return possible and len(values) == size
+    is_text = variable.dtype == "string"
+    chunk = np.full(lengths, variable.fill, "O" if is_text else np.dtype(variable.dtype).newbyteorder("<"))
+    chunk[tuple(map(slice, values.shape))] = values
+    packed = bytes(ZSTD.encode(TEXTS.encode(chunk) if is_text else chunk.tobytes()))
+    return packed + checksum(packed)
+
+
+def decoded(content: bytes, dtype: str, n_values: int) -> Values:
+    """Values of a chunk file that should have so many of a type.
+
+    Raises
+    ------
+    ValueError
+        Saying what is wrong with it. What zarr would make of it is an error that names nothing, or takes all
+        memory there is.
+    """
+    packed = content[: len(content) - CHECKSUM_BYTES]
+    # The checksum of nothing is 0: a file of four zero bytes would pass for a chunk.
+    if not packed or checksum(packed) != content[len(packed) :]:
+        raise ValueError("has changed since it was written")
+    size, is_text = unpacked_size(packed), dtype == "string"
+    least = 4 + 4 * n_values if is_text else n_values * np.dtype(dtype).itemsize
+    most = LONGEST_TEXTS + LONGEST_TEXT * n_values if is_text else least
+    # A frame may say the right size and still be none, which zarr would not say of a file.
+    with suppress(RuntimeError, ValueError):
+        data = bytes(ZSTD.decode(packed)) if size is not None and least <= size <= most else b""
+        if not is_text and len(data) == least:
+            return np.frombuffer(data, np.dtype(dtype).newbyteorder("<"))
         # memory is taken for their number, which stands first; written again, nothing may be left over
-        counted = values[:4] == n_values.to_bytes(4, "little") and len(values) >= 4 + 4 * n_values
-        return possible and counted and bytes(TEXTS.encode(TEXTS.decode(values))) == values
-    except (RuntimeError, ValueError):
-        return False
+        if is_text and data[:4] == n_values.to_bytes(4, "little"):
+            texts: Values = TEXTS.decode(data)
+            if bytes(TEXTS.encode(texts)) == data:
+                return texts
+    raise ValueError("is the file of another chunk")
+
+
+def checksum(packed: bytes) -> bytes:
+    """CRC-32C, in which each chunk file ends."""
+    found: bytes = google_crc32c.value(packed).to_bytes(CHECKSUM_BYTES, "little")
+    return found
 
 
 def unpacked_size(packed: bytes) -> int | None:
@@ -197,45 +290,3 @@ def unpacked_size(packed: bytes) -> int | None:
     start = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
     size = int.from_bytes(packed[start : start + length], "little")
     return None if not length else size + 256 if length == 2 else size
-
-
-def status_chunks(manifest: Manifest, node: str) -> Iterator[tuple[tuple[slice, ...], NDArray[np.int8]]]:
-    """States of all cells of a node, block by block.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        Of a cube on this machine.
-    node : str
-        Path of a node.
-
-    Yields
-    ------
-    (tuple of slice, array of int8)
-        Where the cells are in the array `status`, and their states, pending where nothing is written yet.
-
-    Raises
-    ------
-    DamagedChunk
-        If a file has changed since it was written.
-    InputError
-        If something else than a file is in its place.
-    StorageError
-        If the file system refuses, or the cube has vanished.
-    """
-    cube, path = Path(manifest.path), f"{node}/status"
-    entry = manifest.metadata[path]
-    lengths = tuple(chunk_lengths(entry))
-    with storage_errors(cube):
-        os.stat(cube / ROOT_FILE)  # without the cube, all of it would read as pending
-    for position in np.ndindex(*chunk_counts(entry)):
-        key, states = f"{path}/{chunk_name(position)}", np.full(lengths, PENDING, dtype=np.int8)
-        with storage_errors(cube / key), suppress(FileNotFoundError, NotADirectoryError):
-            content = read_regular(cube / key)
-            if found := fault(content, "int8", states.size):
-                raise DamagedChunk(cube / key, manifest.chunks.name(key), found, cube)
-            states = np.frombuffer(ZSTD.decode(content[:-CHECKSUM_BYTES]), np.int8).reshape(lengths)
-        starts = [place * n for place, n in zip(position, lengths, strict=True)]
-        ends = (min(a + n, end) for a, n, end in zip(starts, lengths, entry["shape"], strict=True))
-        region = tuple(map(slice, starts, ends))
-        yield region, states[tuple(slice(0, part.stop - part.start) for part in region)]

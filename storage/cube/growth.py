@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import zarr
-from zarr.core.buffer import Buffer, default_buffer_prototype
-from zarr.storage import MemoryStore
 
-from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name, chunk_position
+from storage.cube import chunks
 from storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest, to_json
-from storage.cube.schema import INPUTS, VARIABLES, Role, array_specs, coordinate_values, groups
-from storage.cube.store import open_arrays, open_cube
+from storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups
+from storage.cube.store import open_cube
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files
 from sweeps.errors import InputError, Problem
@@ -73,8 +70,8 @@ def create(
     if os.path.lexists(path):
         raise InputError([Problem(str(path), "something there already", "a name not in use")])
     by_name = {plan.name: plan for plan in plans}
-    metadata, contents = _rendered(by_name.values(), {}, inputs)
-    contents[ROOT_FILE] = Manifest(path, spec, by_name, (), metadata).document
+    metadata, contents = render(by_name.values(), {}, inputs)
+    contents[chunks.ROOT_FILE] = Manifest(path, spec, by_name, (), metadata).document
     with storage_errors(path, sum(map(len, contents.values()))):
         path.parent.mkdir(parents=True, exist_ok=True)
         # The rename is the commit: before it, readers find no cube.
@@ -107,136 +104,89 @@ def grow(
     plans = list(plans)
     if problems := differences(manifest, spec, plans):
         raise InputError(problems)
-    grown = manifest.plans | {plan.name: plan for plan in align(manifest, plans)}
-
-    def new_inputs(plan: DatasetPlan) -> InputArrays | None:
-        old = manifest.plans.get(plan.name)
-        if old is not None and old.mixtures == plan.mixtures:
-            return None
-        data = inputs(plan)
-        if old is not None and (name := other_input(manifest, plan, data)):
-            hint = "a different numpy may draw different numbers; use another name"
-            where = f"{path}/{name}"
-            raise InputError([Problem(where, "other mixtures now", "the mixtures stored in the cube", hint)])
-        return data
-
-    metadata, contents = _rendered(grown.values(), manifest.metadata, new_inputs)
-    # Chunks of inputs that are there stay: another zstd may write the same values in other bytes.
-    contents = {
-        key: data
-        for key, data in contents.items()
-        if not is_committed(key, manifest.metadata) or VARIABLES[key.split("/")[-2]].role is not Role.INPUT
+    there = manifest.plans
+    grown = there | {plan.name: plan for plan in align(manifest, plans)}
+    has_inputs = {
+        name for name, plan in grown.items() if name in there and there[name].mixtures == plan.mixtures
     }
+    metadata, contents = render(
+        grown.values(), manifest.metadata, lambda plan: None if plan.name in has_inputs else inputs(plan)
+    )
+    # Chunks of inputs that are there stay: another zstd may write the same values in other bytes.
+    for key in stored_inputs(manifest, contents):
+        if not manifest.chunks.has_values(key, contents.pop(key)):
+            where, hint = f"{path}/{key.rpartition('/')[0]}", "a different numpy may draw different numbers"
+            expected, hint = "the mixtures stored in the cube", f"{hint}; use another name"
+            raise InputError([Problem(where, "other mixtures now", expected, hint)])
     new = replace(manifest, spec=spec, plans=grown, metadata=metadata)
     with storage_errors(path, sum(map(len, contents.values()))):
         _remove_uncommitted(path, manifest.metadata, files)
         # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
         files.put_all(path, ((key, data) for key, data in contents.items() if _content(path / key) != data))
-        if _content(path / ROOT_FILE) != new.document:
+        if _content(path / chunks.ROOT_FILE) != new.document:
             new.commit(files)
 
 
-def _rendered(
+def render(
     plans: Iterable[DatasetPlan],
     committed: Mapping[str, Mapping[str, Any]],
     inputs: Callable[[DatasetPlan], InputArrays | None],
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Metadata of several data sets, and all their files."""
-    metadata: dict[str, Any] = {}
-    chunks: dict[str, bytes] = {}
-    for plan in plans:
-        entries, files = render(plan, committed, inputs(plan))
-        metadata |= entries
-        chunks |= files
-    return metadata, {f"{path}/{ROOT_FILE}": to_json(entry) for path, entry in metadata.items()} | chunks
-
-
-def render(
-    plan: DatasetPlan, committed: Mapping[str, Mapping[str, Any]], inputs: InputArrays | None
-) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Render the nodes of one data set.
+    """Render the nodes of some data sets.
 
     Parameters
     ----------
-    plan : DatasetPlan
+    plans : iterable of DatasetPlan
         Coordinates in order of arrival.
     committed : mapping
         Metadata of arrays that exist, by path: these keep all but their shape.
-    inputs : InputArrays or None
-        None leaves the chunks of inputs out.
+    inputs : callable
+        From a plan to its inputs; None leaves their chunks out.
 
     Returns
     -------
     metadata : dict
         zarr metadata of each group and array of `/<name>` and of `/<name>/<baseline>`, by path.
     files : dict of str to bytes
-        Chunk files of coordinates and inputs, by key.
+        Their files, and chunk files of coordinates and inputs, by key.
     """
-    metadata: dict[str, Any] = {path: group_entry(of) for path, of in groups(plan).items()}
-    values = coordinate_values(plan) | ({} if inputs is None else named(inputs))
-    chunks: dict[str, bytes] = {}
-    for spec in array_specs(plan):
-        # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
-        entry = {**committed.get(spec.path, array_entry(spec)), "shape": list(spec.shape)}
-        metadata[spec.path] = entry
-        role, value = spec.variable.role, values.get(spec.variable.name)
-        if role is Role.COORDINATE or (role is Role.INPUT and inputs is not None):
-            if value is None or value.shape != spec.shape:
-                found = None if value is None else value.shape
-                raise ValueError(f"{spec.path} has shape {found}, its plan says {spec.shape}")
-            chunks |= _encoded(spec.path, entry, value)
-    return metadata, chunks
+    metadata: dict[str, Any] = {}
+    contents: dict[str, bytes] = {}
+    for plan in plans:
+        found = inputs(plan)
+        values = coordinate_values(plan)
+        values |= {name: each for name, each in zip(INPUTS, found or (), strict=False) if each is not None}
+        metadata |= {path: group_entry(of) for path, of in groups(plan).items()}
+        for spec in array_specs(plan):
+            # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
+            entry = {**committed.get(spec.path, array_entry(spec)), "shape": list(spec.shape)}
+            metadata[spec.path] = entry
+            value = values.get(spec.variable.name)
+            if value is None or spec.variable.role not in (Role.COORDINATE, Role.INPUT):
+                continue
+            lengths = chunks.chunk_lengths(entry)
+            for position in np.ndindex(*chunks.chunk_counts(entry)):
+                part = tuple(slice(at * n, (at + 1) * n) for at, n in zip(position, lengths, strict=True))
+                key = f"{spec.path}/{chunks.chunk_name(position)}"
+                contents[key] = chunks.encoded(value[part], lengths, spec.variable)
+    return metadata, {
+        f"{path}/{chunks.ROOT_FILE}": to_json(entry) for path, entry in metadata.items()
+    } | contents
 
 
-def _encoded(path: str, entry: Mapping[str, Any], values: npt.NDArray[Any]) -> dict[str, bytes]:
-    """Chunk files of an array as zarr encodes them."""
-    content = default_buffer_prototype().buffer.from_bytes(to_json(entry))
-    files: dict[str, Buffer] = {ROOT_FILE: content}
-    with zarr.config.set({"array.write_empty_chunks": True}):
-        zarr.open_array(MemoryStore(files), mode="r+")[...] = values
-    return {f"{path}/{name}": file.to_bytes() for name, file in files.items() if name != ROOT_FILE}
-
-
-def named(inputs: InputArrays) -> dict[str, npt.NDArray[Any]]:
-    """Inputs that are there, by name."""
-    pairs = zip(INPUTS, inputs, strict=False)
-    return {name: values for name, values in pairs if values is not None}
-
-
-def other_input(
-    manifest: Manifest, plan: DatasetPlan, inputs: InputArrays, damaged: Collection[str] = ()
-) -> str:
-    """Path of the first input that the cube has with other values, empty if there is none.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        The cube as it is; it may have fewer mixtures.
-    plan, inputs
-        Of a data set that it has.
-    damaged : collection of str
-        Keys of chunks that are not read.
-    """
-    arrays = open_arrays(manifest)
-    for path, values in ((f"{plan.name}/{name}", values) for name, values in named(inputs).items()):
-        array = arrays(path)
-        step, n_rows = array.chunks[0], array.shape[0]
-        for number, start in enumerate(range(0, n_rows, step)):
-            # inputs are whole along all dimensions but the first
-            key = f"{path}/{chunk_name((number, *(0,) * (array.ndim - 1)))}"
-            rows = slice(start, min(start + step, n_rows))
-            if key not in damaged and not np.array_equal(np.asarray(array[rows]), values[rows]):
-                return path
-    return ""
+def stored_inputs(manifest: Manifest, contents: Iterable[str]) -> list[str]:
+    """Keys that are those of chunks of inputs in the cube."""
+    there = (key for key in contents if is_committed(key, manifest.metadata))
+    return [key for key in there if chunks.variable_of(key).role is Role.INPUT]
 
 
 def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether a chunk file belongs to an array as it was committed."""
     path, _, name = key.rpartition("/")
-    entry, position = committed.get(path, {}), chunk_position(name)
+    entry, position = committed.get(path, {}), chunks.chunk_position(name)
     if position is None or entry.get("node_type") != "array":
         return False
-    counts = chunk_counts(entry)
+    counts = chunks.chunk_counts(entry)
     return len(position) == len(counts) and all(i < n for i, n in zip(position, counts, strict=True))
 
 
@@ -250,7 +200,7 @@ def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -
                 subfolders.remove(name)
         for name in names:
             key = (here / name).relative_to(path).as_posix()
-            if chunk_position(name) is not None and not is_committed(key, metadata):
+            if chunks.chunk_position(name) is not None and not is_committed(key, metadata):
                 files.remove(here / name)
 
 
@@ -298,12 +248,16 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
     # where all models with annotations are gone, that alone is reported
     supervised = spec.grid.supervised and any(plan.supervised for plan in manifest.plans.values())
     asking = bool(supervised and asked_of(stored.grid.design))
-    problems = [
-        *_changed(where, _fixed(stored, asking), _fixed(spec, asking), HINT),
-        *_fewer(f"{where}search", stored.search_names, spec.search_names, _renamed(stored, spec)),
-    ]
-    if supervised:
-        problems += _fewer(f"{where}grid.design", stored.grid.design, spec.grid.design, HINT)
+    problems = list(_changed(where, _fixed(stored, asking), _fixed(spec, asking), HINT))
+    named = [("search", stored.search_names, spec.search_names)]
+    named += [("grid.design", stored.grid.design, spec.grid.design)] if supervised else []
+    for key, there, names in named:
+        gone = [name for name in there if name not in names]
+        # of one there is no dimension, in which others could be
+        if gone or (len(there) > 1) != (len(names) > 1):
+            room = f"as in the cube, which has no room for more: {', '.join(there) or 'one'}"
+            expected = f"also {', '.join(gone)}" if len(there) > 1 else room
+            problems.append(Problem(where + key, ", ".join(names) or "one", expected, HINT))
     for old in stored.search:
         for new in (each for each in spec.search if each.name == old.name):
             problems += _setting_differences(where, old, new)
@@ -311,11 +265,10 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
         for other in (each for each in spec.grid.methods if each.name == method.name):
             hint = "give the method another name"
             problems += _changed(f"{where}method {method.name}, ", method.science, other.science, hint)
-    named = {entry.name for entry in spec.grid.datasets}
     for name, plan in manifest.plans.items():
         if name in by_name:
             problems += _plan_differences(f"{where}data set {name}, ", plan, by_name[name])
-        elif name not in named:
+        elif name not in {entry.name for entry in spec.grid.datasets}:
             expected = f"{name!r}, which the cube holds"
             problems.append(Problem(f"{where}grid.datasets", f"no {name!r}", expected, HINT))
     return problems
@@ -336,46 +289,24 @@ def _changed(where: str, old: Mapping[str, Any], new: Mapping[str, Any], hint: s
             yield Problem(where + key, _show(asked), f"{_show(stored)}, as in the cube", hint)
 
 
-def _fewer(where: str, old: tuple[str, ...], new: tuple[str, ...], hint: str) -> Iterator[Problem]:
-    """Names that are gone, or several where the cube has no dimension for them."""
-    gone = [name for name in old if name not in new]
-    if gone or (len(old) > 1) != (len(new) > 1):
-        room = f"as in the cube, which has no room for more: {', '.join(old) or 'one'}"
-        yield Problem(
-            where, ", ".join(new) or "one", f"also {', '.join(gone)}" if len(old) > 1 else room, hint
-        )
-
-
-def _renamed(stored: SweepSpec, asked: SweepSpec) -> str:
-    """Hint: searches of the cube that the file has under other names."""
-    old = {each.settings: each.name for each in stored.search}
-    found = {each.name: old[each.settings] for each in asked.search if each.settings in old}
-    same = ", ".join(f"{new} is its {name}" for new, name in found.items() if new and name and new != name)
-    return f"name them as the cube does: {same}" if same else HINT
-
-
 def _setting_differences(where: str, stored: Search, asked: Search) -> Iterator[Problem]:
-    """Settings that another search has, the method first."""
-    under = "[search]" if stored.name is None else f"the search {stored.name!r}"
-    where += "search." if stored.name is None else f"search {stored.name}."
-
-    def to_grow(keys: Mapping[str, Any]) -> str:
-        told = ", ".join(f"{name} = {json.dumps(value)}" for name, value in keys.items())
-        return f"to grow this cube write {told} under {under}, and no key that says otherwise; or {HINT}"
-
-    methods = [each.written()["method"] for each in (stored, asked)]
-    if methods[0] != methods[1]:
-        expected, found = (
-            f"{_show(method)} ({', '.join(f'{name} {_show(getattr(search, name))}' for name in BY_METHOD)})"
-            for method, search in zip(methods, (stored, asked), strict=True)
-        )
-        yield Problem(f"{where}method", found, f"{expected}, as in the cube", to_grow(stored.written()))
-    for name in sorted([*vars(stored.settings), HELD_OUT]):
-        old, new = getattr(stored, name), getattr(asked, name)
-        if old != new and (methods[0] == methods[1] or name not in BY_METHOD):
-            # what was left out may go by another method now, so that nothing in the file has to have changed
-            hint = to_grow({name: old}) if name in (*BY_METHOD, HELD_OUT) else HINT
-            yield Problem(where + name, _show(new), f"{_show(old)}, as in the cube", hint)
+    """Settings that another search has; where the method is another one, not those that it names."""
+    under, prefix = "[search]", "search."
+    if stored.name is not None:
+        under, prefix = f"the search {stored.name!r}", f"search {stored.name}."
+    old, new = (
+        {"method": each.written()["method"]}
+        | {name: getattr(each, name) for name in sorted([*vars(each.settings), HELD_OUT])}
+        for each in (stored, asked)
+    )
+    if old["method"] != new["method"]:
+        for name in BY_METHOD:
+            del old[name], new[name]
+    # what was left out may go by another method now, so that nothing in the file has to have changed
+    keys = stored.written() | {name: value for name, value in old.items() if value != new[name]}
+    written = ", ".join(f"{name} = {json.dumps(value)}" for name, value in keys.items())
+    hint = f"to grow this cube write {written} under {under}, and no key that says otherwise; or {HINT}"
+    yield from _changed(where + prefix, old, new, hint)
 
 
 def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
@@ -435,12 +366,11 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
         In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
         designs, searches and models before new ones.
     """
-    return [_aligned(manifest.plans.get(plan.name), plan) for plan in plans]
+    there = manifest.plans
+    return [_aligned(there[plan.name], plan) if plan.name in there else plan for plan in plans]
 
 
-def _aligned(old: DatasetPlan | None, new: DatasetPlan) -> DatasetPlan:
-    if old is None:
-        return new
+def _aligned(old: DatasetPlan, new: DatasetPlan) -> DatasetPlan:
     # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
     kept, joined = ["source", "mixture_chunk", *NAMES], ["baselines", "searches"]
     if old.supervised:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from functools import cached_property
@@ -50,54 +50,8 @@ def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     }
 
 
-def read_plans(where: str, records: object, problems: list[Problem]) -> dict[str, DatasetPlan]:
-    """Plans by name, from the attributes of a cube.
-
-    Parameters
-    ----------
-    where : str
-        The cube, for messages.
-    records : object
-        What the attribute `datasets` holds.
-    problems : list of Problem
-        Grows with everything that no sweep would have written.
-    """
-    if not isinstance(records, Mapping):
-        problems.append(Problem(where, "not a table of data sets", "one record for each"))
-        return {}
-    known = [field.name for field in fields(DatasetPlan)]
-    plans = {}
-    for name, record in records.items():
-        place = f"{where}: data set {name[:100]}:"
-        if not isinstance(record, Mapping):
-            problems.append(Problem(place.rstrip(":"), shown(record), "a table"))
-            continue
-        with collecting(problems):
-            # The default of a plan is not one of a cube: every cube says how its features were scaled.
-            plans[name] = read(DatasetPlan, {"scale": ABSENT, **marked(record, known)}, place)
-            problems += _grid_problems(place, name, plans[name])
-    return plans
-
-
-def _grid_problems(where: str, name: str, plan: DatasetPlan) -> Iterator[Problem]:
-    names, most = len(plan.feature_names), max(plan.m, default=0) if plan.mixtures is None else math.inf
-    if plan.name != name:
-        yield Problem(f"{where} name", repr(plan.name), repr(name))
-    if not bool(plan.p) == bool(plan.m) == plan.supervised:
-        yield Problem(f"{where} p, m and models", "some of them empty", "all of them, or none")
-    if names not in (0, plan.n_features):
-        yield Problem(
-            f"{where} feature_names", f"{names} names", f"none, or one for each of {plan.n_features}"
-        )
-    if plan.mixtures is not None and any(getattr(plan, key) for key in NAMES):
-        yield Problem(f"{where} names", "some", "none, as the data are drawn")
-    if plan.n_annotations and most > plan.n_annotations:
-        expected = "a real data set with at least as many as the largest m"
-        yield Problem(f"{where} n_annotations", str(plan.n_annotations), expected)
-
-
-def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Problem]:
-    """What a plan names that is no model, and no method, design or search of the sweep.
+def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> list[Problem]:
+    """What of a plan this sweep would not have written: a grid in part, other names than those of the sweep.
 
     Parameters
     ----------
@@ -105,37 +59,41 @@ def name_problems(where: str, spec: SweepSpec, plan: DatasetPlan) -> list[Proble
         The cube, for messages.
     spec : SweepSpec
         The sweep that the cube holds.
+    name : str
+        Of the data set, in the table of all of them.
     plan : DatasetPlan
         Of one of its data sets.
     """
-    place, methods = f"{where}: data set {plan.name}:", spec.grid.methods
-    with_links, without = (
-        [each.name for each in methods if each.uses == uses] for uses in ("links", "nothing")
-    )
-    supervised = [name for name in MODEL_CODES if name not in BASELINES]
-    rows = (
-        ("models", plan.models, [*supervised, *with_links], "a model with annotations, or such a method"),
-        (
-            "baselines",
-            plan.baselines,
-            [*BASELINES, *without],
-            "a model without annotations, or such a method",
-        ),
-        ("designs", plan.designs, spec.grid.design if plan.supervised else DEFAULT, ""),
-        ("searches", plan.searches, spec.search_names, ""),
-    )
-    problems = []
-    for key, names, known, expected in rows:
+    own, n, names = plan.n_annotations, plan.n_features, len(plan.feature_names)
+    drawn, methods = plan.mixtures is not None, spec.grid.methods
+    most = math.inf if drawn else max(plan.m, default=0)
+    part = not bool(plan.p) == bool(plan.m) == plan.supervised
+    named = drawn and any(getattr(plan, key) for key in NAMES)
+    rows = [
+        ("name", plan.name != name, repr(plan.name), repr(name)),
+        ("p, m and models", part, "some of them empty", "all of them, or none"),
+        ("feature_names", names not in (0, n), f"{names} names", f"none, or one for each of {n}"),
+        ("names", named, "some", "none, as the data are drawn"),
+        ("n_annotations", own and most > own, str(own), "a real data set with at least the largest m"),
+    ]
+    known: dict[str, Collection[str]] = {
+        "models": MODEL_CODES.keys() - BASELINES | {each.name for each in methods if each.uses == "links"},
+        "baselines": {*BASELINES, *(each.name for each in methods if each.uses == "nothing")},
+        "designs": spec.grid.design if plan.supervised else DEFAULT,
+        "searches": spec.search_names,
+    }
+    for key, words in known.items():
+        found = getattr(plan, key)
         # a data set that was not available when designs, or searches, were added has fewer of them
-        several = expected or (len(names) > 1) == (len(known) > 1)
-        if not several or any(name not in known for name in names):
-            problems.append(Problem(f"{place} {key}", shown(names), expected or f"of {shown(known)}"))
+        other = key in ("designs", "searches") and (len(found) > 1) != (len(words) > 1)
+        rows.append((key, other or not set(found) <= set(words), shown(found), f"of {shown(sorted(words))}"))
     wrong = [each for each in plan.methods if each not in [method.plan for method in methods]]
     wrong += [each for each in plan.methods if each.restarts > plan.restarts]
     unnamed = {*plan.models, *plan.baselines} - {each.name for each in plan.methods}
     wrong += [each.plan for each in methods if each.name in unnamed]
-    problems += [Problem(f"{place} methods", shown(each.name), "the methods of the sweep") for each in wrong]
-    return problems
+    rows += [("methods", True, shown(each.name), "the methods of the sweep") for each in wrong]
+    place = f"{where}: data set {name[:100]}:"
+    return [Problem(f"{place} {key}", found, expected) for key, bad, found, expected in rows if bad]
 
 
 # The metadata a cube must have, from its plans: any other could decode objects, or fill the memory.
@@ -187,21 +145,24 @@ def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object)
         return
     plans = list(plans)
     specs = {spec.path: spec for plan in plans for spec in array_specs(plan)}
-    nodes = {path: group_entry(of) for plan in plans for path, of in groups(plan).items()}
+    nodes = {path: attributes for plan in plans for path, attributes in groups(plan).items()}
     for key in sorted(metadata.keys() | specs.keys() | nodes.keys()):
         where, found = f"{path}/{key}", metadata.get(key)
         if key not in metadata:
             yield Problem(where, "no metadata", "those of this variable or group")
         elif key not in specs and key not in nodes:
-            is_array = isinstance(found, Mapping) and found.get("node_type") == "array"
-            yield Problem(where, "an array" if is_array else "a node", "no such variable")
+            yield Problem(where, "a node", "no such variable")
         elif not isinstance(found, Mapping):
             yield Problem(where, "metadata that are not a table", "zarr metadata")
         else:
             if key in specs:
                 yield from _array_problems(where, found, specs[key])
             else:
-                yield from _group_problems(where, found, nodes[key])
+                entry = dict(found)
+                # as zarr writes it when it consolidates a cube again
+                if entry.get("consolidated_metadata") in (None, {**INLINE, "metadata": {}}):
+                    entry.pop("consolidated_metadata", None)
+                yield from _compared(where, entry, group_entry(nodes[key]))
             # one that is gone is an error where it is read
             with suppress(OSError):
                 if (kind := kind_of(Path(where))) != "a directory":
@@ -224,18 +185,13 @@ def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
 def _compared(where: str, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Problem]:
     """Every key that is not as this version writes it."""
     for key in sorted(found.keys() | wanted.keys()):
+        # as texts: JSON true is a bool, which Python takes for the whole number 1
+        text, expected = (json.dumps(entry.get(key), sort_keys=True) for entry in (found, wanted))
         if key not in wanted:
             yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(wanted))}")
-        elif _text(found.get(key)) != _text(wanted[key]):
+        elif text != expected:
             name = "type" if key == "data_type" else key
-            yield Problem(where, f"{name} {_text(found.get(key))}", _text(wanted[key]))
-
-
-def _group_problems(where: str, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Problem]:
-    # as zarr writes it when it consolidates a cube again
-    if found.get("consolidated_metadata") in (None, {**INLINE, "metadata": {}}):
-        found = {key: value for key, value in found.items() if key != "consolidated_metadata"}
-    yield from _compared(where, found, wanted)
+            yield Problem(where, f"{name} {text[:200]}", expected[:200])
 
 
 def _array_problems(where: str, found: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
@@ -243,29 +199,20 @@ def _array_problems(where: str, found: Mapping[str, Any], spec: ArraySpec) -> It
     grow = [spec.variable.role is Role.COORDINATE or dim == "annotation" for dim in spec.dims]
     with suppress(KeyError, TypeError, ValueError):
         lengths = tuple(chunk_lengths(found))
-        # JSON true is a bool, which Python takes for the whole number 1
         if all(
             type(n) is int and (n == most or (grows and 0 < n < most))
             for n, most, grows in zip(lengths, spec.chunks, grow, strict=True)
         ):
             spec = replace(spec, chunks=lengths)
     attributes = found.get("attributes", {})
-    if not _are_attributes(attributes):
-        yield Problem(where, f"attributes {_text(attributes)}", f"only {', '.join(sorted(ATTRIBUTES))}")
-    same: dict[str, Any] = {"attributes": {}}
-    if not found.get("storage_transformers"):
-        same["storage_transformers"] = []
-    entries = (
-        {**entry, **same, "codecs": _codecs(entry.get("codecs"))} for entry in (found, array_entry(spec))
-    )
-    yield from _compared(where, *entries)
-
-
-def _are_attributes(found: object) -> bool:
-    return (
-        isinstance(found, Mapping)
-        and all(type(value) is ATTRIBUTES.get(key) for key, value in found.items())
-        and all(type(flag) is int for flag in found.get("flag_values", []))
+    if not (
+        isinstance(attributes, Mapping)
+        and all(type(value) is ATTRIBUTES.get(key) for key, value in attributes.items())
+        and all(type(flag) is int for flag in attributes.get("flag_values", []))
+    ):
+        yield Problem(where, f"attributes {str(attributes)[:200]}", f"only {', '.join(sorted(ATTRIBUTES))}")
+    yield from _compared(
+        where, {"storage_transformers": [], **found, "attributes": {}}, array_entry(spec) | {"attributes": {}}
     )
 
 
@@ -290,23 +237,6 @@ def array_entry(spec: ArraySpec) -> dict[str, Any]:
 def group_entry(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata of a group."""
     return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)}
-
-
-def _codecs(found: object) -> object:
-    """Codecs as they are compared: a configuration that is empty may be left out."""
-    if not isinstance(found, list):
-        return found
-    return [
-        {key: value for key, value in codec.items() if key != "configuration" or value != {}}
-        if isinstance(codec, Mapping)
-        else codec
-        for codec in found
-    ]
-
-
-def _text(value: object) -> str:
-    text = json.dumps(value, sort_keys=True)
-    return text if len(text) <= 200 else text[:197] + "..."
 
 
 @dataclass(frozen=True)
@@ -355,7 +285,7 @@ class Manifest:
     @cached_property
     def chunks(self) -> ChunkFiles:
         """What the chunk files of the cube hold."""
-        return ChunkFiles(self.plans.values(), self.metadata)
+        return ChunkFiles(self.path, self.plans.values(), self.metadata)
 
     def commit(self, files: Files) -> None:
         """Replace the root file: readers see the cube as it was, or as it is now."""
@@ -398,39 +328,39 @@ def read_manifest(path: Place) -> Manifest:
         found = f"format version {attributes.get('format_version')!r}"
         hint = "read it with the release that wrote it, or use another name"
         raise InputError([Problem(str(path), found, f"format version {FORMAT_VERSION}", hint)])
-    missing = [key for key in ("spec", "datasets", "runs") if key not in attributes]
-    if missing:
-        raise _not_a_cube(path, f"a damaged manifest without {', '.join(missing)}")
     problems: list[Problem] = []
+    plans, known = {}, [field.name for field in fields(DatasetPlan)]
     with collecting(problems):
-        spec = load(f"{path}: spec", attributes["spec"])
+        spec = load(f"{path}: spec", attributes.get("spec"))
     with collecting(problems):
-        runs = read(Runs, {"runs": attributes["runs"]}, f"{path}:").runs
-    plans = read_plans(str(path), attributes["datasets"], problems)
-    for plan in () if problems else plans.values():
-        problems += name_problems(str(path), spec, plan)
+        kept = {key: value for key, value in attributes.items() if key in Contents.model_fields}
+        contents = read(Contents, kept, f"{path}:")
+        for name, record in contents.datasets.items():
+            with collecting(problems):
+                # The default of a plan is not one of a cube: every cube says how its features were scaled.
+                values = {"scale": ABSENT, **marked(record, known)}
+                plans[name] = read(DatasetPlan, values, f"{path}: data set {name[:100]}:")
+    for name, plan in () if problems else plans.items():
+        problems += plan_problems(str(path), spec, name, plan)
         problems += size_problems(f"{path}/", plan)
     if problems:
         raise InputError(problems)
-    frame = {
-        key: value for key, value in document.items() if key not in ("attributes", "consolidated_metadata")
-    }
-    problems += _compared(str(path), frame, ROOT)
-    inline = document.get("consolidated_metadata")
-    metadata = inline.get("metadata") if isinstance(inline, Mapping) else None
-    if isinstance(inline, Mapping):
-        inline = {key: value for key, value in inline.items() if key != "metadata"}
+    metadata: Any = None
+    if isinstance(inline := document.pop("consolidated_metadata", None), dict):
+        metadata = inline.pop("metadata", None)
         problems += _compared(f"{path}: consolidated_metadata", inline, INLINE)
+    problems += _compared(str(path), {**document, "attributes": {}}, {**ROOT, "attributes": {}})
     problems += layout_problems(path, plans.values(), metadata)
-    if problems or not isinstance(metadata, dict):
+    if problems:
         raise InputError(problems)
-    return Manifest(path, spec, plans, runs, metadata)
+    return Manifest(path, spec, plans, contents.runs, metadata)
 
 
-class Runs(Record):
-    """History of a cube."""
+class Contents(Record):
+    """What the root file holds beside the sweep: its history, and its data sets by name."""
 
     runs: Annotated[tuple[RunRecord, ...], Listed()]
+    datasets: dict[str, dict[str, Any]]
 
 
 def to_json(document: Mapping[str, Any]) -> bytes:
@@ -469,19 +399,16 @@ def _read_document(path: Place) -> dict[str, Any]:
             else:
                 content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
         except (FileNotFoundError, NotADirectoryError) as error:
-            if isinstance(path, str):
-                found = f"no zarr.json ({error.strerror})"
-            elif path.is_dir():
-                found = "a directory without zarr.json"
-            else:
+            found = f"no {ROOT_FILE} ({error.strerror})"
+            if isinstance(path, Path) and not path.is_dir():
                 found = "a file" if path.exists() else "nothing"
             raise _not_a_cube(path, found) from None
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise _not_a_cube(path, f"a zarr.json that is not JSON ({error})") from error
+        raise _not_a_cube(path, f"a {ROOT_FILE} that is not JSON ({error})") from error
     if not isinstance(document, dict):
-        raise _not_a_cube(path, "a zarr.json that is not a table")
+        raise _not_a_cube(path, f"a {ROOT_FILE} that is not a table")
     return document
 
 

@@ -1,69 +1,43 @@
-"""The store that zarr reads and writes a cube through, and `open_cube`, the cube as a tree of xarray.
-
-A `CubeStore` reads, on this machine or at an address, checks each chunk file, and writes durably.
-"""
+"""The cube as a tree of xarray, `open_cube`, and the store that zarr reads it through."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import uuid
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 from zarr.abc.store import Store
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
-from storage.cube.chunks import LONGEST_TEXT, LONGEST_TEXTS, ROOT_FILE, ChunkFiles, fault
+from storage.cube.chunks import ROOT_FILE
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
-from storage.errors import DamagedChunk, storage_errors
-from storage.files import PLAIN, Files, read_regular
-from storage.remote import Place, place_of
-from storage.remote import read as read_remote
+from storage.errors import storage_errors
+from storage.remote import place_of
 
 if TYPE_CHECKING:
     import xarray as xr
     from zarr.abc.store import ByteRequest
     from zarr.core.buffer import Buffer, BufferPrototype
-    from zarr.core.common import AccessModeLiteral
 
 
 class CubeStore(LocalStore):
-    """A zarr store of regular files as they were written: no link leads out of the cube, no pipe blocks.
+    """A zarr store of the files of a cube as they were written, read only: no link leads out, no pipe blocks.
 
-    zarr checks the same checksums when it decodes, but cannot say of which file, and takes any chunk that is
-    gone for one that was never written. Nor does its own store make durable what it writes: after a loss of
-    power a name may point to an empty file, even where a good one was before. A chunk that holds failed cells
-    beside done ones is rewritten on a retry.
+    The root file is that of `manifest`: a growth since then, which replaces that file, is not seen.
 
     Parameters
     ----------
-    root : Path or str
-        The cube, or its address.
-    chunks : ChunkFiles
-        What its files hold.
-    document : bytes, optional
-        Content of the root file that `chunks` stem from: a growth since then, which replaces that file, is
-        not seen. Without it the file is read.
-    files : Files, optional
-        Of the holder of the lease; without it nothing may be written.
+    manifest : Manifest
+        Of the cube, here or at an address.
     """
 
-    def __init__(
-        self, root: Place, *, chunks: ChunkFiles, document: bytes | None = None, files: Files | None = None
-    ) -> None:
-        super().__init__(root, read_only=files is None)
-        self._place = root
-        self._chunks = chunks
-        self._document = document
-        self._files = files or PLAIN  # which nobody may use where it is read only
+    def __init__(self, manifest: Manifest) -> None:
+        super().__init__(manifest.path, read_only=True)
+        self._document, self._chunks = manifest.document, manifest.chunks
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -75,8 +49,6 @@ class CubeStore(LocalStore):
         DamagedChunk
             If it is a chunk that has changed since it was written, or one that must be there and is not.
         """
-        if not self._is_open:
-            await self._open()
         return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
 
     def get_sync(
@@ -89,68 +61,13 @@ class CubeStore(LocalStore):
         """Content of a file as `get` has it, without the event loop."""
         if byte_range is not None:
             raise ValueError("files of a cube are read whole: the checksum is of all of it")
-        content = self._document if key == ROOT_FILE and self._document else self._read(key)
-        if content is None and self._chunks.is_expected(key, self._is_there):
-            # It may have been written since, and then the status that says so.
-            content = self._read(key)
-            if content is None:
-                raise self._damaged(key, "is missing")
-        if content is None:
-            return None
-        shape = self._chunks.shape(key)
-        if shape is not None and (found := fault(content, *shape)):
-            raise self._damaged(key, found)
-        return (prototype or default_buffer_prototype()).buffer.from_bytes(content)
+        loaded = (self._document, None) if key == ROOT_FILE else self._chunks.load(key)
+        buffer = (prototype or default_buffer_prototype()).buffer
+        return None if loaded is None else buffer.from_bytes(loaded[0])
 
-    async def set(self, key: str, value: Buffer) -> None:
-        """Write one chunk; directories are never made, so that a vanished cube is noticed."""
-        self.set_sync(key, value)
-
-    def set_sync(self, key: str, value: Buffer) -> None:
-        """Write one chunk, without the event loop."""
-        self._check_writable()
-        self._files.put(self.root / key, value.to_bytes())
-
-    async def _open(self, *, mode: AccessModeLiteral | None = None) -> None:
-        # no folder is made, and one that has vanished is noticed
-        if isinstance(self._place, Path) and not self._place.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._place))
+    async def _open(self, **options: Any) -> None:
+        # an address is no folder that could be looked for
         await Store._open(self)
-
-    def _damaged(self, key: str, found: str) -> DamagedChunk:
-        where = self._place / key if isinstance(self._place, Path) else f"{self._place}/{key}"
-        return DamagedChunk(where, self._chunks.name(key), found, self._place)
-
-    def _is_there(self, key: str) -> bool:
-        if isinstance(self._place, Path):
-            return os.path.lexists(self._place / key)
-        return self._read(key) is not None
-
-    def _read(self, key: str) -> bytes | None:
-        try:
-            if isinstance(self._place, Path):
-                return read_regular(self._place / key)
-            # of another machine no more is taken than the values may take
-            dtype, n_values = self._chunks.shape(key) or ("int8", 0)
-            size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
-            return read_remote(f"{self._place}/{key}", LONGEST_TEXTS + 2 * size * n_values)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-
-def open_arrays(manifest: Manifest, files: Files | None = None) -> Callable[[str], zarr.Array[Any]]:
-    """From the path of an array of a cube to the array, as of `manifest`; `files` as of `CubeStore`."""
-    store = CubeStore(manifest.path, chunks=manifest.chunks, document=manifest.document, files=files)
-    with storage_errors(manifest.path):
-        root = zarr.open_group(store, mode="r" if files is None else "r+", use_consolidated=True)
-
-    @cache
-    def array(path: str) -> zarr.Array[Any]:
-        # Chunks of fill values are written too: one that is missing has been lost.
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            return cast("zarr.Array[Any]", root[path])
-
-    return array
 
 
 # The cube as an xarray tree: lazy, sorted, and free of anything that is not done.
@@ -196,10 +113,9 @@ def open_cube(path: str | Path) -> xr.DataTree:
     path = place_of(path)
     manifest = read_manifest(path)
     with storage_errors(path):
-        store = CubeStore(path, chunks=manifest.chunks, document=manifest.document)
         # of format 3: else files of format 2 would be looked for as well
         tree = xr.open_datatree(
-            store,  # type: ignore[arg-type]
+            CubeStore(manifest),  # type: ignore[arg-type]
             engine="zarr",
             chunks=None,
             consolidated=True,

@@ -108,10 +108,9 @@ class RunFolder:
 
     def generations(self) -> list[GenerationFolder]:
         """Folders of all holders that have one, oldest first; none where no folder can be read."""
-        try:
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             return [GenerationFolder(self, number) for number in sorted(self._numbers(GENERATION))]
-        except (FileNotFoundError, NotADirectoryError, PermissionError):
-            return []
+        return []
 
     @property
     def closed(self) -> str:
@@ -200,20 +199,17 @@ class RunFolder:
         if (kind := kind_of(self.path)) != "a directory":
             yield Problem(str(self.path), kind, "the directory of a run")
             return
-        old = [name for name in VERSION_1 if os.path.lexists(self.path / name)]
-        if old:
+        if old := [name for name in VERSION_1 if os.path.lexists(self.path / name)]:
             files = f"{', '.join(old)} of format version 1"
             hint = "resume it with the release that wrote it, or remove the folder and its cube"
             yield Problem(str(self.path), files, "a folder of format version 2", hint)
         for folder in (self.path, *(generation.path for generation in self.generations())):
-            entries: list[Path] = []
             # A folder that its holder removes meanwhile, or a file in its place, an entry of the one above.
             with suppress(FileNotFoundError, NotADirectoryError):
-                entries += folder.iterdir()
-            for path in entries:
-                with suppress(FileNotFoundError):
-                    if (kind := kind_of(path)) not in ("a file", "a directory"):
-                        yield Problem(str(path), kind, "a file of the run")
+                for path in folder.iterdir():
+                    with suppress(FileNotFoundError):
+                        if (kind := kind_of(path)) not in ("a file", "a directory"):
+                            yield Problem(str(path), kind, "a file of the run")
 
 
 def _user(number: int) -> str:

@@ -16,12 +16,13 @@ import io
 import json
 import logging
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ HEAD = struct.Struct("<8sQ32sI")
 TEXT_LENGTH = struct.Struct("<I")
 
 
+@dataclass(eq=False)
 class JournalDamaged(Exception):
     """The journal holds something that no kill leaves behind.
 
@@ -59,16 +61,14 @@ class JournalDamaged(Exception):
         What is wrong.
     """
 
-    def __init__(self, path: Path, offset: int | None, found: str) -> None:
-        self.path = path
-        self.offset = offset
-        self.found = found
-        where = "" if offset is None else f" at byte {offset}"
-        remedy = "remove the file to compute its batches again"
-        super().__init__(f"{path}: damaged{where}: {found}; {remedy}")
+    path: Path
+    offset: int | None
+    found: str
 
-    def __reduce__(self) -> tuple[type[JournalDamaged], tuple[Path, int | None, str]]:
-        return JournalDamaged, (self.path, self.offset, self.found)
+    def __str__(self) -> str:
+        where = "" if self.offset is None else f" at byte {self.offset}"
+        remedy = "remove the file to compute its batches again"
+        return f"{self.path}: damaged{where}: {self.found}; {remedy}"
 
 
 class Journal:
@@ -99,14 +99,14 @@ class Journal:
     def __init__(self, path: Path, files: Files = PLAIN) -> None:
         self.path = path
         self._files = files
-        with storage_errors(path), files.fenced():
+        with storage_errors(path), files.fenced(), ExitStack() as on_error:
             self.size = sum(HEAD.size + len(body) for body in _bodies(path)) if path.exists() else 0
-            self._file = _open(path)
-            with _closed_on_error(self._file):
-                torn = os.fstat(self._file.fileno()).st_size - self.size
-                if torn > 0:
-                    logger.warning("%s: torn record at its end, %d bytes cut", path, torn)
-                    self._cut()
+            self._file = on_error.enter_context(_open(path))
+            torn = os.fstat(self._file.fileno()).st_size - self.size
+            if torn > 0:
+                logger.warning("%s: torn record at its end, %d bytes cut", path, torn)
+                self._cut()
+            on_error.pop_all()
 
     def append(self, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
         """Add a record; once this returns, a loss of power leaves it, and the next holder finds it.
@@ -179,33 +179,27 @@ class Journal:
             The journal is then as before.
         """
         partial = self._files.partial(self.path)
-        with storage_errors(self.path, self.size), self._files.fenced():
+        with storage_errors(self.path, self.size), self._files.fenced(), ExitStack() as on_error:
             remove(partial)
-            file = _open(partial)
-            with _closed_on_error(file):
-                for body in _bodies(self.path):
-                    with _understood(self.path):
-                        header = _text(body)["header"]
-                    if keep(header):
-                        _write_all(file, _frame(body))
-                os.fsync(file.fileno())
-                self._files.rename(partial, self.path)
+            file = on_error.enter_context(_open(partial))
+            for body in _bodies(self.path):
+                with _understood(self.path):
+                    header = _text(body)["header"]
+                if keep(header):
+                    _write_all(file, _frame(body))
+            os.fsync(file.fileno())
+            os.replace(partial, self.path)
+            on_error.pop_all()
             # The old file has no name from here on: a record added to it would be lost.
             self._file.close()
             self._file, self.size = file, file.tell()
             sync_directory(self.path.parent)
 
-    def close(self) -> None:
-        """Close the file; every record is on disk already."""
-        self._file.close()
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def __exit__(self, *error: object) -> None:
+        self._file.close()  # every record is on disk already
 
     def _cut(self) -> None:
         os.ftruncate(self._file.fileno(), self.size)
@@ -243,18 +237,8 @@ def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
 def _open(path: Path) -> io.FileIO:
     # No buffer: it would write a record that has failed again later, on its own.
     file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb+")
-    with _closed_on_error(file):
-        sync_directory(path.parent)
+    sync_directory(path.parent)
     return file
-
-
-@contextmanager
-def _closed_on_error(file: io.FileIO) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        file.close()
-        raise
 
 
 def _write_all(file: io.FileIO, data: bytes) -> None:
@@ -296,18 +280,14 @@ def _array(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
     return flat.reshape(header.shape, order="F" if header.fortran else "C")
 
 
-UNREADABLE = (
-    *(ValueError, KeyError, TypeError, AttributeError, EOFError, RecursionError, struct.error),
-    OverflowError,
-)
-
-
 @contextmanager
 def _understood(path: Path) -> Iterator[None]:
     """Say of a record that is whole, but not one of a run, that the journal is damaged."""
     try:
         yield
-    except UNREADABLE as error:
+    except (MemoryError, OSError):
+        raise
+    except Exception as error:  # whatever a body that somebody made up brings about
         found = f"a record that cannot be read ({type(error).__name__}: {error})"
         raise JournalDamaged(path, None, found) from error
 
@@ -358,9 +338,5 @@ def _body_at(file: BinaryIO, offset: int) -> bytes | None:
 
 
 def _has_good_record(file: BinaryIO, offset: int, tail: bytes) -> bool:
-    position = tail.find(MARK, 1)
-    while position >= 0:
-        if _body_at(file, offset + position) is not None:
-            return True
-        position = tail.find(MARK, position + 1)
-    return False
+    marks = (found.start() for found in re.finditer(re.escape(MARK), tail))
+    return any(at > 0 and _body_at(file, offset + at) is not None for at in marks)

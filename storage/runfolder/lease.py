@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event, Thread, current_thread
+from threading import Event, Thread
 from typing import Self
 
 from storage.errors import LeaseLost, StorageError, storage_errors
@@ -87,22 +87,21 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
     with storage_errors(run.path):
         if fresh:
             if any(each.journal.exists() and each.journal.stat().st_size for each in older):
-                logger.warning(
-                    "%s was removed: results in %s that were to go there are dropped", run.cube, run.path
-                )
+                words = "%s was removed: results in %s that were to go there are dropped"
+                logger.warning(words, run.cube, run.path)
             for each in older:
                 remove(each.path)
             return
         with Journal(generation.journal, generation.files) as journal:
             journal.copy(each.journal for each in older)
-        for name in ("pilot", "root"):
-            newest = [file for each in (*older, generation) if (file := getattr(each, name)).exists()][-1:]
-            if newest and newest != [getattr(generation, name)]:
-                generation.files.put(getattr(generation, name), newest[0].read_bytes())
-        for name in ("failures", "written"):
-            lines = merged_lines(getattr(each, name) for each in (*older, generation))
-            if lines:
-                generation.files.put(getattr(generation, name), lines)
+        for name in ("pilot", "root", "failures", "written"):
+            *former, own = (getattr(each, name) for each in (*older, generation))
+            if name in ("failures", "written"):
+                content = merged_lines([*former, own])
+            else:  # the newest counts
+                content = next((file.read_bytes() for file in (own, *former[::-1]) if file.exists()), b"")
+            if content:
+                generation.files.put(own, content)
         sync_directory(generation.path)
         for each in older:
             remove(each.path)
@@ -279,11 +278,8 @@ def clock() -> float:
 
 def _heartbeat(file: Path) -> int:
     # Opened: a network file system asks its server then, and may answer from a cache otherwise.
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        return os.fstat(descriptor).st_mtime_ns
-    finally:
-        os.close(descriptor)
+    with file.open("rb") as opened:
+        return os.fstat(opened.fileno()).st_mtime_ns
 
 
 KEPT = 8
@@ -294,18 +290,19 @@ OnLost = Callable[[LeaseLost], None]
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
+@dataclass(eq=False)
 class LeaseHeld(Exception):
-    """Another process writes this cube."""
+    """Another process writes this cube, `silent` seconds without a heartbeat, or seen to live."""
 
-    def __init__(self, cube: Path, state: LeaseState, silent: float | None = None) -> None:
-        self.cube = cube
-        self.holder = state.holder
-        self.silent = silent
-        who = str(state.holder) if state.holder else "a lease that cannot be read"
-        seen = ""
-        if silent is not None:
-            seen = f"; last heartbeat {silent:.0f} s ago, free after {STALE_AFTER:.0f} s without one"
-        super().__init__(f"{cube} is being written by {who}{seen}")
+    cube: Path
+    holder: Holder | None
+    silent: float | None
+
+    def __str__(self) -> str:
+        who = str(self.holder or "a lease that cannot be read")
+        if self.silent is not None:
+            who += f"; last heartbeat {self.silent:.0f} s ago, free after {STALE_AFTER:.0f} s without one"
+        return f"{self.cube} is being written by {who}"
 
 
 class Cancelled(LeaseLost):
@@ -319,19 +316,15 @@ class Lease:
     """
 
     def __init__(self, generation: GenerationFolder, holder: Holder, on_lost: OnLost) -> None:
-        run = generation.run
-        self.cube = run.cube
-        self.number = generation.number
-        self.holder = holder
-        self.generation = generation
-        self.files = generation.files
-        self._run = run
-        self._file = run.lease(self.number)
+        self.generation, self.holder = generation, holder
+        self.cube, self.number, self.files = generation.run.cube, generation.number, generation.files
+        self._run = generation.run
+        self._file = self._run.lease(self.number)
         self._last_beat = clock()
         self._on_lost = on_lost
         self._why: LeaseLost | None = None
         self._stop = Event()
-        self._thread: Thread | None = None
+        self._thread = Thread(target=self._keep, name="lease", daemon=True)
 
     @classmethod
     def acquire(cls, cube: Path, *, on_lost: OnLost = lambda why: None) -> Self:
@@ -367,7 +360,6 @@ class Lease:
                     remove(run.lease(old))
             sync_directory(run.path)
         lease = cls(generation, holder, on_lost)
-        lease._thread = Thread(target=lease._keep, name="lease", daemon=True)
         lease._thread.start()
         return lease
 
@@ -406,8 +398,7 @@ class Lease:
     def release(self) -> None:
         """Give the lease back: the next one need not wait."""
         self._stop.set()
-        if self._thread is not None and self._thread is not current_thread():
-            self._thread.join()
+        self._thread.join()
         if self._why is not None and not isinstance(self._why, Cancelled):
             return
         # Fenced like every write: a lease that was taken over needs no release.
@@ -443,7 +434,7 @@ def _take_generation(run: RunFolder, holder: Holder) -> GenerationFolder:
             if former is None or not holder.process.succeeds(former.process):
                 state = settled_lease(run, now)
                 if state is not None and not state.free:
-                    raise LeaseHeld(run.cube, state, None if state.alive else state.age(now))
+                    raise LeaseHeld(run.cube, state.holder, None if state.alive else state.age(now))
             # The one after that which was judged: any other may be of a living holder.
             number = 1 if state is None else state.number + 1
             file = run.lease(number)

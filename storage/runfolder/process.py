@@ -51,6 +51,7 @@ class ProcessIdentity(Record):
 def this_process() -> ProcessIdentity:
     """Identity of the calling process."""
     job_id = next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), "")
+    restarts = os.environ.get(RESTARTS_VARIABLE, "")
     return ProcessIdentity(
         host=socket.gethostname(),
         boot_id=_boot_id(),
@@ -58,7 +59,7 @@ def this_process() -> ProcessIdentity:
         pid=os.getpid(),
         process_start=_process_start(os.getpid()) or "",
         job_id=job_id,
-        job_restarts=_count(os.environ.get(RESTARTS_VARIABLE, "")),
+        job_restarts=int(restarts) if restarts.isdecimal() else 0,
     )
 
 
@@ -79,10 +80,6 @@ def is_alive(process: ProcessIdentity) -> bool | None:
     if (process.boot_id, process.pid_namespace) != (_boot_id(), _pid_namespace()):
         return None
     return _process_start(process.pid) == process.process_start
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
 
 
 def _boot_id() -> str:

@@ -261,7 +261,7 @@ class JobList(FileRecord):
     @property
     def running(self) -> int:
         """Jobs with workers."""
-        return sum(1 for job in self.jobs if job.workers)
+        return sum(job.workers > 0 for job in self.jobs)
 
     @property
     def workers(self) -> int:
@@ -287,35 +287,26 @@ class JobListFile:
     """
 
     def __init__(self, path: Path, wanted: int, files: Files = PLAIN) -> None:
-        self._path = path
-        self._files = files
-        self._wanted = wanted
+        self._path, self._wanted, self._files = path, wanted, files
         self._lost: list[LostJob] = []
-        self._written: tuple[object, ...] = ()
+        self._written: JobList | None = None
 
     def lose(self, record: JobRecord, how: str) -> None:
         """Record the end of a job."""
-        lost = LostJob(name=record.name, job=record.job, node=record.node, how=how, at=time.time())
-        self._lost.append(lost)
+        self._lost.append(
+            LostJob(name=record.name, job=record.job, node=record.node, how=how, at=time.time())
+        )
 
     def show(self, jobs: Sequence[JobRecord]) -> None:
         """Write the list if it has changed; an error of the disk is only logged."""
-        now = (tuple(jobs), len(self._lost))
-        if now == self._written:
-            return
-        found = JobList(
-            wanted=self._wanted,
-            jobs=tuple(jobs),
-            n_lost=len(self._lost),
-            lost=tuple(self._lost[-KEPT:]),
-            at=time.time(),
-        )
-        try:
-            found.write(self._path, self._files)
-        except (StorageError, LeaseLost) as error:
-            logger.debug("%s", error)
-            return
-        self._written = now
+        shown, n_lost, lost = tuple(jobs), len(self._lost), tuple(self._lost[-KEPT:])
+        found = JobList(wanted=self._wanted, jobs=shown, n_lost=n_lost, lost=lost, at=time.time())
+        if self._written is None or self._written != found.model_copy(update={"at": self._written.at}):
+            try:
+                found.write(self._path, self._files)
+                self._written = found
+            except (StorageError, LeaseLost) as error:
+                logger.debug("%s", error)
 
 
 # Seconds of the restarts that were timed, kept for the next run and for `sweep plan`.
@@ -378,13 +369,10 @@ class Pilot(FileRecord):
 def read_pilot(run: RunFolder) -> Pilot:
     """Read what the last holder has timed; a missing or unreadable file is an empty one, measured again."""
     found = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
-    if not found:
-        return Pilot()
-    pilot = Pilot.read(found[-1])
+    pilot = Pilot.read(found[-1]) if found else Pilot()
     if pilot is None:
         logger.warning("%s is not readable: restarts are timed again", found[-1])
-        return Pilot()
-    return pilot
+    return pilot or Pilot()
 
 
 # Progress of the driver, for commands that only read files.

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from storage.errors import NEEDS, StorageError, storage_errors
+from storage.errors import NEEDS, DamagedChunk, StorageError, storage_errors
 
 
 def refused(code: int, *names: str, n_bytes: int | None = 1000) -> StorageError:
@@ -25,9 +25,9 @@ def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: in
     assert os.strerror(code) in str(error)
     assert ("1,000 bytes" in error.need) == (code in (errno.ENOSPC, errno.EDQUOT))
     assert refused(code, "no such/file").path == Path("no such/file")  # the system knows it better
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again)) == (StorageError, str(error))
-    assert (again.path, again.need, again.reason) == (error.path, error.need, error.reason)
+    for each in (error, DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
+        again = pickle.loads(pickle.dumps(each))
+        assert (type(again), str(again), vars(again)) == (type(each), str(each), vars(each))
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,7 @@ def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: in
 def test_a_disk_without_inodes_is_told_from_a_full_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free: int, need: str
 ) -> None:
-    def statvfs(path: Path) -> SimpleNamespace:
-        if not path.exists():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        return SimpleNamespace(f_files=files, f_favail=free)
-
-    monkeypatch.setattr(os, "statvfs", statvfs)
+    real, found = os.statvfs, SimpleNamespace(f_files=files, f_favail=free)
+    monkeypatch.setattr(os, "statvfs", lambda path: real(path) and found)  # of nothing it is an error
     error = refused(errno.ENOSPC, str(tmp_path / "not" / "made"), n_bytes=7)
     assert error.need.startswith(need)

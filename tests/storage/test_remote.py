@@ -12,7 +12,6 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import fsspec
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from cubes import toy
@@ -20,7 +19,6 @@ from cubes.reported import make
 from cubes.rot import turn_bit
 
 from pipeline.commands.main import main
-from pipeline.scoring.scores import scores
 from storage import remote
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
@@ -73,25 +71,7 @@ def test_the_same_tree_as_on_the_disk(kind: str, cube: Path, request: pytest.Fix
     assert str(read_manifest(place_of(there)).path) == there
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("page_alone")
-@pytest.mark.parametrize(
-    ("command", "folder"), [("report", "toy.report"), ("compare", "toy-against-toy.compare")]
-)
-def test_pages_of_an_address_are_written_here(
-    address: str, cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, folder: str
-) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    result = CliRunner().invoke(
-        main, [command, address] if command == "report" else [command, str(cube), address]
-    )
-    assert result.exit_code == 0, result.output
-    assert f"next: sweep {'export' if command == 'report' else 'report'} {address}" in result.stderr
-    assert [path.name for path in Path().iterdir()] == [folder]
-
-
-def test_tables_of_an_address_are_written_here_and_nothing_there(
+def test_what_is_made_of_an_address_is_written_here_and_nothing_there(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "here").mkdir()
@@ -156,42 +136,31 @@ def test_why_a_bucket_refuses(in_memory: str, monkeypatch: pytest.MonkeyPatch) -
         open_cube("s3://bucket/toy.zarr")
 
 
-@pytest.fixture
-def bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The cube in a bucket of a server that speaks as S3 does; its address."""
+@pytest.mark.filterwarnings("default")  # of packages that are not this project's
+def test_a_cube_in_a_bucket(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reason = "a bucket needs pip install s3fs 'moto[server]'"
     s3fs = pytest.importorskip("s3fs", reason=reason)
-    moto = pytest.importorskip("moto.server", reason=reason)
-    server = moto.ThreadedMotoServer("127.0.0.1", port=0, verbose=False)
+    server = pytest.importorskip("moto.server", reason=reason).ThreadedMotoServer("127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    monkeypatch.setenv("NO_PROXY", host)
-    for name, value in (("ACCESS_KEY_ID", "a"), ("SECRET_ACCESS_KEY", "b"), ("DEFAULT_REGION", "us-east-1")):
+    keys = {"ENDPOINT_URL": f"http://{host}:{port}", "DEFAULT_REGION": "us-east-1"}
+    for name, value in (keys | {"ACCESS_KEY_ID": "a", "SECRET_ACCESS_KEY": "b"}).items():
         monkeypatch.setenv(f"AWS_{name}", value)
+    monkeypatch.setenv("NO_PROXY", host)
     s3fs.S3FileSystem.clear_instance_cache()
     files = s3fs.S3FileSystem()
     files.mkdir("results")
     files.put(str(cube), f"results/{cube.name}", recursive=True)
-    yield f"s3://results/{cube.name}"
+    tree, expected = open_cube(f"s3://results/{cube.name}/"), open_cube(cube)
+    assert tree.load().identical(expected.load())
+    for address, words in (("results/none", "key does not exist"), ("nobody/toy", "bucket does not exist")):
+        with pytest.raises(InputError, match=rf"no zarr\.json \(The specified {words}\)"):
+            open_cube(f"s3://{address}.zarr")
+    files.rm(f"results/{cube.name}/iris/X/c.0.0")
+    with pytest.raises(DamagedChunk, match="is missing"):
+        open_cube(f"s3://results/{cube.name}")["iris"]["X"].values  # noqa: B018
     s3fs.S3FileSystem.clear_instance_cache()
     server.stop()
-
-
-@pytest.mark.filterwarnings("default")  # of packages that are not this project's
-def test_a_cube_in_a_bucket(bucket: str, cube: Path) -> None:
-    tree, expected = open_cube(f"{bucket}/"), open_cube(cube)
-    assert np.array_equal(scores(tree, "iris")["nmi"], scores(expected, "iris")["nmi"], equal_nan=True)
-    with pytest.raises(InputError, match=r"no zarr\.json \(The specified key does not exist\)"):
-        open_cube("s3://results/none.zarr")
-    with pytest.raises(InputError, match=r"found no zarr\.json \(The specified bucket does not exist\)"):
-        open_cube("s3://nobody/toy.zarr")
-    fsspec.filesystem("s3").rm(f"results/{cube.name}/iris/X/c.0.0")
-    with pytest.raises(DamagedChunk, match="is missing"):
-        tree["iris"]["X"].values  # noqa: B018
-    fsspec.filesystem("s3").pipe_file(f"results/{cube.name}/iris/X/c.0.0", b"")
-    with pytest.raises(DamagedChunk, match="has changed since it was written"):
-        tree["iris"]["X"].values  # noqa: B018
 
 
 def test_what_is_an_address_and_what_a_path() -> None:

@@ -50,8 +50,7 @@ def flipped(content: bytes) -> Iterator[bytes]:
 
 def arrays(cube: Path) -> zarr.Group:
     """What every reader of a cube reads through."""
-    store = CubeStore(cube, chunks=read_manifest(cube).chunks)
-    return zarr.open_group(store, mode="r", use_consolidated=True)
+    return zarr.open_group(CubeStore(read_manifest(cube)), mode="r", use_consolidated=True)
 
 
 def test_every_turned_bit_and_whatever_is_cut_off_or_overwritten_is_an_error(cube: Path) -> None:

@@ -1,32 +1,38 @@
-"""Where blocks lie: every cell in one block, every block in one region, and no other blocks."""
+"""Chunk files: which blocks they hold, what zarr makes of them, what is no chunk file."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from unittest.mock import Mock
+
 import numpy as np
-from cubes.small import make_plan
+import pytest
+import zarr
+from cubes.small import SPEC, draw_inputs, files, fill, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numcodecs import Zstd
 
-from storage.cube.chunks import ChunkFiles, chunk_name, chunk_position
-from storage.cube.schema import array_specs
+from storage.cube import chunks as chunk_files
+from storage.cube.growth import create, render
+from storage.cube.schema import VARIABLES, array_specs, coordinate_values
 from sweeps.plan import DatasetPlan, MethodPlan
 
-MODELS = ("likelihood", "posterior-full", "conditional")
+MODELS = ("likelihood", "posterior-auto", "conditional")
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> DatasetPlan:
     chunk = st.integers(1, 3)
-    mixture_chunk, replicate_chunk = draw(chunk), draw(chunk)
-    model_chunk = draw(st.sampled_from([1, 2]))
+    mixture_chunk, model_chunk = draw(chunk), draw(st.sampled_from([1, 2]))
     return make_plan(
         "a",
         p=draw(st.permutations([0.7, 0.8, 0.95]))[: draw(st.integers(1, 3))],
         m=draw(st.permutations([2, 4, 9]))[: draw(st.integers(1, 3))],
         mixtures=draw(st.sampled_from([None, mixture_chunk * draw(chunk)])),
         mixture_chunk=mixture_chunk,
-        replicates=replicate_chunk * draw(chunk),
-        replicate_chunk=replicate_chunk,
+        replicates=draw(st.integers(1, 6)),
+        replicate_chunk=draw(chunk),
         models=MODELS[: model_chunk * draw(st.integers(1, 2 // model_chunk))],
         model_chunk=model_chunk,
         baselines=("unsupervised", "unsupervised-full")[: draw(st.integers(0, 2))],
@@ -38,58 +44,128 @@ def plans(draw: st.DrawFn) -> DatasetPlan:
 
 @settings(max_examples=40, deadline=None)
 @given(plans())
-def test_blocks_tile_each_node_and_hold_its_cells_in_order(plan: DatasetPlan) -> None:
+def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPlan) -> None:
+    metadata = render([plan], {}, lambda plan: None)[0]
+    if "a/annotations" in metadata:  # made for an m of three
+        metadata["a/annotations"]["chunk_grid"]["configuration"]["chunk_shape"][-2] = 3
+    chunks, there = chunk_files.ChunkFiles(Path(), [plan], metadata), set[str]()
+    chunks._is_there = there.__contains__  # type: ignore[method-assign]
     shapes = {spec.node: spec for spec in array_specs(plan) if spec.variable.name == "status"}
     hits = {path: np.zeros(spec.shape, int) for path, spec in shapes.items()}
-    lists = {"p": plan.p, "m": plan.m, "design": plan.designs, "search": plan.searches, "model": plan.models}
     for block in plan.blocks():
         path = block.node.path
         hits[path][block.region] += 1
-        lengths = [part.stop - part.start for part in block.region]
-        assert np.prod(lengths, dtype=int) == block.n_cells
+        ((status,), lengths, _), ((labels,), *_) = (
+            chunks.layout(block, name) for name in ("status", "labels")
+        )
         for cell, index in zip(block.cells(), np.ndindex(*lengths), strict=True):
-            for dim, part, at in zip(shapes[path].dims, block.region, index, strict=True):
-                value = getattr(cell, dim)
-                assert part.start + at == (lists[dim].index(value) if dim in lists else value)
-    for node, count in hits.items():
-        assert (count == 1).all(), node
+            for dim, part, at in zip(block.node.stored, block.region, index, strict=True):
+                assert dim.values[part.start + at] == getattr(cell, dim.name)
+        held_out = labels.replace("labels", "held_out")
+        assert list(chunks.blocks(labels)) == list(chunks.blocks(status)) == [block]
+        assert str(block.first) in chunks.name(labels)
+        found = chunks.layout(block, "annotations")[0] if not block.unsupervised else []
+        assert len(found) == (0 if block.unsupervised else -(-block.first.m // 3))  # type: ignore[operator]
+        assert all(block in chunks.blocks(key) for key in found)
+        assert not any(map(chunks.is_expected, (labels, *found)))
+        there.add(status)
+        assert all(map(chunks.is_expected, (labels, *found)))
+        assert not chunks.is_expected(status)
+        assert chunks.is_expected(held_out) == ("posterior-auto" in block.models)
+        there.clear()
+    assert all((count == 1).all() for count in hits.values())
+    for key in ("a/X/c.0.0", "a/p/c.0"):
+        assert list(chunks.blocks(key)) == []
+        assert chunks.is_expected(key) == ("a/p" not in key or plan.supervised)
+    there.add("a/status/c")
+    for key in ("zarr.json", "a/zarr.json", "b/X/c.0.0", "a/X/c.0.0.partial", "a/other/c.0"):
+        assert not chunks.is_expected(key)
 
 
 def test_chunk_positions_in_file_names() -> None:
     for name, position in {"c": (), "c.0": (0,), "c.10.2": (10, 2)}.items():
-        assert chunk_position(name) == position
-        assert chunk_name(position) == name
+        assert chunk_files.chunk_position(name) == position
+        assert chunk_files.chunk_name(position) == name
     for name in ("c.0.partial", "c.-1", "c.", "zarr.json", "d.0"):
-        assert chunk_position(name) is None
+        assert chunk_files.chunk_position(name) is None
 
 
-@settings(max_examples=40, deadline=None)
-@given(plans())
-def test_each_chunk_file_leads_back_to_the_blocks_that_write_it(plan: DatasetPlan) -> None:
-    chunks = ChunkFiles(
-        [plan], {"a/annotations": {"chunk_grid": {"configuration": {"chunk_shape": [1, 3, 3]}}}}
-    )
-    lengths = {spec.path: spec.chunks for spec in array_specs(plan)}
-    for block in plan.blocks():
-        path = block.node.path
-        position = tuple(
-            part.start // length for part, length in zip(block.region, lengths[f"{path}/status"], strict=True)
-        )
-        key = f"{path}/labels/{chunk_name((*position, 0))}"
-        status = f"{path}/status/{chunk_name(position)}"
-        assert list(chunks.blocks(key)) == list(chunks.blocks(status)) == [block]
-        assert chunks.is_expected(key, {status}.__contains__)
-        assert not chunks.is_expected(key, set[str]().__contains__)
-        assert not chunks.is_expected(status, {status}.__contains__)
-        assert str(block.first) in chunks.name(key)
-        if not block.unsupervised:
-            for part in range(5):  # chunks of three annotations
-                key = f"a/annotations/{chunk_name((*position[: len(block.graph_region)], part, 0))}"
-                found = list(chunks.blocks(key))
-                assert (block in found) == chunks.is_expected(key, {status}.__contains__)
-                assert (block in found) == (3 * part < (block.first.m or 0))
-    for key in ("a/X/c.0.0", "a/p/c.0"):
-        assert list(chunks.blocks(key)) == []
-        assert chunks.is_expected(key, set[str]().__contains__) == ("a/p" not in key or plan.supervised)
-    for key in ("zarr.json", "a/zarr.json", "b/X/c.0.0", "a/X/c.0.0.partial", "a/other/c.0"):
-        assert not chunks.is_expected(key, lambda _: True)
+def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
+    """Each array as zarr reads it, written back: also in chunks that the array ends within."""
+    grid = {"p": (0.9, 0.8), "m": (6, 4), "replicates": 3, "replicate_chunk": 2}
+    plans = [make_plan("a", **grid, feature_names=("é", "y")), make_plan("b", mixtures=4, mixture_chunk=2)]
+    create(tmp_path / "x.zarr", plans, draw_inputs, SPEC)
+    fill(tmp_path / "x.zarr", plans)
+    before = files(tmp_path)
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        for plan in plans:
+            X, labels = draw_inputs(plan)
+            wanted = coordinate_values(plan) | {"X": X, "labels_true": labels}
+            for spec in array_specs(plan):
+                array = zarr.open_array(tmp_path / "x.zarr" / spec.path, mode="r+")
+                assert (array.shape, array.chunks) == (spec.shape, spec.chunks)
+                assert (array.metadata.dimension_names or ()) == spec.dims
+                found = array[...]
+                if spec.path.rpartition("/")[0] == plan.name and spec.variable.name in wanted:
+                    assert np.asarray(found).tolist() == wanted[spec.variable.name].tolist()
+                array[...] = found
+    assert files(tmp_path) == before
+
+
+def texts(*texts: bytes, count: int | None = None) -> bytes:
+    parts = [len(text).to_bytes(4, "little") + text for text in texts]
+    return (len(texts) if count is None else count).to_bytes(4, "little") + b"".join(parts)
+
+
+FLOATS = np.random.default_rng(0).normal(size=100).tobytes()
+TWO = texts(b"likelihood", "é".encode())
+
+
+@pytest.mark.parametrize(
+    ("packed", "dtype", "n", "good"),
+    [
+        (Zstd().encode(FLOATS), "float64", 100, True),
+        (Zstd().encode(FLOATS), "float64", 99, False),
+        (Zstd().encode(FLOATS)[:-50], "float64", 100, False),  # of the right size, and no frame
+        *((packed, "float64", 5, False) for packed in (b"x" * 40, b"\x28\xb5\x2f\xfd")),
+        (Zstd().encode(TWO), "string", 2, True),
+        (Zstd().encode(TWO), "string", 3, False),
+        # texts are counted before memory is taken for them
+        (Zstd().encode(texts(b"i", b"j", count=2**32 - 1)), "string", 2, False),
+        (Zstd().encode(texts(b"i", b"j", count=2**32 - 1)), "string", 2**32 - 1, False),
+        (Zstd().encode(texts(b"i", count=2)), "string", 2, False),
+        (Zstd().encode(texts(b"i", b"j", b"kind", count=2)), "string", 2, False),
+        (Zstd().encode(texts(b"x" * 2**21)), "string", 1, False),
+        (Zstd().encode(texts(b"\xff\xff")), "string", 1, False),
+    ],
+)
+def test_a_file_of_another_chunk_is_told(packed: bytes, dtype: str, n: int, good: bool) -> None:
+    content = bytes(packed) + chunk_files.checksum(packed)
+    if good:
+        assert len(chunk_files.decoded(content, dtype, n)) == n
+    else:
+        with pytest.raises(ValueError, match="another chunk"):
+            chunk_files.decoded(content, dtype, n)
+    for changed in (content[:-1], content + b"\0", content[:9] + b"!" + content[10:], b"", bytes(4)):
+        with pytest.raises(ValueError, match="has changed"):
+            chunk_files.decoded(changed, dtype, n)
+
+
+def test_a_frame_says_how_many_bytes_it_holds() -> None:
+    for size in (0, 255, 256, 65_791, 65_792, 3_000_000):
+        assert chunk_files.unpacked_size(Zstd(level=0).encode(np.random.default_rng(0).bytes(size))) == size
+    assert chunk_files.unpacked_size(b"\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00") is None
+
+
+def test_a_file_that_is_written_while_it_is_missed_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = make_plan()
+    path = tmp_path / "x.zarr"
+    create(path, [plan], draw_inputs, SPEC)
+    metadata = render([plan], {}, draw_inputs)[0]
+    content = chunk_files.encoded(np.zeros(5), (5,), VARIABLES["labels_true"])
+    monkeypatch.setattr(chunk_files.ChunkFiles, "_content", Mock(side_effect=[None, content]))
+    loaded = chunk_files.ChunkFiles(path, [plan], metadata).load("a/labels_true/c.0")
+    assert loaded is not None
+    assert loaded[1].tolist() == [0] * 5

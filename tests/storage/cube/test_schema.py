@@ -1,22 +1,10 @@
 """The cube's variables against the table they are promised in."""
 
-import textwrap
-
 import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from storage.cube.schema import (
-    COVARIANCE_TEXTS,
-    SCORED_TEXT,
-    TOLD_TEXT,
-    VARIABLES,
-    Role,
-    array_specs,
-    coordinate_values,
-    groups,
-    result_names,
-)
+from storage.cube.schema import TOLD_TEXT, Role, array_specs, coordinate_values, result_names
 from sweeps.shapes import CANDIDATES
 
 RESULTS = result_names(make_plan(), ["likelihood"])
@@ -63,88 +51,52 @@ def test_arrays_are_those_promised(mixtures: int | None) -> None:
     assert coordinates == {"p", "m", "m_over_n", "replicate", "model", "field", *mixture}
     values = coordinate_values(make_plan(**GRID, mixtures=mixtures))
     assert all(len(values[name]) == LENGTHS[specs[f"a/{name}"].dims[0]] for name in coordinates)
-    assert all(VARIABLES[name].fill not in values[name].tolist() for name in values)
     assert values["m_over_n"].tolist() == [4 / 5, 9 / 5]
     alone = specs_by_path(models=(), p=(), m=(), has_labels=False)
     assert set(alone) == {"a/X"} | {f"a/unsupervised/{name}" for name in RESULTS}
 
 
 @pytest.mark.parametrize(
-    ("models", "dims"),
+    ("last", "held_out", "axes", "more"),
     [
-        (("likelihood", "posterior-common"), ()),
-        (("likelihood", "posterior-diagonal"), ("feature",)),
-        (("likelihood-tied", "posterior-diagonal"), ("feature", "feature_2")),
-        (("conditional-common", "posterior-auto"), ("feature", "feature_2")),
+        ("posterior-common", False, 0, set()),
+        ("posterior-diagonal", False, 1, set()),
+        ("posterior-auto", False, 2, {"covariance_shape", "held_out", "held_out_right"}),
+        ("posterior-tied", True, 2, {"held_out", "held_out_right"}),
+        ("posterior-auto", True, 2, {"covariance_shape", "held_out", "held_out_right"}),
     ],
 )
-def test_covariances_have_the_dims_of_the_widest_model_of_their_node(
-    models: tuple[str, ...], dims: tuple[str, ...]
-) -> None:
+def test_a_node_has_what_its_models_need(last: str, held_out: bool, axes: int, more: set[str]) -> None:
     baselines = ("unsupervised", "unsupervised-diagonal", "unsupervised-full")
-    specs = specs_by_path(models=models, baselines=baselines)
-    spec = specs["a/covariances"]
-    assert spec.dims == (*CELL, "cluster", *dims)
-    assert spec.shape == (2, 2, 4, 2, 2, *[2 for _ in dims])
-    assert spec.chunks == (1, 1, 2, 1, 2, *[2 for _ in dims])
-    others = set(PROMISED) - {"covariances"}
-    assert all(specs[f"a/{name}"].dims == PROMISED[name][0] for name in others)
-    own = [specs[f"a/{model}/covariances"] for model in baselines]
-    widest = ("cluster", "feature", "feature_2")
-    assert [each.dims for each in own] == [widest[:1], widest[:2], widest]
-    assert len({each.variable.text for each in own}) == 3
-
-
-@pytest.mark.parametrize(
-    ("last", "held_out", "candidates", "more"),
-    [
-        ("posterior", False, (), set()),
-        ("posterior-auto", False, CANDIDATES, {"covariance_shape", "held_out", "held_out_right"}),
-        ("posterior-common", True, (*CANDIDATES, "common"), {"held_out", "held_out_right"}),
-        ("posterior-auto", True, (*CANDIDATES, "common"), {"covariance_shape", "held_out", "held_out_right"}),
-    ],
-)
-def test_what_is_held_out_and_chosen_is_there_where_a_model_does_so(
-    last: str, held_out: bool, candidates: tuple[str, ...], more: set[str]
-) -> None:
-    changes = {"models": ("likelihood", last), "held_out": held_out}
+    changes = {"models": ("likelihood", last), "held_out": held_out, "baselines": baselines}
     specs, plan = specs_by_path(**changes), make_plan(**GRID | changes)
-    assert set(result_names(plan, plan.models)) == {*RESULTS, *more}
-    assert result_names(plan, plan.models)[-1] == "status"
+    wide = ("cluster", "feature", "feature_2")
+    assert specs["a/covariances"].dims == (*CELL, *wide[: 1 + axes])
+    assert specs["a/covariances"].chunks == (1, 1, 2, 1, 2, *[2] * axes)
+    for n, model in enumerate(baselines):
+        assert specs[f"a/{model}/covariances"].dims == wide[: 1 + n]
+    *names, status = result_names(plan, plan.models)
+    assert ({*names, status}, status) == ({*RESULTS, *more}, "status")
     # blocks of other models have fewer, and baselines none
-    assert set(result_names(plan, ["likelihood"])) == {
-        *RESULTS,
-        *(more - {"covariance_shape"} if held_out else ()),
-    }
+    fewer = more - {"covariance_shape"} if held_out else set()
+    assert set(result_names(plan, ["likelihood"])) == {*RESULTS, *fewer}
     assert result_names(plan, ["unsupervised"]) == RESULTS
     assert {path for path in specs if "held_out" in path or "shape" in path} == {f"a/{name}" for name in more}
+    candidates = (*(CANDIDATES if more else ()), *(("common",) if held_out else ()))
     assert tuple(coordinate_values(plan).get("candidate", ())) == candidates
     for name in more - {"covariance_shape"}:
-        spec = specs[f"a/{name}"]
-        assert (spec.dims, spec.shape) == ((*CELL, "candidate"), (2, 2, 4, 2, len(candidates)))
-        assert spec.chunks == (1, 1, 2, 1, len(candidates))
+        assert specs[f"a/{name}"].shape == (2, 2, 4, 2, len(candidates))
     if "covariance_shape" in more:
         attributes = specs["a/covariance_shape"].variable.attributes
         assert attributes["flag_values"] == [0, 1, 2, 3, 4]
         assert attributes["flag_meanings"] == "spherical common diagonal tied full"
 
 
-def test_annotations_of_a_file_stand_in_the_node_and_p_is_what_models_are_told() -> None:
-    plan = make_plan(n_annotations=9, annotations_checksum="c0ffee")
-    specs, drawn = ({spec.path: spec for spec in array_specs(each)} for each in (plan, make_plan()))
-    pool = specs["a/annotation_pool"]
-    assert (pool.dims, pool.shape, pool.chunks) == (("pooled", "field"), (9, 3), (9, 3))
-    assert specs.keys() - drawn.keys() == {"a/annotation_pool"}
-    texts = [each["a/p"].variable.attributes["long_name"] for each in (specs, drawn)]
-    assert texts == [TOLD_TEXT, "accuracy of the annotations"]
-    assert groups(plan)["a"]["annotations"] == "drawn without replacement from the 9 of a file"
-    assert groups(plan)["a"]["annotations_checksum"] == "c0ffee"
-    assert "annotations" not in groups(make_plan())["a"]
-
-
-def test_names_for_people_fit_two_lines_beside_a_figure() -> None:
-    texts = [*(variable.text for variable in VARIABLES.values()), *COVARIANCE_TEXTS.values()]
-    # xarray breaks them at 30 letters, units among them; a third line is cut off
-    for text in [*texts, TOLD_TEXT, SCORED_TEXT]:
-        assert len(textwrap.wrap(f"{text} [nats]", 30)) <= 3, text
-        assert len(text) <= 60
+def test_annotations_of_a_file_stand_in_the_node() -> None:
+    specs = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
+    assert specs.keys() - specs_by_path().keys() == {"a/annotation_pool"}
+    assert (specs["a/annotation_pool"].dims, specs["a/annotation_pool"].chunks) == (
+        ("pooled", "field"),
+        (9, 3),
+    )
+    assert specs["a/p"].variable.text == TOLD_TEXT

@@ -1,4 +1,4 @@
-"""The store of a cube, durable and never making what has vanished, and the tree that is read through it."""
+"""Opening a cube: lazy, sorted, masked by a snapshot of the status."""
 
 from __future__ import annotations
 
@@ -14,74 +14,12 @@ import pytest
 import zarr
 from cubes.small import SPEC, draw_block, draw_inputs, fill, make_plan
 from cubes.stages import STAGES
-from numcodecs import Zstd
 
 from storage.cube import store
 from storage.cube.blocks import BlockStore
-from storage.cube.chunks import ChunkFiles, holds, unpacked_size
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest
 from storage.cube.schema import DONE, FAILED, PENDING, result_names
-from storage.cube.store import CubeStore
-from storage.errors import DamagedChunk
-from storage.files import PLAIN
-from sweeps.errors import InputError
-
-
-def test_what_is_written_is_what_zarr_reads_and_a_vanished_cube_is_never_made(tmp_path: Path) -> None:
-    path = tmp_path / "x.zarr"
-    zarr.create_array(path, shape=(4,), chunks=(2,), dtype="i4", fill_value=-1)
-    array = zarr.open_array(CubeStore(path, chunks=ChunkFiles([], {}), files=PLAIN), mode="r+")
-    assert isinstance(array, zarr.Array)
-    with pytest.raises(FileNotFoundError):
-        array[:2] = np.arange(2)
-    (path / "c").mkdir()
-    array[:2] = np.arange(2)
-    assert zarr.open_array(path, mode="r")[:].tolist() == [0, 1, -1, -1]
-    with pytest.raises(FileNotFoundError):
-        zarr.open_group(CubeStore(tmp_path / "y.zarr", chunks=ChunkFiles([], {}), files=PLAIN), mode="r+")
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_frame_says_how_many_bytes_it_holds() -> None:
-    for size in (0, 255, 256, 65_791, 65_792, 3_000_000):
-        content = np.random.default_rng(0).bytes(size)
-        assert unpacked_size(Zstd(level=0).encode(content)) == size
-    for content in (b"", b"\x28\xb5\x2f\xfd", b"\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00", b"x" * 40):
-        assert unpacked_size(content) is None
-        assert not holds(content + b"0000", "float64", 5)
-    packed = bytes(Zstd().encode(np.random.default_rng(0).normal(size=100).tobytes()))
-    assert holds(packed + bytes(4), "float64", 100)
-    assert not holds(packed + bytes(4), "float64", 99)
-    assert not holds(packed[:-50] + bytes(4), "float64", 100), "of the right size, and no frame"
-
-
-def packed_texts(*texts: bytes, count: int | None = None) -> bytes:
-    """A chunk of texts, and four bytes in the place of its checksum."""
-    parts = [len(text).to_bytes(4, "little") + text for text in texts]
-    head = (len(texts) if count is None else count).to_bytes(4, "little")
-    return bytes(Zstd().encode(head + b"".join(parts))) + b"0000"
-
-
-@pytest.mark.parametrize(
-    ("content", "n", "good"),
-    [
-        (packed_texts(b"likelihood", "é".encode()), 2, True),
-        (packed_texts(), 0, True),
-        (packed_texts(b"likelihood", "é".encode()), 3, False),
-        (packed_texts(b"i", b"j", count=2**32 - 1), 2, False),
-        (packed_texts(b"i", b"j", count=2**32 - 1), 2**32 - 1, False),
-        (packed_texts(b"i", count=2), 2, False),
-        (packed_texts(b"i", b"j", b"kind", count=2), 2, False),
-        (packed_texts(b"x" * 2**21), 1, False),
-        (packed_texts(b"\xff\xff"), 1, False),
-    ],
-)
-def test_texts_are_counted_before_memory_is_taken_for_them(content: bytes, n: int, good: bool) -> None:
-    assert holds(content, "string", n) is good
-
-
-# Opening a cube: lazy, sorted, masked by a snapshot of the status.
 
 RESULTS = result_names(make_plan(), ["likelihood"])
 PLAN = make_plan("a", p=(0.9, 0.8), m=(6, 4), models=("likelihood", "posterior"))
@@ -149,19 +87,6 @@ def test_what_is_not_done_is_masked(cube: Path) -> None:
     assert np.array_equal(annotations[0], expected["annotations"][0])
     assert (annotations[1] == -1).all()
     assert annotations.dtype == np.int32
-
-
-def test_what_is_no_cube_or_the_file_of_another_chunk_is_said(tmp_path: Path, cube: Path) -> None:
-    with pytest.raises(InputError):
-        open_cube(tmp_path / "none.zarr")
-    fill(cube, [PLAN])
-    for key, other in (("a/status/c.0.0.0.0", "a/labels/c.0.0.0.0.0"), ("a/model/c.0", "a/p/c.0")):
-        content = (cube / key).read_bytes()
-        (cube / key).write_bytes((cube / other).read_bytes())
-        with pytest.raises(DamagedChunk, match="is the file of another chunk"):
-            open_cube(cube)
-        (cube / key).write_bytes(content)
-    open_cube(cube).load()
 
 
 def test_a_growth_while_a_cube_is_opened_is_not_half_seen(

@@ -50,10 +50,7 @@ def test_results_where_everybody_may_replace_the_folder_are_refused(tmp_path: Pa
     results = tmp_path / "results"
     results.mkdir()
     results.chmod(0o777)
-    with pytest.raises(
-        InputError,
-        match=r"results: found .* may replace folders .mode 0777",
-    ):
+    with pytest.raises(InputError, match=r"results: found .* may replace folders .mode 0777"):
         RunFolder(results / "tiny.zarr").make()
     results.chmod(0o1777)
     RunFolder(results / "tiny.zarr").make()
@@ -79,18 +76,13 @@ def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:
     files = [*vars(run).items(), *vars(GenerationFolder(run, 1)).items()]
     names = {file.name for key, file in files if isinstance(file, Path) and key not in ("cube", "path")}
     assert len(names) == 18
-    found = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for package in ("pipeline", "storage", "sweeps")
-        for path in (ROOT / package).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if _spells(node, names) and path != Path(folder.__file__)
-    ]
-    assert found == []
-
-
-def _spells(node: ast.AST, names: set[str]) -> bool:
-    """Whether code spells a name: one with an ending anywhere, `log` and the like where a path is made."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-        return isinstance(node.right, ast.Constant) and node.right.value in names
-    return isinstance(node, ast.Constant) and node.value in {name for name in names if "." in name}
+    dotted = {name for name in names if "." in name}
+    for path in (
+        path for package in ("pipeline", "storage", "sweeps") for path in (ROOT / package).rglob("*.py")
+    ):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            # one with an ending anywhere, `log` and the like where a path is made
+            is_path = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+            word = getattr(node.right if is_path else node, "value", None)  # type: ignore[attr-defined]
+            if isinstance(word, str) and path != Path(folder.__file__):
+                assert word not in (names if is_path else dotted), f"{path}:{node.lineno}"

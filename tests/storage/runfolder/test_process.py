@@ -30,20 +30,11 @@ def test_this_process_lives_and_no_other_start_or_id_of_it(way: str) -> None:
 def test_a_zombie_is_dead(way: str) -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert child.stdin is not None
-    recorded = this_process().model_copy(
-        update={"pid": child.pid, "process_start": module._process_start(child.pid) or ""}
-    )
+    start = module._process_start(child.pid) or ""
+    recorded = this_process().model_copy(update={"pid": child.pid, "process_start": start})
     assert is_alive(recorded) is True
     child.stdin.close()
     wait_until(lambda: not is_alive(recorded))
     assert child.returncode is None, "nobody has waited for it"
     child.wait()
     assert is_alive(recorded) is False
-
-
-def test_the_job_of_the_batch_system_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in module.JOB_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    assert this_process().job_id == ""
-    monkeypatch.setenv("PBS_JOBID", "12.server")
-    assert this_process().job_id == "12.server"
