@@ -140,16 +140,17 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; nats."""
+        found, predicted = self.criteria, self.held_out
         return {
             "n_clusters": self.n_clusters,
             "covariance": self.result.covariance,
             "objective": self.result.best.objective,
-            "parameters": self.criteria.parameters,
-            "classification_log_likelihood": self.criteria.classification,
-            "bic": self.criteria.bic,
-            "icl": self.criteria.icl,
-            "held_out_log_loss": None if self.held_out is None else self.held_out.log_loss,
-            "share_predicted": None if self.held_out is None else self.held_out.share_right,
+            "parameters": found.parameters,
+            "classification_log_likelihood": found.classification,
+            "bic": found.bic,
+            "icl": found.icl,
+            "held_out_log_loss": predicted and predicted.log_loss,
+            "share_predicted": predicted and predicted.share_right,
         }
 
 
@@ -332,22 +333,19 @@ def draw_choice(choice: ClusterChoice) -> Figure:
     counts = [each.n_clusters for each in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
     with_loss = choice.criterion == HELD_OUT
+    bic, icl = ([getattr(each.criteria, name) for each in choice.candidates] for name in ("bic", "icl"))
     with look.house_style():
         figure, [panels] = look.panels(1, 1 + with_loss, PANEL)
         first, last = panels[0], panels[-1]
+        looks: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
         if with_loss:
-            bars: dict[str, Any] = {"yerr": choice.errors, "elinewidth": 1.0, "capsize": 2.5}
-            points: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4}
-            first.errorbar(counts, choice.values, label="log loss", **points, **bars)
-            first.set_ylabel("log loss of an annotation, nats")
-            first.set_title("held-out annotations: less is better")
-        bic, icl = ([getattr(each.criteria, name) for each in choice.candidates] for name in ("bic", "icl"))
-        color = look.GREY if with_loss else look.BLUE
-        last.plot(counts, bic, color=color, marker="s", markersize=4, label="BIC")
-        style: dict[str, Any] = {"linestyle": "--", "marker": "^", "markerfacecolor": look.PAPER}
-        last.plot(counts, icl, color=look.GREY, markersize=4, label="ICL", **style)
-        last.set_ylabel("criterion, nats")
-        last.set_title("BIC and ICL: more is better")
+            first.errorbar(counts, choice.values, yerr=choice.errors, elinewidth=1.0, capsize=2.5, **looks)
+            first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
+        looks = {"color": look.GREY if with_loss else look.BLUE, "markersize": 4}
+        last.plot(counts, bic, marker="s", label="BIC", **looks)
+        looks |= {"color": look.GREY, "linestyle": "--", "markerfacecolor": look.PAPER}
+        last.plot(counts, icl, marker="^", label="ICL", **looks)
+        last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
         for axes in panels:
             axes.set_xlabel("number of clusters K")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
@@ -370,15 +368,10 @@ def picture(figure: Figure, path: Path) -> bytes:
         Its ending, svg, png or pdf, is the format.
     """
     from pipeline.report import look
+    from pipeline.report.figures import UNDATED
 
-    form = path.suffix[1:].lower()
-    undated = {
-        "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
-        "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
-        "png": {"Software": None},
-    }
-    buffer = io.BytesIO()
+    form, buffer = path.suffix[1:].lower(), io.BytesIO()
     with look.house_style():
         dpi = look.PNG_DPI if form == "png" else look.IMAGE_DPI
-        figure.savefig(buffer, format=form, dpi=dpi, metadata=undated[form])
+        figure.savefig(buffer, format=form, dpi=dpi, metadata=UNDATED[form])
     return buffer.getvalue()

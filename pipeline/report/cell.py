@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from pipeline.common import plural
-from pipeline.report import figures, look
-from pipeline.report.content import Content
+from pipeline.report import look
+from pipeline.report.content import Content, Part
 from pipeline.report.elements import are, spread
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError, Problem
@@ -63,8 +63,8 @@ RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": look.INK, 
 LINKED = ("annotated", TRUE)
 
 
-def cell_words(content: Content) -> Iterator[str]:
-    """What colours and panels are; nothing without a cell."""
+def partitions(content: Content) -> Iterator[Part]:
+    """The partitions of the chosen cell, and what colours and panels are; nothing without a cell."""
     if content.cell is None:
         return
     shown = read_cell(content.tree, content.cell)
@@ -75,13 +75,6 @@ def cell_words(content: Content) -> Iterator[str]:
         by = "classes" if known else "clusters"
         count = f"{len(shown.features)} of {plural(shown.X.shape[1], 'feature')}"
         yield f"Shown are {count}: those whose means differ most between the {by}."
-
-
-def cell_figures(content: Content) -> Iterator[figures.Drawn]:
-    """The partitions of the chosen cell."""
-    if content.cell is None:
-        return
-    shown = read_cell(content.tree, content.cell)
     unit = UNITS[content.manifest.plans[content.cell.dataset].scale]
     for key in shown.partitions:
         yield f"cell-{key}", draw_matrix(shown, key, unit), shown.caption(key)
@@ -135,49 +128,51 @@ def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
     rows = cells[(cells["status"] == "done") & cells["p"].notna()]
     if rows.empty:
         return None
-    rank = [
-        rows["dataset"] != PAPER_DATASET,
-        rows["mixture"].notna(),
-        rows["model"] != "posterior",
-        -rows["p"],
-        (rows["m_over_n"] - 1).abs(),
-    ]
-    # the last key of a lexical sort is the first that counts
-    return row_cell(rows.iloc[np.lexsort(rank[::-1])[0]])
+    first = min(
+        rows.itertuples(),
+        key=lambda row: (
+            row.dataset != PAPER_DATASET,
+            not pd.isna(row.mixture),
+            row.model != "posterior",
+            -row.p,
+            abs(row.m_over_n - 1),
+        ),
+    )
+    return row_cell(rows.loc[first.Index])
 
 
 def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
     """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
-    one = _of_cell(tree[cell.dataset].to_dataset(), cell)
-    found = {"annotated": one["labels"]} | ({TRUE: one["labels_true"]} if "labels_true" in one else {})
-    known = {key: labels.values.astype(np.int64) for key, labels in found.items()}
-    partitions, guide = known, known.get(TRUE, known["annotated"])
+
+    def of_cell(path: str) -> xr.Dataset:
+        node = tree[path].to_dataset()
+        return node.sel({axis: getattr(cell, axis) for axis in AXES if axis in node.dims})
+
+    def named(name: str) -> tuple[str, ...]:
+        return tuple(map(str, one[name].values)) if name in one.coords else ()
+
+    one = of_cell(cell.dataset)
+    given = {"annotated": "labels", TRUE: "labels_true"}
+    partitions = {key: one[name].values.astype(np.int64) for key, name in given.items() if name in one}
+    guide = partitions.get(TRUE, partitions["annotated"])
     # a baseline that is done, of the same shape if there is one
     for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
         if model in tree[cell.dataset].children:
-            labels = _of_cell(tree[f"{cell.dataset}/{model}"].to_dataset(), cell)["labels"].values
+            labels = of_cell(f"{cell.dataset}/{model}")["labels"].values
             if labels.min() >= 0:
-                partitions = {"unsupervised": labels.astype(np.int64), **known}
+                partitions = {"unsupervised": labels.astype(np.int64), **partitions}
                 break
     X, links = one["X"].values, one["annotations"].values.astype(np.int64).reshape(-1, 3)
-    feature_names, sample_names = (
-        tuple(map(str, one[name].values)) if name in one.coords else () for name in ("feature", "sample")
-    )
     return CellFigure(
         name=str(cell),
         X=X,
         features=most_separating(X, guide),
         partitions={key: match(labels, guide) for key, labels in partitions.items()},
         links=links[(links >= 0).all(axis=1)],
-        feature_names=feature_names,
+        feature_names=named("feature"),
         class_names=tuple(map(str, one.attrs.get("class_names", ()))),
-        sample_names=sample_names,
+        sample_names=named("sample"),
     )
-
-
-def _of_cell(node: xr.Dataset, cell: Cell) -> xr.Dataset:
-    """What a node holds of a cell."""
-    return node.sel({axis: getattr(cell, axis) for axis in AXES if axis in node.dims})
 
 
 def match(labels: NDArray[np.int64], guide: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -245,11 +240,6 @@ class CellFigure:
         """A sample by its name, or by its number from 1, as tables of labels have it."""
         return self.sample_names[row] if self.sample_names else f"sample {row + 1}"
 
-    def mistake(self, key: str, row: int) -> str:
-        """What is wrong of a sample."""
-        found, truth = (self.label(name, int(self.partitions[name][row])) for name in (key, TRUE))
-        return f"{self.sample(row)}: in {found}, truly {truth}"
-
     def wrong(self, key: str) -> Labels:
         """Rows of the samples whose cluster is matched to another class than theirs; none without a truth."""
         truth = self.partitions.get(TRUE)
@@ -269,15 +259,18 @@ class CellFigure:
 
         Of the solution without annotations, which saw no links, none are marked.
         """
-        parts = [f"{key}: {self.name}"]
+        parts, marks = [f"{key}: {self.name}"], []
         if TRUE in self.partitions and key != TRUE:
-            wrong, known = len(self.wrong(key)), int((self.partitions[TRUE] >= 0).sum())
-            parts.append(_counted(wrong, plural(known, "sample"), "wrong", "a ring"))
+            known = int((self.partitions[TRUE] >= 0).sum())
+            marks.append((len(self.wrong(key)), plural(known, "sample"), "wrong", "a ring"))
         if len(self.links) and key in LINKED:
-            of = plural(len(self.links), "link")
-            found = len(self.contradicted(key))
-            beyond = f" ({MOST_LINKS:,} of them)" if found > MOST_LINKS else ""
-            parts.append(_counted(found, of, "contradicted", "a line") + beyond)
+            marks.append(
+                (len(self.contradicted(key)), plural(len(self.links), "link"), "contradicted", "a line")
+            )
+        for count, of, what, mark in marks:
+            marked = f", marked by {mark}" if count else ""
+            some = f" ({MOST_LINKS:,} of them)" if what == "contradicted" and count > MOST_LINKS else ""
+            parts.append(f"{count:,} of {of} {are(count)} {what}{marked}{some}")
         return "; ".join(parts) + "."
 
 
@@ -350,7 +343,16 @@ def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as
         if as_image:
             rings.set(markeredgecolor=SHADE, rasterized=True)
         else:
-            look.hover(rings, [shown.mistake(key, row) for row in wrong])
+            names = [
+                [shown.label(name, int(shown.partitions[name][row])) for name in (key, TRUE)] for row in wrong
+            ]
+            look.hover(
+                rings,
+                [
+                    f"{shown.sample(row)}: in {found}, truly {truth}"
+                    for row, (found, truth) in zip(wrong, names, strict=True)
+                ],
+            )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(nbins=3))
     axes.grid()
@@ -377,7 +379,3 @@ def _look(code: int) -> dict[str, Any]:
     colors, markers = look.CLASS_COLORS, look.CLASS_MARKERS
     marker, color = (".", SHADE) if code < 0 else (markers[code % len(markers)], colors[code % len(colors)])
     return {"linestyle": "", "marker": marker, "color": color, "markeredgecolor": look.PAPER}
-
-
-def _counted(count: int, of: str, what: str, mark: str) -> str:
-    return f"{count:,} of {of} {are(count)} {what}" + (f", marked by {mark}" if count else "")

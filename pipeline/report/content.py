@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 
 from pipeline.report.elements import Chapter, Table, spread
-from pipeline.report.figures import Drawn, save_all
+from pipeline.report.figures import Drawn, save
 from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
 from pipeline.scoring.pairs import Compared, compared_searches
@@ -21,6 +21,9 @@ from storage.cube.manifest import Manifest
 from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
 from sweeps.words import chooses
+
+# What a section shows: a paragraph, a table or a figure.
+Part = str | Table | Drawn
 
 
 @dataclass(frozen=True)
@@ -150,8 +153,9 @@ class Section:
     ----------
     key, title : str
         Its address within the page, and its head, which may depend on what there is.
-    words, tables, figures : callable
-        Of the content: paragraphs, tables, and figures with the names of their files and captions.
+    shows : callable
+        Of the content: paragraphs, tables, and figures with the names of their files and captions, which the
+        page has in this order, each kind as it comes.
     needs : callable
         Whether it has a place on this page; one that shows nothing has none either.
     says_why : bool
@@ -160,9 +164,7 @@ class Section:
 
     key: str
     title: str | Callable[[Content], str]
-    words: Callable[[Content], Iterable[str]] = lambda content: ()
-    tables: Callable[[Content], Iterable[Table]] = lambda content: ()
-    figures: Callable[[Content], Iterable[Drawn]] = lambda content: ()
+    shows: Callable[[Content], Iterable[Part]]
     needs: Callable[[Content], object] = lambda content: True
     says_why: bool = False
 
@@ -170,10 +172,16 @@ class Section:
         """The section with what there is; None where it has no place. Its figures are written."""
         if not self.needs(content):
             return None
-        pictures = save_all(self.figures(content), content.figures)
-        text = tuple(self.words(content))
+        text, tables, pictures = [], [], []
+        for part in self.shows(content):
+            if isinstance(part, str):
+                text.append(part)
+            elif isinstance(part, Table):
+                tables.append(part)
+            elif part[1] is not None:
+                pictures.append(save(part[1], content.figures, part[0], part[2]))
         if self.says_why and not pictures:
-            text = ("Nothing to show: no cell that is done has what this needs.", *text)
+            text.insert(0, "Nothing to show: no cell that is done has what this needs.")
         title = self.title if isinstance(self.title, str) else self.title(content)
-        chapter = Chapter(self.key, title, text, tuple(self.tables(content)), pictures)
-        return chapter if text or chapter.tables or pictures else None
+        shown = text or tables or pictures
+        return Chapter(self.key, title, tuple(text), tuple(tables), tuple(pictures)) if shown else None

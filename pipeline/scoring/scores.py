@@ -13,6 +13,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -435,13 +436,10 @@ def _attributes(path: Path) -> dict[str, object] | None:
     """Attributes of stored scores; None where there is nothing."""
     if not os.path.lexists(path):
         return None
-    try:
-        document = json.loads(read_regular(path / "zarr.json", LONGEST_ROOT))
-        attributes = document["attributes"]
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        attributes = json.loads(read_regular(path / "zarr.json", LONGEST_ROOT))["attributes"]
         if attributes["format"] == FORMAT and not path.is_symlink():
             return dict(attributes)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
     raise InputError([Problem(str(path), "something else", "scores of a cube, or nothing", "move it away")])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.stats import hypergeom
 
 from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.scores import SCORES, score_nodes
@@ -155,7 +155,7 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     """
     # A table that was kept may be older than variants, and than some of the scores.
     cells = with_variants(cells)
-    values = cells[[score for score in SCORES if score in cells]].astype(float)
+    values = cells.filter(SCORES).astype(float)
     groups, heads, means = grouped(cells, GROUP, values)
     done = cells["status"] == STATUS_WORDS[DONE]
     columns = means._asdict() | {
@@ -416,10 +416,9 @@ def rows_of(table: pd.DataFrame, chosen: Mapping[str, str]) -> pd.DataFrame:
 
 def tree_of(tree: xr.DataTree, chosen: Mapping[str, str]) -> xr.DataTree:
     """An opened cube without its dimensions `design` and `search`, if it has them: cells of one of each."""
-    nodes = {}
-    for path, node in tree.to_dict().items():
-        nodes[path] = node.sel({key: chosen[key] for key in chosen if key in node.dims}, drop=True)
-    return xr.DataTree.from_dict(nodes)
+    nodes = tree.to_dict()
+    one = {path: {key: chosen[key] for key in chosen if key in nodes[path].dims} for path in nodes}
+    return xr.DataTree.from_dict({path: node.sel(one[path], drop=True) for path, node in nodes.items()})
 
 
 def time_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -514,28 +513,15 @@ def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
     xarray.DataArray
         Whole numbers, lazy, with a last dim `gap`; 0 where a cell is not done.
     """
-    counts: xr.DataArray = xr.apply_ufunc(
-        _within,
-        node["log_likelihood"],
-        input_core_dims=[["restart"]],
-        output_core_dims=[["gap"]],
-        kwargs={"gaps": gaps},
-        dask="parallelized",
-        output_dtypes=[np.int64],
-        dask_gufunc_kwargs={"output_sizes": {"gap": len(gaps)}},
-    )
-    return counts
-
-
-def _within(log_likelihood: NDArray[np.float64], gaps: NDArray[np.float64]) -> NDArray[np.int64]:
-    best = np.fmax.reduce(log_likelihood, axis=-1, keepdims=True)
-    distance = best - log_likelihood
-    return np.stack([(distance <= gap).sum(axis=-1) for gap in gaps], axis=-1)
+    # a cell without any objective has a best of -inf, and NaN for the distances to it
+    objectives = node["log_likelihood"]
+    distances = objectives.fillna(-np.inf).max("restart") - objectives
+    return (distances <= xr.DataArray(gaps, dims="gap")).sum("restart")
 
 
 def hits(node: xr.Dataset) -> xr.DataArray:
     """How many restarts of each cell found the best objective, within `SAME_OPTIMUM`; lazy."""
-    return within(node, GAPS[:1]).isel(gap=0).drop_vars("gap", errors="ignore")
+    return within(node, GAPS[:1]).isel(gap=0)
 
 
 def cells_with_hits(cells: pd.DataFrame) -> pd.DataFrame:
@@ -559,13 +545,10 @@ def chance_of_best(restarts: NDArray[np.int64], found: NDArray[np.int64]) -> NDA
         For r = 1, 2, ...; 1 for a cell that ran no more than r.
     """
     pairs, weights = np.unique(np.stack([restarts, found], axis=1), axis=0, return_counts=True)
-    n, k = pairs[:, :1].astype(float), pairs[:, 1:].astype(float)
-    r = np.arange(1, int(restarts.max(initial=0)) + 1, dtype=float)[None, :]
-    # C(n-k, r) / C(n, r) = (n-k)! (n-r)! / ((n-k-r)! n!), and 0 where fewer than r are without the best
-    rest = n - k - r
-    logs = gammaln(n - k + 1) - gammaln(n + 1)
-    logs = logs + gammaln(np.maximum(n - r, 0) + 1) - gammaln(np.maximum(rest, 0) + 1)
-    missed = np.where(rest >= 0, np.exp(np.minimum(logs, 0.0)), 0.0)
+    n, k = pairs[:, :1], pairs[:, 1:]
+    r = np.arange(1, int(restarts.max(initial=0)) + 1)
+    # none of the k among r of n: a cell has no more than all of its restarts
+    missed = hypergeom.pmf(0, n, k, np.minimum(r, n))
     return np.asarray(1.0 - np.average(missed, axis=0, weights=weights))
 
 
@@ -610,20 +593,18 @@ def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFr
     pandas.DataFrame
         `dataset`, `model`, `gap` (nats), `share` of all restarts that come as close. Read block by block.
     """
+    columns = ["dataset", "model", "gap", "share"]
     frames = []
     for dataset, baselines in names.items():
         for path in (*(f"{dataset}/{baseline}" for baseline in baselines), dataset):
             node = tree[path].to_dataset()
             if "log_likelihood" not in node:
                 continue
-            if "model" not in node["status"].dims:
-                node = node.drop_vars("model", errors="ignore").expand_dims(model=[path.rpartition("/")[2]])
-            counted = xr.Dataset({"counts": within(node, GAPS), "runs": node["restarts_done"]})
-            both = counted.sum([str(dim) for dim in node["status"].dims if dim != "model"]).compute()
-            for place, model in enumerate(both["model"].values.tolist()):
-                if runs := int(both["runs"][place]):
-                    values = {"dataset": dataset, "model": model, "gap": GAPS}
-                    frames.append(pd.DataFrame(values | {"share": both["counts"][place].values / runs}))
-    if not frames:
-        return pd.DataFrame(columns=["dataset", "model", "gap", "share"])
-    return pd.concat(frames, ignore_index=True)
+            both = xr.Dataset({"near": within(node, GAPS), "runs": node["restarts_done"]})
+            both = both.sum([dim for dim in node["status"].dims if dim != "model"]).compute()
+            found = (both["near"] / both["runs"].where(both["runs"] > 0)).assign_coords(gap=GAPS)
+            if "model" not in found.dims:
+                found = found.assign_coords(model=path.rpartition("/")[2])
+            frame = found.to_dataframe("share").dropna(subset="share").reset_index()
+            frames.append(frame.assign(dataset=dataset)[columns])
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)

@@ -26,7 +26,7 @@ def test_the_head_counts_cells_and_names_what_is_left_out(
     assert "This sweep is running: process 7." in said
     assert any("not complete" in text for text in said)
     assert said[-1].startswith("Not at hand: wine; 1 cell of the sweep left out")
-    facts, datasets, runs = effort.head_tables(found)
+    facts, datasets, runs = effort.head(found)
     told = dict(texts(facts))
     assert told["features scaled"] == "iris standard, thyroid none, wine standard"
     assert told["processor"] == "a CPU"
@@ -35,6 +35,6 @@ def test_the_head_counts_cells_and_names_what_is_left_out(
     # a data set that came in later is not left out
     assert replace(manifest, plans={**manifest.plans, "wine": toy.plan("wine")}).skipped == {}
     monkeypatch.setattr(effort, "MOST_RUNS", 2)
-    *_, runs = effort.head_tables(content(cells, manifest=replace(manifest, runs=manifest.runs * 5)))
+    *_, runs = effort.head(content(cells, manifest=replace(manifest, runs=manifest.runs * 5)))
     assert [row[0] for row in texts(runs)] == ["4", "5"]
     assert runs.note == "3 earlier runs are left out."

@@ -8,16 +8,15 @@ import pytest
 from cubes.reported import content, texts
 
 from pipeline.report import scores
-from pipeline.report.scores import draw_boxes, not_drawn, share_table
+from pipeline.report.scores import curves, draw_boxes, share_table
 from pipeline.scoring.scores import SCORES
 
 
 def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
     cells = pd.DataFrame({"dataset": [f"d{i}" for i in range(30)], "p": [0.8, 0.9, 1.0] * 10})
-    (text,) = not_drawn(content(cells))
+    text = next(curves(content(cells)))
     assert text.startswith("Figures show 24 of 30 data sets, evenly spread;")
-    assert list(not_drawn(content(cells.head(24)))) == []
-    (text,) = not_drawn(content(pd.DataFrame({"dataset": ["d"] * 7, "p": [k / 10 for k in range(1, 8)]})))
+    text = next(curves(content(pd.DataFrame({"dataset": ["d"] * 7, "p": [k / 10 for k in range(1, 8)]}))))
     assert "6 of 7 accuracies" in text
 
 
@@ -36,11 +35,11 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
     assert (row.score, row.n, row.n_values) == ("centroid_index", 3, 6)
     assert row.mean == pytest.approx(0.5)  # of 1, 0.5 and 0
     assert row.se == pytest.approx(0.5 / np.sqrt(3))
-    (table,) = scores.index_tables(content(cells))
+    table, _ = scores.index(content(cells, written={}))
     assert texts(table) == [["mix", "posterior", "6", "50", "17", "17", "17"]]
     nothing = content(cells.assign(centroid_index=np.nan), written={})
-    assert next(scores.index_figures(nothing))[1] is None
-    assert list(scores.index_tables(nothing)) == []
+    (figure,) = scores.index(nothing)
+    assert figure[1] is None
 
 
 def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:

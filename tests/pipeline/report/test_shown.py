@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from searched import SEARCHES, searched
 
 from pipeline.report import against, compare, effort, page, scores, variants, winners
 from pipeline.report.cell import CellFigure, draw_matrix
-from pipeline.report.content import Content
+from pipeline.report.content import Content, Part
 from pipeline.report.elements import Table
 from pipeline.report.look import house_style
 from pipeline.scoring.pairs import compared_searches
@@ -49,18 +50,20 @@ CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.
 def of(section: str, found: Content) -> Iterator[str]:
     """Words, tables and figures of a section; nothing where it has no place."""
     (declared,) = (each for each in page.SECTIONS if each.key == section)
-    lines = []
-    if declared.needs(found):
-        lines += [*declared.words(found), *rows_of(declared.tables(found))]
-        for name, figure, caption in declared.figures(found):
-            lines += [f"## {name}: {caption}", drawn(figure)]
+    parts = list(declared.shows(found)) if declared.needs(found) else []
+    lines = [*said(parts)]
+    for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
+        lines += [f"## {name}: {caption}", drawn(figure)]
     title = declared.title if isinstance(declared.title, str) else declared.title(found)
     yield f"# {title}" if lines else f"no {section}"
     yield from lines
 
 
-def rows_of(found: Iterable[Table]) -> Iterator[str]:
-    for each in found:
+def said(parts: Iterable[Part]) -> Iterator[str]:
+    """Words and tables of a section, up to its figures."""
+    before = list(takewhile(lambda part: not isinstance(part, tuple), parts))
+    yield from (part for part in before if isinstance(part, str))
+    for each in (part for part in before if isinstance(part, Table)):
         yield f"## {each.title}{' (folded)' if each.folded else ''}"
         yield from (" | ".join(f"{name} × {span}" for name, span in group) for group in each.groups)
         yield " | ".join(each.columns)
@@ -315,15 +318,15 @@ def took() -> Iterator[str]:
     # 12 restarts in 6 s, 3 s of the processor; one of four cells took no time
     cells = cells.assign(seconds=seconds, cpu_seconds=0.5 * seconds)
     both = pd.concat([cells.assign(search="quick"), cells.assign(search="long")])
+    nothing: dict[str, Any] = {"manifest": SimpleNamespace(plans={}), "tree": toy.tree()}
     for found in (
-        content(cells),
-        content(cells.assign(unseen_mass=0.02)),
-        content(cells.assign(restarts_done=1, hits=1)),
-        content(cells.assign(hits=0, seconds=np.nan)),
-        content(cells, every=both, chosen={"search": "quick"}),
+        content(cells, **nothing),
+        content(cells.assign(unseen_mass=0.02), **nothing),
+        content(cells.assign(restarts_done=1, hits=1), **nothing),
+        content(cells.assign(hits=0, seconds=np.nan), **nothing),
+        content(cells, every=both, chosen={"search": "quick"}, **nothing),
     ):
-        yield from (*effort.restart_words(found), *rows_of(effort.restart_tables(found)))
-        yield from (*effort.time_words(found), *rows_of(effort.time_tables(found)))
+        yield from (*said(effort.restarts(found)), *said(effort.times(found)))
     for found in (cells, cells.assign(hits=0, seconds=np.nan)):
         yield from (drawn(effort.draw_chances(found)), drawn(effort.draw_times(found)))
     many = pd.DataFrame([row | {"restarts_done": 40, "hits": 10}])
