@@ -28,16 +28,9 @@ RUN = RunRecord(
 
 def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard",)) -> Path:
     """Cube of several data sets on disk, after one run."""
-    entries = [
-        {"name": plan.name, "scale": scales[number % len(scales)]} for number, plan in enumerate(plans)
-    ]
-    there = {plan.name for plan in plans}
-    entries += [{"name": name, "scale": scales[0]} for name in RUN.skipped if name not in there]
-    spec = {
-        "name": "toy",
-        "seed": 7,
-        "grid": {"datasets": entries, "m": ["0.5N", "1N"]},
-    }
+    names = dict.fromkeys([*(plan.name for plan in plans), *RUN.skipped])
+    entries = [{"name": name, "scale": scales[at % len(scales)]} for at, name in enumerate(names)]
+    spec = {"name": "toy", "seed": 7, "grid": {"datasets": entries, "m": ["0.5N", "1N"]}}
     cube = folder / "toy.zarr"
     toy.write(cube, *plans, spec=spec)
     append_run(cube, RUN)
@@ -55,21 +48,6 @@ def tips(figure: Figure) -> list[str]:
     """Words on points, of all panels."""
     marked = [str(line.get_gid()) for axes in figure.axes for line in axes.lines if line.get_gid()]
     return [text for gid in marked for text in json.loads(base64.urlsafe_b64decode(gid.removeprefix(TIP)))]
-
-
-def titles(figure: Figure) -> list[str]:
-    """Of the panels."""
-    return [axes.get_title() for axes in figure.axes]
-
-
-PLANS = (
-    toy.plan("iris"),
-    toy.plan("thyroid"),
-    toy.plan("own", has_labels=False),
-    toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1),
-    toy.plan("alone", models=(), p=(), m=()),
-)
-"""Every kind of data set."""
 
 
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:

@@ -1,4 +1,4 @@
-"""The report of a cube: its text, and what it is made from. Its files are looked at with the page."""
+"""The report of a cube: its text, what ran, what it is made from. Its files are looked at with the page."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 import zarr
 from click.testing import CliRunner
 from cubes import toy
-from cubes.reported import content, make, tables
+from cubes.reported import RUN, content, make, texts
 from matplotlib.figure import Figure
 
 from pipeline.commands.main import main
+from pipeline.report import effort
 from pipeline.report.content import Content, Section
-from pipeline.report.effort import state
 from pipeline.report.write import render, write_report
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
@@ -56,10 +56,10 @@ def test_every_bad_input_is_said_at_once_with_exit_code_2(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-def read(cube: Path) -> Content:
+def read(cube: Path, **more: object) -> Content:
     manifest = read_manifest(cube)
     cells = cell_table(open_cube(cube), manifest.plans)
-    return content(cells, manifest=manifest, summary=summary_table(cells))
+    return content(cells, manifest=manifest, summary=summary_table(cells), **more)
 
 
 def test_many_models_of_a_complete_cube_go_on_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,29 +84,44 @@ def test_many_models_of_a_complete_cube_go_on_below(tmp_path: Path, monkeypatch:
     assert [line.split(":")[0] for line in levels] == [*baselines, *baselines]  # NMI, ARI
 
 
-def test_cells_without_a_solution_are_counted_and_make_no_sweep_incomplete(tmp_path: Path) -> None:
-    cube = make(tmp_path, toy.plan("iris"))
-    for node in ("iris", "iris/unsupervised"):
+def test_what_ran_is_counted_and_what_is_left_out_is_named(tmp_path: Path) -> None:
+    cube = make(tmp_path, toy.plan("iris"), toy.plan("thyroid"), scales=("standard", "none"))
+    found = read(cube, holder="process 7")
+    count, running, incomplete, missing = effort.state(found)
+    assert count == "46 of 51 cells are done, 2 failed, 2 are left."
+    assert running == "This sweep is running: process 7."
+    assert "not complete" in incomplete
+    assert missing.startswith("Not at hand: wine; 1 cell of the sweep left out")
+    facts, datasets, runs = map(texts, effort.head(found))
+    told = dict(facts)
+    assert told["features scaled"] == "iris standard, thyroid none, wine standard"
+    assert told["processor"] == "a CPU"
+    assert [row[6:9] for row in datasets] == [["23", "1", "1"]] * 2
+    assert [row[:2] for row in runs] == [["1", RUN.started]]
+    # cells without a solution are no incomplete sweep
+    for node in (f"{name}{baseline}" for name in ("iris", "thyroid") for baseline in ("", "/unsupervised")):
         status = zarr.open_array(cube / node / "status", mode="r+")
         status[...] = np.where(np.asarray(status[...]) == DONE, DONE, NO_SOLUTION)
     found = read(cube)
     text = render(found)
-    assert "cells: 23 done, 0 failed, 0 pending, 2 no solution, 1 left out, of 26\n" in text
+    assert "cells: 46 done, 0 failed, 0 pending, 4 no solution, 1 left out, of 51\n" in text
     assert "not complete" not in text
-    said = state(found)
-    assert said[:2] == ["23 of 26 cells are done, 0 failed, 0 are left.", "2 cells have no solution."]
-    assert found.written == {("iris", 12): "0.5N", ("iris", 24): "1N"}
+    said = ["46 of 51 cells are done, 0 failed, 0 are left.", "4 cells have no solution."]
+    assert effort.state(found)[:2] == said
+    assert found.written == {
+        (name, m): t for name in ("iris", "thyroid") for m, t in ((12, "0.5N"), (24, "1N"))
+    }
 
 
 def test_sections_show_some_of_many_accuracies_and_say_why_nothing_is_drawn(tmp_path: Path) -> None:
-    cells, _, _ = tables(toy.plan("iris", p=tuple(0.5 + 0.05 * step for step in range(9))))
+    cells = read(make(tmp_path, toy.plan("iris", p=tuple(0.5 + 0.05 * step for step in range(9))))).cells
     shown = content(cells).accuracies
     assert (len(shown), shown[0], shown[-1]) == (6, 0.5, 0.9)
     figure = Figure(figsize=(2, 2))
     figure.subplots().plot([0, 1])
     drawn = [("none", None, ""), ("line", figure, "A line.")]
     for figures, text in ((drawn, ("more",)), (drawn[:1], (NOTHING, "more"))):
-        section = Section("k", "Title", lambda _, of=figures: ["more", *of], says_why=True)
+        section = Section("k", "Title", lambda _, of=figures: [*of, "more"], says_why=True)
         chapter = section.chapter(content(figures=tmp_path / "figures"))
         assert chapter is not None
         assert chapter.text == text
