@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from contests import cell, contest, table
 from cubes import toy
-from cubes.reported import content, tables
+from cubes.reported import content, make, tables
 from designed import designed, written
 from golden import figure_text, stable
 from matplotlib.figure import Figure
@@ -30,8 +31,12 @@ from pipeline.report.cell import CellFigure, draw_matrix
 from pipeline.report.content import Content, Part
 from pipeline.report.elements import Table
 from pipeline.report.look import house_style
+from pipeline.report.write import render
 from pipeline.scoring.pairs import compared_searches
-from pipeline.scoring.tables import written_counts
+from pipeline.scoring.tables import cell_table, summary_table, written_counts
+from storage.cube.growth import open_cube
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, NO_SOLUTION
 from sweeps.errors import InputError
 from sweeps.file.spec import AnnotationCount
 from sweeps.plan import DatasetPlan
@@ -363,6 +368,26 @@ def partitions() -> Iterator[str]:
         yield from (shown.caption(key), figure_text(draw_matrix(shown, key, "s.d.")))
 
 
+def ran() -> Iterator[str]:
+    """Lines for a terminal, what there is and what ran: many models, then nothing left, without solutions."""
+    baselines = ("unsupervised", "unsupervised-common")
+    models = tuple(f"{term}{shape}" for shape in ("", "-common") for term in TERMS)
+    grid = {"p": (0.9,), "m": (12,), "replicates": 1, "replicate_chunk": 1, "model_chunk": 6}
+    plans = [toy.plan(name, models=models, baselines=baselines, **grid) for name in ("iris", "thyroid")]
+    with tempfile.TemporaryDirectory() as folder:
+        cube = make(Path(folder), *plans, scales=("standard", "none"))
+        for holder in ("process 7", None):
+            manifest = read_manifest(cube)
+            cells = cell_table(open_cube(cube), manifest.plans)
+            found = content(cells, manifest=manifest, summary=summary_table(cells), holder=holder)
+            yield from effort.state(found)
+            yield from (line.replace(folder, "FOLDER") for line in said(effort.head(found)))
+            yield from narrow(iter(render(found).replace(folder, "FOLDER").splitlines()), 100)
+            for name in ("iris", "thyroid"):
+                status = zarr.open_array(cube / name / "status", mode="r+")
+                status[...] = np.where(np.asarray(status[...]) == DONE, DONE, NO_SOLUTION)
+
+
 TERMS = ("conditional", "likelihood", "posterior")
 SHAPES = tuple(f"{term}{shape}" for term in TERMS for shape in ("", "-full", "-tied"))
 FAMILY = (toy.plan("mix_k4", n_clusters=4, mixtures=3), toy.plan("mix_k2", n_clusters=2, mixtures=3))
@@ -419,6 +444,7 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
     "settings": settings,
     "took": took,
     "partitions": partitions,
+    "ran": ran,
 }
 
 
