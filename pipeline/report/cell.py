@@ -58,7 +58,8 @@ PAPER_DATASET = "vertebral"
 # Units of features, by scaling.
 UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
 
-RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": look.INK, "markeredgewidth": 0.8}
+RING: dict[str, Any] = {"linestyle": "", "marker": "o", "markerfacecolor": "none"}
+RING |= {"markeredgecolor": look.INK, "markeredgewidth": 0.8}
 # Where contradicted links are marked: the solution that saw them, and the truth, which tells wrong ones.
 LINKED = ("annotated", TRUE)
 
@@ -128,17 +129,10 @@ def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
     rows = cells[(cells["status"] == "done") & cells["p"].notna()]
     if rows.empty:
         return None
-    first = min(
-        rows.itertuples(),
-        key=lambda row: (
-            row.dataset != PAPER_DATASET,
-            not pd.isna(row.mixture),
-            row.model != "posterior",
-            -row.p,
-            abs(row.m_over_n - 1),
-        ),
-    )
-    return row_cell(rows.loc[first.Index])
+    kinds = (rows["dataset"] != PAPER_DATASET, rows["mixture"].notna(), rows["model"] != "posterior")
+    # the last key of a lexical sort is the first that counts
+    order = np.lexsort(((rows["m_over_n"] - 1).abs(), -rows["p"], *kinds[::-1]))
+    return row_cell(rows.iloc[order[0]])
 
 
 def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
@@ -242,9 +236,7 @@ class CellFigure:
 
     def wrong(self, key: str) -> Labels:
         """Rows of the samples whose cluster is matched to another class than theirs; none without a truth."""
-        truth = self.partitions.get(TRUE)
-        if truth is None:
-            return np.empty(0, dtype=np.int64)
+        truth = self.partitions.get(TRUE, np.full(len(self.X), -1))
         return np.flatnonzero((self.partitions[key] != truth) & (truth >= 0))
 
     def contradicted(self, key: str) -> Labels:
@@ -315,44 +307,33 @@ def draw_matrix(shown: CellFigure, key: str, unit: str) -> Figure:
 def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as_image: bool) -> None:
     labels, many = shown.partitions[key], len(shown.X) >= MANY
     x, y = shown.X[:, pair].T
+    lines: dict[str, Any] = {"color": SHADE if as_image else look.GREY, "linewidth": 0.6 if many else 0.8}
     for kind, links in _links(shown, key).items():
         name, style = LINKS[kind]
         # one path for all: a gap after each link
-        ends = links[:, [0, 1, 0]]
-        gap = np.array([0.0, 0.0, np.nan])
-        (line,) = axes.plot((x[ends] + gap).ravel(), (y[ends] + gap).ravel(), linestyle=style)
-        line.set(color=SHADE if as_image else look.GREY, linewidth=0.6 if many else 0.8)
-        line.set(alpha=0.8, rasterized=as_image)
+        ends, gap = links[:, [0, 1, 0]], np.array([0.0, 0.0, np.nan])
+        across, up = ((along[ends] + gap).ravel() for along in (x, y))
+        (line,) = axes.plot(across, up, linestyle=style, alpha=0.8, rasterized=as_image)
+        line.set(**lines)
         if not as_image:
             middle = ends[:, :2]
             told = [f"{shown.sample(i)} and {shown.sample(j)}: contradicted {name}" for i, j in middle]
             look.hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), told)
+    # white edges of an image would stay white in the dark
+    dots: dict[str, Any] = {"markeredgewidth": 0 if as_image else 0.3, "markersize": 2.6 if many else 3.6}
+    dots |= {"alpha": 0.4 if many else 0.85, "rasterized": as_image}
     for label in np.unique(labels):
-        (points,) = axes.plot(x[labels == label], y[labels == label], **_look(int(label)))
-        points.set(
-            # White edges of an image would stay white in the dark.
-            markeredgewidth=0 if as_image else 0.3,
-            markersize=2.6 if many else 3.6,
-            alpha=0.4 if many else 0.85,
-            rasterized=as_image,
-        )
-    wrong = shown.wrong(key)
-    if len(wrong):
-        (rings,) = axes.plot(x[wrong], y[wrong], linestyle="", marker="o")
-        rings.set(**RING, markersize=4.4 if many else 6.4, alpha=0.6 if many else 1.0)
-        if as_image:
-            rings.set(markeredgecolor=SHADE, rasterized=True)
-        else:
-            names = [
-                [shown.label(name, int(shown.partitions[name][row])) for name in (key, TRUE)] for row in wrong
-            ]
-            look.hover(
-                rings,
-                [
-                    f"{shown.sample(row)}: in {found}, truly {truth}"
-                    for row, (found, truth) in zip(wrong, names, strict=True)
-                ],
+        axes.plot(x[labels == label], y[labels == label], **_look(int(label)), **dots)
+    if len(wrong := shown.wrong(key)):
+        edge = {"markeredgecolor": SHADE if as_image else look.INK, "rasterized": as_image}
+        size = {"markersize": 4.4 if many else 6.4, "alpha": 0.6 if many else 1.0}
+        (rings,) = axes.plot(x[wrong], y[wrong], **RING | edge | size)
+        if not as_image:
+            found, truth = (
+                [shown.label(name, shown.partitions[name][at]) for at in wrong] for name in (key, TRUE)
             )
+            names = zip(wrong, found, truth, strict=True)
+            look.hover(rings, [f"{shown.sample(at)}: in {one}, truly {other}" for at, one, other in names])
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(nbins=3))
     axes.grid()
@@ -370,7 +351,7 @@ def _handles(shown: CellFigure, key: str) -> Iterator[Line2D]:
     for code in np.unique(shown.partitions[key]).tolist():
         yield Line2D([], [], **_look(code), markersize=5.8, label=shown.label(key, code))
     if len(shown.wrong(key)):
-        yield Line2D([], [], linestyle="", marker="o", label="wrong sample", **RING, markersize=7)
+        yield Line2D([], [], label="wrong sample", markersize=7, **RING)
     for name, line in (LINKS[kind] for kind in _links(shown, key)):
         yield Line2D([], [], color=look.GREY, linewidth=1.0, linestyle=line, label=f"contradicted {name}")
 

@@ -29,8 +29,8 @@ PANEL = (2.75, 1.9)
 MOST_TIPS = 12
 # Inches of one box.
 BOX_HEIGHT = 0.24
-# Rows of the tables of failures, which keeps the page small (cells.csv has all of them), and of runs.
-MOST_FAILURES, MOST_RUNS = 200, 50
+# Rows of the table of failures, which keeps the page small; cells.csv has all of them.
+MOST_FAILURES = 200
 
 
 def restarts(content: Content) -> Iterator[Part]:
@@ -282,9 +282,7 @@ def head(content: Content) -> Iterator[Table]:
             (number(at), *map(words, (run.started, run.host, run.python, run.fingerprint.get("cpu", "?"))))
             for at, run in enumerate(manifest.runs, start=1)
         )
-        beyond = len(runs) - MOST_RUNS
-        note = f"{plural(beyond, 'earlier run')} {are(beyond)} left out." if beyond > 0 else ""
-        yield Table("Runs", ("run", "started", "host", "python", "processor"), runs[-MOST_RUNS:], note=note)
+        yield Table("Runs", ("run", "started", "host", "python", "processor"), runs)
 
 
 def _facts(manifest: Manifest) -> dict[str, object]:

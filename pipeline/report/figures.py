@@ -116,8 +116,8 @@ def wrapped(
         return None
     columns = min(across, len(items))
     figure, grid = look.panels(math.ceil(len(items) / columns), columns, size, share)
-    for line in grid:
-        line[0].set_ylabel(up)
+    for first, *_ in grid:
+        first.set_ylabel(up)
     for axes in figure.axes[len(items) :]:
         axes.remove()
     for axes, (title, item) in zip(figure.axes, items, strict=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, product
 from typing import Any
 
@@ -110,11 +111,8 @@ def _pooled(content: Content, score: str) -> Iterator[Table]:
         for row in pooled.itertuples()
     }
     places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in found)]
-    title, note = (
-        f"{LABELS[score].short}: mean over real data sets",
-        f"In brackets: data sets. {'; '.join(levels)}",
-    )
-    models = sorted(pooled["model"].unique())
+    title, models = f"{LABELS[score].short}: mean over real data sets", sorted(pooled["model"].unique())
+    note = f"In brackets: data sets. {'; '.join(levels)}"
     yield from _wide(title, ("p", "m"), places, models, lambda *key: found.get(key, NOTHING), note=note)
 
 
@@ -150,15 +148,10 @@ class Means:
             for plan in real
             for p, m in product(sorted(plan.p), sorted(plan.m))
         ]
-        yield from _wide(
-            f"{LABELS[score].short}: real data sets",
-            ("data set", "p", "m"),
-            places,
-            self._models(score, real),
-            lambda plan, p, m, model: self._entry(score, plan, p, m, model),
-            note=note,
-            folded=score not in RANKED,
-        )
+        title, heads = f"{LABELS[score].short}: real data sets", ("data set", "p", "m")
+        more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
+        models = self._models(score, real)
+        yield from _wide(title, heads, places, models, partial(self._entry, score), **more)
 
     def mixtures(self, score: str) -> Iterator[Table]:
         """Rows m, columns K × model, of mixtures that differ in K alone; m = 0 is the baseline of a shape."""
@@ -175,18 +168,12 @@ class Means:
                 f"Mean ± standard error over mixtures ({sizes}), each of them a mean over its redraws first."
                 " m = 0 is the model without annotations."
             )
-            texts = {
-                m: text
-                for plan in reversed(family)
-                for (of, m), text in self.written.items()
-                if of == plan.name
-            }
-            counts = sorted({0, *(m for plan in family for m in plan.m)})
+            ms = {m: elements.count_of(self.written, plan.name, m) for plan in family[::-1] for m in plan.m}
             models = sorted({model for plan in family for model in plan.models})
             for p in sorted({p for plan in family for p in plan.p}):
-                places = [((Value(texts.get(m, str(m)), m),), (p, m)) for m in counts]
+                places = [((Value(text, m),), (p, m)) for m, text in sorted({0: "0", **ms}.items())]
                 title = f"{LABELS[score].short}: {name}, p = {p:g}"
-                more = {"note": note, "folded": score not in RANKED}
+                more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
                 yield from _wide(title, ("m",), places, models, entry, family, **more)
 
     def baselines(self) -> Iterator[Table]:
