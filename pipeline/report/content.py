@@ -48,9 +48,8 @@ class Content:
         Who runs the sweep now.
     figures : Path
         Folder of the figures.
-    every : pandas.DataFrame or None
-        Cells of all designs and searches, where there are several: `cells` and `summary` are then of one of
-        each.
+    all_cells : pandas.DataFrame
+        Cells of all designs and searches; `cells` and `summary` are of one of each.
     chosen : mapping of str to str
         Which, from `pipeline.scoring.tables.compared`.
     """
@@ -64,13 +63,8 @@ class Content:
     failures: tuple[FailureRecord, ...]
     holder: str | None
     figures: Path
-    every: pd.DataFrame | None = None
+    all_cells: pd.DataFrame
     chosen: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def all_cells(self) -> pd.DataFrame:
-        """Cells of all designs and searches."""
-        return self.cells if self.every is None else self.every
 
     @cached_property
     def written(self) -> dict[tuple[str, int], str]:
@@ -100,17 +94,13 @@ class Content:
     @property
     def timed_cells(self) -> pd.DataFrame:
         """Cells of all designs, of one search."""
-        return self._of_all(tables.DESIGN)
+        return tables.rows_of(self.all_cells, {k: v for k, v in self.chosen.items() if k == tables.SEARCH})
 
     @cached_property
     def searches(self) -> tuple[Compared, ...]:
         """Each search beside the one that models are compared in, of one design; empty where there is one."""
-        return compared_searches(self._of_all(tables.SEARCH), self.manifest.spec.search)
-
-    def _of_all(self, key: str) -> pd.DataFrame:
-        """Cells of all designs, or of all searches."""
-        others = {other: value for other, value in self.chosen.items() if other != key}
-        return tables.rows_of(self.all_cells, others)
+        design = {key: value for key, value in self.chosen.items() if key == tables.DESIGN}
+        return compared_searches(tables.rows_of(self.all_cells, design), self.manifest.spec.search)
 
     def pooled(self, score: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Means of a score over the real data sets, and rows of models without annotations on each of them.

@@ -30,7 +30,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.plan import VARIANTS, Cell
+from sweeps.plan import Cell
 from sweeps.shapes import CANDIDATES
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
@@ -54,6 +54,8 @@ class Report:
     ----------
     text : str
         Summary and tables, at most 100 columns wide.
+    page : Path
+        The page, which needs none of the other files.
     files : tuple of Path
         Everything that was written.
     cells, summary : pandas.DataFrame
@@ -61,14 +63,10 @@ class Report:
     """
 
     text: str
+    page: Path
     files: tuple[Path, ...]
     cells: pd.DataFrame
     summary: pd.DataFrame
-
-    @property
-    def page(self) -> Path:
-        """The page, which needs none of the other files."""
-        return next(file for file in self.files if file.suffix == ".html")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -120,7 +118,6 @@ def write_report(
     # means are of one design and search, never over several: what compares models does so in one of them
     chosen = scored.compared(every)
     cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
-    several = every if any(len(scored.values_of(every, key)) > 1 for key in VARIANTS) else None
     beside = None if theirs is None else against.compare(summary, manifest.plans, theirs)
     failures, holder = _beside(cube)
     content = Content(
@@ -133,16 +130,13 @@ def write_report(
         failures=failures,
         holder=holder,
         figures=folder / "figures",
-        every=several,
+        all_cells=every,
         chosen=chosen,
     )
     text = render(content)
     tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
-    tables |= (
-        winners.winner_files(content)
-        | variants.design_files(content.designs)
-        | search_tables(content.searches)
-    )
+    tables |= winners.winner_files(content) | variants.design_files(content.designs)
+    tables |= search_tables(content.searches)
     if content.chooses:
         tables["choices"] = scored.choice_table(every)
     if content.holds_out:
@@ -152,10 +146,10 @@ def write_report(
         tables["against"] = beside
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        plain = folder / "report.txt"
+        plain, page = folder / "report.txt", folder / "report.html"
         plain.write_text(text, encoding="utf-8")
-        files = [plain, *elements.csv(folder, tables), *write_page(content, folder / "report.html")]
-    return Report(text, tuple(files), every, whole)
+        files = [plain, *elements.csv(folder, tables), *write_page(content, page)]
+    return Report(text, page, tuple(files), every, whole)
 
 
 def _inputs(

@@ -53,7 +53,7 @@ def tips(figure: Figure) -> list[str]:
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
     """What a section reads of a cube in memory; the rest of it is not there."""
     nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "holder"))
-    given = {**nothing, "failures": (), "figures": Path("figures"), **parts}
+    given = {**nothing, "all_cells": cells, "failures": (), "figures": Path("figures"), **parts}
     written = given.pop("written", None)
     found = Content(cells=cells, **given)  # type: ignore[arg-type]
     if written is not None:

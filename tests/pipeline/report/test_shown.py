@@ -329,7 +329,7 @@ def took() -> Iterator[str]:
         content(cells.assign(unseen_mass=0.02), **nothing),
         content(cells.assign(restarts_done=1, hits=1), **nothing),
         content(cells.assign(hits=0, seconds=np.nan), **nothing),
-        content(cells, every=both, chosen={"search": "quick"}, **nothing),
+        content(cells, all_cells=both, chosen={"search": "quick"}, **nothing),
     ):
         yield from (*said(effort.restarts(found)), *said(effort.times(found)))
     for found in (cells, cells.assign(hits=0, seconds=np.nan)):
