@@ -6,23 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from solving.blobs import far_clusters
 from solving.cluster_candidates import candidate
 
-from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.settings import Settings
 from pipeline.choosing import (
     BIC,
     HELD_OUT,
     choose,
-    choose_clusters,
     draw_choice,
     option_problems,
     picture,
     read_counts,
     within,
 )
-from pipeline.fit.solve import FitResult, fit
 
 
 @pytest.mark.parametrize(
@@ -101,24 +96,6 @@ def test_table_and_json_have_every_candidate() -> None:
     assert note.startswith("note ")
     document = choice.to_json()
     assert document["accuracy_held_out"] is document["candidates"][0]["held_out_log_loss"] is None
-
-
-@pytest.mark.parametrize("model", ["unsupervised", "conditional"])
-def test_far_clusters_are_counted(model: str) -> None:
-    X, labels = far_clusters()
-    pairs = np.random.default_rng(2).integers(30, size=(60, 2))
-    together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
-    layers = [Layer(MUST, pairs[together]), Layer(CANNOT, pairs[~together])]
-
-    def one(n_clusters: int) -> FitResult:
-        return fit(
-            X, layers, n_clusters=n_clusters, model=model, restarts=2, seed=3,
-            settings=Settings(generations=2, variance_prior=1.0), predict_annotations=True,
-        )  # fmt: skip
-
-    choice = choose_clusters(X, layers, (1, 2, 3, 4), one)
-    assert choice.chosen.n_clusters == 3
-    assert choice.criterion == (BIC if model == "unsupervised" else HELD_OUT)
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])
