@@ -164,14 +164,14 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
         "median": values.groupby(groups).median(),
     }
     heads["n_cells"] = groups.groupby(groups).size()
-    parts = [
-        heads.assign(score=score, **{name: table[score] for name, table in columns.items()})
-        for score in values
-    ]
-    table = pd.concat([part[_is_defined(part)] for part in parts], ignore_index=True)[list(SUMMARY)]
-    table["score"] = pd.Categorical(table["score"], SCORES)
-    table = in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
-    return table.astype({"score": str})
+    long = pd.concat(columns, axis="columns", names=["column", "score"]).stack(
+        level="score", future_stack=True
+    )
+    table = heads.join(long.reset_index("score")).reset_index(drop=True)
+    # groups where the score is defined for some cell of the data set and kind of model
+    kinds = [table["dataset"], table["p"].isna(), table["model"].map(baseline_of), table["score"]]
+    table = table[table.groupby(kinds)["n"].transform("sum") > 0][list(SUMMARY)]
+    return in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
 
 
 def grouped(
@@ -193,12 +193,6 @@ def grouped(
     return groups, heads, over_units(values, groups, unit_of(cells))
 
 
-def _is_defined(table: pd.DataFrame) -> pd.Series:
-    """Groups where the score is defined for some cell of the data set and kind of model."""
-    kinds = [table["dataset"], table["p"].isna(), table["model"].map(baseline_of)]
-    return table.groupby(kinds)["n"].transform("sum") > 0
-
-
 def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     """Rows sorted by some columns: data sets, designs and searches as in the file, and baselines first.
 
@@ -211,7 +205,8 @@ def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame
     cells : pandas.DataFrame
         From `cell_table`, which has these in the order of the file.
     """
-    orders = {"dataset": cells["dataset"].unique(), **{key: values_of(cells, key) for key in VARIANTS}}
+    orders = {key: values_of(cells, key) for key in VARIANTS}
+    orders |= {"dataset": list(cells["dataset"].unique()), "score": list(SCORES)}
     ranks = {key: {name: place for place, name in enumerate(names)} for key, names in orders.items()}
     return table.sort_values(
         list(order),
