@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -143,7 +144,7 @@ class Section:
     ----------
     key, title : str
         Its address within the page, and its head, which may depend on what there is.
-    shows : callable
+    shows : tuple of callable
         Of the content: paragraphs, tables, and figures with the names of their files and captions, which the
         page has in this order, each kind as it comes.
     needs : callable
@@ -154,7 +155,7 @@ class Section:
 
     key: str
     title: str | Callable[[Content], str]
-    shows: Callable[[Content], Iterable[Part]]
+    shows: tuple[Callable[[Content], Iterable[Part]], ...]
     needs: Callable[[Content], object] = lambda content: True
     says_why: bool = False
 
@@ -163,7 +164,7 @@ class Section:
         if not self.needs(content):
             return None
         text, tables, pictures = [], [], []
-        for part in self.shows(content):
+        for part in chain.from_iterable(show(content) for show in self.shows):
             if isinstance(part, str):
                 text.append(part)
             elif isinstance(part, Table):

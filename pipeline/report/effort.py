@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
 
 from pipeline.common import SAME_OPTIMUM, cells_left_out, plural
 from pipeline.report import elements, figures, look
@@ -96,7 +95,7 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
         None if no cell is done.
     """
 
-    def chances(rows: pd.DataFrame) -> NDArray[np.float64]:
+    def chances(rows: pd.DataFrame) -> Any:
         chance = tables.chance_of_best(*rows[["restarts_done", "hits"]].to_numpy(dtype=np.int64).T)
         return np.stack([np.arange(1, len(chance) + 1), chance])
 
@@ -115,7 +114,7 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
 
 def _by_model(
     rows: pd.DataFrame,
-    points: Callable[[pd.DataFrame], NDArray[np.float64]],
+    points: Callable[[pd.DataFrame], Any],
     tip: Callable[[float, float], str],
     finish: Callable[[Axes], None],
     labels: tuple[str, str],

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 
 from pipeline.report import against, cell, effort, elements, scores, variants, winners
-from pipeline.report.content import Content, Part, Section
+from pipeline.report.content import Content, Section
 from pipeline.report.figures import files_of
 from pipeline.report.look import house_style
 
-
-def _all(*shows: Callable[[Content], Iterable[Part]]) -> Callable[[Content], Iterator[Part]]:
-    """What several functions show, one after the other."""
-    return lambda content: chain.from_iterable(show(content) for show in shows)
-
-
-# Results first, what made them last. To add a section: a row here, with a function of the content that gives
+# Results first, what made them last. To add a section: a row here, with functions of the content that give
 # its paragraphs, tables and figures, in the module of its subject. What `needs` refuses, or what shows
 # nothing, has no place on the page. Of scores, models and designs a section shows those of the catalogue and
 # of the looks, so that it need not know of new ones. `--golden` of the tests writes anew what pages show:
@@ -25,33 +17,33 @@ def _all(*shows: Callable[[Content], Iterable[Part]]) -> Callable[[Content], Ite
 # fmt: off
 SECTIONS = (
     Section("winners", "Who wins",
-            _all(winners.standing_words, winners.standing_tables, winners.standing_figures)),
+            (winners.standing_words, winners.standing_tables, winners.standing_figures)),
     Section("designs", "How the pairs were chosen",
-            _all(variants.design_words, variants.design_tables, variants.design_figures),
+            (variants.design_words, variants.design_tables, variants.design_figures),
             needs=lambda content: content.designs),
     Section("searches", "How solutions were searched for",
-            _all(variants.search_words, variants.search_tables, variants.search_figures),
+            (variants.search_words, variants.search_tables, variants.search_figures),
             needs=lambda content: content.searches),
-    Section("curves", "NMI, ARI and KL divergence against annotations", scores.curves, says_why=True),
-    Section("scores", "Scores", scores.means),
-    Section("relative", "Relative NMI", scores.relative, says_why=True),
-    Section("index", "Centroid index", scores.index, says_why=True),
+    Section("curves", "NMI, ARI and KL divergence against annotations", (scores.curves,), says_why=True),
+    Section("scores", "Scores", (scores.means,)),
+    Section("relative", "Relative NMI", (scores.relative,), says_why=True),
+    Section("index", "Centroid index", (scores.index,), says_why=True),
     Section("robustness", "Robustness to wrong annotations",
-            _all(winners.robustness_tables, winners.robustness_figures)),
+            (winners.robustness_tables, winners.robustness_figures)),
     Section("duels", "Wins, ties and losses",
-            _all(winners.duel_words, winners.duel_tables), needs=lambda content: content.ranked),
-    Section("cost", "Score against time", _all(winners.cost_tables, winners.cost_figures)),
+            (winners.duel_words, winners.duel_tables), needs=lambda content: content.ranked),
+    Section("cost", "Score against time", (winners.cost_tables, winners.cost_figures)),
     Section("against", "Beside the published values",
-            _all(against.against_words, against.against_tables, against.against_figures),
+            (against.against_words, against.against_tables, against.against_figures),
             needs=lambda content: content.compared is not None),
-    Section("agreement", "Correct annotations", scores.agreement, says_why=True),
-    Section("choices", scores.choice_title, scores.choices,
+    Section("agreement", "Correct annotations", (scores.agreement,), says_why=True),
+    Section("choices", scores.choice_title, (scores.choices,),
             needs=lambda content: content.chooses or content.holds_out),
-    Section("cell", "One cell", cell.partitions, says_why=True),
-    Section("failures", "Failures", effort.failures),
-    Section("restarts", "Restarts", effort.restarts),
-    Section("times", "Time", effort.times),
-    Section("head", "What ran", effort.head),
+    Section("cell", "One cell", (cell.partitions,), says_why=True),
+    Section("failures", "Failures", (effort.failures,)),
+    Section("restarts", "Restarts", (effort.restarts,)),
+    Section("times", "Time", (effort.times,)),
+    Section("head", "What ran", (effort.head,)),
 )
 # fmt: on
 

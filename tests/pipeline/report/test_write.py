@@ -58,10 +58,10 @@ def test_sections_show_some_of_many_accuracies_and_say_why_nothing_is_drawn(tmp_
     figure.subplots().plot([0, 1])
     drawn = [("none", None, ""), ("line", figure, "A line.")]
     for figures, text in ((drawn, ("more",)), (drawn[:1], (NOTHING, "more"))):
-        section = Section("k", "Title", lambda _, of=figures: [*of, "more"], says_why=True)
+        section = Section("k", "Title", (lambda _, of=figures: [*of, "more"],), says_why=True)
         chapter = section.chapter(content(figures=tmp_path / "figures"))
         assert chapter is not None
         assert chapter.text == text
         assert [(each.name, each.caption) for each in chapter.pictures] == [each[::2] for each in figures[1:]]
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {"line.svg", "line.png", "line.pdf"}
-    assert Section("k", "Title", lambda _: ["more"], needs=lambda _: False).chapter(content()) is None
+    assert Section("k", "Title", (lambda _: ["more"],), needs=lambda _: False).chapter(content()) is None

@@ -134,17 +134,6 @@ def test_models_are_compared_in_uniform_pairs_and_in_the_first_search() -> None:
     assert set(found["a"].coords) == {"p"}
 
 
-def test_times_are_means_over_cells_with_a_result() -> None:
-    rows = [
-        contests.cell("iris", "a", 0.5, p=0.9, replicate=k, seconds=s, cpu_seconds=s / 4, restarts_done=5)
-        for k, s in enumerate((1.0, 2.0, 3.0))
-    ]
-    rows.append(contests.cell("iris", "a", 0.5, p=0.9, replicate=3, status="failed"))
-    (found,) = tables.time_table(contests.table(rows)).drop(columns=["dataset", "search", "model"]).to_numpy()
-    assert found.tolist() == pytest.approx([3, 0.5, 2.0, 1.2, 2.0, 2.8, 6 / 15, 1.5 / 3600])
-    assert tables.time_table(contests.table(rows[3:])).empty
-
-
 def row(shape: str, log_loss: float = np.nan, predicted: float = np.nan, **changes: object) -> dict:
     usual = {"dataset": "wine", "p": 0.9, "m": 10, "m_over_n": 0.5, "model": "posterior-auto"}
     usual |= {"status": "done", "covariance_shape": shape, "log_loss": log_loss, "predicted": predicted}
