@@ -10,8 +10,8 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
@@ -141,11 +141,8 @@ COUNTS_LABEL = "annotations m (N: samples)"
 PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 144
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Settings under which all figures are drawn."""
-    with matplotlib.style.context("pipeline.report.page"):
-        yield
+# Settings under which all figures are drawn: a context.
+house_style = partial(matplotlib.style.context, "pipeline.report.page")
 
 
 def mark(model: str) -> Mark:
@@ -205,15 +202,10 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
         names = [short(name, longest=LONGEST_MODEL) for name in entries]
         wide = max(LEGEND_WIDTH, HANDLE + LETTER * max(map(len, names)))
         columns = len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / wide))
-        figure.legend(
-            list(entries.values()),
-            names,
-            loc="outside lower center",
-            ncols=columns,
-            frameon=False,
-            # the pattern of a line shows in a handle that is long enough; a few models need none
-            handlelength=None if len(entries) <= MOST_PLAIN else LONG_HANDLE,
-        )
+        # the pattern of a line shows in a handle that is long enough; a few models need none
+        length = None if len(entries) <= MOST_PLAIN else LONG_HANDLE
+        place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+        figure.legend(list(entries.values()), names, handlelength=length, **place)
 
 
 def hover(line: Line2D, texts: Sequence[str]) -> None:

@@ -27,7 +27,7 @@ from pipeline.report.content import Content, Part
 from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, number, spread, words
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import TOO_FEW, summary_table
+from pipeline.scoring.tables import TOO_FEW, choice_table, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
@@ -437,14 +437,9 @@ def choices(content: Content) -> Iterator[Part]:
     )
     if len(chosen):
         counts = (cells, *((shape, shape, ",.0f") for shape in CANDIDATES), *losses)
-        # means over the cells that held annotations out
-        held, means = chosen["n"] - chosen["too_few"], ["predicted", "log_loss"]
-        sums = chosen.assign(**chosen[means].fillna(0.0).mul(held, axis="index"), held=held)
-        summed = ["n", *CANDIDATES, "too_few", "held", *means]
-        whole = sums.groupby(["dataset", "model"], sort=False)[summed].sum()
-        whole[means] = whole[means].div(whole["held"], axis="index")
+        whole = choice_table(content.cells, ("dataset", "model"))
         columns, title = (dataset, model, *counts), "Shapes chosen, by data set"
-        yield elements.table(title, whole.reset_index(), columns, note=said["chosen"])
+        yield elements.table(title, whole, columns, note=said["chosen"])
         yield elements.table("Shapes chosen", chosen, (*places, *counts))
     if len(predictions):
         title = "Held-out annotations predicted"

@@ -442,13 +442,15 @@ def time_table(cells: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()[list(TIMED)]
 
 
-def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
+def choice_table(cells: pd.DataFrame, by: Sequence[str] = CHOICES_OF) -> pd.DataFrame:
     """Count the shapes chosen, over mixtures and replicates.
 
     Parameters
     ----------
     cells : pandas.DataFrame
         From `cell_table`.
+    by : sequence of str
+        Of `CHOICES_OF`, what has a row.
 
     Returns
     -------
@@ -460,7 +462,8 @@ def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
         log-probability in nats.
     """
     rows = cells[cells["model"].map(chooses)]
-    return _counted(rows.assign(**{shape: rows["covariance_shape"] == shape for shape in CANDIDATES}), cells)
+    chosen = {shape: rows["covariance_shape"] == shape for shape in CANDIDATES}
+    return _counted(rows.assign(**chosen), cells, by)
 
 
 def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -479,18 +482,18 @@ def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
         those of them that had too few annotations to hold some out; and the means over all others of
         `predicted` and `log_loss`, as of `choice_table`.
     """
-    return _counted(cells[cells["p"].notna() & cells["model"].map(is_model)], cells)
+    return _counted(cells[cells["p"].notna() & cells["model"].map(is_model)], cells, CHOICES_OF)
 
 
-def _counted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Cells that are done and shapes counted by `CHOICES_OF`, and the means of what was predicted."""
+def _counted(rows: pd.DataFrame, cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Cells that are done and shapes counted by some columns, and the means of what was predicted."""
     rows = rows[rows["status"] == STATUS_WORDS[DONE]]
     marked = with_variants(rows).assign(too_few=rows["log_loss"].isna())
-    groups = marked.groupby(list(CHOICES_OF), sort=False, dropna=False)
+    groups = marked.groupby(list(by), sort=False, dropna=False)
     counts = groups[[*(shape for shape in CANDIDATES if shape in rows), "too_few"]].sum().astype(int)
     counts.insert(0, "n", groups.size())
     table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
-    return in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model"], cells)
+    return in_file_order(table, [key for key in by if key != "m_over_n"], cells)
 
 
 def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:

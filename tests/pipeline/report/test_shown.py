@@ -189,17 +189,27 @@ def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
 
 
 def held_out() -> Iterator[str]:
-    row = {"dataset": "iris", "p": 0.9, "m_over_n": 0.5, "model": "posterior-auto"}
-    values = [(12, 4, (2, 1, 0, 1), 1, 0.8, 0.5), (24, 2, (0, 0, 0, 2), 0, 0.9, 0.3)]
-    values += [(5, 2, (2, 0, 0, 0), 2, np.nan, np.nan)]
-    rows = [
-        {**row, "m": m, "n": n, "too_few": few, "predicted": share, "log_loss": loss}
-        | dict(zip(CANDIDATES, counts, strict=True))
-        for m, n, counts, few, share, loss in values
+    row = {"dataset": "iris", "p": 0.9, "m_over_n": 0.5, "model": "posterior-auto", "status": "done"}
+    values = [
+        (12, (2, 1, 0, 1), 1, 0.8, 0.5),
+        (24, (0, 0, 0, 2), 0, 0.9, 0.3),
+        (5, (2, 0, 0, 0), 2, 0.0, 0.0),
     ]
-    choices = pd.DataFrame(rows)
+    rows: list[dict[str, Any]] = []
+    for m, counts, few, share, loss in values:
+        shapes = [shape for shape, n in zip(CANDIDATES, counts, strict=True) for _ in range(n)]
+        cells = [
+            {**row, "m": m, "covariance_shape": shape, "predicted": share, "log_loss": loss}
+            for shape in shapes
+        ]
+        rows += [
+            cell | ({"predicted": np.nan, "log_loss": np.nan} if k < few else {})
+            for k, cell in enumerate(cells)
+        ]
     plans = {"iris": toy.plan("iris", held_out=True)}
-    found = content(choices, manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
+    found = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
+    # in the order of these rows, and not in that of m
+    choices = found.choices.set_index("m").loc[[12, 24, 5]].reset_index()
     found.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
     yield from of("choices", found)
     (axes,) = scores.draw_choices(choices, found.written).axes  # type: ignore[union-attr]
