@@ -382,7 +382,7 @@ def ran() -> Iterator[str]:
     """Lines for a terminal, what there is and what ran: many models, then nothing left, without solutions."""
     baselines = ("unsupervised", "unsupervised-common")
     models = tuple(f"{term}{shape}" for shape in ("", "-common") for term in TERMS)
-    grid = {"p": (0.9,), "m": (12,), "replicates": 1, "replicate_chunk": 1, "model_chunk": 6}
+    grid = {"p": (0.9,), "m": (12, 24), "replicates": 1, "replicate_chunk": 1, "model_chunk": 6}
     plans = [toy.plan(name, models=models, baselines=baselines, **grid) for name in ("iris", "thyroid")]
     with tempfile.TemporaryDirectory() as folder:
         cube = make(Path(folder), *plans, scales=("standard", "none"))

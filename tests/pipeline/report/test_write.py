@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 from cubes import toy
-from cubes.reported import content, make
+from cubes.reported import content, make, texts
 from matplotlib.figure import Figure
 
 from pipeline.commands.main import main
+from pipeline.report import effort
 from pipeline.report.content import Section
 from pipeline.report.write import write_report
+from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError
+from sweeps.plan import AskedPath
 
 NOTHING = "Nothing to show: no cell that is done has what this needs."
 
@@ -49,6 +53,16 @@ def test_every_bad_input_is_said_at_once_with_exit_code_2(tmp_path: Path) -> Non
     with pytest.raises(InputError):
         write_report(tmp_path / "none.zarr", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
+    row = {"dataset": "iris", "p": 0.9, "m": 12, "design": "active", "replicate": 0, "model": "posterior"}
+    cells = pd.DataFrame([row | {"status": "failed"}])
+    path = str(AskedPath.of(row_cell(cells.iloc[0])))
+    failure = SimpleNamespace(cell=path, cause="broken", node="n1", at="now")
+    said, table = effort.failures(content(cells, failures=(failure,)))
+    assert said == "1 cell failed."
+    assert texts(table)[0][1:] == ["broken", "n1", "now"]  # type: ignore[arg-type]
 
 
 def test_sections_show_some_of_many_accuracies_and_say_why_nothing_is_drawn(tmp_path: Path) -> None:
