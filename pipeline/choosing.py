@@ -26,13 +26,17 @@ if TYPE_CHECKING:  # options are read before kernels or matplotlib are loaded, w
     from matplotlib.figure import Figure
 
     from kernels.choice.criteria import Criteria
-    from kernels.choice.held_out import Accuracy, HeldOut
+    from kernels.choice.held_out import HeldOut
     from kernels.problem.problem import Layer
     from pipeline.fit.solve import FitResult
 
 # Standard errors that the best number may be ahead of one that BIC then decides for.
 TIMIDITY = 1.0
 
+# Of the table: values of a candidate, their heads and forms; the last one where annotations were predicted.
+VALUES = ("n_clusters", "objective", "parameters", "bic", "icl", "held_out_log_loss")
+HEADS = ("K", "objective", "parameters", "BIC", "ICL", "log loss")
+FORMS = ("d", ".2f", "d", ".2f", ".2f", ".4f")
 # What decides: the first, and BIC within its error, where annotations were predicted; else BIC alone.
 HELD_OUT, BIC = "held-out annotations", "BIC"
 REASONS = {
@@ -140,16 +144,17 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; nats."""
+        found, predicted = self.criteria, self.held_out
         return {
             "n_clusters": self.n_clusters,
             "covariance": self.result.covariance,
             "objective": self.result.best.objective,
-            "parameters": self.criteria.parameters,
-            "classification_log_likelihood": self.criteria.classification,
-            "bic": self.criteria.bic,
-            "icl": self.criteria.icl,
-            "held_out_log_loss": None if self.held_out is None else self.held_out.log_loss,
-            "share_predicted": None if self.held_out is None else self.held_out.share_right,
+            "parameters": found.parameters,
+            "classification_log_likelihood": found.classification,
+            "bic": found.bic,
+            "icl": found.icl,
+            "held_out_log_loss": predicted and predicted.log_loss,
+            "share_predicted": predicted and predicted.share_right,
         }
 
 
@@ -183,20 +188,16 @@ class ClusterChoice:
         gains = _gains(self.candidates)
         return np.array([error for _, error in gains]) if gains else None
 
-    @property
-    def accuracy(self) -> Accuracy | None:
-        """Of the annotations, estimated with the number taken; None where they were not predicted."""
+    def to_json(self) -> dict[str, Any]:
+        """Plain values; nats. Of the annotations the accuracy estimated with the number taken."""
         from kernels.choice.held_out import estimated_accuracy
 
-        return None if self.chosen.held_out is None else estimated_accuracy(self.chosen.held_out)
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values; nats."""
-        found = self.accuracy
+        held_out = self.chosen.held_out
+        found = None if held_out is None else estimated_accuracy(held_out)
         return {
             "n_clusters": self.chosen.n_clusters,
             "criterion": self.criterion,
-            "accuracy_held_out": None if found is None else found.value,
+            "accuracy_held_out": found and found.value,
             "accuracy_held_out_error": None if found is None or math.isnan(found.error) else found.error,
             "accuracy_agreeing": self.chosen.result.scores.annotation_agreement,
             "candidates": [each.to_json() for each in self.candidates],
@@ -210,29 +211,26 @@ class ClusterChoice:
         told : float, optional
             Accuracy that the model was given.
         """
-        by_bic = self.criterion == BIC
-        rows = [["  ", "K", "objective", "parameters", "BIC", "ICL", *([] if by_bic else ["log loss"])]]
-        for each in self.candidates:
-            found, mark = each.criteria, "* " if each is self.chosen else "  "
-            objective, bic, icl = (f"{v:.2f}" for v in (each.result.best.objective, found.bic, found.icl))
-            loss = [] if each.held_out is None else [f"{each.held_out.log_loss:.4f}"]
-            rows.append([mark, str(each.n_clusters), objective, str(found.parameters), bic, icl, *loss])
+        document, taken = self.to_json(), self.chosen.n_clusters
+        shown = len(VALUES) - (self.criterion == BIC)
+        rows = [["  ", *HEADS[:shown]]]
+        for each in document["candidates"]:
+            texts = [format(each[key], form) for key, form in zip(VALUES[:shown], FORMS, strict=False)]
+            rows.append(["* " if each["n_clusters"] == taken else "  ", *texts])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
-        lines.append(f"clusters   {self.chosen.n_clusters} by {REASONS[self.criterion]}, in nats")
-        if (accuracy := self.accuracy) is not None:
-            error = "" if math.isnan(accuracy.error) else f" ± {accuracy.error:.3f}"
+        lines.append(f"clusters   {taken} by {REASONS[self.criterion]}, in nats")
+        if (accuracy := document["accuracy_held_out"]) is not None:
+            error = document["accuracy_held_out_error"]
             given = "" if told is None else f"told {told:g}, "
-            agreeing = self.chosen.result.scores.annotation_agreement
-            estimated = f"{given}estimated {accuracy.value:.3f}{error} (held out)"
-            lines.append(f"accuracy   {estimated} to {agreeing:.3f} (agreeing)")
+            estimated = f"{given}estimated {accuracy:.3f}{'' if error is None else f' ± {error:.3f}'}"
+            lines.append(
+                f"accuracy   {estimated} (held out) to {document['accuracy_agreeing']:.3f} (agreeing)"
+            )
         ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
-        end = ends.get(self.chosen.n_clusters)
-        if end and self.chosen.n_clusters != 1:
-            lines.append(f"note       {self.chosen.n_clusters} is the {end} tried: the best may lie beyond")
-        if by_bic:
-            lines.append(OVERLAP)
-        return lines
+        if taken in ends and taken != 1:
+            lines.append(f"note       {taken} is the {ends[taken]} tried: the best may lie beyond")
+        return [*lines, OVERLAP] if self.criterion == BIC else lines
 
 
 def choose_clusters(
@@ -332,22 +330,19 @@ def draw_choice(choice: ClusterChoice) -> Figure:
     counts = [each.n_clusters for each in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
     with_loss = choice.criterion == HELD_OUT
+    bic, icl = ([getattr(each.criteria, name) for each in choice.candidates] for name in ("bic", "icl"))
     with look.house_style():
         figure, [panels] = look.panels(1, 1 + with_loss, PANEL)
         first, last = panels[0], panels[-1]
+        looks: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
         if with_loss:
-            bars: dict[str, Any] = {"yerr": choice.errors, "elinewidth": 1.0, "capsize": 2.5}
-            points: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4}
-            first.errorbar(counts, choice.values, label="log loss", **points, **bars)
-            first.set_ylabel("log loss of an annotation, nats")
-            first.set_title("held-out annotations: less is better")
-        bic, icl = ([getattr(each.criteria, name) for each in choice.candidates] for name in ("bic", "icl"))
-        color = look.GREY if with_loss else look.BLUE
-        last.plot(counts, bic, color=color, marker="s", markersize=4, label="BIC")
-        style: dict[str, Any] = {"linestyle": "--", "marker": "^", "markerfacecolor": look.PAPER}
-        last.plot(counts, icl, color=look.GREY, markersize=4, label="ICL", **style)
-        last.set_ylabel("criterion, nats")
-        last.set_title("BIC and ICL: more is better")
+            first.errorbar(counts, choice.values, yerr=choice.errors, elinewidth=1.0, capsize=2.5, **looks)
+            first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
+        looks = {"color": look.GREY if with_loss else look.BLUE, "markersize": 4}
+        last.plot(counts, bic, marker="s", label="BIC", **looks)
+        looks |= {"color": look.GREY, "linestyle": "--", "markerfacecolor": look.PAPER}
+        last.plot(counts, icl, marker="^", label="ICL", **looks)
+        last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
         for axes in panels:
             axes.set_xlabel("number of clusters K")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
@@ -370,15 +365,10 @@ def picture(figure: Figure, path: Path) -> bytes:
         Its ending, svg, png or pdf, is the format.
     """
     from pipeline.report import look
+    from pipeline.report.figures import UNDATED
 
-    form = path.suffix[1:].lower()
-    undated = {
-        "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
-        "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
-        "png": {"Software": None},
-    }
-    buffer = io.BytesIO()
+    form, buffer = path.suffix[1:].lower(), io.BytesIO()
     with look.house_style():
         dpi = look.PNG_DPI if form == "png" else look.IMAGE_DPI
-        figure.savefig(buffer, format=form, dpi=dpi, metadata=undated[form])
+        figure.savefig(buffer, format=form, dpi=dpi, metadata=UNDATED[form])
     return buffer.getvalue()

@@ -158,6 +158,7 @@ OWN_FILES = {
     "pipeline/monitor/runs.py": "logs of a run folder",
     "pipeline/report/export.py": "written",
     "pipeline/report/elements.py": "files of the package",
+    "pipeline/report/look.py": "a file of the package",
     "pipeline/run/signals.py": "the null device",
 }
 """Where files are opened that no user names, or not to be read."""

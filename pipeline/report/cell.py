@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from pipeline.common import plural
-from pipeline.report import figures, look
-from pipeline.report.content import Content
+from pipeline.report import look
+from pipeline.report.content import Content, Part
 from pipeline.report.elements import are, spread
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError, Problem
@@ -58,13 +58,14 @@ PAPER_DATASET = "vertebral"
 # Units of features, by scaling.
 UNITS = {"none": "data units", "standard": "s.d.", "minmax": "of range"}
 
-RING: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": look.INK, "markeredgewidth": 0.8}
+RING: dict[str, Any] = {"linestyle": "", "marker": "o", "markerfacecolor": "none"}
+RING |= {"markeredgecolor": look.INK, "markeredgewidth": 0.8}
 # Where contradicted links are marked: the solution that saw them, and the truth, which tells wrong ones.
 LINKED = ("annotated", TRUE)
 
 
-def cell_words(content: Content) -> Iterator[str]:
-    """What colours and panels are; nothing without a cell."""
+def partitions(content: Content) -> Iterator[Part]:
+    """The partitions of the chosen cell, and what colours and panels are; nothing without a cell."""
     if content.cell is None:
         return
     shown = read_cell(content.tree, content.cell)
@@ -75,13 +76,6 @@ def cell_words(content: Content) -> Iterator[str]:
         by = "classes" if known else "clusters"
         count = f"{len(shown.features)} of {plural(shown.X.shape[1], 'feature')}"
         yield f"Shown are {count}: those whose means differ most between the {by}."
-
-
-def cell_figures(content: Content) -> Iterator[figures.Drawn]:
-    """The partitions of the chosen cell."""
-    if content.cell is None:
-        return
-    shown = read_cell(content.tree, content.cell)
     unit = UNITS[content.manifest.plans[content.cell.dataset].scale]
     for key in shown.partitions:
         yield f"cell-{key}", draw_matrix(shown, key, unit), shown.caption(key)
@@ -135,49 +129,44 @@ def choose_cell(cells: pd.DataFrame, named: Cell | None) -> Cell | None:
     rows = cells[(cells["status"] == "done") & cells["p"].notna()]
     if rows.empty:
         return None
-    rank = [
-        rows["dataset"] != PAPER_DATASET,
-        rows["mixture"].notna(),
-        rows["model"] != "posterior",
-        -rows["p"],
-        (rows["m_over_n"] - 1).abs(),
-    ]
+    kinds = (rows["dataset"] != PAPER_DATASET, rows["mixture"].notna(), rows["model"] != "posterior")
     # the last key of a lexical sort is the first that counts
-    return row_cell(rows.iloc[np.lexsort(rank[::-1])[0]])
+    order = np.lexsort(((rows["m_over_n"] - 1).abs(), -rows["p"], *kinds[::-1]))
+    return row_cell(rows.iloc[order[0]])
 
 
 def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
     """Read what is drawn of a cell: its features and labels, nothing else of the cube."""
-    one = _of_cell(tree[cell.dataset].to_dataset(), cell)
-    found = {"annotated": one["labels"]} | ({TRUE: one["labels_true"]} if "labels_true" in one else {})
-    known = {key: labels.values.astype(np.int64) for key, labels in found.items()}
-    partitions, guide = known, known.get(TRUE, known["annotated"])
+
+    def of_cell(path: str) -> xr.Dataset:
+        node = tree[path].to_dataset()
+        return node.sel({axis: getattr(cell, axis) for axis in AXES if axis in node.dims})
+
+    def named(name: str) -> tuple[str, ...]:
+        return tuple(map(str, one[name].values)) if name in one.coords else ()
+
+    one = of_cell(cell.dataset)
+    given = {"annotated": "labels", TRUE: "labels_true"}
+    partitions = {key: one[name].values.astype(np.int64) for key, name in given.items() if name in one}
+    guide = partitions.get(TRUE, partitions["annotated"])
     # a baseline that is done, of the same shape if there is one
     for model in sorted(BASELINES, key=lambda name: name != baseline_of(cell.model)):
         if model in tree[cell.dataset].children:
-            labels = _of_cell(tree[f"{cell.dataset}/{model}"].to_dataset(), cell)["labels"].values
+            labels = of_cell(f"{cell.dataset}/{model}")["labels"].values
             if labels.min() >= 0:
-                partitions = {"unsupervised": labels.astype(np.int64), **known}
+                partitions = {"unsupervised": labels.astype(np.int64), **partitions}
                 break
     X, links = one["X"].values, one["annotations"].values.astype(np.int64).reshape(-1, 3)
-    feature_names, sample_names = (
-        tuple(map(str, one[name].values)) if name in one.coords else () for name in ("feature", "sample")
-    )
     return CellFigure(
         name=str(cell),
         X=X,
         features=most_separating(X, guide),
         partitions={key: match(labels, guide) for key, labels in partitions.items()},
         links=links[(links >= 0).all(axis=1)],
-        feature_names=feature_names,
+        feature_names=named("feature"),
         class_names=tuple(map(str, one.attrs.get("class_names", ()))),
-        sample_names=sample_names,
+        sample_names=named("sample"),
     )
-
-
-def _of_cell(node: xr.Dataset, cell: Cell) -> xr.Dataset:
-    """What a node holds of a cell."""
-    return node.sel({axis: getattr(cell, axis) for axis in AXES if axis in node.dims})
 
 
 def match(labels: NDArray[np.int64], guide: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -245,16 +234,9 @@ class CellFigure:
         """A sample by its name, or by its number from 1, as tables of labels have it."""
         return self.sample_names[row] if self.sample_names else f"sample {row + 1}"
 
-    def mistake(self, key: str, row: int) -> str:
-        """What is wrong of a sample."""
-        found, truth = (self.label(name, int(self.partitions[name][row])) for name in (key, TRUE))
-        return f"{self.sample(row)}: in {found}, truly {truth}"
-
     def wrong(self, key: str) -> Labels:
         """Rows of the samples whose cluster is matched to another class than theirs; none without a truth."""
-        truth = self.partitions.get(TRUE)
-        if truth is None:
-            return np.empty(0, dtype=np.int64)
+        truth = self.partitions.get(TRUE, np.full(len(self.X), -1))
         return np.flatnonzero((self.partitions[key] != truth) & (truth >= 0))
 
     def contradicted(self, key: str) -> Labels:
@@ -269,15 +251,18 @@ class CellFigure:
 
         Of the solution without annotations, which saw no links, none are marked.
         """
-        parts = [f"{key}: {self.name}"]
+        parts, marks = [f"{key}: {self.name}"], []
         if TRUE in self.partitions and key != TRUE:
-            wrong, known = len(self.wrong(key)), int((self.partitions[TRUE] >= 0).sum())
-            parts.append(_counted(wrong, plural(known, "sample"), "wrong", "a ring"))
+            known = int((self.partitions[TRUE] >= 0).sum())
+            marks.append((len(self.wrong(key)), plural(known, "sample"), "wrong", "a ring"))
         if len(self.links) and key in LINKED:
-            of = plural(len(self.links), "link")
-            found = len(self.contradicted(key))
-            beyond = f" ({MOST_LINKS:,} of them)" if found > MOST_LINKS else ""
-            parts.append(_counted(found, of, "contradicted", "a line") + beyond)
+            marks.append(
+                (len(self.contradicted(key)), plural(len(self.links), "link"), "contradicted", "a line")
+            )
+        for count, of, what, mark in marks:
+            marked = f", marked by {mark}" if count else ""
+            some = f" ({MOST_LINKS:,} of them)" if what == "contradicted" and count > MOST_LINKS else ""
+            parts.append(f"{count:,} of {of} {are(count)} {what}{marked}{some}")
         return "; ".join(parts) + "."
 
 
@@ -322,35 +307,33 @@ def draw_matrix(shown: CellFigure, key: str, unit: str) -> Figure:
 def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as_image: bool) -> None:
     labels, many = shown.partitions[key], len(shown.X) >= MANY
     x, y = shown.X[:, pair].T
+    lines: dict[str, Any] = {"color": SHADE if as_image else look.GREY, "linewidth": 0.6 if many else 0.8}
     for kind, links in _links(shown, key).items():
         name, style = LINKS[kind]
         # one path for all: a gap after each link
-        ends = links[:, [0, 1, 0]]
-        gap = np.array([0.0, 0.0, np.nan])
-        (line,) = axes.plot((x[ends] + gap).ravel(), (y[ends] + gap).ravel(), linestyle=style)
-        line.set(color=SHADE if as_image else look.GREY, linewidth=0.6 if many else 0.8)
-        line.set(alpha=0.8, rasterized=as_image)
+        ends, gap = links[:, [0, 1, 0]], np.array([0.0, 0.0, np.nan])
+        across, up = ((along[ends] + gap).ravel() for along in (x, y))
+        (line,) = axes.plot(across, up, linestyle=style, alpha=0.8, rasterized=as_image)
+        line.set(**lines)
         if not as_image:
             middle = ends[:, :2]
             told = [f"{shown.sample(i)} and {shown.sample(j)}: contradicted {name}" for i, j in middle]
             look.hover_unseen(axes, x[middle].mean(axis=1), y[middle].mean(axis=1), told)
+    # white edges of an image would stay white in the dark
+    dots: dict[str, Any] = {"markeredgewidth": 0 if as_image else 0.3, "markersize": 2.6 if many else 3.6}
+    dots |= {"alpha": 0.4 if many else 0.85, "rasterized": as_image}
     for label in np.unique(labels):
-        (points,) = axes.plot(x[labels == label], y[labels == label], **_look(int(label)))
-        points.set(
-            # White edges of an image would stay white in the dark.
-            markeredgewidth=0 if as_image else 0.3,
-            markersize=2.6 if many else 3.6,
-            alpha=0.4 if many else 0.85,
-            rasterized=as_image,
-        )
-    wrong = shown.wrong(key)
-    if len(wrong):
-        (rings,) = axes.plot(x[wrong], y[wrong], linestyle="", marker="o")
-        rings.set(**RING, markersize=4.4 if many else 6.4, alpha=0.6 if many else 1.0)
-        if as_image:
-            rings.set(markeredgecolor=SHADE, rasterized=True)
-        else:
-            look.hover(rings, [shown.mistake(key, row) for row in wrong])
+        axes.plot(x[labels == label], y[labels == label], **_look(int(label)), **dots)
+    if len(wrong := shown.wrong(key)):
+        edge = {"markeredgecolor": SHADE if as_image else look.INK, "rasterized": as_image}
+        size = {"markersize": 4.4 if many else 6.4, "alpha": 0.6 if many else 1.0}
+        (rings,) = axes.plot(x[wrong], y[wrong], **RING | edge | size)
+        if not as_image:
+            found, truth = (
+                [shown.label(name, shown.partitions[name][at]) for at in wrong] for name in (key, TRUE)
+            )
+            names = zip(wrong, found, truth, strict=True)
+            look.hover(rings, [f"{shown.sample(at)}: in {one}, truly {other}" for at, one, other in names])
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MaxNLocator(nbins=3))
     axes.grid()
@@ -368,7 +351,7 @@ def _handles(shown: CellFigure, key: str) -> Iterator[Line2D]:
     for code in np.unique(shown.partitions[key]).tolist():
         yield Line2D([], [], **_look(code), markersize=5.8, label=shown.label(key, code))
     if len(shown.wrong(key)):
-        yield Line2D([], [], linestyle="", marker="o", label="wrong sample", **RING, markersize=7)
+        yield Line2D([], [], label="wrong sample", markersize=7, **RING)
     for name, line in (LINKS[kind] for kind in _links(shown, key)):
         yield Line2D([], [], color=look.GREY, linewidth=1.0, linestyle=line, label=f"contradicted {name}")
 
@@ -377,7 +360,3 @@ def _look(code: int) -> dict[str, Any]:
     colors, markers = look.CLASS_COLORS, look.CLASS_MARKERS
     marker, color = (".", SHADE) if code < 0 else (markers[code % len(markers)], colors[code % len(colors)])
     return {"linestyle": "", "marker": marker, "color": color, "markeredgecolor": look.PAPER}
-
-
-def _counted(count: int, of: str, what: str, mark: str) -> str:
-    return f"{count:,} of {of} {are(count)} {what}" + (f", marked by {mark}" if count else "")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
 import pandas as pd
 import xarray as xr
 
 from pipeline.report.elements import Chapter, Table, spread
-from pipeline.report.figures import Drawn, save_all
+from pipeline.report.figures import Drawn, save
 from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
 from pipeline.scoring.pairs import Compared, compared_searches
@@ -21,6 +22,9 @@ from storage.cube.manifest import Manifest
 from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
 from sweeps.words import chooses
+
+# What a section shows: a paragraph, a table or a figure.
+Part = str | Table | Drawn
 
 
 @dataclass(frozen=True)
@@ -45,9 +49,8 @@ class Content:
         Who runs the sweep now.
     figures : Path
         Folder of the figures.
-    every : pandas.DataFrame or None
-        Cells of all designs and searches, where there are several: `cells` and `summary` are then of one of
-        each.
+    all_cells : pandas.DataFrame
+        Cells of all designs and searches; `cells` and `summary` are of one of each.
     chosen : mapping of str to str
         Which, from `pipeline.scoring.tables.compared`.
     """
@@ -61,13 +64,8 @@ class Content:
     failures: tuple[FailureRecord, ...]
     holder: str | None
     figures: Path
-    every: pd.DataFrame | None = None
+    all_cells: pd.DataFrame
     chosen: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def all_cells(self) -> pd.DataFrame:
-        """Cells of all designs and searches."""
-        return self.cells if self.every is None else self.every
 
     @cached_property
     def written(self) -> dict[tuple[str, int], str]:
@@ -97,17 +95,13 @@ class Content:
     @property
     def timed_cells(self) -> pd.DataFrame:
         """Cells of all designs, of one search."""
-        return self._of_all(tables.DESIGN)
+        return tables.rows_of(self.all_cells, {k: v for k, v in self.chosen.items() if k == tables.SEARCH})
 
     @cached_property
     def searches(self) -> tuple[Compared, ...]:
         """Each search beside the one that models are compared in, of one design; empty where there is one."""
-        return compared_searches(self._of_all(tables.SEARCH), self.manifest.spec.search)
-
-    def _of_all(self, key: str) -> pd.DataFrame:
-        """Cells of all designs, or of all searches."""
-        others = {other: value for other, value in self.chosen.items() if other != key}
-        return tables.rows_of(self.all_cells, others)
+        design = {key: value for key, value in self.chosen.items() if key == tables.DESIGN}
+        return compared_searches(tables.rows_of(self.all_cells, design), self.manifest.spec.search)
 
     def pooled(self, score: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Means of a score over the real data sets, and rows of models without annotations on each of them.
@@ -150,8 +144,9 @@ class Section:
     ----------
     key, title : str
         Its address within the page, and its head, which may depend on what there is.
-    words, tables, figures : callable
-        Of the content: paragraphs, tables, and figures with the names of their files and captions.
+    shows : tuple of callable
+        Of the content: paragraphs, tables, and figures with the names of their files and captions, which the
+        page has in this order, each kind as it comes.
     needs : callable
         Whether it has a place on this page; one that shows nothing has none either.
     says_why : bool
@@ -160,9 +155,7 @@ class Section:
 
     key: str
     title: str | Callable[[Content], str]
-    words: Callable[[Content], Iterable[str]] = lambda content: ()
-    tables: Callable[[Content], Iterable[Table]] = lambda content: ()
-    figures: Callable[[Content], Iterable[Drawn]] = lambda content: ()
+    shows: tuple[Callable[[Content], Iterable[Part]], ...]
     needs: Callable[[Content], object] = lambda content: True
     says_why: bool = False
 
@@ -170,10 +163,16 @@ class Section:
         """The section with what there is; None where it has no place. Its figures are written."""
         if not self.needs(content):
             return None
-        pictures = save_all(self.figures(content), content.figures)
-        text = tuple(self.words(content))
+        text, tables, pictures = [], [], []
+        for part in chain.from_iterable(show(content) for show in self.shows):
+            if isinstance(part, str):
+                text.append(part)
+            elif isinstance(part, Table):
+                tables.append(part)
+            elif part[1] is not None:
+                pictures.append(save(part[1], content.figures, part[0], part[2]))
         if self.says_why and not pictures:
-            text = ("Nothing to show: no cell that is done has what this needs.", *text)
+            text.insert(0, "Nothing to show: no cell that is done has what this needs.")
         title = self.title if isinstance(self.title, str) else self.title(content)
-        chapter = Chapter(self.key, title, text, tuple(self.tables(content)), pictures)
-        return chapter if text or chapter.tables or pictures else None
+        shown = text or tables or pictures
+        return Chapter(self.key, title, tuple(text), tuple(tables), tuple(pictures)) if shown else None

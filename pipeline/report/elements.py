@@ -1,7 +1,8 @@
 """What reports are made of: tables and chapters, and how they become HTML, text and CSV.
 
-A section declares its tables by columns (`table`); `html` makes a page of chapters, `text` lines for a
-terminal, and `csv` files. Words on what means are over, and on numbers of annotations, are the same in all.
+A section declares its tables by columns (`table`, or `declared` with those of `page.toml`, whose texts are
+`WORDS`); `html` makes a page of chapters, `text` lines for a terminal, and `csv` files. Words on what means
+are over, and on numbers of annotations, are the same in all.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 import re
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +43,15 @@ METHODS = "methods"
 MOST_SHAPES = 2
 # Names of a list in a sentence.
 MOST_NAMES = 4
+
+# Where page.html, page.css, page.js and page.toml are.
+FOLDER = files("pipeline.report")
+DECLARED = tomllib.loads((FOLDER / "page.toml").read_text(encoding="utf-8"))
+# Texts by section and name.
+WORDS = {
+    section: {name: " ".join(text.split()) for name, text in texts.items()}
+    for section, texts in DECLARED["words"].items()
+}
 
 STYLED = re.compile(r'(<[a-zA-Z][^<>]*?) style="([^"]*)"')
 # Elements of a style that share a class of the page.
@@ -162,6 +173,14 @@ def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Colu
     return Table(title, heads, tuple(body), **more)
 
 
+def declared(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "") -> Table:
+    """A table of `page.toml`; `more` is added to its note."""
+    found = DECLARED["tables"][key]
+    note = " ".join([*found["note"].split(), *more.split()])
+    columns = [(head, what, form) for head, (what, form) in found["columns"].items()]
+    return table(found["title"], rows, columns, note=note)
+
+
 def words(text: object) -> Value:
     """Entry of text."""
     return Value(str(text), str(text))
@@ -276,10 +295,7 @@ def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> s
     lead : sequence of str
         Paragraphs before the first of them: what is found, and how much of it is there.
     """
-    folder = files("pipeline.report")
-    texts = {
-        name: folder.joinpath(f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")
-    }
+    texts = {name: (FOLDER / f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
     page = jinja2.Template(texts["html"], trim_blocks=True, lstrip_blocks=True, **strict)
     digest = base64.b64encode(hashlib.sha256(texts["js"].encode()).digest()).decode()

@@ -34,7 +34,13 @@ Item = TypeVar("Item")
 # A name of its files, the figure unless there is nothing to draw, and its caption.
 Drawn = tuple[str, Figure | None, str]
 
-SUFFIXES = ("svg", "png", "pdf")
+# What says when, and by what, a file of each format was written: the same figure is the same file without it.
+UNDATED: dict[str, dict[str, Any]] = {
+    "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
+    "png": {"Software": None},
+    "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
+}
+SUFFIXES = tuple(UNDATED)
 # An opening tag: neither text nor attributes have a bare angle bracket.
 TAG = re.compile(r"<[a-zA-Z][^<>]*>")
 ATTRIBUTE = re.compile(r' ([\w:-]+)="([^"]*)"')
@@ -110,8 +116,8 @@ def wrapped(
         return None
     columns = min(across, len(items))
     figure, grid = look.panels(math.ceil(len(items) / columns), columns, size, share)
-    for line in grid:
-        line[0].set_ylabel(up)
+    for first, *_ in grid:
+        first.set_ylabel(up)
     for axes in figure.axes[len(items) :]:
         axes.remove()
     for axes, (title, item) in zip(figure.axes, items, strict=True):
@@ -202,14 +208,11 @@ def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
     with warnings.catch_warnings():
         # Names of data sets may be in any script; the SVG has them as text all the same.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(folder / f"{name}.png", dpi=look.PNG_DPI)
+        figure.savefig(folder / f"{name}.png", metadata=UNDATED["png"], dpi=look.PNG_DPI)
         # The layout is computed once, for the PNG: all files show the same.
         figure.set_layout_engine("none")
-        # The same figure is the same file, whenever it is written.
-        undated = dict.fromkeys(("Creator", "Producer", "CreationDate"))
-        figure.savefig(folder / f"{name}.pdf", metadata=undated, dpi=look.IMAGE_DPI)
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", metadata=nothing, dpi=look.PAGE_DPI)
+        figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=look.IMAGE_DPI)
+        figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=look.PAGE_DPI)
     svg = _small(buffer.getvalue().replace("'DejaVu Sans'", look.FONTS))
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
     return Picture(name, caption, inline(svg, name))

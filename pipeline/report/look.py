@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 import matplotlib.style
@@ -23,23 +25,16 @@ from numpy.typing import NDArray
 
 from sweeps.words import BASELINES, MODEL_CODES, SHIPPED, is_model, split_model
 
-INK, RULE, GREY, PAPER = "#1f2328", "#d9dde3", "#57606a", "#ffffff"
-# Okabe and Ito's palette, told apart with every common colour blindness; markers differ for grey print.
-BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
+# Colours that the style sheet of the page has in a light and in a dark shade, by name: those of Okabe and
+# Ito's palette are told apart with every common colour blindness; markers differ for grey print.
+SHEET = (files("pipeline.report") / "page.css").read_text(encoding="utf-8")
+COLORS = dict(re.findall(r"--(\w+): (#\w+);", SHEET[: SHEET.index("}")]))
+VARIABLES = {color: f"--{name}" for name, color in COLORS.items()}
+INK, RULE, GREY, PAPER = (COLORS[name] for name in ("ink", "rule", "grey", "paper"))
+BLUE, VERMILLION, GREEN = (COLORS[name] for name in ("blue", "vermillion", "green"))
 # Shades of the same for both light and dark: points that are an image do not follow the page.
 CLASS_COLORS = ("#0f77b8", "#dd650f", "#109e78", "#cc79a7", "#e69f00", "#56b4e9")
 CLASS_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-# Colours that the page's style sheet has in a light and in a dark shade.
-VARIABLES = {
-    INK: "--ink",
-    RULE: "--rule",
-    GREY: "--grey",
-    PAPER: "--paper",
-    BLUE: "--blue",
-    VERMILLION: "--vermillion",
-    GREEN: "--green",
-}
-
 # Colour and marker of each annotation term.
 STYLES = {"posterior": (BLUE, "o"), "likelihood": (VERMILLION, "s"), "conditional": (GREEN, "^")}
 
@@ -146,11 +141,8 @@ COUNTS_LABEL = "annotations m (N: samples)"
 PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 144
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Settings under which all figures are drawn."""
-    with matplotlib.style.context("pipeline.report.page"):
-        yield
+# Settings under which all figures are drawn: a context.
+house_style = partial(matplotlib.style.context, "pipeline.report.page")
 
 
 def mark(model: str) -> Mark:
@@ -210,15 +202,10 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
         names = [short(name, longest=LONGEST_MODEL) for name in entries]
         wide = max(LEGEND_WIDTH, HANDLE + LETTER * max(map(len, names)))
         columns = len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / wide))
-        figure.legend(
-            list(entries.values()),
-            names,
-            loc="outside lower center",
-            ncols=columns,
-            frameon=False,
-            # the pattern of a line shows in a handle that is long enough; a few models need none
-            handlelength=None if len(entries) <= MOST_PLAIN else LONG_HANDLE,
-        )
+        # the pattern of a line shows in a handle that is long enough; a few models need none
+        length = None if len(entries) <= MOST_PLAIN else LONG_HANDLE
+        place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+        figure.legend(list(entries.values()), names, handlelength=length, **place)
 
 
 def hover(line: Line2D, texts: Sequence[str]) -> None:

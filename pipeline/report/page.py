@@ -9,48 +9,41 @@ from pipeline.report.content import Content, Section
 from pipeline.report.figures import files_of
 from pipeline.report.look import house_style
 
-# Results first, what made them last. To add a section: a row here, with functions of the content, all of them
-# optional, that give its paragraphs, tables and figures, in the module of its subject. What `needs` refuses,
-# or what shows nothing, has no place on the page. Of scores, models and designs a section shows those of the
-# catalogue and of the looks, so that it need not know of new ones. `--golden` of the tests writes anew what
-# pages show: read it.
+# Results first, what made them last. To add a section: a row here, with functions of the content that give
+# its paragraphs, tables and figures, in the module of its subject. What `needs` refuses, or what shows
+# nothing, has no place on the page. Of scores, models and designs a section shows those of the catalogue and
+# of the looks, so that it need not know of new ones. `--golden` of the tests writes anew what pages show:
+# read it.
 # fmt: off
 SECTIONS = (
     Section("winners", "Who wins",
-            winners.standing_words, winners.standing_tables, winners.standing_figures),
+            (winners.standing_words, winners.standing_tables, winners.standing_figures)),
     Section("designs", "How the pairs were chosen",
-            variants.design_words, variants.design_tables, variants.design_figures,
+            (variants.design_words, variants.design_tables, variants.design_figures),
             needs=lambda content: content.designs),
     Section("searches", "How solutions were searched for",
-            variants.search_words, variants.search_tables, variants.search_figures,
+            (variants.search_words, variants.search_tables, variants.search_figures),
             needs=lambda content: content.searches),
-    Section("curves", "NMI, ARI and KL divergence against annotations",
-            scores.not_drawn, figures=scores.curve_figures, says_why=True),
-    Section("scores", "Scores", scores.score_words, scores.score_tables),
-    Section("relative", "Relative NMI", figures=scores.relative_figures, says_why=True),
-    Section("index", "Centroid index",
-            tables=scores.index_tables, figures=scores.index_figures, says_why=True),
+    Section("curves", "NMI, ARI and KL divergence against annotations", (scores.curves,), says_why=True),
+    Section("scores", "Scores", (scores.means,)),
+    Section("relative", "Relative NMI", (scores.relative,), says_why=True),
+    Section("index", "Centroid index", (scores.index,), says_why=True),
     Section("robustness", "Robustness to wrong annotations",
-            tables=winners.robustness_tables, figures=winners.robustness_figures),
+            (winners.robustness_tables, winners.robustness_figures)),
     Section("duels", "Wins, ties and losses",
-            winners.duel_words, winners.duel_tables, needs=lambda content: content.ranked),
-    Section("cost", "Score against time",
-            tables=winners.cost_tables, figures=winners.cost_figures),
+            (winners.duel_words, winners.duel_tables), needs=lambda content: content.ranked),
+    Section("cost", "Score against time", (winners.cost_tables, winners.cost_figures)),
     Section("against", "Beside the published values",
-            against.against_words, against.against_tables, against.against_figures,
+            (against.against_words, against.against_tables, against.against_figures),
             needs=lambda content: content.compared is not None),
-    Section("agreement", "Correct annotations", figures=scores.agreement_figures, says_why=True),
-    Section("choices", scores.choice_title,
-            scores.choice_words, scores.choice_tables, scores.choice_figures,
+    Section("agreement", "Correct annotations", (scores.agreement,), says_why=True),
+    Section("choices", scores.choice_title, (scores.choices,),
             needs=lambda content: content.chooses or content.holds_out),
-    Section("cell", "One cell", cell.cell_words, figures=cell.cell_figures, says_why=True),
-    Section("failures", "Failures",
-            effort.failure_words, effort.failure_tables,
-            needs=lambda content: len(effort.failed_cells(content))),
-    Section("restarts", "Restarts",
-            effort.restart_words, effort.restart_tables, effort.restart_figures),
-    Section("times", "Time", effort.time_words, effort.time_tables, effort.time_figures),
-    Section("head", "What ran", tables=effort.head_tables),
+    Section("cell", "One cell", (cell.partitions,), says_why=True),
+    Section("failures", "Failures", (effort.failures,)),
+    Section("restarts", "Restarts", (effort.restarts,)),
+    Section("times", "Time", (effort.times,)),
+    Section("head", "What ran", (effort.head,)),
 )
 # fmt: on
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, product
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import cbook
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -20,11 +23,11 @@ from matplotlib.ticker import MaxNLocator
 
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.content import Content
-from pipeline.report.elements import NOTHING, Column, Table, Value, Written, count_of, number, spread, words
+from pipeline.report.content import Content, Part
+from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, number, spread, words
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import TOO_FEW, summary_table
+from pipeline.scoring.tables import TOO_FEW, choice_table, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
@@ -36,79 +39,63 @@ FORM, PAPER_FORM = ".3f", ".4f"
 MOST_MODELS = 9
 PAPER_SCORES = (*RANKED, "goldberger_kl")
 
-# Width and height of a panel of curves, and of one of boxes, in inches.
-PANEL, BOX_PANEL = (2.6, 1.75), (2.75, 2.0)
-BASELINE = " The grey line is the model without annotations."
-AGREEMENT = " A solution that knows the truth would meet the accuracy p."
+# Width and height of a panel in inches: of curves, of boxes, and of shapes chosen.
+PANEL, BOX_PANEL, CHOICE_PANEL = (2.6, 1.75), (2.75, 2.0), (2.75, 1.8)
 
-INDEX = "centroid_index"
+INDEX, AGREEMENT = "centroid_index", "annotation_agreement"
 # Indices with a column of their own; that of the last one holds larger ones, too.
 MOST_INDEX = 3
-INDEX_CAPTION = (
-    "Share of the cells whose centroid index is 0: those whose solution has one centroid for each true class."
-    " Mean over {units}, with a band of one standard error. All panels have the same axes."
-)
 
 # Cells of a box below which each is a point.
 FEW = 10
-BOXES = (
-    "Boxes are quartiles, the line in them is the median; whiskers end at the last value within 1.5 of their"
-    f" height, beyond which cells are points. Of fewer than {FEW} cells each is a point. Dashed: no gain."
-)
 # Numbers of annotations in a panel of boxes, and models in one of that width; those of more are wider.
 MOST_COUNTS, MOST_BOXES = 8, 6
-
-CHOICE_PANEL = (2.75, 1.8)
 # Cells that had no choice, apart from those that chose the simplest shape.
 UNABLE = "too few annotations"
-CHOSEN_RULE = (
-    "Each cell of a model that chooses took the simplest shape whose predictions of held-out annotations are"
-    " within half a standard error of the best."
-)
-HELD_OUT = (
-    "Annotations were held out in five folds: each was predicted by a short search that saw those of the"
-    " other folds. A log loss of 0.69 nats is that of a guess."
-)
-COMPARED = (
-    "Annotations of accuracy p, above one half, are wrong with probability 1 - p: nobody can expect to"
-    " predict more than a share p. All models of a data set, p and m saw the same annotations; which of them"
-    " were held out together was drawn for each model."
-)
-CHOSEN = (
-    "Predicted are held-out annotations whose answer the shape chosen holds for the more probable one;"
-    f" the log loss is of all that were held out. {TOO_FEW.capitalize()}: cells that are spherical as"
-    " they have too few annotations to choose, and are left out of both."
-)
-PREDICTED = (
-    "Means over cells. Predicted are held-out annotations whose answer the model, fitted to the others,"
-    f" holds for the more probable one. {TOO_FEW.capitalize()}: cells with fewer than 20 annotated pairs,"
-    " which hold none out and are left out of both means."
-)
 
 
-def score_words(content: Content) -> Iterator[str]:
-    """What the tables of scores leave out."""
+def means(content: Content) -> Iterator[Part]:
+    """Every table of scores: of mixtures as in the paper, of real data sets a row per p and m."""
     missing = int(content.summary["n_missing"].sum())
     said = "Every score of every cell that is done is defined."
     if missing:
-        said = (
-            f"{plural(missing, 'score')} of cells that are done {elements.are(missing)} left"
-            " out of the means: the divergence of a degenerate cluster is not defined, and relative NMI"
-            " needs the baseline. summary.csv counts them."
-        )
+        cells = plural(missing, "score")
+        said = WORDS["scores"]["missing"].format(cells=cells, are=elements.are(missing))
     yield f"Objectives compare within one model on one data set only. {said}"
-
-
-def score_tables(content: Content) -> Iterator[Table]:
-    """Every table of scores: of mixtures as in the paper, of real data sets a row per p and m."""
     means, found = Means(content), set(content.summary["score"])
-    for score in [score for score in QUALITIES if score in found] or ["annotation_agreement"]:
+    for score in [score for score in QUALITIES if score in found] or [AGREEMENT]:
         if score in RANKED:
             yield from _pooled(content, score)
         yield from means.real(score)
         if score in PAPER_SCORES:
             yield from means.mixtures(score)
     yield from means.baselines()
+
+
+def _wide(
+    title: str,
+    heads: tuple[str, ...],
+    places: Sequence[tuple[tuple[Value, ...], tuple[Any, ...]]],
+    models: Sequence[str],
+    entry: Callable[..., Value],
+    family: Sequence[DatasetPlan] = (),
+    **more: Any,
+) -> Iterator[Table]:
+    """Tables of a column for each model, and for each K of a family, as many side by side as fit a page.
+
+    Places are rows: their first entries, and what `entry` takes of them before the model, and the plan.
+    """
+    n = max(1, math.ceil(len(models) / MOST_MODELS))
+    for k in range(n):
+        part = models[len(models) * k // n : len(models) * (k + 1) // n]
+        beside = f", {part[0]} to {part[-1]}" if n > 1 else ""
+        columns = [(model, plan) for plan in family for model in part if model in plan.models]
+        sizes = Counter(f"K = {plan.n_clusters}" for _, plan in columns)
+        groups = ((("", len(heads)), *sizes.items()),) if family else ()
+        keys: list[tuple[Any, ...]] = columns if family else [(model,) for model in part]
+        rows = tuple((*lead, *(entry(*place, *key) for key in keys)) for lead, place in places)
+        columns_heads = (*heads, *(key[0] for key in keys))
+        yield Table(f"{title}{beside}", columns_heads, rows, groups, pinned=True, **more)
 
 
 def _pooled(content: Content, score: str) -> Iterator[Table]:
@@ -119,20 +106,14 @@ def _pooled(content: Content, score: str) -> Iterator[Table]:
     levels = [
         f"{model}: {found.mean():{FORM}} ({len(found)})" for model, found in alone.groupby("model")["mean"]
     ]
+    found = {
+        (row.p, row.m, row.model): Value(f"{row.mean:{FORM}} ({row.n_datasets})", row.mean)
+        for row in pooled.itertuples()
+    }
+    places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in found)]
+    title, models = f"{LABELS[score].short}: mean over real data sets", sorted(pooled["model"].unique())
     note = f"In brackets: data sets. {'; '.join(levels)}"
-    for part, models in _beside(sorted(pooled["model"].unique())):
-        body = []
-        for (p, m), group in pooled.groupby(["p", "m"], sort=False):
-            rows = {row.model: row for row in group.itertuples()}
-            entries = (
-                Value(f"{rows[model].mean:{FORM}} ({rows[model].n_datasets})", rows[model].mean)
-                if model in rows
-                else NOTHING
-                for model in models
-            )
-            body.append((number(p, "g"), words(m), *entries))
-        title = f"{LABELS[score].short}: mean over real data sets{part}"
-        yield Table(title, ("p", "m", *models), tuple(body), note=note, pinned=True)
+    yield from _wide(title, ("p", "m"), places, models, lambda *key: found.get(key, NOTHING), note=note)
 
 
 class Means:
@@ -162,57 +143,38 @@ class Means:
         counts = sorted(plan.replicates for plan in real)
         redraws = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
         note = f"Mean ± standard error over redraws of the annotations ({redraws})."
-        places = [(plan, p, m) for plan in real for p, m in product(sorted(plan.p), sorted(plan.m))]
-        for part, models in _beside(self._models(score, real)):
-            rows = tuple(
-                (
-                    words(plan.name),
-                    number(p, "g"),
-                    elements.count(self.written, plan.name, m),
-                    *(self._entry(score, plan, p, m, model) for model in models),
-                )
-                for plan, p, m in places
-            )
-            title = f"{LABELS[score].short}: real data sets{part}"
-            heads = ("data set", "p", "m", *models)
-            yield Table(title, heads, rows, note=note, pinned=True, folded=score not in RANKED)
+        places = [
+            ((words(plan.name), number(p, "g"), elements.count(self.written, plan.name, m)), (plan, p, m))
+            for plan in real
+            for p, m in product(sorted(plan.p), sorted(plan.m))
+        ]
+        title, heads = f"{LABELS[score].short}: real data sets", ("data set", "p", "m")
+        more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
+        models = self._models(score, real)
+        yield from _wide(title, heads, places, models, partial(self._entry, score), **more)
 
     def mixtures(self, score: str) -> Iterator[Table]:
         """Rows m, columns K × model, of mixtures that differ in K alone; m = 0 is the baseline of a shape."""
-        families: dict[str, list[DatasetPlan]] = {}
-        for plan in self.plans:
-            if plan.mixtures is not None and plan.supervised:
-                families.setdefault(base_name(plan.name, plan.n_clusters), []).append(plan)
-        for name, found in families.items():
-            family = sorted(found, key=lambda plan: plan.n_clusters)
-            drawn = ", ".join(f"{plan.mixtures} at K = {plan.n_clusters}" for plan in family)
+
+        def entry(p: float, m: int, model: str, plan: DatasetPlan) -> Value:
+            return self._entry(score, plan, p, m, model if m else baseline_of(model), PAPER_FORM)
+
+        drawn = [plan for plan in self.plans if plan.mixtures is not None and plan.supervised]
+        for name in dict.fromkeys(base_name(plan.name, plan.n_clusters) for plan in drawn):
+            family = [plan for plan in drawn if base_name(plan.name, plan.n_clusters) == name]
+            family.sort(key=lambda plan: plan.n_clusters)
+            sizes = ", ".join(f"{plan.mixtures} at K = {plan.n_clusters}" for plan in family)
             note = (
-                f"Mean ± standard error over mixtures ({drawn}), each of them a mean over its redraws first."
+                f"Mean ± standard error over mixtures ({sizes}), each of them a mean over its redraws first."
                 " m = 0 is the model without annotations."
             )
-            accuracies = sorted({p for plan in family for p in plan.p})
-            counts = sorted({0, *(m for plan in family for m in plan.m)})
-            every = sorted({model for plan in family for model in plan.models})
-            for p, (part, models) in product(accuracies, _beside(every)):
-                columns = [(plan, model) for plan in family for model in models if model in plan.models]
-                rows = []
-                for m in counts:
-                    texts = (self.written.get((plan.name, m)) for plan in family)
-                    entries = (
-                        self._entry(score, plan, p, m, model if m else baseline_of(model), PAPER_FORM)
-                        for plan, model in columns
-                    )
-                    rows.append((Value(next(filter(None, texts), str(m)), m), *entries))
-                sizes = Counter(f"K = {plan.n_clusters}" for plan, _ in columns)
-                yield Table(
-                    f"{LABELS[score].short}: {name}, p = {p:g}{part}",
-                    ("m", *(model for _, model in columns)),
-                    tuple(rows),
-                    ((("", 1), *sizes.items()),),
-                    note,
-                    pinned=True,
-                    folded=score not in RANKED,
-                )
+            ms = {m: elements.count_of(self.written, plan.name, m) for plan in family[::-1] for m in plan.m}
+            models = sorted({model for plan in family for model in plan.models})
+            for p in sorted({p for plan in family for p in plan.p}):
+                places = [((Value(text, m),), (p, m)) for m, text in sorted({0: "0", **ms}.items())]
+                title = f"{LABELS[score].short}: {name}, p = {p:g}"
+                more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
+                yield from _wide(title, ("m",), places, models, entry, family, **more)
 
     def baselines(self) -> Iterator[Table]:
         """Rows data set and model, columns scores, without annotations."""
@@ -243,48 +205,39 @@ class Means:
         return sorted(found, key=lambda model: (model not in self.alone, model))
 
 
-def _beside(models: list[str]) -> list[tuple[str, list[str]]]:
-    """Models in tables that fit a page, in equal shares, after what is added to the title of each."""
-    n = max(1, math.ceil(len(models) / MOST_MODELS))
-    parts = [models[len(models) * k // n : len(models) * (k + 1) // n] for k in range(n)]
-    return [(f", {part[0]} to {part[-1]}" if n > 1 else "", part) for part in parts]
-
-
-def curve_figures(content: Content) -> Iterator[figures.Drawn]:
+def curves(content: Content) -> Iterator[Part]:
     """NMI, ARI and KL divergence, with published means where there are any."""
-    text = caption(content.summary) + (BASELINE if content.summary["p"].isna().any() else "")
-    for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl")):
-        figure = draw_curves(content.summary, score, content.compared, content.written)
-        yield name, figure, f"{LABELS[score].short}: {text[0].lower()}{text[1:]}"
-
-
-def agreement_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Share of the annotations that a solution takes for correct."""
-    text = f"Share of annotations that the solution takes for correct. {caption(content.summary)}{AGREEMENT}"
-    yield "agreement", draw_curves(content.summary, "annotation_agreement", written=content.written), text
-
-
-def caption(summary: pd.DataFrame) -> str:
-    """What the lines and bands are over."""
-    over = elements.units(summary.loc[summary["p"].notna(), "unit"])
-    return f"Mean over {over}, with a band of one standard error."
-
-
-def not_drawn(content: Content) -> Iterator[str]:
-    """Say where the figures of the page show a part of a large grid."""
     most = (("data sets", "dataset", look.MOST_DATASETS), ("accuracies", "p", look.MOST_ACCURACIES))
     large = [
         f"{limit} of {n} {what}" for what, key, limit in most if (n := content.cells[key].nunique()) > limit
     ]
     if large:
         yield f"Figures show {' and '.join(large)}, evenly spread; summary.csv and cells.csv hold all."
+    said, summary = WORDS["curves"], content.summary
+    text = said["over"].format(units=over(summary))
+    if summary["p"].isna().any():
+        text += f" {said['baseline']}"
+    for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl")):
+        figure = draw_curves(summary, score, content.compared, content.written)
+        yield name, figure, f"{LABELS[score].short}: {text}"
+
+
+def agreement(content: Content) -> Iterator[Part]:
+    """Share of the annotations that a solution takes for correct."""
+    figure = draw_curves(content.summary, AGREEMENT, written=content.written)
+    yield "agreement", figure, WORDS["curves"]["agreement"].format(units=over(content.summary))
+
+
+def over(means: pd.DataFrame) -> str:
+    """What the lines and bands are over."""
+    return elements.units(means.loc[means["p"].notna(), "unit"])
 
 
 def draw_curves(
     summary: pd.DataFrame,
     score: str,
     published: pd.DataFrame | None = None,
-    written: Written | None = None,
+    written: elements.Written | None = None,
     up: str = "",
 ) -> Figure | None:
     """Draw the mean of a score with its standard error.
@@ -311,6 +264,10 @@ def draw_curves(
     rows = summary[(summary["score"] == score) & (summary["n"] > 0)]
     supervised, groups = rows[rows["p"].notna()], elements.shape_groups(rows["model"])
     panels = elements.by_shape(rows, supervised["dataset"])
+    # published baselines are those of a line
+    theirs = pd.DataFrame() if published is None else published[published["score"] == score]
+    if len(theirs):
+        theirs = theirs[~theirs["model"].isin(BASELINES)]
 
     def panel(axes: Axes, item: tuple[str, str], p: float) -> None:
         there = panels[item]
@@ -318,14 +275,19 @@ def draw_curves(
             how, error = look.mark(str(row.model)), 0.0 if pd.isna(row.se) else row.se
             axes.axhline(row.mean, color=how.color, linestyle=how.line, linewidth=1.2, label=row.model)
             axes.axhspan(row.mean - error, row.mean + error, color=how.color, alpha=0.14, linewidth=0)
-        names = {m: count_of(written or {}, item[0], m) for m in sorted(there["m"].dropna().unique())}
+        names = {
+            m: elements.count_of(written or {}, item[0], m) for m in sorted(there["m"].dropna().unique())
+        }
         figures.curves(axes, there[there["p"] == p], "m", lambda row: f"m = {names[row.m]}", 0.22)
         look.tick_counts(axes, list(names), names)
-        if score == "annotation_agreement":
+        if score == AGREEMENT:
             axes.axhline(p, color=look.GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
-        if published is not None:
-            theirs = published[(published["dataset"] == item[0]) & (published["p"] == p)]
-            _crosses(axes, theirs[theirs["model"].isin(groups[item[1]]) & (theirs["score"] == score)])
+        if len(theirs):
+            here = theirs[(theirs["dataset"] == item[0]) & (theirs["p"] == p)]
+            for model, points in here[here["model"].isin(groups[item[1]])].groupby("model", sort=True):
+                x, y = points["m"].to_numpy(dtype=float), points["published"].to_numpy(dtype=float)
+                axes.plot(x, y, "x", color=look.PAPER, markersize=7.5, markeredgewidth=3.2)
+                axes.plot(x, y, "x", color=look.mark(str(model)).color, markersize=6, markeredgewidth=1.5)
 
     cross = Line2D([], [], color=look.GREY, marker="x", linestyle="", markeredgewidth=1.5, label="published")
     figure = figures.facets(
@@ -344,21 +306,24 @@ def draw_curves(
     return figure
 
 
-def _crosses(axes: Axes, published: pd.DataFrame) -> None:
-    for model, points in published[~published["model"].isin(BASELINES)].groupby("model", sort=True):
-        m, values = points["m"].to_numpy(dtype=float), points["published"].to_numpy(dtype=float)
-        axes.plot(m, values, "x", color=look.PAPER, markersize=7.5, markeredgewidth=3.2)
-        axes.plot(m, values, "x", color=look.mark(str(model)).color, markersize=6, markeredgewidth=1.5)
-
-
-def index_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Share of cells with the centroid index 0."""
+def index(content: Content) -> Iterator[Part]:
+    """Share of cells with each centroid index, by data set and model, and with the index 0."""
+    known = content.cells[content.cells[INDEX].notna()]
+    rows = []
+    for names, found in known.groupby(["dataset", "model"], sort=False):
+        shares = found[INDEX].clip(upper=MOST_INDEX).value_counts(normalize=True)
+        numbers = (number(100 * shares.get(index, 0.0), ".0f") for index in range(MOST_INDEX + 1))
+        rows.append((*map(words, names), number(len(found)), *numbers))
+    if rows:
+        indices = (*(f"{index}, %" for index in range(MOST_INDEX)), f"{MOST_INDEX} or more, %")
+        note = "Share of cells by centroid index, over all p, m and draws."
+        heads = ("data set", "model", "cells", *indices)
+        yield Table("Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True)
     table = share_table(content.cells)
-    text = INDEX_CAPTION.format(units=elements.units(table.loc[table["p"].notna(), "unit"]))
     figure = draw_curves(table, INDEX, written=content.written, up="cells with index 0 (share)")
     for axes in figure.axes if figure is not None else ():
         axes.set_ylim(-0.04, 1.04)
-    yield "centroid-index", figure, text
+    yield "centroid-index", figure, WORDS["index"]["share"].format(units=over(table))
 
 
 def share_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -374,29 +339,14 @@ def share_table(cells: pd.DataFrame) -> pd.DataFrame:
     return summary_table(cells.drop(columns=others).assign(**{INDEX: zero}))
 
 
-def index_tables(content: Content) -> Iterator[Table]:
-    """Shares of each index, by data set and model; none without any."""
-    known = content.cells[content.cells[INDEX].notna()]
-    rows = []
-    for names, found in known.groupby(["dataset", "model"], sort=False):
-        shares = found[INDEX].clip(upper=MOST_INDEX).value_counts(normalize=True)
-        numbers = (number(100 * shares.get(index, 0.0), ".0f") for index in range(MOST_INDEX + 1))
-        rows.append((*map(words, names), number(len(found)), *numbers))
-    if rows:
-        heads = (*(f"{index}, %" for index in range(MOST_INDEX)), f"{MOST_INDEX} or more, %")
-        note = "Share of cells by centroid index, over all p, m and draws."
-        heads = ("data set", "model", "cells", *heads)
-        yield Table("Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True)
-
-
-def relative_figures(content: Content) -> Iterator[figures.Drawn]:
+def relative(content: Content) -> Iterator[Part]:
     """Relative NMI, a figure for each accuracy."""
     for p in content.accuracies:
-        text = f"p = {p:g}: NMI above the model without annotations on the same data, of each cell. {BOXES}"
+        text = WORDS["relative"]["boxes"].format(p=p, few=FEW)
         yield f"relative-nmi-p{p:.9g}", draw_boxes(content.cells, p, content.written), text
 
 
-def draw_boxes(cells: pd.DataFrame, p: float, written: Written) -> Figure | None:
+def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figure | None:
     """Draw relative NMI of one accuracy: a panel per data set, a box per number of annotations and model.
 
     Boxes are quartiles, whiskers reach to the last value within 1.5 of their height, points lie beyond; of
@@ -423,46 +373,42 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: Written) -> Figure | None
     shown = [(look.short(name), name) for name in spread(list(rows["dataset"].unique()), look.MOST_DATASETS)]
 
     def panel(axes: Axes, dataset: str) -> None:
-        _boxes(axes, rows[rows["dataset"] == dataset], models, written)
+        there = rows[rows["dataset"] == dataset]
+        counts = spread(sorted(there["m"].unique()), MOST_COUNTS)
+        names = [elements.count_of(written, dataset, m) for m in counts]
+        width = 0.7 / len(models)
+        for position, model in enumerate(models):
+            how, one = look.mark(model), there[there["model"] == model]
+            values = [one.loc[one["m"] == m, "relative_nmi"].to_numpy() for m in counts]
+            places = np.arange(len(counts)) + (position - (len(models) - 1) / 2) * width
+            looks: dict[str, Any] = {"patch_artist": True, "showfliers": False, "widths": width * 0.85}
+            looks |= {key: {"color": how.color} for key in ("whiskerprops", "capprops")}
+            looks |= {"medianprops": {"color": look.INK, "linewidth": 1.6}}
+            drawn = axes.boxplot(values, positions=places, **looks)
+            for box in drawn["boxes"]:
+                box.set(facecolor=how.area, edgecolor=how.color, hatch=how.hatch, alpha=0.75)
+            for place, found, name in zip(places, values, names, strict=True):
+                # all cells of a small box, those beyond the whiskers of a larger one
+                outside = found if len(found) < FEW else cbook.boxplot_stats(found)[0]["fliers"]
+                if len(outside):
+                    (points,) = axes.plot([place] * len(outside), outside, linestyle="", color=how.color)
+                    points.set(zorder=3, marker=how.marker, markersize=3, markerfacecolor=look.PAPER)
+                    look.hover(points, [f"{model}, m = {name}: {value:.3f}" for value in outside])
+            drawn["boxes"][0].set_label(model)
+        axes.axhline(0, color=look.GREY, linewidth=1, linestyle="--")
+        _count_axis(axes, names)
+        axes.grid(axis="y")
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
     up = LABELS["relative_nmi"].axis
     return figures.wrapped(shown, panel, size, up, across=max(1, look.ACROSS // times))
 
 
-def _boxes(axes: Axes, rows: pd.DataFrame, models: list[str], written: Written) -> None:
-    counts = spread(sorted(rows["m"].unique()), MOST_COUNTS)
-    names = [count_of(written, rows["dataset"].iloc[0], m) for m in counts]
-    width = 0.7 / len(models)
-    for position, model in enumerate(models):
-        how = look.mark(model)
-        one = rows[rows["model"] == model]
-        values = [one.loc[one["m"] == m, "relative_nmi"].to_numpy() for m in counts]
-        places = np.arange(len(counts)) + (position - (len(models) - 1) / 2) * width
-        drawn = axes.boxplot(
-            values, positions=places, widths=width * 0.85, whis=1.5, patch_artist=True, showfliers=False
-        )
-        for box in drawn["boxes"]:
-            box.set(facecolor=how.area, edgecolor=how.color, hatch=how.hatch, alpha=0.75)
-        for drawing in (*drawn["whiskers"], *drawn["caps"]):
-            drawing.set(color=how.color)
-        for median in drawn["medians"]:
-            median.set(color=look.INK, linewidth=1.6)
-        for place, found, name in zip(places, values, names, strict=True):
-            low, high = np.quantile(found, [0.25, 0.75]) if len(found) else (0.0, 0.0)
-            reach = 1.5 * (high - low)
-            # all cells of a small box, those beyond the whiskers of a larger one
-            outside = found[(found < low - reach) | (found > high + reach) | (len(found) < FEW)]
-            if len(outside):
-                (points,) = axes.plot([place] * len(outside), outside, linestyle="", color=how.color)
-                points.set(zorder=3, marker=how.marker, markersize=3, markerfacecolor=look.PAPER)
-                look.hover(points, [f"{model}, m = {name}: {value:.3f}" for value in outside])
-        drawn["boxes"][0].set_label(model)
-    axes.axhline(0, color=look.GREY, linewidth=1, linestyle="--")
-    axes.set_xticks(np.arange(len(counts)), names)
-    axes.set_xlim(-0.6, len(counts) - 0.4)
+def _count_axis(axes: Axes, names: list[str]) -> None:
+    """Places of numbers of annotations along x, 0.6 beyond the first and the last of them."""
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.6, len(names) - 0.4)
     axes.set_xlabel(look.COUNTS_LABEL)
-    axes.grid(axis="y")
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
 
 def choice_title(content: Content) -> str:
@@ -473,20 +419,14 @@ def choice_title(content: Content) -> str:
     return f"Shapes chosen, {held_out}" if content.holds_out else "Shapes chosen"
 
 
-def choice_words(content: Content) -> Iterator[str]:
-    """How shapes were chosen, and what a prediction is worth."""
-    if content.choices.empty and content.predictions.empty:
+def choices(content: Content) -> Iterator[Part]:
+    """How shapes were chosen, what a prediction is worth, and both by data set and each, and in figures."""
+    chosen, predictions, said = content.choices, content.predictions, WORDS["choices"]
+    if chosen.empty and predictions.empty:
         yield "No cell that holds annotations out is done."
-        return
-    if len(content.choices):
-        yield CHOSEN_RULE
-    yield HELD_OUT
-    if content.holds_out:
-        yield COMPARED
-
-
-def choice_tables(content: Content) -> Iterator[Table]:
-    """Shapes that were chosen, by data set and each, and annotations predicted by all models."""
+    else:
+        texts = {"rule": len(chosen) > 0, "held_out": True, "compared": content.holds_out}
+        yield from (said[key] for key, shown in texts.items() if shown)
     dataset, model, cells = ("data set", "dataset", ""), ("model", "model", ""), ("cells", "n", ",.0f")
     m: Column = ("m", lambda row: elements.count(content.written, row.dataset, row.m), "")
     places = (dataset, ("p", "p", "g"), m, model)
@@ -495,32 +435,21 @@ def choice_tables(content: Content) -> Iterator[Table]:
         ("predicted, %", lambda row: 100 * row.predicted, ".1f"),
         ("log loss, nats", "log_loss", ".3f"),
     )
-    chosen = content.choices
     if len(chosen):
         counts = (cells, *((shape, shape, ",.0f") for shape in CANDIDATES), *losses)
-        # means over the cells that held annotations out
-        held, means = chosen["n"] - chosen["too_few"], ["predicted", "log_loss"]
-        sums = chosen.assign(**chosen[means].fillna(0.0).mul(held, axis="index"), held=held)
-        summed = ["n", *CANDIDATES, "too_few", "held", *means]
-        whole = sums.groupby(["dataset", "model"], sort=False)[summed].sum()
-        whole[means] = whole[means].div(whole["held"], axis="index")
-        title = "Shapes chosen, by data set"
-        yield elements.table(title, whole.reset_index(), (dataset, model, *counts), note=CHOSEN)
+        whole = choice_table(content.cells, ("dataset", "model"))
+        columns, title = (dataset, model, *counts), "Shapes chosen, by data set"
+        yield elements.table(title, whole, columns, note=said["chosen"])
         yield elements.table("Shapes chosen", chosen, (*places, *counts))
-    if len(content.predictions):
+    if len(predictions):
         title = "Held-out annotations predicted"
-        yield elements.table(title, content.predictions, (*places, cells, *losses), note=PREDICTED)
-
-
-def choice_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Shapes that were chosen, a figure for each accuracy."""
+        yield elements.table(title, predictions, (*places, cells, *losses), note=said["predicted"])
     for p in content.accuracies:
         text = f"p = {p:g}: share of the cells that chose each shape of covariances."
-        rows = content.choices[content.choices["p"] == p]
-        yield f"choices-p{p:.9g}", draw_choices(rows, content.written), text
+        yield f"choices-p{p:.9g}", draw_choices(chosen[chosen["p"] == p], content.written), text
 
 
-def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
+def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | None:
     """Draw how often each shape was chosen: a panel per data set and model, a bar per number of annotations.
 
     Parameters
@@ -549,13 +478,11 @@ def draw_choices(table: pd.DataFrame, written: Written) -> Figure | None:
             hatch = "" if label == UNABLE else look.SHAPES[label].hatch
             area = look.PAPER if hatch or label == UNABLE else look.GREY
             share = (counts / rows["n"]).to_numpy(dtype=float)
-            for bar in axes.bar(places, share, 0.7, below, color=area, edgecolor=look.GREY, label=label):
-                bar.set(linewidth=1.2, hatch=hatch)
+            looks: dict[str, Any] = {"color": area, "edgecolor": look.GREY, "linewidth": 1.2, "hatch": hatch}
+            axes.bar(places, share, 0.7, below, label=label, **looks)
             below += share
-        axes.set_xticks(places, [count_of(written, item[0], m) for m in rows["m"]])
-        axes.set_xlim(-0.6, len(rows) - 0.4)
+        _count_axis(axes, [elements.count_of(written, item[0], m) for m in rows["m"]])
         axes.set_ylim(0, 1.02)
-        axes.set_xlabel(look.COUNTS_LABEL)
         axes.set_yticks([0, 0.5, 1])
 
     shown = [(look.short(*item), item) for item in product(names, models)]

@@ -30,7 +30,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.plan import VARIANTS, Cell
+from sweeps.plan import Cell
 from sweeps.shapes import CANDIDATES
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
@@ -54,6 +54,8 @@ class Report:
     ----------
     text : str
         Summary and tables, at most 100 columns wide.
+    page : Path
+        The page, which needs none of the other files.
     files : tuple of Path
         Everything that was written.
     cells, summary : pandas.DataFrame
@@ -61,14 +63,10 @@ class Report:
     """
 
     text: str
+    page: Path
     files: tuple[Path, ...]
     cells: pd.DataFrame
     summary: pd.DataFrame
-
-    @property
-    def page(self) -> Path:
-        """The page, which needs none of the other files."""
-        return next(file for file in self.files if file.suffix == ".html")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -120,7 +118,6 @@ def write_report(
     # means are of one design and search, never over several: what compares models does so in one of them
     chosen = scored.compared(every)
     cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
-    several = every if any(len(scored.values_of(every, key)) > 1 for key in VARIANTS) else None
     beside = None if theirs is None else against.compare(summary, manifest.plans, theirs)
     failures, holder = _beside(cube)
     content = Content(
@@ -133,16 +130,13 @@ def write_report(
         failures=failures,
         holder=holder,
         figures=folder / "figures",
-        every=several,
+        all_cells=every,
         chosen=chosen,
     )
     text = render(content)
     tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
-    tables |= (
-        winners.winner_files(content)
-        | variants.design_files(content.designs)
-        | search_tables(content.searches)
-    )
+    tables |= winners.winner_files(content) | variants.design_files(content.designs)
+    tables |= search_tables(content.searches)
     if content.chooses:
         tables["choices"] = scored.choice_table(every)
     if content.holds_out:
@@ -152,10 +146,10 @@ def write_report(
         tables["against"] = beside
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        plain = folder / "report.txt"
+        plain, page = folder / "report.txt", folder / "report.html"
         plain.write_text(text, encoding="utf-8")
-        files = [plain, *elements.csv(folder, tables), *write_page(content, folder / "report.html")]
-    return Report(text, tuple(files), every, whole)
+        files = [plain, *elements.csv(folder, tables), *write_page(content, page)]
+    return Report(text, page, tuple(files), every, whole)
 
 
 def _inputs(
@@ -226,7 +220,13 @@ def render(content: Content) -> str:
         if not plan.supervised:
             title = f"{_size(manifest, dataset)}{', s.e. over mixtures' if plan.mixtures is not None else ''}"
             parts.append(_block(title, summary.iloc[:0], alone[alone["dataset"] == dataset], content.written))
-    parts += [_choices(content), _predictions(content)]
+    if len(content.choices):
+        title = "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
+        shapes = dict(zip(CANDIDATES, CANDIDATES, strict=True))
+        parts.append(_held_out(title, content.choices, shapes, CHOSEN, content.written))
+    if content.holds_out:
+        title = "held-out annotations predicted (means over cells), and their log loss in nats"
+        parts.append(_held_out(title, content.predictions, {"n": "cells"}, PREDICTED, content.written))
     return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
 
 
@@ -282,26 +282,21 @@ def _pooled(content: Content, score: str) -> Iterator[str]:
 def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: elements.Written) -> Iterator[str]:
     """Lines of one table: a row per score and m, a column per model; `alone` have no annotations."""
     yield title
+    every = pd.concat([alone, rows])
+    # models without annotations have 0 for m, and their means in the first row of a score alone
+    found = {(row.score, row.model, 0 if pd.isna(row.m) else row.m): _cell(row) for row in every.itertuples()}
     baselines = sorted(alone["model"].unique())
-    levels = {(row.score, row.model): _cell(row) for row in alone.itertuples()}
-    found = {(row.score, row.m, row.model): _cell(row) for row in rows.itertuples()}
     for models in _across(baselines + sorted(rows["model"].unique())):
         lead = f"{'mean ± s.e. (median)':<{LABEL + COUNT - 2}} m"
         yield lead + "".join(f"{model:>{COLUMN}}" for model in models)
-        first, supervised = (
-            [model for model in models if (model in baselines) is alone] for alone in (True, False)
-        )
         for score, label in TITLES.items():
-            level = [levels.get((score, model), "-") for model in first]
-            there = rows[(rows["score"] == score) & rows["model"].isin(supervised)]
-            if there.empty and set(level) - {"-"}:
-                yield _row(label, "", level)
-            for m in sorted(there["m"].unique()):
-                values = [found.get((score, m, model), "-") for model in supervised]
-                text = elements.count_of(written, there["dataset"].iloc[0], m)
-                yield _row(label, text, [*level, *values])
-                label, level = "", [""] * len(level)
-    every = pd.concat([alone, rows])
+            there = rows[(rows["score"] == score) & rows["model"].isin(models)]
+            for place, m in enumerate(sorted(there["m"].unique()) or [0]):
+                keys = [(score, model, 0 if model in baselines else m) for model in models]
+                values = ["" if place and key[1] in baselines else found.get(key, "-") for key in keys]
+                if len(there) or set(values) != {"-"}:
+                    text = elements.count_of(written, there["dataset"].iloc[0], m) if m else ""
+                    yield _row("" if place else label, text, values)
     # which means leave out cells that are done: a line per score, broken where it grows too wide
     for score, label in TITLES.items():
         missing = []
@@ -314,28 +309,19 @@ def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: element
             yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def _choices(content: Content) -> Iterator[str]:
-    """Lines on the shapes that cells chose; none without a model that chooses."""
-    if len(content.choices):
-        yield "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
-        yield from _held_out(content, content.choices, dict(zip(CANDIDATES, CANDIDATES, strict=True)), CHOSEN)
-
-
-def _predictions(content: Content) -> Iterator[str]:
-    """Lines on how well each model predicted held-out annotations, where every model held some out."""
-    if content.holds_out:
-        yield "held-out annotations predicted (means over cells), and their log loss in nats"
-        yield from _held_out(content, content.predictions, {"n": "cells"}, PREDICTED)
-
-
 def _held_out(
-    content: Content, table: pd.DataFrame, counts: dict[str, str], layout: tuple[str, ...]
+    title: str,
+    table: pd.DataFrame,
+    counts: dict[str, str],
+    layout: tuple[str, ...],
+    written: elements.Written,
 ) -> Iterator[str]:
     """A row for each data set, p, m and model, with some counts by their heads, and what was predicted."""
+    yield title
     heads = ("data set", "p", "m", "model", *counts.values(), scored.TOO_FEW, "predicted", "log loss")
     yield elements.text(heads, layout)
     for row in table.itertuples():
-        m = elements.count_of(content.written, row.dataset, row.m)
+        m = elements.count_of(written, row.dataset, row.m)
         share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
         loss = "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
         numbers = (*(getattr(row, name) for name in counts), row.too_few, share, loss)

@@ -13,6 +13,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +31,10 @@ from storage.files import LONGEST_ROOT, read_regular
 from sweeps.errors import InputError, Problem, given
 from sweeps.shapes import CODES, narrowed
 from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
+
+Array = np.ndarray
+# Shapes of covariances by their code.
+SHAPES = {code: shape for shape, code in CODES.items()}
 
 
 @dataclass(frozen=True)
@@ -102,24 +107,17 @@ class Score:
 
 
 def _goldberger_kl(
-    X: np.ndarray,
-    labels_true: np.ndarray,
-    labels: np.ndarray,
-    centroids: np.ndarray,
-    covariances: np.ndarray,
-    covariance_shape: int,
-    covariance_prior: float,
+    X: Array, labels_true: Array, labels: Array, centroids: Array, covariances: Array, code: int, prior: float
 ) -> float:
-    shape = next(name for name, code in CODES.items() if code == covariance_shape)
-    n_classes = int(labels_true.max()) + 1
+    shape, n_classes = SHAPES[code], int(labels_true.max()) + 1
     solution = np.bincount(labels, minlength=len(covariances)), centroids, narrowed(covariances, shape)
     # the Gaussians of the truth are estimated as those of the solution are
     sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, n_classes)
-    truth = core.cluster_covariances(X, labels_true, n_classes, shape, covariance_prior)
+    truth = core.cluster_covariances(X, labels_true, n_classes, shape, prior)
     return core.goldberger_kl(*solution, sizes, centroids_true, truth, core.total_variance(X))
 
 
-def _centroid_index(X: np.ndarray, labels_true: np.ndarray, centroids: np.ndarray) -> float:
+def _centroid_index(X: Array, labels_true: Array, centroids: Array) -> float:
     sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, int(labels_true.max()) + 1)
     return core.centroid_index(centroids, centroids_true[sizes > 0])
 
@@ -241,12 +239,9 @@ def score_nodes(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
 
     First those of models with annotations, which are empty where there are none, then each baseline.
     """
-    children = tree[dataset].children
-    models = [model for model in BASELINES if model in children]
-    found = scores(tree, dataset)
-    baselines = {
-        model: baseline_scores(tree, dataset, model) for model in dict.fromkeys([*models, *children])
-    }
+    children, found = tree[dataset].children, scores(tree, dataset)
+    models = [model for model in dict.fromkeys([*BASELINES, *children]) if model in children]
+    baselines = {model: baseline_scores(tree, dataset, model) for model in models}
     if "nmi" in found and baselines:
         found["relative_nmi"] = relative_nmi(found, baselines)
     return {dataset: found} | {f"{dataset}/{model}": each for model, each in baselines.items()}
@@ -415,19 +410,17 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
     attributes = {"format": FORMAT, FINGERPRINT: wanted, "cube": cube.name}
     stored = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes), **nodes})
     making = path.with_name(f".{path.name}.{os.getpid()}")
-    old = path.with_name(f"{making.name}.old")
-    with storage_errors(path):
+    with storage_errors(path), warnings.catch_warnings():
+        # zarr says of consolidated metadata that other readers may not know them: they lose nothing
+        warnings.filterwarnings("ignore", message="Consolidated metadata", category=ZarrUserWarning)
         try:
-            with warnings.catch_warnings():
-                # zarr says of consolidated metadata that other readers may not know them: they lose nothing
-                warnings.filterwarnings("ignore", message="Consolidated metadata", category=ZarrUserWarning)
-                stored.to_zarr(making, mode="w", consolidated=True)
+            stored.to_zarr(making, mode="w", consolidated=True)
+            # whoever is stopped between the two computes the scores again
             if found is not None:
-                path.rename(old)
+                shutil.rmtree(path)
             making.rename(path)
         finally:
-            for folder in (making, old):
-                shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(making, ignore_errors=True)
     return path, True
 
 
@@ -435,13 +428,10 @@ def _attributes(path: Path) -> dict[str, object] | None:
     """Attributes of stored scores; None where there is nothing."""
     if not os.path.lexists(path):
         return None
-    try:
-        document = json.loads(read_regular(path / "zarr.json", LONGEST_ROOT))
-        attributes = document["attributes"]
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        attributes = json.loads(read_regular(path / "zarr.json", LONGEST_ROOT))["attributes"]
         if attributes["format"] == FORMAT and not path.is_symlink():
             return dict(attributes)
-    except (OSError, ValueError, KeyError, TypeError):
-        pass
     raise InputError([Problem(str(path), "something else", "scores of a cube, or nothing", "move it away")])
 
 

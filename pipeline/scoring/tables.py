@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.stats import hypergeom
 
 from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.scores import SCORES, score_nodes
@@ -155,7 +155,7 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
     """
     # A table that was kept may be older than variants, and than some of the scores.
     cells = with_variants(cells)
-    values = cells[[score for score in SCORES if score in cells]].astype(float)
+    values = cells.filter(SCORES).astype(float)
     groups, heads, means = grouped(cells, GROUP, values)
     done = cells["status"] == STATUS_WORDS[DONE]
     columns = means._asdict() | {
@@ -164,14 +164,14 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
         "median": values.groupby(groups).median(),
     }
     heads["n_cells"] = groups.groupby(groups).size()
-    parts = [
-        heads.assign(score=score, **{name: table[score] for name, table in columns.items()})
-        for score in values
-    ]
-    table = pd.concat([part[_is_defined(part)] for part in parts], ignore_index=True)[list(SUMMARY)]
-    table["score"] = pd.Categorical(table["score"], SCORES)
-    table = in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
-    return table.astype({"score": str})
+    long = pd.concat(columns, axis="columns", names=["column", "score"]).stack(
+        level="score", future_stack=True
+    )
+    table = heads.join(long.reset_index("score")).reset_index(drop=True)
+    # groups where the score is defined for some cell of the data set and kind of model
+    kinds = [table["dataset"], table["p"].isna(), table["model"].map(baseline_of), table["score"]]
+    table = table[table.groupby(kinds)["n"].transform("sum") > 0][list(SUMMARY)]
+    return in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model", "score"], cells)
 
 
 def grouped(
@@ -193,12 +193,6 @@ def grouped(
     return groups, heads, over_units(values, groups, unit_of(cells))
 
 
-def _is_defined(table: pd.DataFrame) -> pd.Series:
-    """Groups where the score is defined for some cell of the data set and kind of model."""
-    kinds = [table["dataset"], table["p"].isna(), table["model"].map(baseline_of)]
-    return table.groupby(kinds)["n"].transform("sum") > 0
-
-
 def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame) -> pd.DataFrame:
     """Rows sorted by some columns: data sets, designs and searches as in the file, and baselines first.
 
@@ -211,7 +205,8 @@ def in_file_order(table: pd.DataFrame, order: Sequence[str], cells: pd.DataFrame
     cells : pandas.DataFrame
         From `cell_table`, which has these in the order of the file.
     """
-    orders = {"dataset": cells["dataset"].unique(), **{key: values_of(cells, key) for key in VARIANTS}}
+    orders = {key: values_of(cells, key) for key in VARIANTS}
+    orders |= {"dataset": list(cells["dataset"].unique()), "score": list(SCORES)}
     ranks = {key: {name: place for place, name in enumerate(names)} for key, names in orders.items()}
     return table.sort_values(
         list(order),
@@ -416,10 +411,9 @@ def rows_of(table: pd.DataFrame, chosen: Mapping[str, str]) -> pd.DataFrame:
 
 def tree_of(tree: xr.DataTree, chosen: Mapping[str, str]) -> xr.DataTree:
     """An opened cube without its dimensions `design` and `search`, if it has them: cells of one of each."""
-    nodes = {}
-    for path, node in tree.to_dict().items():
-        nodes[path] = node.sel({key: chosen[key] for key in chosen if key in node.dims}, drop=True)
-    return xr.DataTree.from_dict(nodes)
+    nodes = tree.to_dict()
+    one = {path: {key: chosen[key] for key in chosen if key in nodes[path].dims} for path in nodes}
+    return xr.DataTree.from_dict({path: node.sel(one[path], drop=True) for path, node in nodes.items()})
 
 
 def time_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -448,13 +442,15 @@ def time_table(cells: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index()[list(TIMED)]
 
 
-def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
+def choice_table(cells: pd.DataFrame, by: Sequence[str] = CHOICES_OF) -> pd.DataFrame:
     """Count the shapes chosen, over mixtures and replicates.
 
     Parameters
     ----------
     cells : pandas.DataFrame
         From `cell_table`.
+    by : sequence of str
+        Of `CHOICES_OF`, what has a row.
 
     Returns
     -------
@@ -466,7 +462,8 @@ def choice_table(cells: pd.DataFrame) -> pd.DataFrame:
         log-probability in nats.
     """
     rows = cells[cells["model"].map(chooses)]
-    return _counted(rows.assign(**{shape: rows["covariance_shape"] == shape for shape in CANDIDATES}), cells)
+    chosen = {shape: rows["covariance_shape"] == shape for shape in CANDIDATES}
+    return _counted(rows.assign(**chosen), cells, by)
 
 
 def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
@@ -485,18 +482,18 @@ def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
         those of them that had too few annotations to hold some out; and the means over all others of
         `predicted` and `log_loss`, as of `choice_table`.
     """
-    return _counted(cells[cells["p"].notna() & cells["model"].map(is_model)], cells)
+    return _counted(cells[cells["p"].notna() & cells["model"].map(is_model)], cells, CHOICES_OF)
 
 
-def _counted(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Cells that are done and shapes counted by `CHOICES_OF`, and the means of what was predicted."""
+def _counted(rows: pd.DataFrame, cells: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Cells that are done and shapes counted by some columns, and the means of what was predicted."""
     rows = rows[rows["status"] == STATUS_WORDS[DONE]]
     marked = with_variants(rows).assign(too_few=rows["log_loss"].isna())
-    groups = marked.groupby(list(CHOICES_OF), sort=False, dropna=False)
+    groups = marked.groupby(list(by), sort=False, dropna=False)
     counts = groups[[*(shape for shape in CANDIDATES if shape in rows), "too_few"]].sum().astype(int)
     counts.insert(0, "n", groups.size())
     table = counts.join(groups[["predicted", "log_loss"]].mean()).reset_index()
-    return in_file_order(table, ["dataset", "p", "m", *VARIANTS, "model"], cells)
+    return in_file_order(table, [key for key in by if key != "m_over_n"], cells)
 
 
 def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
@@ -514,28 +511,15 @@ def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
     xarray.DataArray
         Whole numbers, lazy, with a last dim `gap`; 0 where a cell is not done.
     """
-    counts: xr.DataArray = xr.apply_ufunc(
-        _within,
-        node["log_likelihood"],
-        input_core_dims=[["restart"]],
-        output_core_dims=[["gap"]],
-        kwargs={"gaps": gaps},
-        dask="parallelized",
-        output_dtypes=[np.int64],
-        dask_gufunc_kwargs={"output_sizes": {"gap": len(gaps)}},
-    )
-    return counts
-
-
-def _within(log_likelihood: NDArray[np.float64], gaps: NDArray[np.float64]) -> NDArray[np.int64]:
-    best = np.fmax.reduce(log_likelihood, axis=-1, keepdims=True)
-    distance = best - log_likelihood
-    return np.stack([(distance <= gap).sum(axis=-1) for gap in gaps], axis=-1)
+    # a cell without any objective has a best of -inf, and NaN for the distances to it
+    objectives = node["log_likelihood"]
+    distances = objectives.fillna(-np.inf).max("restart") - objectives
+    return (distances <= xr.DataArray(gaps, dims="gap")).sum("restart")
 
 
 def hits(node: xr.Dataset) -> xr.DataArray:
     """How many restarts of each cell found the best objective, within `SAME_OPTIMUM`; lazy."""
-    return within(node, GAPS[:1]).isel(gap=0).drop_vars("gap", errors="ignore")
+    return within(node, GAPS[:1]).isel(gap=0)
 
 
 def cells_with_hits(cells: pd.DataFrame) -> pd.DataFrame:
@@ -559,13 +543,10 @@ def chance_of_best(restarts: NDArray[np.int64], found: NDArray[np.int64]) -> NDA
         For r = 1, 2, ...; 1 for a cell that ran no more than r.
     """
     pairs, weights = np.unique(np.stack([restarts, found], axis=1), axis=0, return_counts=True)
-    n, k = pairs[:, :1].astype(float), pairs[:, 1:].astype(float)
-    r = np.arange(1, int(restarts.max(initial=0)) + 1, dtype=float)[None, :]
-    # C(n-k, r) / C(n, r) = (n-k)! (n-r)! / ((n-k-r)! n!), and 0 where fewer than r are without the best
-    rest = n - k - r
-    logs = gammaln(n - k + 1) - gammaln(n + 1)
-    logs = logs + gammaln(np.maximum(n - r, 0) + 1) - gammaln(np.maximum(rest, 0) + 1)
-    missed = np.where(rest >= 0, np.exp(np.minimum(logs, 0.0)), 0.0)
+    n, k = pairs[:, :1], pairs[:, 1:]
+    r = np.arange(1, int(restarts.max(initial=0)) + 1)
+    # none of the k among r of n: a cell has no more than all of its restarts
+    missed = hypergeom.pmf(0, n, k, np.minimum(r, n))
     return np.asarray(1.0 - np.average(missed, axis=0, weights=weights))
 
 
@@ -610,20 +591,18 @@ def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFr
     pandas.DataFrame
         `dataset`, `model`, `gap` (nats), `share` of all restarts that come as close. Read block by block.
     """
+    columns = ["dataset", "model", "gap", "share"]
     frames = []
     for dataset, baselines in names.items():
         for path in (*(f"{dataset}/{baseline}" for baseline in baselines), dataset):
             node = tree[path].to_dataset()
             if "log_likelihood" not in node:
                 continue
-            if "model" not in node["status"].dims:
-                node = node.drop_vars("model", errors="ignore").expand_dims(model=[path.rpartition("/")[2]])
-            counted = xr.Dataset({"counts": within(node, GAPS), "runs": node["restarts_done"]})
-            both = counted.sum([str(dim) for dim in node["status"].dims if dim != "model"]).compute()
-            for place, model in enumerate(both["model"].values.tolist()):
-                if runs := int(both["runs"][place]):
-                    values = {"dataset": dataset, "model": model, "gap": GAPS}
-                    frames.append(pd.DataFrame(values | {"share": both["counts"][place].values / runs}))
-    if not frames:
-        return pd.DataFrame(columns=["dataset", "model", "gap", "share"])
-    return pd.concat(frames, ignore_index=True)
+            both = xr.Dataset({"near": within(node, GAPS), "runs": node["restarts_done"]})
+            both = both.sum([dim for dim in node["status"].dims if dim != "model"]).compute()
+            found = (both["near"] / both["runs"].where(both["runs"] > 0)).assign_coords(gap=GAPS)
+            if "model" not in found.dims:
+                found = found.assign_coords(model=path.rpartition("/")[2])
+            frame = found.to_dataframe("share").dropna(subset="share").reset_index()
+            frames.append(frame.assign(dataset=dataset)[columns])
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)

@@ -12,14 +12,9 @@ from typing import Any
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",  # which a browser of root needs
-    "--disable-dev-shm-usage",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--hide-scrollbars",
-)
+# a browser of root needs --no-sandbox
+FLAGS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars")
+FLAGS = (*FLAGS, "--disable-background-networking", "--window-size=1280,900")
 
 
 class Page:
@@ -27,14 +22,11 @@ class Page:
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
+        self.run = driver.execute_script
 
     def open(self, path: Path) -> None:
         """Load a file and wait until it is there."""
         self.driver.get(path.as_uri())
-
-    def run(self, script: str) -> Any:
-        """Value of a script's return statement."""
-        return self.driver.execute_script(script)
 
     def console(self) -> list[str]:
         """Everything said on the console, policy violations included."""
@@ -52,14 +44,14 @@ class Page:
         feature = {"name": "prefers-color-scheme", "value": scheme}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
-    def resize(self, width: int, height: int = 900) -> None:
-        """Give the page a screen of another size."""
-        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 800}
+    def resize(self, width: int) -> None:
+        """Give the page a screen of another width."""
+        screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 800}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
 
 
 @contextmanager
-def chromium(width: int = 1280, height: int = 900) -> Iterator[Page]:
+def chromium() -> Iterator[Page]:
     """A browser of its own, closed at the end."""
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     helper = shutil.which("chromedriver")
@@ -68,7 +60,7 @@ def chromium(width: int = 1280, height: int = 900) -> Iterator[Page]:
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
-    for flag in (*FLAGS, f"--window-size={width},{height}"):
+    for flag in FLAGS:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(helper))

@@ -28,16 +28,9 @@ RUN = RunRecord(
 
 def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard",)) -> Path:
     """Cube of several data sets on disk, after one run."""
-    entries = [
-        {"name": plan.name, "scale": scales[number % len(scales)]} for number, plan in enumerate(plans)
-    ]
-    there = {plan.name for plan in plans}
-    entries += [{"name": name, "scale": scales[0]} for name in RUN.skipped if name not in there]
-    spec = {
-        "name": "toy",
-        "seed": 7,
-        "grid": {"datasets": entries, "m": ["0.5N", "1N"]},
-    }
+    names = dict.fromkeys([*(plan.name for plan in plans), *RUN.skipped])
+    entries = [{"name": name, "scale": scales[at % len(scales)]} for at, name in enumerate(names)]
+    spec = {"name": "toy", "seed": 7, "grid": {"datasets": entries, "m": ["0.5N", "1N"]}}
     cube = folder / "toy.zarr"
     toy.write(cube, *plans, spec=spec)
     append_run(cube, RUN)
@@ -57,25 +50,10 @@ def tips(figure: Figure) -> list[str]:
     return [text for gid in marked for text in json.loads(base64.urlsafe_b64decode(gid.removeprefix(TIP)))]
 
 
-def titles(figure: Figure) -> list[str]:
-    """Of the panels."""
-    return [axes.get_title() for axes in figure.axes]
-
-
-PLANS = (
-    toy.plan("iris"),
-    toy.plan("thyroid"),
-    toy.plan("own", has_labels=False),
-    toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1),
-    toy.plan("alone", models=(), p=(), m=()),
-)
-"""Every kind of data set."""
-
-
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
     """What a section reads of a cube in memory; the rest of it is not there."""
     nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "holder"))
-    given = {**nothing, "failures": (), "figures": Path("figures"), **parts}
+    given = {**nothing, "all_cells": cells, "failures": (), "figures": Path("figures"), **parts}
     written = given.pop("written", None)
     found = Content(cells=cells, **given)  # type: ignore[arg-type]
     if written is not None:

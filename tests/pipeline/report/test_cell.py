@@ -19,21 +19,18 @@ from pipeline.report.look import house_style
 from sweeps.errors import InputError
 
 
-def test_labels_take_the_colours_of_the_truth() -> None:
+def test_labels_take_the_colours_of_the_truth_and_features_that_tell_it_are_drawn() -> None:
     for labels, guide, expected in (
         ([2, 2, 0, 0, 1, 0], [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 1]),
         ([1, -1, 0, 0], [0, 0, 1, -1], [0, -1, 1, 1]),
         ([3, 3, 3, 0], [0, 0, 0, 0], [0, 0, 0]),
     ):
         assert room.match(np.array(labels), np.array(guide)).tolist()[: len(expected)] == expected
-
-
-def test_the_features_that_tell_classes_apart_are_drawn() -> None:
-    labels = np.repeat([0, 1], 50)
+    classes = np.repeat([0, 1], 50)
     X = np.random.default_rng(5).normal(size=(100, 9))
-    X[:, [1, 3, 4, 5, 7, 8]] += 4 * labels[:, None]
+    X[:, [1, 3, 4, 5, 7, 8]] += 4 * classes[:, None]
     X[:, 0] = 1.0
-    assert room.most_separating(X, labels) == (1, 3, 4, 5, 7, 8)
+    assert room.most_separating(X, classes) == (1, 3, 4, 5, 7, 8)
 
 
 def test_the_shown_cell_is_the_published_one_where_it_is_there_or_that_of_the_user() -> None:
@@ -58,23 +55,19 @@ def test_what_is_marked_is_what_the_scores_count() -> None:
     tree = toy.tree(*plans.values())
     tree["iris"].attrs["class_names"] = ["a", "b", "c"]
     shown = read_cell(tree, named_cell(plans, "iris/p=0.9/m=12/replicate=2/posterior"))
-    row = cells[
-        (cells["dataset"] == "iris") & (cells["p"] == 0.9) & (cells["m"] == 12) & (cells["replicate"] == 2)
-    ]
-    share = float(row.loc[row["model"] == "posterior", "annotation_agreement"].iloc[0])
-    assert len(shown.links) == 12
-    assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
+    row = cells.query(
+        "dataset == 'iris' and p == 0.9 and m == 12 and replicate == 2 and model == 'posterior'"
+    )
+    assert (len(shown.links), shown.links.min()) == (12, 0)
+    assert len(shown.contradicted("annotated")) == round(12 * (1 - row["annotation_agreement"].item()))
     assert (shown.class_names, shown.feature(1)) == (("a", "b", "c"), "length")
-    assert shown.links.min() >= 0
     # the baseline of the same shape, and the truth of the mixture
     truth, alone = tree["iris"]["labels_true"].values, tree["iris/unsupervised"]["labels"].values
     np.testing.assert_array_equal(shown.partitions["unsupervised"], room.match(alone, truth))
-    cell = named_cell(plans, "mix_k3/mixture=0/p=0.9/m=12/replicate=2/posterior")
-    shown = read_cell(tree, cell)
+    shown = read_cell(tree, named_cell(plans, "mix_k3/mixture=0/p=0.9/m=12/replicate=2/posterior"))
     assert list(shown.partitions) == ["unsupervised", "annotated", "true"]
-    np.testing.assert_array_equal(
-        shown.partitions["true"], tree["mix_k3"]["labels_true"].sel(mixture=0).values
-    )
+    truth = tree["mix_k3"]["labels_true"].sel(mixture=0).values
+    np.testing.assert_array_equal(shown.partitions["true"], truth)
 
 
 def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None:
@@ -87,8 +80,7 @@ def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None
     with house_style():
         figure = draw_matrix(shown, "annotated", "s.d.")
         drawn = [line for axes in figure.axes for line in axes.lines]
-        assert all(line.get_rasterized() for line in drawn)
-        assert all(float(line.get_alpha() or 1) < 0.9 for line in drawn)
+        assert all(line.get_rasterized() and float(line.get_alpha() or 1) < 0.9 for line in drawn)
         gaps = sum(np.isnan(line.get_xdata()).sum() for line in figure.axes[0].lines)  # type: ignore[arg-type]
         assert gaps == room.MOST_LINKS
         picture = save(figure, tmp_path, "cell", shown.caption("annotated"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import unquote
 
+import numpy as np
 import pandas as pd
 import pytest
 from browser import Page, chromium
@@ -26,6 +27,7 @@ from pipeline.report.write import Report, write_report
 from storage.cube.growth import create
 from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
+from sweeps.plan import DatasetPlan
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"
 FAILED = "iris/p=0.9/m=12/replicate=0/posterior"
@@ -49,18 +51,10 @@ def spec(name: str, *datasets: str) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Mixtures of the published K, an odd data set, and a failure on record."""
-    odd = {
-        "n_features": 1,
-        "has_labels": False,
-        "models": ("conditional", "posterior-common"),
-        "baselines": (),
-    }
     once = {"replicates": 1, "replicate_chunk": 1}
-    plans = (
-        toy.plan("iris"),
-        toy.plan("odd", restarts=1, **once, **odd),
-        toy.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, **once),
-    )
+    odd = {"n_features": 1, "has_labels": False, "models": ("conditional", "posterior-common"), **once}
+    mixed = toy.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, **once)
+    plans = (toy.plan("iris"), toy.plan("odd", restarts=1, baselines=(), **odd), mixed)
     cube = tmp_path_factory.mktemp("page") / "toy.zarr"
     toy.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
@@ -73,9 +67,8 @@ def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(cube: Path) -> Report:
     """Page of a cube with everything, published values too."""
     published = cube.with_name("theirs.csv")
-    published.write_text(
-        "p,n_clusters,m,model,metric,value\n0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"
-    )
+    values = "0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"
+    published.write_text(f"p,n_clusters,m,model,metric,value\n{values}")
     with patch.object(Figure, "savefig", svg_alone):
         return write_report(cube, cube.with_name("out"), published=published)
 
@@ -113,6 +106,12 @@ def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
     assert files["nmi.svg"].read_text(encoding="utf-8").startswith("<?xml")
 
 
+def test_a_cell_that_is_not_done_is_bad_input(cube: Path) -> None:
+    with pytest.raises(InputError, match="which is failed"):
+        write_report(cube, cube.with_name("none"), cell=FAILED)
+    assert not cube.with_name("none").exists()
+
+
 def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None:
     row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
     with house_style():
@@ -129,43 +128,26 @@ def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None
 
 
 def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
-    plans = [toy.plan("iris"), toy.plan("mix_k6", n_clusters=6, mixtures=2)]
+    plans = {name: toy.plan(name, **more) for name, more in (("iris", {}), ("mix_k6", {"mixtures": 2}))}
+    values = {path: array for plan in plans.values() for path, array in toy.arrays(plan).items()}
 
-    def inputs(plan: object) -> tuple[object, object]:
-        values = toy.arrays(plan)  # type: ignore[arg-type]
-        return values[f"{plan.name}/X"], values[f"{plan.name}/labels_true"]  # type: ignore[attr-defined]
+    def inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray]:
+        return values[f"{plan.name}/X"], values[f"{plan.name}/labels_true"]
 
-    create(tmp_path / "toy.zarr", plans, inputs, toy.sweep(spec("toy", "iris", "mix_k6")))  # type: ignore[arg-type]
+    create(tmp_path / "toy.zarr", list(plans.values()), inputs, toy.sweep(spec("toy", *plans)))
     html = write_report(tmp_path / "toy.zarr", tmp_path / "out").page.read_text(encoding="utf-8")
     assert "0 of 75 cells are done, 0 failed, 75 are left." in html
     assert html.count("Nothing to show: no cell that is done has what this needs.") == 5
     assert "<svg" not in html
 
 
-@pytest.mark.parametrize(
-    ("cell", "words"),
-    [
-        ("iris/p=0.8/m=13/replicate=0/posterior", "m=13"),
-        ("iris/unsupervised", "a cell with annotations"),
-        (FAILED, "which is failed"),
-    ],
-)
-def test_a_cell_that_cannot_be_shown_is_bad_input(cube: Path, tmp_path: Path, cell: str, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        write_report(cube, tmp_path / "out", cell=cell)
-    assert not (tmp_path / "out").exists()
-
-
-def test_entries_sort_by_their_value_and_missing_ones_are_dashes() -> None:
+def test_entries_sort_by_their_value_and_models_of_many_shapes_are_shown_by_shape() -> None:
     assert (number(1234.5).text, number(1234.5).order, number(0.5, "+.2f").text) == ("1,234", 1234.5, "+0.50")
     for nothing in (number(None), number(math.nan), elements.mean_and_error(math.nan, 0.1)):
         assert nothing is NOTHING
     assert (words(3).order, elements.mean_and_error(0.5, math.nan).text) == ("3", "0.5000")
     assert [elements.spread(range(10), 4), elements.spread([1, 2, 3], 3)] == [[0, 3, 6, 9], [1, 2, 3]]
     assert elements.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-
-
-def test_models_of_many_shapes_are_shown_by_shape() -> None:
     few = ["posterior", "unsupervised-full", "likelihood-full", "posterior"]
     assert elements.shape_groups(few) == {"": ["likelihood-full", "posterior", "unsupervised-full"]}
     assert elements.shape_groups([*few, "likelihood-tied", "k-means"]) == {
@@ -184,11 +166,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
         figure = Figure()
         figure.subplots().plot([0, 1], [0, 1], color=BLUE, marker="o")
         picture = figures.save(figure, folder / "figures", "line", "A line.")
-    chapters = [
-        Chapter("s", "S", tables=(TABLE, Table("t", ("word", "number"), SORTED)), pictures=(picture,))
-    ]
+    chapter = Chapter("s", "S", (), (TABLE, Table("t", ("word", "number"), SORTED)), (picture,))
     path = folder / "page.html"
-    path.write_text(elements.html("t", chapters, ["What <b>is</b> found."]), encoding="utf-8")
+    path.write_text(elements.html("t", [chapter], ["What <b>is</b> found."]), encoding="utf-8")
     return path
 
 

@@ -5,42 +5,34 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from contests import cell, table
 from cubes.reported import content, texts
 
 from pipeline.report import scores
-from pipeline.report.scores import draw_boxes, not_drawn, share_table
-from pipeline.scoring.scores import SCORES
+from pipeline.report.scores import draw_boxes
 
 
 def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
-    cells = pd.DataFrame({"dataset": [f"d{i}" for i in range(30)], "p": [0.8, 0.9, 1.0] * 10})
-    (text,) = not_drawn(content(cells))
-    assert text.startswith("Figures show 24 of 30 data sets, evenly spread;")
-    assert list(not_drawn(content(cells.head(24)))) == []
-    (text,) = not_drawn(content(pd.DataFrame({"dataset": ["d"] * 7, "p": [k / 10 for k in range(1, 8)]})))
-    assert "6 of 7 accuracies" in text
+    cells = pd.DataFrame({"dataset": [f"d{i}" for i in range(30)], "p": [k / 10 for k in range(1, 7)] * 5})
+    more = pd.DataFrame({"dataset": ["d"] * 7, "p": [k / 10 for k in range(1, 8)]})
+    for found, part in ((cells, "24 of 30 data sets"), (more, "6 of 7 accuracies")):
+        first = f"Figures show {part}, evenly spread; summary.csv and cells.csv hold all."
+        assert next(scores.curves(content(found))) == first
 
 
 def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
-    usual = {"dataset": "mix", "n_clusters": 3, "p": 0.9, "m": 10, "m_over_n": 0.5, "model": "posterior"}
     found = {(0, 0): 0, (0, 1): 0, (1, 0): 2, (1, 1): 0, (2, 0): 5, (2, 1): 1}
-    cells = pd.DataFrame(
-        [
-            {**usual, "mixture": k, "replicate": r, "status": "done", "centroid_index": index}
-            for (k, r), index in found.items()
-        ]
+    cells = table(
+        cell("mix", "posterior", 0.5, p=0.9, mixture=k, replicate=r, centroid_index=index)
+        for (k, r), index in found.items()
     )
-    cells = cells.reindex(columns=[*cells, *(set(SCORES) - set(cells))])
-    cells = cells.astype({"mixture": "Int64", "replicate": "Int64", "centroid_index": float})
-    (row,) = share_table(cells).itertuples()
+    (row,) = scores.share_table(cells).itertuples()
     assert (row.score, row.n, row.n_values) == ("centroid_index", 3, 6)
-    assert row.mean == pytest.approx(0.5)  # of 1, 0.5 and 0
-    assert row.se == pytest.approx(0.5 / np.sqrt(3))
-    (table,) = scores.index_tables(content(cells))
-    assert texts(table) == [["mix", "posterior", "6", "50", "17", "17", "17"]]
-    nothing = content(cells.assign(centroid_index=np.nan), written={})
-    assert next(scores.index_figures(nothing))[1] is None
-    assert list(scores.index_tables(nothing)) == []
+    assert (row.mean, row.se) == pytest.approx((0.5, 0.5 / np.sqrt(3)))  # of 1, 0.5 and 0
+    shares, _ = scores.index(content(cells, written={}))
+    assert texts(shares) == [["mix", "posterior", "6", "50", "17", "17", "17"]]
+    (figure,) = scores.index(content(cells.assign(centroid_index=np.nan), written={}))
+    assert figure[1] is None
 
 
 def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
@@ -49,9 +41,7 @@ def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
     cells = pd.DataFrame([{**usual, "relative_nmi": value} for value in values])
     for rows, beyond in ((cells, [0.9, 0.9]), (cells.head(6), values[:6])):
         # quartiles 0.1 and 0.4: whiskers reach to 0.85; of fewer than ten cells each is a point
-        figure = draw_boxes(rows, 0.9, {("iris", 75): "0.5N"})
-        assert figure is not None
-        (axes,) = figure.axes
+        (axes,) = draw_boxes(rows, 0.9, {("iris", 75): "0.5N"}).axes  # type: ignore[union-attr]
         assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5N"]
         (points,) = (line for line in axes.get_lines() if line.get_marker() not in ("", "None"))
         assert points.get_ydata().tolist() == beyond

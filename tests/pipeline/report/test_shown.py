@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import zarr
 from contests import cell, contest, table
 from cubes import toy
-from cubes.reported import content, tables
+from cubes.reported import content, make, tables
 from designed import designed, written
 from golden import figure_text, stable
 from matplotlib.figure import Figure
@@ -26,11 +28,15 @@ from searched import SEARCHES, searched
 
 from pipeline.report import against, compare, effort, page, scores, variants, winners
 from pipeline.report.cell import CellFigure, draw_matrix
-from pipeline.report.content import Content
+from pipeline.report.content import Content, Part
 from pipeline.report.elements import Table
 from pipeline.report.look import house_style
+from pipeline.report.write import render
 from pipeline.scoring.pairs import compared_searches
-from pipeline.scoring.tables import written_counts
+from pipeline.scoring.tables import cell_table, summary_table, written_counts
+from storage.cube.growth import open_cube
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, NO_SOLUTION
 from sweeps.errors import InputError
 from sweeps.file.spec import AnnotationCount
 from sweeps.plan import DatasetPlan
@@ -49,18 +55,20 @@ CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.
 def of(section: str, found: Content) -> Iterator[str]:
     """Words, tables and figures of a section; nothing where it has no place."""
     (declared,) = (each for each in page.SECTIONS if each.key == section)
-    lines = []
-    if declared.needs(found):
-        lines += [*declared.words(found), *rows_of(declared.tables(found))]
-        for name, figure, caption in declared.figures(found):
-            lines += [f"## {name}: {caption}", drawn(figure)]
+    parts = [part for show in declared.shows for part in show(found)] if declared.needs(found) else []
+    lines = [*said(parts)]
+    for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
+        lines += [f"## {name}: {caption}", drawn(figure)]
     title = declared.title if isinstance(declared.title, str) else declared.title(found)
     yield f"# {title}" if lines else f"no {section}"
     yield from lines
 
 
-def rows_of(found: Iterable[Table]) -> Iterator[str]:
-    for each in found:
+def said(parts: Iterable[Part]) -> Iterator[str]:
+    """Words and tables of a section, up to its figures."""
+    before = list(takewhile(lambda part: not isinstance(part, tuple), parts))
+    yield from (part for part in before if isinstance(part, str))
+    for each in (part for part in before if isinstance(part, Table)):
         yield f"## {each.title}{' (folded)' if each.folded else ''}"
         yield from (" | ".join(f"{name} × {span}" for name, span in group) for group in each.groups)
         yield " | ".join(each.columns)
@@ -181,17 +189,27 @@ def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
 
 
 def held_out() -> Iterator[str]:
-    row = {"dataset": "iris", "p": 0.9, "m_over_n": 0.5, "model": "posterior-auto"}
-    values = [(12, 4, (2, 1, 0, 1), 1, 0.8, 0.5), (24, 2, (0, 0, 0, 2), 0, 0.9, 0.3)]
-    values += [(5, 2, (2, 0, 0, 0), 2, np.nan, np.nan)]
-    rows = [
-        {**row, "m": m, "n": n, "too_few": few, "predicted": share, "log_loss": loss}
-        | dict(zip(CANDIDATES, counts, strict=True))
-        for m, n, counts, few, share, loss in values
+    row = {"dataset": "iris", "p": 0.9, "m_over_n": 0.5, "model": "posterior-auto", "status": "done"}
+    values = [
+        (12, (2, 1, 0, 1), 1, 0.8, 0.5),
+        (24, (0, 0, 0, 2), 0, 0.9, 0.3),
+        (5, (2, 0, 0, 0), 2, 0.0, 0.0),
     ]
-    choices = pd.DataFrame(rows)
+    rows: list[dict[str, Any]] = []
+    for m, counts, few, share, loss in values:
+        shapes = [shape for shape, n in zip(CANDIDATES, counts, strict=True) for _ in range(n)]
+        cells = [
+            {**row, "m": m, "covariance_shape": shape, "predicted": share, "log_loss": loss}
+            for shape in shapes
+        ]
+        rows += [
+            cell | ({"predicted": np.nan, "log_loss": np.nan} if k < few else {})
+            for k, cell in enumerate(cells)
+        ]
     plans = {"iris": toy.plan("iris", held_out=True)}
-    found = content(choices, manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
+    found = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
+    # in the order of these rows, and not in that of m
+    choices = found.choices.set_index("m").loc[[12, 24, 5]].reset_index()
     found.__dict__.update(choices=choices, predictions=choices.assign(model="posterior"))
     yield from of("choices", found)
     (axes,) = scores.draw_choices(choices, found.written).axes  # type: ignore[union-attr]
@@ -315,15 +333,15 @@ def took() -> Iterator[str]:
     # 12 restarts in 6 s, 3 s of the processor; one of four cells took no time
     cells = cells.assign(seconds=seconds, cpu_seconds=0.5 * seconds)
     both = pd.concat([cells.assign(search="quick"), cells.assign(search="long")])
+    nothing: dict[str, Any] = {"manifest": SimpleNamespace(plans={}), "tree": toy.tree()}
     for found in (
-        content(cells),
-        content(cells.assign(unseen_mass=0.02)),
-        content(cells.assign(restarts_done=1, hits=1)),
-        content(cells.assign(hits=0, seconds=np.nan)),
-        content(cells, every=both, chosen={"search": "quick"}),
+        content(cells, **nothing),
+        content(cells.assign(unseen_mass=0.02), **nothing),
+        content(cells.assign(restarts_done=1, hits=1), **nothing),
+        content(cells.assign(hits=0, seconds=np.nan), **nothing),
+        content(cells, all_cells=both, chosen={"search": "quick"}, **nothing),
     ):
-        yield from (*effort.restart_words(found), *rows_of(effort.restart_tables(found)))
-        yield from (*effort.time_words(found), *rows_of(effort.time_tables(found)))
+        yield from (*said(effort.restarts(found)), *said(effort.times(found)))
     for found in (cells, cells.assign(hits=0, seconds=np.nan)):
         yield from (drawn(effort.draw_chances(found)), drawn(effort.draw_times(found)))
     many = pd.DataFrame([row | {"restarts_done": 40, "hits": 10}])
@@ -358,6 +376,26 @@ def partitions() -> Iterator[str]:
         (replace(SIX, sample_names=tuple("abcdef")), "annotated"),
     ):
         yield from (shown.caption(key), figure_text(draw_matrix(shown, key, "s.d.")))
+
+
+def ran() -> Iterator[str]:
+    """Lines for a terminal, what there is and what ran: many models, then nothing left, without solutions."""
+    baselines = ("unsupervised", "unsupervised-common")
+    models = tuple(f"{term}{shape}" for shape in ("", "-common") for term in TERMS)
+    grid = {"p": (0.9,), "m": (12, 24), "replicates": 1, "replicate_chunk": 1, "model_chunk": 6}
+    plans = [toy.plan(name, models=models, baselines=baselines, **grid) for name in ("iris", "thyroid")]
+    with tempfile.TemporaryDirectory() as folder:
+        cube = make(Path(folder), *plans, scales=("standard", "none"))
+        for holder in ("process 7", None):
+            manifest = read_manifest(cube)
+            cells = cell_table(open_cube(cube), manifest.plans)
+            found = content(cells, manifest=manifest, summary=summary_table(cells), holder=holder)
+            yield from effort.state(found)
+            yield from (line.replace(folder, "FOLDER") for line in said(effort.head(found)))
+            yield from narrow(iter(render(found).replace(folder, "FOLDER").splitlines()), 100)
+            for name in ("iris", "thyroid"):
+                status = zarr.open_array(cube / name / "status", mode="r+")
+                status[...] = np.where(np.asarray(status[...]) == DONE, DONE, NO_SOLUTION)
 
 
 TERMS = ("conditional", "likelihood", "posterior")
@@ -416,6 +454,7 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
     "settings": settings,
     "took": took,
     "partitions": partitions,
+    "ran": ran,
 }
 
 

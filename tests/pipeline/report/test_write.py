@@ -1,29 +1,26 @@
-"""The report of a cube: its text, and what it is made from. Its files are looked at with the page."""
+"""What a report of a cube is made from. Its text is in `shown`, its files are looked at with the page."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
-import numpy as np
+import pandas as pd
 import pytest
-import zarr
 from click.testing import CliRunner
 from cubes import toy
-from cubes.reported import content, make, tables
+from cubes.reported import content, make, texts
 from matplotlib.figure import Figure
 
 from pipeline.commands.main import main
-from pipeline.report.content import Content, Section
-from pipeline.report.effort import state
-from pipeline.report.write import render, write_report
-from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, NO_SOLUTION
+from pipeline.report import effort
+from pipeline.report.content import Section
+from pipeline.report.write import write_report
+from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError
+from sweeps.plan import AskedPath
 
 NOTHING = "Nothing to show: no cell that is done has what this needs."
-ONCE = {"replicates": 1, "replicate_chunk": 1}
 
 
 @pytest.mark.usefixtures("page_alone")
@@ -35,7 +32,9 @@ def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
 
     monkeypatch.setattr("pipeline.report.write.read_failures", refused)
     monkeypatch.setattr("pipeline.report.write.read_lease", refused)
-    report = write_report(make(tmp_path, toy.plan("own", has_labels=False, **ONCE)), tmp_path / "out")
+    report = write_report(
+        make(tmp_path, toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)), tmp_path / "out"
+    )
     figures = {file.stem for file in report.files if file.parent.name == "figures"}
     assert figures == {"agreement", "cell-unsupervised", "cell-annotated", "gaps", "restarts", "seconds"}
 
@@ -56,60 +55,27 @@ def test_every_bad_input_is_said_at_once_with_exit_code_2(tmp_path: Path) -> Non
     assert not (tmp_path / "out").exists()
 
 
-def read(cube: Path) -> Content:
-    manifest = read_manifest(cube)
-    cells = cell_table(open_cube(cube), manifest.plans)
-    return content(cells, manifest=manifest, summary=summary_table(cells))
-
-
-def test_many_models_of_a_complete_cube_go_on_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toy, "_unfinish", lambda *_: None)
-    baselines, terms = ("unsupervised", "unsupervised-common"), ("conditional", "likelihood", "posterior")
-    models = tuple(f"{term}{shape}" for shape in ("", "-common") for term in terms)
-    more = {"models": models, "model_chunk": 6, "baselines": baselines, "p": (0.9,), "m": (12,), **ONCE}
-    plans = [toy.plan(name, **more) for name in ("iris", "wine")]
-    text = render(read(make(tmp_path, *plans, scales=("standard", "none"))))
-    assert max(map(len, text.splitlines())) <= 100
-    assert "features scaled: iris standard, wine none" in text
-    assert "Not at hand" not in text  # wine came in later
-    assert "not complete" not in text
-    block = next(part for part in text.split("\n\n") if part.startswith("iris") and "p = 0.9" in part)
-    heads = [line.split("m ", 1)[1].split() for line in block.splitlines() if line.startswith("mean ±")]
-    assert heads == [
-        ["unsupervised", "unsupervised-common", "conditional"],
-        ["conditional-common", "likelihood", "likelihood-common"],
-        ["posterior", "posterior-common"],
-    ]
-    levels = [line for line in text.splitlines() if line.startswith(baselines) and ":" in line]
-    assert [line.split(":")[0] for line in levels] == [*baselines, *baselines]  # NMI, ARI
-
-
-def test_cells_without_a_solution_are_counted_and_make_no_sweep_incomplete(tmp_path: Path) -> None:
-    cube = make(tmp_path, toy.plan("iris"))
-    for node in ("iris", "iris/unsupervised"):
-        status = zarr.open_array(cube / node / "status", mode="r+")
-        status[...] = np.where(np.asarray(status[...]) == DONE, DONE, NO_SOLUTION)
-    found = read(cube)
-    text = render(found)
-    assert "cells: 23 done, 0 failed, 0 pending, 2 no solution, 1 left out, of 26\n" in text
-    assert "not complete" not in text
-    said = state(found)
-    assert said[:2] == ["23 of 26 cells are done, 0 failed, 0 are left.", "2 cells have no solution."]
-    assert found.written == {("iris", 12): "0.5N", ("iris", 24): "1N"}
+def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
+    row = {"dataset": "iris", "p": 0.9, "m": 12, "design": "active", "replicate": 0, "model": "posterior"}
+    cells = pd.DataFrame([row | {"status": "failed"}])
+    path = str(AskedPath.of(row_cell(cells.iloc[0])))
+    failure = SimpleNamespace(cell=path, cause="broken", node="n1", at="now")
+    said, table = effort.failures(content(cells, failures=(failure,)))
+    assert said == "1 cell failed."
+    assert texts(table)[0][1:] == ["broken", "n1", "now"]  # type: ignore[arg-type]
 
 
 def test_sections_show_some_of_many_accuracies_and_say_why_nothing_is_drawn(tmp_path: Path) -> None:
-    cells, _, _ = tables(toy.plan("iris", p=tuple(0.5 + 0.05 * step for step in range(9))))
-    shown = content(cells).accuracies
+    shown = content(pd.DataFrame({"p": [0.5 + 0.05 * step for step in range(9)]})).accuracies
     assert (len(shown), shown[0], shown[-1]) == (6, 0.5, 0.9)
     figure = Figure(figsize=(2, 2))
     figure.subplots().plot([0, 1])
     drawn = [("none", None, ""), ("line", figure, "A line.")]
     for figures, text in ((drawn, ("more",)), (drawn[:1], (NOTHING, "more"))):
-        section = Section("k", "Title", lambda _: ["more"], figures=lambda _, of=figures: of, says_why=True)
+        section = Section("k", "Title", (lambda _, of=figures: [*of, "more"],), says_why=True)
         chapter = section.chapter(content(figures=tmp_path / "figures"))
         assert chapter is not None
         assert chapter.text == text
         assert [(each.name, each.caption) for each in chapter.pictures] == [each[::2] for each in figures[1:]]
     assert {file.name for file in (tmp_path / "figures").iterdir()} == {"line.svg", "line.png", "line.pdf"}
-    assert Section("k", "Title", needs=lambda _: False).chapter(content()) is None
+    assert Section("k", "Title", (lambda _: ["more"],), needs=lambda _: False).chapter(content()) is None
