@@ -11,7 +11,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import count
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -116,7 +115,9 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             objectives = [*span.known, *(run.objective for run in runs)]
             if science.stop is not None and is_enough(objectives, science.stop):
                 break
-            runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
+            where = {**_where(cell), "model": cell.model, "restart": restart}
+            seed = seeds.search_seed(science.seed, cell.dataset, **where)
+            runs.append(run_restart(problem, search, np.random.default_rng(seed)))
         return runs
 
     runs, seconds, cpu_seconds = _timed(partial(beside, search_all))
@@ -159,11 +160,6 @@ def _choose(
     held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
     right = tuple(np.nan if each is None else each.share_right for each in scores)
     return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds
-
-
-def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
-    where = seeds.search_seed(seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
-    return np.random.default_rng(where)
 
 
 def _where(cell: Cell) -> dict[str, Any]:
@@ -476,9 +472,6 @@ Outcome = records.Results | BaseException
 Ended = list[tuple[records.Task, Outcome]]
 """Tasks that ended at about the same time."""
 
-Compiled = Callable[[int], object]
-"""Takes how many functions are compiled so far."""
-
 NextTask = Callable[[], records.Task | None]
 
 
@@ -501,9 +494,9 @@ class SerialExecutor:
 
     workers = 1
 
-    def __init__(self, sources: Mapping[str, Source], *, compiled: Compiled | None = None) -> None:
+    def __init__(self, sources: Mapping[str, Source]) -> None:
         self._sources = sources
-        load_kernels(compiled)
+        load_kernels()
 
     def results(self, next_task: NextTask) -> Iterator[Ended]:
         """Run each task before asking for the next."""
@@ -511,29 +504,8 @@ class SerialExecutor:
             yield [(task, run_task(task, self._sources[task.dataset]))]
 
 
-def load_kernels(compiled: Compiled | None = None) -> None:
-    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it.
-
-    Parameters
-    ----------
-    compiled : callable or None
-        Takes the number of functions compiled so far, whenever there is one more; never called where all of
-        them come from the cache.
-    """
-    from numba.core import event
-
+def load_kernels() -> None:
+    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it."""
     from kernels.search.genetic import warm_up
 
-    if compiled is None:
-        warm_up()
-        return
-    numbers, tell = count(1), compiled
-
-    class Counter(event.Listener):  # type: ignore[misc]  # numba has no types
-        def on_start(self, event: Any) -> None: ...
-
-        def on_end(self, event: Any) -> None:
-            tell(next(numbers))
-
-    with event.install_listener("numba:compile", Counter()):
-        warm_up()
+    warm_up()

@@ -39,12 +39,3 @@ def test_a_signal_waits_for_the_end_of_a_write() -> None:
     with pytest.raises(Stopped):
         write()
     assert done == ["written"]
-
-
-def test_an_error_of_the_write_itself_comes_out() -> None:
-    def write() -> None:
-        with stop_on_signal(), uninterrupted():
-            raise OSError("disk full")
-
-    with pytest.raises(OSError, match="disk full"):
-        write()

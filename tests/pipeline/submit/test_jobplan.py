@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes.sweeping import write_spec
@@ -14,8 +15,6 @@ from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import MOST_PROCESSES
 from pipeline.run.request import prepare
 from pipeline.submit import jobplan
-
-GIB = 2**30
 
 
 def profile(cores: int, memory: str, **keys: object) -> JobQueue:
@@ -75,33 +74,20 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert warnings(partition="") == [f"{unchecked}Unable to contact"]
 
 
-def test_memory_of_the_workers_with_their_data_and_a_walltime_of_less_than_two_batches() -> None:
-    (warning,) = jobplan.memory_warnings(profile(2, "1GiB"), 0)
-    assert warning == "memory 1.00 GiB of a job is below the 1.04 GiB that 2 worker processes need"
-    enough = profile(2, "2GiB")
-    assert list(jobplan.memory_warnings(enough, 0)) == []
-    assert len(list(jobplan.memory_warnings(enough, jobplan.COPIES * GIB // 8))) == 1
-    brief = profile(4, "4GiB", walltime="00:02:00")
-    (warning,) = jobplan.walltime_warnings(brief, 60.0)
-    assert "workers end after 0:01:42 for their walltime, and a batch may last 60 s" in warning
-    assert list(jobplan.walltime_warnings(brief, 50.0)) == []
-    assert list(jobplan.walltime_warnings(OPTIONS, 60.0)) == []
-
-
 def test_what_a_dry_run_shows_of_jobs(tmp_path: Path) -> None:
     prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
     options = profile(2, "2GiB", walltime="01:00:00")
 
-    def lines(n_methods: int, n_jobs: int = 1) -> list[str]:
+    def lines(n_methods: int, n_jobs: int = 1, options: JobQueue = options) -> list[str]:
         calls = tuple(MethodCall(f"m{each}", "mine.py:f", f"# {each}") for each in range(n_methods))
         return jobplan.job_lines(options, replace(prepared, methods=calls), where="profile", n_jobs=n_jobs)
 
-    def needed(n_methods: int) -> list[str]:
-        return [line for line in lines(n_methods) if "memory" in line and "need" in line]
+    def needed(*arguments: Any) -> list[str]:
+        return [line for line in lines(*arguments) if "memory" in line and "need" in line]
 
     assert lines(0)[:3] == ["1 worker job of this script would be kept running:", "", "#!/usr/bin/env bash"]
     assert lines(0, 2)[0].startswith("2 worker jobs of")
-    assert needed(2) == []
-    need = "memory 2.00 GiB of a job is below the 2.12 GiB that 2 worker processes need"
-    assert needed(3) == [f"WARNING: {need}"]
+    need = "WARNING: memory {} of a job is below the {} that 2 worker processes need"
+    assert needed(0, 1, profile(2, "1GiB")) == [need.format("1.00 GiB", "1.04 GiB")]
+    assert (needed(2), needed(3)) == ([], [need.format("2.00 GiB", "2.12 GiB")])
     assert needed(MOST_PROCESSES) == needed(MOST_PROCESSES + 1) != needed(MOST_PROCESSES - 1)

@@ -97,17 +97,10 @@ def test_a_record_gives_back_what_went_in(what: str) -> None:
 def test_the_form_of_records_is_that_of_older_releases() -> None:
     header, arrays = to_record(CELLS)
     times = {"seconds": 0.5, "cpu_seconds": 0.25}
-    entry = {
-        "cell": ["a", None, 0.9, 4, 1, "likelihood", "uniform"],
-        "start": 0,
-        "stop": 3,
-        "best_restart": 1,
-    }
-    assert header["partials"][0] == entry | times
-    assert list(header["partials"][0]) == [*entry, *times]
-    assert header["partials"][1]["cell"] == ["a", None, None, None, None, "unsupervised"], (
-        "as sweeps without designs"
-    )
+    cell = ["a", None, 0.9, 4, 1, "likelihood", "uniform"]
+    wanted = {"cell": cell, "start": 0, "stop": 3, "best_restart": 1, **times}
+    assert list(header["partials"][0].items()) == list(wanted.items())
+    assert header["partials"][1]["cell"] == ["a", None, None, None, None, "unsupervised"]
     assert list(arrays) == ["labels", "centroids", "covariances", "objectives"]
     header, arrays = to_record(OF_PATHS)
     assert header["paths"][0] == {"path": ["a", None, 0.9, 1, "active"], "start": 2, "stop": 6, **times}
@@ -142,6 +135,7 @@ WRONG: dict[str, dict[str, Damage]] = {
         "no partials": lambda header, arrays: header.clear(),
         "no entry": lambda header, arrays: header.update(partials=[None]),
         "a truth value": entry(start=False),
+        "fewer labels": array("labels", lambda labels: labels[:2]),
         "negative": entry(start=-1),
         "another best": entry(best_restart=3),
         "no solution of a model": entry(best_restart=-1),
@@ -158,20 +152,13 @@ WRONG: dict[str, dict[str, Damage]] = {
         "other samples": array("labels", np.zeros((3, 4), dtype=np.int16)),
         "other types": array("labels", np.zeros((3, 5), dtype=np.int32)),
         "other clusters": array("labels", np.full((3, 5), 2, dtype=np.int16)),
-        "other covariances": array("covariances", np.zeros((3, 2, 2))),
+        "other covariances": array("covariances", np.zeros((3, 3))),
         "fewer objectives": array("objectives", np.zeros(5)),
         "objectives as texts": array("objectives", np.zeros(7, dtype="U3")),
-    },
-    "several shapes": {
-        "wider than the widest model": lambda header, arrays: (
-            header.update(partials=header["partials"][:2])
-            or arrays.update({name: values[:2] for name, values in arrays.items()})
-        ),
     },
     "choices": {
         "no shapes": lambda header, arrays: arrays.pop("covariance_shape"),
         "a shape that cannot be chosen": array("covariance_shape", np.array([1])),
-        "another shape": array("covariance_shape", np.array([2])),
         "shapes of more cells": array("covariance_shape", np.array([3, 3])),
         "scores of other candidates": array("held_out", np.zeros((1, 3))),
         "scores as texts": array("held_out_right", np.zeros((1, 4), dtype="U3")),
@@ -211,5 +198,5 @@ WRONG: dict[str, dict[str, Damage]] = {
 def test_what_no_run_writes_is_refused(kind: str, what: str) -> None:
     header, arrays = to_record(RECORDS[kind])
     WRONG[kind][what](header, arrays)
-    with pytest.raises(ValueError, match=r"a record |could not convert"):
+    with pytest.raises(ValueError, match="a record of other content"):
         from_record(header, arrays, PLANS, SCIENCES)
