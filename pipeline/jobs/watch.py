@@ -99,6 +99,9 @@ LOOK_SECONDS = 0.5
 ASK_SECONDS = 1.0, 30.0
 """Between questions to the queue while a job has no worker: first, and at most."""
 
+PLACE_SECONDS = 10.0
+"""Between questions to the queue where jobs run."""
+
 TAIL_LINES = 15
 """Of the log of a job that died at once."""
 
@@ -134,7 +137,7 @@ class JobWatch:
         self._slots: dict[str, Slot] = {}
         self._is_slurm = options.kind == "slurm"
         self._live: Live | None = {} if self._is_slurm else None
-        self._ask_at = 0.0
+        self._ask_at = self._place_at = 0.0
         self._pause = ASK_SECONDS[0]
         self._alive_at = time.monotonic()
         self._logged = ""
@@ -174,10 +177,11 @@ class JobWatch:
             self._alive_at = now
             self._ready.set()
         # of a job that works it is only asked where it is, for `sweep status`
-        unplaced = self._is_slurm and any(not slot.node for slot in self._slots.values())
-        if (waiting or unplaced) and now >= self._ask_at:
+        placed = all(slot.node for slot in self._slots.values() if slot.workers)
+        if (waiting and now >= self._ask_at) or (not placed and now >= self._place_at):
+            self._place_at = now + PLACE_SECONDS
             self._ask_queue(waiting, now)
-        elif not (waiting or unplaced):
+        if not waiting:
             self._ask_at, self._pause = now, ASK_SECONDS[0]
         due = [name for name, slot in waiting.items() if now >= (slot.replace_at or math.inf)]
         if due:

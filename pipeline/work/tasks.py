@@ -115,9 +115,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             objectives = [*span.known, *(run.objective for run in runs)]
             if science.stop is not None and is_enough(objectives, science.stop):
                 break
-            where = {**_where(cell), "model": cell.model, "restart": restart}
-            seed = seeds.search_seed(science.seed, cell.dataset, **where)
-            runs.append(run_restart(problem, search, np.random.default_rng(seed)))
+            runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
         return runs
 
     runs, seconds, cpu_seconds = _timed(partial(beside, search_all))
@@ -160,6 +158,11 @@ def _choose(
     held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
     right = tuple(np.nan if each is None else each.share_right for each in scores)
     return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds
+
+
+def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
+    where = seeds.search_seed(seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
+    return np.random.default_rng(where)
 
 
 def _where(cell: Cell) -> dict[str, Any]:

@@ -23,7 +23,6 @@ from storage.runfolder.folder import RunFolder
 PROFILES = """
 slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
 waits: {kind: slurm, cores: 1, memory: 1GB, interface: lo, head: {queue: closed}}
-brief: {kind: slurm, cores: 1, memory: 1GB, interface: lo, head: {walltime: "00:01:00"}}
 """
 LONG = sweeping.TINY.replace("restarts = 5", "restarts = 300")
 
@@ -122,30 +121,6 @@ def test_a_head_that_waits_is_known_and_cancelled(tmp_path: Path) -> None:
     assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
     assert slurm_site.queue() == []
     assert "not running: submit again to resume" in sweep("status", cube).stdout
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(1500)
-@pytest.mark.usefixtures("site")
-def test_a_real_walltime_and_a_killed_head(tmp_path: Path) -> None:
-    """A minute's walltime ends the head again and again; in between it is killed without a word."""
-    cube = tmp_path / "tiny.zarr"
-    run = RunFolder(cube)
-    longer = sweeping.TINY.replace("restarts = 5", "restarts = 900")
-    assert detach(tmp_path, longer, "brief").exit_code == 0
-    sweeping.wait_until(lambda: restarts_done(cube))
-    holder = read_run_state(cube).holder
-    assert holder is not None
-    subprocess.run(["kill", "-9", str(holder.process.pid)], check=True)
-    sweeping.wait_until(lambda: head_name(run) not in slurm_site.queue())
-    assert "died" in sweep("status", cube).stdout
-    assert detach(tmp_path, longer, "brief").exit_code == 0
-    sweeping.wait_until(lambda: status(cube)["complete"], seconds=900)
-    sweeping.wait_until(lambda: slurm_site.queue() == [])
-    log = run.log.read_text()
-    assert log.count("the head resumes when its job starts again") >= 1
-    assert sweeping.run(tmp_path / "tiny.toml", tmp_path / "serial") == 0
-    sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", cube)
 
 
 def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,20 +133,6 @@ def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None
     assert re.search(r"\(timed \d+ \w+ ago on \S+, at a load of [\d.]+ for each core;", shown.stdout)
 
 
-def test_the_plan_counts_the_bytes_of_the_widest_covariances(tmp_path: Path) -> None:
-    def sizes(*models: str) -> dict[str, int]:
-        names = ", ".join(f'"{model}"' for model in ("likelihood", *models))
-        return {each["name"]: each["bytes"] for each in planned(tmp_path, names).plan["datasets"]}
-
-    base, full = sizes("unsupervised", "posterior"), sizes("unsupervised", "posterior-full")
-    flat, alone = sizes("unsupervised", "posterior-diagonal"), sizes("posterior", "unsupervised-full")
-    cells = 2 * 2 * 2 * 2  # p, m, replicates and models
-    for name, n_mixtures, k, d in (("iris", 1, 3, 4), ("mixtures_k2", 2, 2, 3)):
-        assert full[name] - base[name] == 8 * n_mixtures * cells * k * (d * d - 1)
-        assert flat[name] - base[name] == 8 * n_mixtures * cells * k * (d - 1)
-        assert alone[name] - base[name] == 8 * n_mixtures * k * (d * d - 1)
-
-
 def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None:
     """By hand: every restart lasts two seconds, of "posterior" four, three quarters of them CPU time."""
     prepared = prepared_in(tmp_path)
@@ -204,14 +190,8 @@ def test_an_adaptive_stop_and_skipped_data_sets_are_shown(tmp_path: Path) -> Non
     assert found.plan["least"] == 2 / 5
     assert any("the adaptive stop may end after 170 restarts" in line for line in found.lines())
     prepared = prepared_in(tmp_path)
-
-    def without(**skipped: tuple[str, ...]) -> PlanOverview:
-        return plan_overview(replace(prepared, inputs=replace(prepared.inputs, skipped=skipped)), workers=1)
-
-    unknown = without(ecoli=("not here", "nor there")).plan
-    assert unknown["skipped"] == {"ecoli": ["not here", "nor there"]}
-    assert unknown["at_hand"] is None  # no data set of this file
-    lines = without(iris=("not here",)).lines()
+    inputs = replace(prepared.inputs, skipped={"iris": ("not here",)})
+    lines = plan_overview(replace(prepared, inputs=inputs), workers=1).lines()
     assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
     assert any("rough, within a factor of two; --pilot measures" in line for line in lines)
 

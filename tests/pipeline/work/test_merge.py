@@ -14,7 +14,7 @@ from pipeline.common import best_of
 from pipeline.work.merge import BlockResult, CellResult, Mismatch
 from pipeline.work.records import Chosen, Solved, Span
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.plan import Block, Cell
+from sweeps.plan import Cell
 from sweeps.words import shape_of
 
 CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
@@ -54,29 +54,6 @@ def called(start: int, *objectives: float | None) -> Solved:
     best = -1 if set(objectives) == {None} else start + ranks.index(max(ranks))
     span, labels = Span(METHOD, start, start + len(values)), np.full(4, best, np.int16)
     return replace(solved(0, 1, cell=METHOD), span=span, objectives=values, best_restart=best, labels=labels)
-
-
-def block_of(replicates: range, *models: str) -> Block:
-    sizes = {"replicates": replicates.stop, "replicate_chunk": len(replicates), "models": models}
-    return make_plan("iris", m=(75,), **sizes).block_of(
-        replace(CELL, replicate=replicates.start, model=models[0])
-    )
-
-
-def empty(cells: int, covariances: tuple[int, ...] = (), shapes: int = 0) -> dict[str, Any]:
-    """Arrays of a block with nothing done, as the cube fills them."""
-    arrays = {
-        "log_likelihood": np.full((cells, 5), NAN),
-        "labels": np.full((cells, 4), -1, np.int16),
-        "centroids": np.full((cells, 2, 3), NAN),
-        "covariances": np.full((cells, 2, *covariances), NAN),
-        "best_restart": np.full(cells, -1, np.int32),
-        "restarts_done": np.zeros(cells, np.int32),
-        "status": np.zeros(cells, np.int8),
-    }
-    arrays |= {name: np.full(cells, NAN) for name in ("seconds", "cpu_seconds")}
-    arrays |= {name: np.full((cells, shapes), NAN) for name in ("held_out", "held_out_right") if shapes}
-    return arrays
 
 
 def test_any_order_of_any_split_gives_the_same_cell() -> None:
@@ -129,61 +106,44 @@ def test_a_cell_must_choose_the_same_wherever_it_runs() -> None:
             result.add(replace(first, span=Span(CHOOSING, 1, 2), chosen=other))
 
 
-def test_choices_and_scores_are_laid_into_their_block() -> None:
-    fixed = Chosen("spherical", (0.6, NAN, NAN, NAN, NAN), (0.7, NAN, NAN, NAN, NAN))
-    every = replace(CHOSEN, held_out=(*CHOSEN.held_out, NAN), right=(*CHOSEN.right, NAN))
-    block = block_of(range(1, 2), "posterior", "posterior-auto")
-    for of_model, chosen in ((None, CHOSEN), (fixed, every)):
-        results = {cell: CellResult(cell, 5) for cell in block.cells()}
-        results[CELL].add(solved(0, 5, chosen=of_model))
-        results[CHOOSING].add(solved(0, 5, cell=CHOOSING, chosen=chosen))
-        arrays = empty(2, (3, 3), len(chosen.held_out)) | {"covariance_shape": np.full(2, -1, np.int8)}
-        BlockResult(block, results).into(arrays)
-        # the shape of a model that has its own is not chosen
-        assert arrays["covariance_shape"].tolist() == [-1, 2]
-        rows = [(NAN,) * 4 if of_model is None else of_model.held_out, chosen.held_out]
-        np.testing.assert_array_equal(arrays["held_out"], rows)
-        np.testing.assert_array_equal(arrays["held_out_right"][1], chosen.right)
-    # a block without a model that chooses has no such array
-    narrow = empty(1, shapes=5)
-    BlockResult(block_of(range(1, 2), "posterior"), {CELL: results[CELL]}).into(narrow)
-    np.testing.assert_array_equal(narrow["held_out"], [fixed.held_out])
-
-
-@pytest.mark.parametrize(("shape", "wide"), [((2,), (3, 3)), ((2, 3), (3, 3)), ((2,), (3,)), ((2, 3), (3,))])
-def test_covariances_are_laid_into_the_form_of_the_node(
-    shape: tuple[int, ...], wide: tuple[int, ...]
-) -> None:
-    cell = replace(CELL, model="posterior" if len(shape) == 1 else "posterior-diagonal")
-    values = np.random.default_rng(3).random(shape)
-    result = CellResult(cell, 5)
-    result.add(replace(solved(0, 5, cell=cell), covariances=values))
-    laid = BlockResult(block_of(range(1, 2), cell.model), {cell: result}).into(empty(1, wide))
-    for found, each in zip(laid["covariances"][0], values, strict=True):
-        variances = np.broadcast_to(each, 3)
-        np.testing.assert_array_equal(found, variances if len(wide) == 1 else np.diag(variances))
-
-
 def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
-    block = block_of(range(3), "posterior")
-    cells = list(block.cells())
-    done, failed = CellResult(cells[1], 5), CellResult(cells[2], 5)
-    result = BlockResult(block, {cells[1]: done, cells[2]: failed})
+    """Covariances in the form of the node, choices where there are any, and times without a solution."""
+    models = ("posterior", "posterior-diagonal", "posterior-auto", "mine", "likelihood")
+    block = make_plan("iris", m=(75,), replicates=1, models=models).block_of(replace(CELL, replicate=0))
+    done, wide, chosen, unsolved, failed = (CellResult(cell, 5) for cell in block.cells())
+    result = BlockResult(block, {each.cell: each for each in (done, wide, chosen, unsolved, failed)})
     assert not result.complete
-    done.add(solved(0, 5, cell=cells[1]))
+    for each in (done, wide):
+        each.add(solved(0, 5, cell=each.cell))
+    chosen.add(solved(0, 5, cell=chosen.cell, chosen=CHOSEN))
+    nothing = {"best_restart": -1, "labels": np.full(4, -1, np.int16), "objectives": np.full(5, NAN)}
+    unsolved.add(replace(solved(0, 5), span=Span(unsolved.cell, 0, 5), **nothing))
     failed.failed = True
     assert result.complete
-    arrays = empty(3) | {"status": np.array([DONE, PENDING, PENDING], np.int8)}
+    arrays: dict[str, Any] = {
+        "log_likelihood": np.full((5, 5), NAN),
+        "labels": np.full((5, 4), -1, np.int16),
+        "centroids": np.full((5, 2, 3), NAN),
+        "covariances": np.full((5, 2, 3, 3), NAN),
+        "status": np.zeros(5, np.int8),
+        "covariance_shape": np.full(5, -1, np.int8),
+        "held_out": np.full((5, 4), NAN),
+    }
+    arrays |= {name: np.zeros(5) for name in ("best_restart", "restarts_done", "seconds", "cpu_seconds")}
     result.into(arrays)
     wanted = {
-        "status": [DONE, DONE, FAILED],
-        "restarts_done": [0, 5, 0],
-        "best_restart": [-1, 1, -1],
-        "labels": [[-1] * 4, [1] * 4, [-1] * 4],
+        "status": [DONE, DONE, DONE, NO_SOLUTION, FAILED],
+        "restarts_done": [5, 5, 5, 5, 0],
+        "best_restart": [1, 1, 1, -1, 0],
+        "seconds": [2.5, 2.5, 2.5, 2.5, 0],
+        "covariance_shape": [-1, -1, 2, -1, -1],
     }
     assert {name: arrays[name].tolist() for name in wanted} == wanted
-    assert (arrays["seconds"][1], arrays["cpu_seconds"][1]) == (2.5, 1.25)
-    assert np.array_equal(arrays["log_likelihood"][1], OBJECTIVES)
+    assert arrays["labels"][:, 0].tolist() == [1, 1, 1, -1, -1]
+    assert np.array_equal(arrays["log_likelihood"][0], OBJECTIVES)
+    np.testing.assert_array_equal(arrays["held_out"][1:3], [[NAN] * 4, CHOSEN.held_out])
+    for at in range(3):
+        np.testing.assert_array_equal(arrays["covariances"][at], [np.eye(3)] * 2)
 
 
 @pytest.mark.parametrize(
@@ -213,14 +173,3 @@ def test_the_best_call_of_a_method_in_any_order(
     result.add(parts[1])  # calls without an objective are not made again, and give none a second time
     with pytest.raises(Mismatch, match="restart 1"):
         result.add(called(1, -17.0))
-
-
-def test_a_cell_without_a_solution_keeps_its_times_alone() -> None:
-    result = CellResult(METHOD, 3)
-    result.add(
-        replace(called(0, None, None, None), centroids=np.full((2, 3), NAN), covariances=np.full(2, NAN))
-    )
-    found = BlockResult(block_of(range(1, 2), "mine"), {METHOD: result}).into(empty(1))
-    wanted = {"status": [NO_SOLUTION], "restarts_done": [3], "seconds": [0.5], "labels": [[-1] * 4]}
-    assert {name: found[name].tolist() for name in wanted} == wanted
-    assert np.isnan(found["log_likelihood"]).all()

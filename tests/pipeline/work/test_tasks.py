@@ -58,9 +58,8 @@ def solve(*spans: Span[Cell], science: Science = SCIENCE, source: Source = SOURC
     return results  # type: ignore[return-value]
 
 
-def layers_of(cell: Cell, pool: np.ndarray | None = None) -> Any:
-    labels = LABELS if pool is None else None
-    return layers_from_annotations(cell_annotations(SCIENCE.seed, cell, labels, pool), cell.p)
+def layers_of(cell: Cell) -> Any:
+    return layers_from_annotations(cell_annotations(SCIENCE.seed, cell, LABELS, None), cell.p)
 
 
 def where(cell: Cell) -> dict[str, Any]:
@@ -144,14 +143,13 @@ def test_a_cell_chooses_once_and_takes_the_simplest_shape_without_enough_annotat
     assert first.chosen == whole.chosen
 
 
-def test_annotations_are_those_of_a_file_or_of_the_path() -> None:
-    pool = np.column_stack([np.arange(60) % 30, np.arange(60) % 7, np.arange(60) % 2]).astype(np.int32)
+def test_annotations_of_a_path_are_those_that_are_sent() -> None:
+    asked = np.column_stack([np.arange(40) % 30, np.arange(40) % 7, np.arange(40) % 2]).astype(np.int32)
     posterior = replace(CELL, model="posterior")
-    for source, answers in ((RealSource(SOURCE.X, None, pool), None), (SOURCE, pool[10:50])):
-        (result,) = solve(Span(posterior, 0, 2, answers=answers), source=source)
-        layers = layers_of(posterior, pool) if answers is None else layers_from_annotations(answers, 0.9)
-        problem = build_problem(SOURCE.X, layers, n_clusters=3, model="posterior", covariance="spherical")
-        assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
+    (result,) = solve(Span(posterior, 0, 2, answers=asked))
+    layers = layers_from_annotations(asked, 0.9)
+    problem = build_problem(SOURCE.X, layers, n_clusters=3, model="posterior", covariance="spherical")
+    assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
 
 
 def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,16 +290,16 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
 def test_what_cannot_be_called_is_said_of_all_methods_at_once() -> None:
     code = "def f(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state): ..."
     good = MethodCall("good", "a.py:f", code, {}, 1.0)
-    wrong = [
-        replace(good, source="import no_such_module"),
-        replace(good, source="def g(): ..."),
-        replace(good, options={"speed": 1}),
+    changes: list[Any] = [
+        {"source": "import nothing_such"},
+        {"source": "def g(): ..."},
+        {"options": {"speed": 1}},
     ]
     tasks.check_calls("a.toml", [good])
     with pytest.raises(InputError) as raised:
-        tasks.check_calls("a.toml", [good, *wrong])
+        tasks.check_calls("a.toml", [good, *(replace(good, **change) for change in changes)])
     found = map(str, raised.value.problems)
-    assert all(word in text for text, word in zip(found, ("no_such_module", "'f'", "speed"), strict=True))
+    assert all(word in text for text, word in zip(found, ("nothing_such", "'f'", "speed"), strict=True))
 
 
 # The adaptive stop of restarts: the rules, and that nothing but the rule decides how many are run.
