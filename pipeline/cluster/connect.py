@@ -20,6 +20,7 @@ from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
 from pipeline.cluster.profiles import Address, Local, Profile
+from pipeline.common import plural
 from pipeline.jobs import cluster as jobs
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import ComputeClusterError
@@ -250,14 +251,12 @@ def allow_open_files(n_workers: int) -> None:
     """
     need = ALONE + OF_A_WORKER * n_workers
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= need:
-        return
-    if hard != resource.RLIM_INFINITY and hard < need:
-        some = f"{n_workers} worker {'process' if n_workers == 1 else 'processes'}"
+    if 0 <= hard < need:  # one that is infinite is negative
+        some = plural(n_workers, "worker process", "worker processes")
         remedy = "raise the limit (ulimit -Hn), or ask for fewer workers"
         raise ComputeClusterError(f"found a limit of {hard} open files, expected {need} for {some}: {remedy}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
-    logger.debug("limit of open files: %d, was %d", need, soft)
+    if 0 <= soft < need:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
 
 
 # Set-up of every worker before it runs batches, also of workers that join later.

@@ -7,10 +7,12 @@ import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -23,7 +25,9 @@ from processes.listening import listening
 from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.profiles import load_profile
 from pipeline.jobs import cluster, slurm
-from pipeline.jobs.slurm import job_prefix, live_jobs
+from pipeline.jobs.head import HeadJob
+from pipeline.jobs.slurm import head_name, job_prefix, live_jobs
+from pipeline.monitor.runs import read_run_state
 from storage.errors import LeaseLost
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease
@@ -136,7 +140,8 @@ def test_scratch_is_private_whatever_is_there(
 
 PROFILES = """
 pair: {kind: slurm, cores: 2, memory: 2GB, walltime: "00:10:00", interface: lo}
-slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo}
+slurm: {kind: slurm, cores: 1, memory: 1GB, walltime: "00:10:00", interface: lo, workers: 2}
+later: {kind: slurm, cores: 1, memory: 1GB, interface: lo, head: {queue: closed}}
 dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2, start_timeout: 60s,
        job_script_prologue: ["echo this node lacks the module >&2; exit 3"]}
 refused: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, interface: lo, failed_starts: 2}
@@ -152,6 +157,10 @@ LONG = sweeping.TINY.replace("restarts = 5", "restarts = 60").replace("generatio
 def site() -> Iterator[Path]:
     with slurm_site.slurm_site() as home:
         yield home
+
+
+def on_slurm(test: Any) -> Any:
+    return pytest.mark.slow(pytest.mark.usefixtures("site")(test))
 
 
 @pytest.fixture
@@ -181,8 +190,7 @@ def submitted(folder: Path, profile: str, *arguments: str) -> Iterator[subproces
             process.kill()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("site")
+@on_slurm
 def test_a_cancelled_job_is_replaced_and_the_bits_are_the_same(cluster_file: Path, tmp_path: Path) -> None:
     # The only job, of two processes: without another in its place the run would never end.
     with submitted(tmp_path, "pair") as process:
@@ -204,8 +212,7 @@ def test_a_cancelled_job_is_replaced_and_the_bits_are_the_same(cluster_file: Pat
     assert not run.last_run.tls.exists()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("site")
+@on_slurm
 @pytest.mark.parametrize(
     ("profile", "says"),
     [
@@ -227,8 +234,7 @@ def test_jobs_that_bring_no_worker_end_the_run(
     assert not (tmp_path / "tiny.zarr").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("site")
+@on_slurm
 def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: Path) -> None:
     profile = load_profile("slurm", cluster_file)
     with Lease.acquire(tmp_path / "a.zarr") as lease, connect(profile, n_workers=1, lease=lease) as client:
@@ -258,8 +264,7 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
     assert job.name not in slurm_site.queue()
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("site")
+@on_slurm
 def test_dry_run_shows_the_script(cluster_file: Path, tmp_path: Path) -> None:
     def shown(*choices: str) -> tuple[str, list[str]]:
         places = ["--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
@@ -282,17 +287,92 @@ def test_dry_run_shows_the_script(cluster_file: Path, tmp_path: Path) -> None:
     subprocess.run(["sbatch", "--test-only", str(file)], check=True, capture_output=True)
 
 
-@pytest.mark.heavy
-@pytest.mark.usefixtures("site")
-def test_jobs_of_a_killed_driver_are_ended_by_the_next(cluster_file: Path, tmp_path: Path) -> None:
-    # A third job finds no core and waits in the queue: nothing but its name tells whose it is.
-    with submitted(tmp_path, "pair", "--workers", "3"):
-        pass
-    assert len(slurm_site.queue()) >= 1
-    with submitted(tmp_path, "pair", "--workers", "3") as again:
-        _, log = again.communicate(timeout=120)
-    assert again.returncode == 0, log
-    assert "of a run that did not end by itself" in log
-    assert sweeping.run(tmp_path / "tiny.toml", tmp_path / "serial") == 0
-    sweeping.assert_same_bits(tmp_path / "serial" / "tiny.zarr", tmp_path / "tiny.zarr")
+# The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.
+
+LONGER = sweeping.TINY.replace("restarts = 5", "restarts = 300")
+
+
+def detach(file: Path, text: str, profile: str) -> tuple[int, str]:
+    """Submit a sweep beside a file of profiles; exit code, and what is said."""
+    places = ("--results", file.parent, "--cluster", file, "--profile", profile)
+    done = sweep("submit", sweeping.write_spec(file.parent, text), "--detach", *places)
+    return done.exit_code, done.stderr
+
+
+def head_number(run: RunFolder) -> str:
+    return slurm.run(["squeue", "--noheader", f"--name={head_name(run)}", "--format=%i"]).strip()
+
+
+def status(cube: Path) -> Any:
+    return json.loads(sweep("status", cube, "--json").stdout)
+
+
+def restarts_done(cube: Path) -> bool:
+    return bool((status(cube)["run"] or {}).get("restarts"))
+
+
+@on_slurm
+def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(
+    cluster_file: Path, tmp_path: Path
+) -> None:
+    cube, run = tmp_path / "tiny.zarr", RunFolder(tmp_path / "tiny.zarr")
+    code, said = detach(cluster_file, LONGER, "slurm")
+    number = head_number(run)
+    assert (code, f"the head is job {number} ({head_name(run)})" in said) == (0, True)
+    sweeping.wait_until(lambda: restarts_done(cube))
+    code, said = detach(cluster_file, LONGER, "slurm")
+    assert (code, f"its head is job {number} already: running (n1)" in said) == (1, True)
+    found = status(cube)
+    head = {"state": "running", "job": number, "node": "n1", "restarts": 0, "how": ""}
+    assert found["head"].items() >= head.items()
+    assert "distributed" in sweep("logs", cube, "--job", found["jobs"]["jobs"][0]["job"]).stdout
+    ended = sweep("cancel", cube)
+    assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
     assert slurm_site.queue() == []
+    assert re.search("stopped by SIGTERM|cancelled", run.log.read_text())
+    assert not run.last_run.tls.exists()
+
+    assert detach(cluster_file, LONGER, "slurm")[0] == 0
+    sweeping.wait_until(lambda: restarts_done(cube))
+    number = head_number(run)
+    slurm.run(["scancel", "--signal=USR1", "--batch", number])
+    sweeping.wait_until(lambda: read_run_state(cube).waiting == number)
+    sweeping.wait_until(lambda: slurm_site.queue() == [head_name(run)])
+    assert "queued again 1 times" in sweep("status", cube).stdout
+    code, said = detach(cluster_file, LONGER, "slurm")
+    assert (code, f"its head is job {number} already: pending" in said) == (1, True)
+    time.sleep(2)  # SLURM refuses a node that has just been told to end the job, and drops it then
+    slurm.run(["scontrol", "update", f"JobId={number}", "StartTime=now"])
+    followed = sweep("logs", cube, "--follow").stdout
+    assert re.search(r"stopped by SIGUSR1[\s\S]*the head resumes[\s\S]*100\.0 %[\s\S]*results: ", followed)
+    sweeping.wait_until(lambda: slurm_site.queue() == [])
+    found = status(cube)
+    assert (found["complete"], found["head"]["restarts"]) == (True, 1)
+    assert sweep("verify", cube, "--sample", 3).exit_code == 0
+
+
+@on_slurm
+def test_a_head_that_waits_is_known_and_cancelled(cluster_file: Path, tmp_path: Path) -> None:
+    cube = tmp_path / "tiny.zarr"
+    assert detach(cluster_file, sweeping.TINY, "later")[0] == 0
+    number = head_number(RunFolder(cube))
+    assert f"its head waits in the queue, job {number}" in sweep("status", cube).stdout
+    assert detach(cluster_file, sweeping.TINY, "later")[0] == 1
+    choices = {"profile": "later", "cluster_file": cluster_file, "workers": None}
+    # two heads would fight for the lease
+    assert sweeping.run(tmp_path / "tiny.toml", tmp_path, **choices) == 1
+    ended = sweep("cancel", cube)
+    assert (ended.exit_code, f"ended the head, job {number}" in ended.stdout) == (0, True)
+    assert slurm_site.queue() == []
+
+
+def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    run = RunFolder(tmp_path / "a.zarr")
+    assert HeadJob.current(run) is None
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    monkeypatch.setenv("SLURM_JOB_NAME", "something-else")
+    assert HeadJob.current(run) is None
+    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
+    assert HeadJob.current(run) == HeadJob("5", 2)
