@@ -116,15 +116,11 @@ def test_asked_to_stop_and_submitted_again(
 def test_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path) -> None:
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     keyboard, terminal = os.openpty()
-    command = [sys.executable, "-m", "pipeline", "submit", str(spec), "--results", str(tmp_path)]
+    command = ["setsid", "--ctty", sys.executable, "-m", "pipeline", "submit", str(spec), "--workers", "2"]
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup themselves
-    process = subprocess.Popen(
-        ["setsid", "--ctty", *command, "--workers", "2"],
-        stdin=terminal,
-        stdout=terminal,
-        stderr=terminal,
-        env={**os.environ, **PACED},
-    )
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+    environment = {**os.environ, **PACED}
+    process = subprocess.Popen([*command, "--results", str(tmp_path)], env=environment, **streams)
     signal.signal(signal.SIGHUP, before)
     os.close(terminal)
     os.set_blocking(keyboard, False)
@@ -166,14 +162,6 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
         assert "nothing to run" in caplog.text
     assert run(spec, tmp_path, retry_failed=True) == 0
     assert_same_bits(iris, cube)
-
-
-def test_two_submits_on_one_cube(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    spec = write_spec(tmp_path)
-    with Lease.acquire(tmp_path / "tiny.zarr"):
-        assert run(spec, tmp_path) == 1
-    assert f"process {os.getpid()}" in caplog.text
-    assert not (tmp_path / "tiny.zarr").exists()
 
 
 def test_a_write_is_never_interrupted_and_follows_a_look_at_the_lease(
