@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,8 @@ def test_a_cell_that_fails_is_tried_again_and_then_marked(
 ) -> None:
     found = start()
     list(found.left(PLAN))
+    # what was lost with others is charged to nobody
+    assert found.take([replace(failed(FIRST), charged=False)] * 3) == [Span(FIRST, 0, 3)] * 3
     assert found.take([solved(SECOND), failed(FIRST)]) == [Span(FIRST, 0, 3)]
     assert found.take([failed(FIRST)]) == []
     assert f"cell {FIRST} failed: ValueError: no" in caplog.text

@@ -97,18 +97,15 @@ def test_a_guess_takes_the_shape_and_folds_into_account(tmp_path: Path) -> None:
     def hours(models: str, more: str = "") -> float:
         return float(iris(planned(tmp_path, models, more))["core_hours"])
 
-    shapes = ("", "-diagonal", "-tied", "-full", "-auto")
-    spherical, diagonal, tied, full, chosen = (hours(f'"posterior{shape}"') for shape in shapes)
+    shapes = ("", "-diagonal", "-full", "-auto")
+    spherical, diagonal, full, chosen = (hours(f'"posterior{shape}"') for shape in shapes)
     assert diagonal == pytest.approx(spherical * DIAGONAL)
-    assert tied == full == pytest.approx(spherical * (1 + 4 / 16) ** MATRICES)
+    assert full == pytest.approx(spherical * (1 + 4 / 16) ** MATRICES)
     # five restarts of one generation, and four candidates with five folds of one generation
     assert chosen == pytest.approx(full + spherical * (1 + DIAGONAL) + 2 * full)
-    # a model of one shape that holds annotations out: five folds of it alone
-    for model, plain in (("posterior", spherical), ("posterior-full", full)):
-        assert hours(f'"{model}"', "held_out = true\n") == pytest.approx(2 * plain)
-    assert hours('"posterior-auto"', "held_out = true\n") == chosen
+    # one that holds annotations out has five folds of it alone, and nothing is held out of none
     both = hours('"unsupervised", "posterior"', "held_out = true\n")
-    assert both == pytest.approx(hours('"unsupervised"') + 2 * spherical), "nothing is held out of none"
+    assert both == pytest.approx(hours('"unsupervised"') + 2 * spherical)
 
 
 def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:
@@ -117,13 +114,9 @@ def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None
     assert (plan["total"]["cells"], plan["total"]["restarts"]) == (5 * 17, 5 * 17 * 5)
     files = sum(path.is_file() for path in (finished / "tiny.zarr").rglob("*")) - 1
     assert plan["total"]["files"] == files
-    assert plan["timed"] is False
-    assert plan["search"]["method"] == "strong"
-    assert plan["search"].items() > {"crossover": "labels", "mutation": 0.2, "generations": 1}.items()
+    assert (plan["timed"], plan["search"]["method"], plan["search"]["mutation"]) == (False, "strong", 0.2)
     measured = json.loads(sweep(*arguments, "--pilot").stdout)
-    assert measured["timed"] is True
-    assert measured["total"]["core_hours"] > 0
-    assert measured["batches"] >= 1
+    assert (measured["timed"], measured["total"]["core_hours"] > 0) == (True, True)
     assert not list(tmp_path.iterdir())
     # for people, of the cube's own run, which timed its restarts
     shown = sweep("plan", finished / "tiny.toml", "--results", finished)
@@ -159,9 +152,8 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     prepared = prepared_in(tmp_path)
-    old = Timing(
-        {Key.of(cell): Times(1000.0) for plan in prepared.inputs.plans for cell in pilot_cells(plan)}
-    )
+    cells = [cell for plan in prepared.inputs.plans for cell in pilot_cells(plan)]
+    old = Timing({Key.of(cell): Times(1000.0) for cell in cells})
     old.moment = Moment(time.time() - 3 * 3600 - 60, "elsewhere", 1.75)
     old.save(next_generation(prepared.cube).pilot)
     stale, fresh = plan_overview(prepared), plan_overview(prepared, pilot=True)
@@ -170,14 +162,9 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     assert any(ago in line for line in stale.lines())
     assert iris(fresh)["seconds_per_restart"] < 10
     assert any("(measured now, at a load of " in line for line in fresh.lines())
-    assert fresh.plan["moment"]["at"] == pytest.approx(time.time(), abs=600)
     methods = 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]'
-    more = tmp_path / "more"
-    more.mkdir()
-    (more / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
-    assert plan_overview(prepared_in(more, TINY.replace("restarts = 5", methods)), pilot=True).plan[
-        "datasets"
-    ]
+    (tmp_path / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
+    plan_overview(prepared_in(tmp_path, TINY.replace("restarts = 5", methods)), pilot=True)
     assert "/bad failed, and is taken to last a second: ValueError: bad" in caplog.text
     failing = lambda batch, source: [Failed(batch.spans[0], "ValueError: no", "", "", "")]  # noqa: E731
     monkeypatch.setattr(overview, "run_task", failing)
