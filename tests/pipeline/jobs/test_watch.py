@@ -348,6 +348,7 @@ def test_a_queue_that_does_not_answer_is_said_and_charges_nobody(
 def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     site = make()
     site.put("1", node="n7")
+    site.wait(300, step=2)
     site.answers = False
     site.job().workers = 1
     site.wait(10)

@@ -183,6 +183,13 @@ def test_an_adaptive_stop_and_skipped_data_sets_are_shown(tmp_path: Path) -> Non
     assert any("rough, within a factor of two; --pilot measures" in line for line in lines)
 
 
+def test_questions_are_counted_in_whole_batches(tmp_path: Path) -> None:
+    asking = TINY.replace("replicates = 2", 'replicates = 2\ndesign = ["uniform", "active"]')
+    total = planned(tmp_path, more="[ask]\nbatch = 40\n", text=asking).plan["total"]
+    # two accuracies and replicates; 150 answers on iris, 30 on each of two mixtures of two data sets
+    assert (total["paths"], total["questions"]) == (4 + 16, 4 * 160 + 16 * 40)
+
+
 def test_times_are_shown_in_the_unit_that_fits() -> None:
     words = {0.0: "1 second", 0.05: "180 seconds", 0.5: "30 minutes", 1.9: "114 minutes", 2.5: "2.5 hours"}
     assert {hours: overview._hours(hours) for hours in words} == words

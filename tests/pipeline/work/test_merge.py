@@ -113,8 +113,9 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
     done, wide, chosen, unsolved, failed = (CellResult(cell, 5) for cell in block.cells())
     result = BlockResult(block, {each.cell: each for each in (done, wide, chosen, unsolved, failed)})
     assert not result.complete
-    for each in (done, wide):
-        each.add(solved(0, 5, cell=each.cell))
+    fixed = replace(CHOSEN, covariance="spherical")  # its own shape, which is not chosen
+    done.add(solved(0, 5, cell=done.cell, chosen=fixed))
+    wide.add(solved(0, 5, cell=wide.cell))
     chosen.add(solved(0, 5, cell=chosen.cell, chosen=CHOSEN))
     nothing = {"best_restart": -1, "labels": np.full(4, -1, np.int16), "objectives": np.full(5, NAN)}
     unsolved.add(replace(solved(0, 5), span=Span(unsolved.cell, 0, 5), **nothing))
@@ -141,7 +142,8 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
     assert {name: arrays[name].tolist() for name in wanted} == wanted
     assert arrays["labels"][:, 0].tolist() == [1, 1, 1, -1, -1]
     assert np.array_equal(arrays["log_likelihood"][0], OBJECTIVES)
-    np.testing.assert_array_equal(arrays["held_out"][1:3], [[NAN] * 4, CHOSEN.held_out])
+    rows = [fixed.held_out, [NAN] * 4, CHOSEN.held_out]
+    np.testing.assert_array_equal(arrays["held_out"][:3], rows)
     for at in range(3):
         np.testing.assert_array_equal(arrays["covariances"][at], [np.eye(3)] * 2)
 
