@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cubes.small import make_plan, make_spec
 from hypothesis import given
 from hypothesis import strategies as st
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, write_spec
@@ -32,13 +30,11 @@ from pipeline.work.records import (
     NO_ANSWERS,
     Answered,
     Asking,
-    BatchLost,
     Failed,
     Science,
     Solved,
     Span,
     Task,
-    checked,
 )
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
@@ -421,97 +417,3 @@ def test_no_result_depends_on_batches_stops_or_failures(
     for other in (SMALL, SMALL + STOP.replace("0.2", "0.3")):
         with pytest.raises(InputError, match="stop"):
             run(write_spec(tmp_path, other), tmp_path)
-
-
-# What goes to a worker, and what comes back.
-
-IRIS = Cell("iris", None, 0.8, 20, 0, "posterior")
-REDRAWN = replace(IRIS, replicate=1)
-OF_IRIS = AskedPath("iris", 3, 0.9, 1, "active")
-STOPPING = Stop(rule="good-turing", risk=0.1, r_min=4, step=2)
-OF_IRIS_SCIENCE = Science(11, (Search(population=3),), 3, STOPPING, asking=Asking(5, 1, "auto"))
-OF_CELLS = Task(OF_IRIS_SCIENCE, "iris", (Span(IRIS, 2, 6, (-1.0, -2.0)), Span(REDRAWN, 0, 3)), 1.0)
-OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=NO_ANSWERS, step=5),), 1.0)
-
-
-def test_names_say_where_and_what() -> None:
-    assert str(OF_PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1, questions 5..14"
-    assert str(OF_CELLS) == f"{IRIS} and 1 other cells"
-
-
-def test_a_science_has_what_the_sweep_says_of_a_data_set() -> None:
-    spec = make_spec(ask={"batch": "0.4N", "restarts": 2, "covariance": "full"})
-    found = Science.of(spec, make_plan(n_samples=5))
-    assert found == Science(7, spec.search, 2, None, (), Asking(2, 2, "full"))
-
-
-def solved_of(cell: Cell, start: int, stop: int) -> Solved:
-    solution = np.zeros(3, np.int16), np.ones((2, 2)), np.ones(2)
-    return Solved(Span(cell, start, stop), np.zeros(stop - start), start, *solution, 0.25, 0.125)
-
-
-def answered(start: int, stop: int, path: AskedPath = OF_IRIS) -> Answered:
-    return Answered(Span(path, start, stop), np.zeros((stop - start, 3), np.int32), 0.1, 0.1)
-
-
-def failed(unit: Any, start: int, stop: int) -> Failed:
-    return Failed(Span(unit, start, stop), "no", "", "", "")
-
-
-@pytest.mark.parametrize(
-    ("task", "result", "is_ours"),
-    [
-        (OF_CELLS, solved_of(IRIS, 2, 6), True),
-        (OF_CELLS, solved_of(IRIS, 2, 4), True),  # an adaptive stop ends early
-        (OF_CELLS, failed(REDRAWN, 0, 3), True),
-        (OF_CELLS, solved_of(IRIS, 2, 7), False),
-        (OF_CELLS, solved_of(IRIS, 3, 6), False),
-        (OF_CELLS, solved_of(replace(IRIS, model="likelihood"), 2, 6), False),
-        (OF_CELLS, failed(replace(IRIS, dataset="wine"), 2, 6), False),
-        (OF_CELLS, answered(5, 10), False),
-        (OF_PATH, answered(5, 15), True),
-        (OF_PATH, answered(10, 15), True),  # each batch comes on its own
-        (OF_PATH, failed(OF_IRIS, 10, 15), True),
-        (OF_PATH, answered(0, 10), False),
-        (OF_PATH, answered(15, 20), False),
-        (OF_PATH, answered(5, 10, replace(OF_IRIS, replicate=0)), False),
-        (OF_PATH, failed(OF_IRIS, 15, 20), False),
-        (OF_PATH, solved_of(IRIS, 2, 6), False),
-    ],
-)
-def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
-    ours = [solved_of(IRIS, 2, 6), solved_of(REDRAWN, 0, 3)] if task is OF_CELLS else [answered(5, 10)]
-    found = checked(task, [*ours, result])
-    if is_ours:
-        assert found == [*ours, result]
-    else:
-        assert [each.span for each in found] == list(task.spans)
-        assert all(isinstance(each, Failed) and "another batch" in each.cause for each in found)
-
-
-def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
-    class Wordless(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError
-
-    parts = replace(OF_CELLS, spans=(Span(IRIS, 0, 1, (-1.0,)), Span(IRIS, 3, 4)))
-    for task, charged in ((OF_CELLS, [False, False]), (parts, [True, False]), (OF_PATH, [True])):
-        found = checked(task, BatchLost("a\nb", "n1", "7"))
-        assert [each.charged for each in found if isinstance(each, Failed)] == charged, (
-            "a unit alone, and once"
-        )
-    first: Any = checked(parts, BatchLost("a\nb", "n1", "7"))[0]
-    assert (first.cause, first.node, first.job) == ("BatchLost: a b", "n1", "7")
-    record = first.record(2)
-    assert (record.cell, record.attempt, record.work.cell) == (str(IRIS), 2, IRIS)
-    assert record.work.known == (-1.0,)
-    asked: Any = checked(OF_PATH, Wordless())[0]
-    assert asked.cause == "Wordless: <its text cannot be made>"
-    assert (asked.record(1).work.cell, asked.record(1).work.stop) == (None, 15)
-
-
-def test_what_is_sent_can_be_pickled() -> None:
-    for each in (OF_CELLS, OF_PATH, failed(IRIS, 0, 1)):
-        assert pickle.loads(pickle.dumps(each)) == each
-    found = pickle.loads(pickle.dumps(solved_of(IRIS, 0, 1)))
-    assert (found.span, found.seconds, found.cpu_seconds) == (Span(IRIS, 0, 1), 0.25, 0.125)

@@ -1,20 +1,35 @@
-"""Restarts become cells, and cells blocks: any order of any split gives the same."""
+"""What comes back of a task: restarts become cells, cells blocks, in any order of any split."""
 
 from __future__ import annotations
 
 import itertools
+import pickle
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from cubes.small import make_plan
+from cubes.small import make_plan, make_spec
 
 from pipeline.common import best_of
 from pipeline.work.merge import BlockResult, CellResult, Mismatch
-from pipeline.work.records import Chosen, Solved, Span
+from pipeline.work.records import (
+    NO_ANSWERS,
+    Answered,
+    Asking,
+    BatchLost,
+    Chosen,
+    Failed,
+    Science,
+    Solved,
+    Span,
+    Task,
+    checked,
+)
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.plan import Cell
+from sweeps.file.search import Search
+from sweeps.file.spec import Stop
+from sweeps.plan import AskedPath, Cell
 from sweeps.words import shape_of
 
 CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
@@ -175,3 +190,97 @@ def test_the_best_call_of_a_method_in_any_order(
     result.add(parts[1])  # calls without an objective are not made again, and give none a second time
     with pytest.raises(Mismatch, match="restart 1"):
         result.add(called(1, -17.0))
+
+
+# What goes to a worker, and what comes back.
+
+EQUAL = np.zeros(9)
+IRIS = Cell("iris", None, 0.8, 20, 0, "posterior")
+REDRAWN = replace(IRIS, replicate=1)
+OF_IRIS = AskedPath("iris", 3, 0.9, 1, "active")
+STOPPING = Stop(rule="good-turing", risk=0.1, r_min=4, step=2)
+OF_IRIS_SCIENCE = Science(11, (Search(population=3),), 3, STOPPING, asking=Asking(5, 1, "auto"))
+OF_CELLS = Task(OF_IRIS_SCIENCE, "iris", (Span(IRIS, 2, 6, (-1.0, -2.0)), Span(REDRAWN, 0, 3)), 1.0)
+OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=NO_ANSWERS, step=5),), 1.0)
+
+
+def test_names_say_where_and_what() -> None:
+    assert str(OF_PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1, questions 5..14"
+    assert str(OF_CELLS) == f"{IRIS} and 1 other cells"
+
+
+def test_a_science_has_what_the_sweep_says_of_a_data_set() -> None:
+    spec = make_spec(ask={"batch": "0.4N", "restarts": 2, "covariance": "full"})
+    found = Science.of(spec, make_plan(n_samples=5))
+    assert found == Science(7, spec.search, 2, None, (), Asking(2, 2, "full"))
+
+
+def answered(start: int, stop: int, path: AskedPath = OF_IRIS) -> Answered:
+    return Answered(Span(path, start, stop), np.zeros((stop - start, 3), np.int32), 0.1, 0.1)
+
+
+def failed(unit: Any, start: int, stop: int) -> Failed:
+    return Failed(Span(unit, start, stop), "no", "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("task", "result", "is_ours"),
+    [
+        (OF_CELLS, solved(2, 6, EQUAL, cell=IRIS), True),
+        (OF_CELLS, solved(2, 4, EQUAL, cell=IRIS), True),  # an adaptive stop ends early
+        (OF_CELLS, failed(REDRAWN, 0, 3), True),
+        (OF_CELLS, solved(2, 7, EQUAL, cell=IRIS), False),
+        (OF_CELLS, solved(3, 6, EQUAL, cell=IRIS), False),
+        (OF_CELLS, solved(2, 6, EQUAL, cell=replace(IRIS, model="likelihood")), False),
+        (OF_CELLS, failed(replace(IRIS, dataset="wine"), 2, 6), False),
+        (OF_CELLS, answered(5, 10), False),
+        (OF_PATH, answered(5, 15), True),
+        (OF_PATH, answered(10, 15), True),  # each batch comes on its own
+        (OF_PATH, failed(OF_IRIS, 10, 15), True),
+        (OF_PATH, answered(0, 10), False),
+        (OF_PATH, answered(15, 20), False),
+        (OF_PATH, answered(5, 10, replace(OF_IRIS, replicate=0)), False),
+        (OF_PATH, failed(OF_IRIS, 15, 20), False),
+        (OF_PATH, solved(2, 6, EQUAL, cell=IRIS), False),
+    ],
+)
+def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
+    ours = (
+        [solved(2, 6, EQUAL, cell=IRIS), solved(0, 3, EQUAL, cell=REDRAWN)]
+        if task is OF_CELLS
+        else [answered(5, 10)]
+    )
+    found = checked(task, [*ours, result])
+    if is_ours:
+        assert found == [*ours, result]
+    else:
+        assert [each.span for each in found] == list(task.spans)
+        assert all(isinstance(each, Failed) and "another batch" in each.cause for each in found)
+
+
+def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    parts = replace(OF_CELLS, spans=(Span(IRIS, 0, 1, (-1.0,)), Span(IRIS, 3, 4)))
+    for task, charged in ((OF_CELLS, [False, False]), (parts, [True, False]), (OF_PATH, [True])):
+        found = checked(task, BatchLost("a\nb", "n1", "7"))
+        assert [each.charged for each in found if isinstance(each, Failed)] == charged, (
+            "a unit alone, and once"
+        )
+    first: Any = checked(parts, BatchLost("a\nb", "n1", "7"))[0]
+    assert (first.cause, first.node, first.job) == ("BatchLost: a b", "n1", "7")
+    record = first.record(2)
+    assert (record.cell, record.attempt, record.work.cell) == (str(IRIS), 2, IRIS)
+    assert record.work.known == (-1.0,)
+    asked: Any = checked(OF_PATH, Wordless())[0]
+    assert asked.cause == "Wordless: <its text cannot be made>"
+    assert (asked.record(1).work.cell, asked.record(1).work.stop) == (None, 15)
+
+
+def test_what_is_sent_can_be_pickled() -> None:
+    for each in (OF_CELLS, OF_PATH, failed(IRIS, 0, 1)):
+        assert pickle.loads(pickle.dumps(each)) == each
+    found = pickle.loads(pickle.dumps(solved(0, 1, EQUAL, cell=IRIS)))
+    assert (found.span, found.seconds, found.cpu_seconds) == (Span(IRIS, 0, 1), 0.5, 0.25)
