@@ -257,8 +257,7 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     where, entry = f"{origin} {name}:", entries[name]
     # With a wrong kind it is unknown which other keys are right.
     kind = read(Kind, entry, where).kind
-    records: dict[str, Any] = {"local": Local, "address": Address}
-    record = job_queue(kind) if kind in CLASSES else records[kind]
+    record: Any = {"local": Local, "address": Address}.get(kind) or job_queue(kind)
     return Profile(name, read(record, entry, where, context={"folder": origin.parent}), origin)
 
 

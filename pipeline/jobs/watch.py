@@ -205,7 +205,7 @@ class JobWatch:
         elif live is None:
             state = "submitted"
         else:
-            state = "starting" if live.running else f"{live.state.lower()} ({live.reason})"
+            state = "starting" if live.state == "RUNNING" else f"{live.state.lower()} ({live.reason})"
         number = slot.job.job_id or ""
         return JobRecord(name=name, job=number, node=slot.node, state=state, workers=slot.workers)
 
@@ -259,7 +259,7 @@ class JobWatch:
         """End the run if no worker is to be expected; without one now."""
         dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
         most = self._options.failed_starts
-        if any(job.running for job in (self._live or {}).values()):
+        if any(job.state == "RUNNING" for job in (self._live or {}).values()):
             most *= 3  # another one is starting
         if dead is not None and dead.deaths >= most:
             how = "cannot be submitted" if dead.job.refusal else "die at once"

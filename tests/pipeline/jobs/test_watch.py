@@ -358,9 +358,11 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     asked = site.asked
     site.wait(60)
     assert (site.asked, site.listed.jobs[0].node) == (asked, "n7"), "not asked any more"
-    site.end()
+    site.job().workers = 0
     site.wait(5)
     assert site.asked > asked + 2  # again as soon as the workers are gone
+    site.end()
+    site.wait(5)
     assert site.listed.lost[0].node == "n7"
 
 
