@@ -20,6 +20,7 @@ from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
 from pipeline.cluster.profiles import Address, Local, Profile
+from pipeline.common import plural
 from pipeline.jobs import cluster as jobs
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import ComputeClusterError
@@ -127,7 +128,7 @@ def dashboard_address(client: Client) -> str | None:
 def _local(options: Local, count: int) -> Iterator[Client]:
     with ExitStack() as stack:
         try:
-            with _interrupts_blocked(), jobs.port_may_be_taken():
+            with _interrupts_blocked():
                 cluster = LocalCluster(
                     n_workers=count,
                     threads_per_worker=1,
@@ -250,14 +251,12 @@ def allow_open_files(n_workers: int) -> None:
     """
     need = ALONE + OF_A_WORKER * n_workers
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= need:
-        return
-    if hard != resource.RLIM_INFINITY and hard < need:
-        some = f"{n_workers} worker {'process' if n_workers == 1 else 'processes'}"
+    if 0 <= hard < need:  # one that is infinite is negative
+        some = plural(n_workers, "worker process", "worker processes")
         remedy = "raise the limit (ulimit -Hn), or ask for fewer workers"
         raise ComputeClusterError(f"found a limit of {hard} open files, expected {need} for {some}: {remedy}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
-    logger.debug("limit of open files: %d, was %d", need, soft)
+    if 0 <= soft < need:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
 
 
 # Set-up of every worker before it runs batches, also of workers that join later.
@@ -272,33 +271,30 @@ LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
 """Reports of connections that broke, by logger, in the processes of workers; the errors they come with."""
 
 
-def in_one_line(record: logging.LogRecord) -> bool:
-    """Make one warning without a traceback of a report of a connection that broke; whether it is shown."""
+def is_fault(record: logging.LogRecord) -> bool:
+    """Whether a report is not that of a connection that broke; its traceback is dropped there.
+
+    dask reports an error. But where the scheduler leaves, as it does first when a run is stopped, the worker
+    leaves too; where it stays, the next heartbeat succeeds, or data are fetched again. Local workers show
+    errors alone, so that nothing is seen of it.
+    """
     error = record.exc_info[1] if record.exc_info else None
     if not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
         return True
-    text = f"{record.getMessage().rstrip('.')}: {type(error).__name__}: {error}"
-    record.msg, record.args = " ".join(text.split()), ()
-    record.exc_info = record.exc_text = None
-    record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
-    # the logger compared its level with the one that the record had
-    return logging.getLogger(record.name).isEnabledFor(record.levelno)
+    said = " ".join(str(error).split())
+    logging.getLogger(record.name).warning("a connection broke: %s: %s", type(error).__name__, said)
+    return False
 
 
 class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
-    """Let a worker say in one warning that its connection to the scheduler, or to another worker, broke.
-
-    dask reports an error with its traceback. But where the scheduler leaves, as it does first when a run is
-    stopped, the worker leaves too; where it stays, the next heartbeat succeeds, or data are fetched again.
-    Local workers show errors alone, so that nothing is seen of it; the logs of worker jobs keep the line.
-    """
+    """Let a worker say in one warning that its connection to the scheduler, or to another worker, broke."""
 
     name = "losses-in-one-line"
 
     def setup(self, worker: Worker) -> None:
         """Take the reports of this process in hand, of all its workers at once."""
         for name, _ in LOSSES:
-            logging.getLogger(name).addFilter(in_one_line)
+            logging.getLogger(name).addFilter(is_fault)
 
 
 class SamePackages(WorkerPlugin):  # type: ignore[misc]

@@ -19,14 +19,13 @@ from uuid import uuid4
 
 from dask.utils import format_bytes
 from distributed import Client, Future, Worker, WorkerPlugin
-from distributed.comm.core import CommClosedError
 
 from pipeline.cluster.connect import register
 from pipeline.cluster.worker import BATCH, TOPIC, LeaveInTime, ReportNanny, run_watched
 from pipeline.jobs.slurm import ComputeClusterError
 from pipeline.methods.process import PATIENCE, START_LIMIT
 from pipeline.work.records import BatchLost, Task
-from pipeline.work.tasks import Compiled, Ended, NextTask, Outcome, load_kernels
+from pipeline.work.tasks import Ended, NextTask, Outcome, load_kernels
 from sweeps.inputs import Source
 from sweeps.plan import Cell
 
@@ -150,13 +149,6 @@ ENDED = "ended"
 """Topic of this module, beside those of the compute cluster: a batch has results, or an error."""
 
 
-COMPILING = "compiling"
-"""Topic of a worker that compiles: how many functions it has."""
-
-SHOW_SECONDS = 0.2
-"""Between two messages of a worker that compiles."""
-
-
 class KernelsReady(WorkerPlugin):  # type: ignore[misc]
     """Load the kernels when a worker starts, so that no restart's time includes the compiler's."""
 
@@ -164,21 +156,7 @@ class KernelsReady(WorkerPlugin):  # type: ignore[misc]
 
     async def setup(self, worker: Worker) -> None:
         """Compile, or load from the node's cache, in a thread: the worker's heartbeat continues."""
-        loop, last = asyncio.get_running_loop(), -math.inf
-
-        def compiled(count: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last >= SHOW_SECONDS:
-                last = now
-                loop.call_soon_threadsafe(say, count)
-
-        def say(count: int) -> None:
-            # one that joins later has no connection yet, and nobody waits for it
-            with suppress(CommClosedError, AssertionError, KeyError):
-                worker.log_event(COMPILING, {"functions": count})
-
-        await asyncio.to_thread(load_kernels, compiled)
+        await asyncio.to_thread(load_kernels)
 
 
 class DaskExecutor:
@@ -192,17 +170,10 @@ class DaskExecutor:
         By data set name; each is sent to a worker at most once, when it is needed.
     time_limit : float or None
         Seconds a batch may run; None for `generous_limit`.
-    compiled : callable or None
-        Takes the number of functions that a worker has compiled so far.
     """
 
     def __init__(
-        self,
-        client: Client,
-        sources: Mapping[str, Source],
-        *,
-        time_limit: float | None = None,
-        compiled: Compiled | None = None,
+        self, client: Client, sources: Mapping[str, Source], *, time_limit: float | None = None
     ) -> None:
         self.client = client
         self._sources = sources
@@ -216,13 +187,8 @@ class DaskExecutor:
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         for topic in TOPICS:
             client.subscribe_topic(topic, partial(self._receive, topic))
-        register(client, ReportNanny())
-        register(client, LeaveInTime())
-        if compiled is not None:
-            client.subscribe_topic(COMPILING, lambda event: compiled(event[1]["functions"]))
-        register(client, KernelsReady())
-        if compiled is not None:
-            client.unsubscribe_topic(COMPILING)
+        for plugin in (ReportNanny(), LeaveInTime(), KernelsReady()):
+            register(client, plugin)
 
     @property
     def workers(self) -> int:

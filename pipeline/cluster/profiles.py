@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 from urllib.parse import urlsplit
@@ -15,8 +16,7 @@ from urllib.parse import urlsplit
 import click
 import yaml
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
-from yaml.events import AliasEvent
-from yaml.nodes import MappingNode, Node, ScalarNode
+from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
 from pipeline.jobs import keys
 from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
@@ -40,34 +40,7 @@ READ_AS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float",
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes a text within bounds; every key is the text that is written."""
-
-    def __init__(self, where: str, text: str) -> None:
-        super().__init__(text)
-        self._where = where
-        self._level = 0
-        self._measured: dict[int, tuple[int, int]] = {}
-
-    def compose_node(self, parent: Node | None, index: int) -> Node | None:
-        """Compose a node, and count its values and levels, with what aliases repeat."""
-        mark, is_alias = self.peek_event().start_mark, self.check_event(AliasEvent)  # type: ignore[no-untyped-call]
-        self._level += 1
-        if self._level > MOST_NESTED:  # on the way down, before Python's stack is used up
-            raise self._error(mark, f"more than {MOST_NESTED} levels", "fewer")
-        node = super().compose_node(parent, index)
-        self._level -= 1
-        if is_alias and id(node) not in self._measured:
-            raise self._error(mark, "an alias inside of what it stands for", "values that end")
-        if node is not None and not is_alias:
-            below = [self._measured[id(child)] for child in _children(node)]
-            count, depth = 1 + sum(n for n, _ in below), 1 + max((levels for _, levels in below), default=0)
-            self._measured[id(node)] = count, depth
-            if depth > MOST_NESTED:
-                raise self._error(mark, f"{depth} levels with its aliases", f"at most {MOST_NESTED}")
-            if count > MOST_VALUES:
-                found = f"{count:,} values with what its aliases repeat"
-                raise self._error(mark, found, f"at most {MOST_VALUES:,}")
-        return node
+    """Every key is the text that is written."""
 
     def compose_mapping_node(self, anchor: Any) -> MappingNode:
         """Compose a table; a key that YAML reads as a truth value or a number is its text.
@@ -78,21 +51,34 @@ class _Loader(yaml.SafeLoader):
         names: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, ScalarNode):
-                raise self._error(key.start_mark, "a table or a list as a key", "a text as a key")
+                raise _refusal(key, "a table or a list as a key", "a text as a key")
             key.tag = TEXT if key.tag in READ_AS else key.tag
             if key.value in names and key.tag != MERGE:
-                raise self._error(key.start_mark, f"the key {key.value[:60]!r} again", "each key once")
+                raise _refusal(key, f"the key {key.value[:60]!r} again", "each key once")
             names.add(key.value)
         return node
 
-    def _error(self, mark: yaml.Mark, found: str, expected: str) -> InputError:
-        return InputError([Problem(f"{self._where}, line {mark.line + 1}", found, expected)])
+
+def _refusal(node: Node, found: str, expected: str) -> InputError:
+    mark = node.start_mark
+    return InputError([Problem(f"{mark.name}, line {mark.line + 1}", found, expected)])
 
 
-def _children(node: Node) -> list[Node]:
-    if isinstance(node, MappingNode):
-        return [child for pair in node.value for child in pair]
-    return [] if isinstance(node, ScalarNode) else list(node.value)
+def _check_size(node: Node, level: int, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """Values and levels of a node, with what aliases repeat; those of some others are `known`."""
+    if level > MOST_NESTED:  # also an alias inside of what it stands for
+        raise _refusal(node, f"more than {MOST_NESTED} levels", "fewer")
+    if id(node) not in known:
+        children = node.value if isinstance(node, CollectionNode) else ()
+        flat = chain.from_iterable(children) if isinstance(node, MappingNode) else children
+        below = [_check_size(child, level + 1, known) for child in flat]
+        known[id(node)] = 1 + sum(n for n, _ in below), 1 + max((depth for _, depth in below), default=0)
+    count, depth = known[id(node)]
+    if depth > MOST_NESTED:
+        raise _refusal(node, f"{depth} levels with its aliases", f"at most {MOST_NESTED}")
+    if count > MOST_VALUES:
+        raise _refusal(node, f"{count:,} values with what its aliases repeat", f"at most {MOST_VALUES:,}")
+    return count, depth
 
 
 def read_entries(origin: Path) -> Any:
@@ -111,10 +97,16 @@ def read_entries(origin: Path) -> Any:
     """
     content = read_file(origin, MOST_BYTES, "a readable file of profiles", pipe=True)
     try:
-        return _Loader(str(origin), content.decode()).get_single_data()
+        loader = _Loader(content.decode())
+        loader.name = str(origin)  # as marks say it
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_size(node, 1, {})
+        return loader.construct_document(node)
     except InputError:
         raise
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         found = f"a YAML error: {' '.join(str(error).split())}"
         raise InputError([Problem(str(origin), found, "a YAML file of profiles")]) from error
 
@@ -265,8 +257,7 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     where, entry = f"{origin} {name}:", entries[name]
     # With a wrong kind it is unknown which other keys are right.
     kind = read(Kind, entry, where).kind
-    records: dict[str, Any] = {"local": Local, "address": Address}
-    record = job_queue(kind) if kind in CLASSES else records[kind]
+    record: Any = {"local": Local, "address": Address}.get(kind) or job_queue(kind)
     return Profile(name, read(record, entry, where, context={"folder": origin.parent}), origin)
 
 

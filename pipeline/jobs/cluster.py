@@ -10,7 +10,6 @@ import shlex
 import shutil
 import socket
 import sys
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -303,10 +302,8 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             stack.callback(slurm.cancel_all, name)
         keys = job_keys(options, run, security)
         scheduler = {"dashboard_address": page_address(options.dashboard_port)}
-        with port_may_be_taken():
-            made = _cluster_class(options.kind, lease.check)(
-                name=name, security=security, scheduler_options=scheduler, **keys
-            )
+        kept = _cluster_class(options.kind, lease.check)
+        made = kept(name=name, security=security, scheduler_options=scheduler, **keys)
         cluster = stack.enter_context(made)
         client = stack.enter_context(client_of(cluster))
         watch = JobWatch(client, options, name=name, generation=generation, n_jobs=n_jobs)
@@ -322,14 +319,6 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             if failure is not None and error is not failure and isinstance(error, Exception):
                 raise failure from error
             raise
-
-
-@contextmanager
-def port_may_be_taken() -> Iterator[None]:
-    """Let a page that another run has just taken the port of have any: its address is said anyway."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"\s*Port \d+ is already in use")
-        yield
 
 
 def page_address(port: int) -> str:

@@ -104,11 +104,6 @@ class LiveJob:
     node: str
     reason: str
 
-    @property
-    def running(self) -> bool:
-        """Whether it has its node."""
-        return self.state == "RUNNING"
-
 
 def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATTEMPTS) -> str:
     """Output of a command, tried again while what stopped it may pass.

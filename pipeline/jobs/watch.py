@@ -80,18 +80,6 @@ class Slot:
         how = "was cancelled" if self.ended == "CANCELLED" else "was lost" if excused else early
         return how, backoff
 
-    def record(self, name: str, live: slurm.LiveJob | None) -> JobRecord:
-        """Its record for the list of jobs; `live` is what the queue said of it when it was asked last."""
-        if self.workers:
-            state = "running"
-        elif self.replace_at is None and live is not None:
-            state = "starting" if live.running else f"{live.state.lower()} ({live.reason})"
-        else:
-            state = "submitted" if self.replace_at is None else "gone"
-            state = "refused" if self.job.refusal else state
-        number = self.job.job_id or ""
-        return JobRecord(name=name, job=number, node=self.node, state=state, workers=self.workers)
-
     def is_gone(self, live: Live | None, now: float) -> bool:
         """Whether the job has ended; `live` is None where the queue cannot be asked."""
         if self.job.job_id is None:
@@ -188,9 +176,12 @@ class JobWatch:
         if len(waiting) < len(self._slots):
             self._alive_at = now
             self._ready.set()
-        if waiting and now >= self._ask_at:
+        # of a job that works it is only asked where it is, for `sweep status`
+        placed = all(slot.node for slot in self._slots.values() if slot.workers)
+        if (waiting and now >= self._ask_at) or (not placed and now >= self._place_at):
+            self._place_at = now + PLACE_SECONDS
             self._ask_queue(waiting, now)
-        elif not waiting:
+        if not waiting:
             self._ask_at, self._pause = now, ASK_SECONDS[0]
         due = [name for name, slot in waiting.items() if now >= (slot.replace_at or math.inf)]
         if due:
@@ -198,14 +189,25 @@ class JobWatch:
             for name in due:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
             self._ask_at, self._pause = now + ASK_SECONDS[0], ASK_SECONDS[0]
-        self._find_nodes(now)
         self._list.show([self._record(name) for name in self._slots])
         if len(waiting) == len(self._slots):
             self._give_up(now)
 
     def _record(self, name: str) -> JobRecord:
         slot = self._slots[name]
-        return slot.record(name, (self._live or {}).get(slot.job.job_id))
+        live = (self._live or {}).get(slot.job.job_id)
+        if slot.workers:
+            state = "running"
+        elif slot.job.refusal:
+            state = "refused"
+        elif slot.replace_at is not None:
+            state = "gone"
+        elif live is None:
+            state = "submitted"
+        else:
+            state = "starting" if live.state == "RUNNING" else f"{live.state.lower()} ({live.reason})"
+        number = slot.job.job_id or ""
+        return JobRecord(name=name, job=number, node=slot.node, state=state, workers=slot.workers)
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
@@ -222,14 +224,22 @@ class JobWatch:
                     logger.debug("a look at the worker jobs failed", exc_info=True)
 
     def _ask_queue(self, waiting: dict[str, Slot], now: float) -> None:
-        """Ask the queue what became of the jobs without workers."""
-        self._query(logging.WARNING)
+        """Ask the queue what became of the jobs without workers, and where the others run."""
+        if self._is_slurm:
+            try:
+                self._live = {job.number: job for job in slurm.live_jobs(self._name)}
+            except slurm.CommandFailed as error:
+                self._live = None
+                logger.warning("the queue does not answer: %s", error)
+        for slot in self._slots.values():
+            if slot.workers and (job := (self._live or {}).get(slot.job.job_id)):
+                slot.node = job.node
         for name, slot in waiting.items():
             if slot.replace_at is None and slot.is_gone(self._live, now) and self._has_ended(slot):
                 how, backoff = slot.mark_ended(now)
                 self._list.lose(self._record(name), how)
-                job = slot.job.job_id
-                logger.warning("worker job %s (%s) %s; another one in %.0f s", name, job, how, backoff)
+                number = slot.job.job_id
+                logger.warning("worker job %s (%s) %s; another one in %.0f s", name, number, how, backoff)
         states = self._states(waiting.values())
         if states and states != self._logged:
             logger.info("worker jobs without workers: %s", states)
@@ -238,15 +248,6 @@ class JobWatch:
         doubtful = any(slot.absent == 1 for slot in waiting.values())
         self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
 
-    def _query(self, level: int) -> None:
-        """Read which jobs are in the queue; that it does not answer is logged at a level."""
-        if self._is_slurm:
-            try:
-                self._live = {job.number: job for job in slurm.live_jobs(self._name)}
-            except slurm.CommandFailed as error:
-                self._live = None
-                logger.log(level, "the queue does not answer: %s", error)
-
     def _has_ended(self, slot: Slot) -> bool:
         """Whether the end of a job is known, and how it came if that matters."""
         if slot.settled or slot.job.job_id is None or not self._is_slurm:
@@ -254,21 +255,11 @@ class JobWatch:
         slot.ended = slurm.end_state(slot.job.job_id)
         return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
 
-    def _find_nodes(self, now: float) -> None:
-        """Find out on which nodes jobs run, for `sweep status`."""
-        unplaced = [slot for slot in self._slots.values() if slot.workers and not slot.node]
-        if unplaced and now >= self._place_at:
-            self._place_at = now + PLACE_SECONDS
-            self._query(logging.DEBUG)
-            for slot in unplaced:
-                job = (self._live or {}).get(slot.job.job_id)
-                slot.node = job.node if job is not None else ""
-
     def _give_up(self, now: float) -> None:
         """End the run if no worker is to be expected; without one now."""
         dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
         most = self._options.failed_starts
-        if any(job.running for job in (self._live or {}).values()):
+        if any(job.state == "RUNNING" for job in (self._live or {}).values()):
             most *= 3  # another one is starting
         if dead is not None and dead.deaths >= most:
             how = "cannot be submitted" if dead.job.refusal else "die at once"

@@ -1,6 +1,6 @@
 """Submit and resume: one process hands out tasks, merges what comes back and writes the cube.
 
-`open_sweep` creates or grows the cube of a sweep, and yields the `Driver` that runs what is left of it.
+`open_sweep` creates or grows the cube of a sweep, and opens its ledger; a `Driver` runs what is left of it.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby, zip_longest
 from math import inf
 
 from rich.console import Console
 
 from pipeline.common import duration, plural
 from pipeline.common import span as words_of
-from pipeline.run.ledger import Collector, in_turns, next_wave
+from pipeline.run.ledger import Collector, next_wave
 from pipeline.run.progress import Clock, display, step
 from pipeline.run.request import Prepared, Wanted, aligned
 from pipeline.run.signals import uninterrupted
-from pipeline.work.records import Failed, Results, Science, Solved, Span, Task, checked
-from pipeline.work.tasks import Ended, Executor
+from pipeline.work.records import Failed, Science, Solved, Span, Task, checked
+from pipeline.work.tasks import Executor
 from pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow
@@ -38,16 +39,8 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def open_sweep(
-    prepared: Prepared,
-    lease: Lease,
-    wanted: Wanted,
-    executor: Executor,
-    *,
-    console: Console,
-    time_limit: float | None = None,
-) -> Iterator[Driver]:
-    """Create or grow the cube of a sweep, for a driver that runs what is left of it.
+def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Collector]:
+    """Create or grow the cube of a sweep, and open the ledger of what is left of it.
 
     Parameters
     ----------
@@ -57,12 +50,6 @@ def open_sweep(
         Of its cube.
     wanted : Wanted
         What this run is to compute.
-    executor : Executor
-        Runs the tasks.
-    console : Console
-        Where progress is shown.
-    time_limit : float or None
-        Seconds a task may run, where the user gave a limit.
 
     Raises
     ------
@@ -80,42 +67,52 @@ def open_sweep(
         make(prepared.cube, prepared.inputs.plans, prepared.inputs.stored, prepared.spec, files)
         append_run(prepared.cube, run_record(prepared.inputs.skipped), files)
     plans = prepared.inputs.plans
-    sciences = {plan.name: Science.of(prepared.spec, plan, prepared.methods) for plan in plans}
     with Journal(generation.journal, files) as journal:
-        collector = Collector(
+        yield Collector(
             BlockStore(prepared.cube, files=files),
             journal,
             prepared.inputs,
-            sciences,
+            {plan.name: Science.of(prepared.spec, plan, prepared.methods) for plan in plans},
             failed=lambda record: append_failure(generation.failures, record, files),
             wanted=wanted,
         )
-        yield Driver(prepared, lease, collector, executor, console, time_limit)
 
 
 class Driver:
-    """Runs what is left of a sweep; made by `open_sweep`."""
+    """Runs what is left of a sweep.
+
+    Parameters
+    ----------
+    collector : Collector
+        Of `open_sweep`.
+    lease : Lease
+        Of its cube.
+    executor : Executor
+        Runs the tasks.
+    console : Console
+        Where progress is shown.
+    time_limit : float or None
+        Seconds a task may run, where the user gave a limit.
+    """
 
     def __init__(
         self,
-        prepared: Prepared,
-        lease: Lease,
         collector: Collector,
+        lease: Lease,
         executor: Executor,
         console: Console,
-        time_limit: float | None,
+        time_limit: float | None = None,
     ) -> None:
-        self.prepared = prepared
         self.collector = collector
-        self._plans = prepared.inputs.plans
+        self._plans = collector.plans.values()
         self._lease = lease
         self._executor = executor
         self._console = console
         # A quarter of the limit at most, because predictions err.
         self._length = self._longest = LONGEST if time_limit is None else time_limit / 4
-        self._timing = Timing.load(prepared.run)
-        self._again: deque[Task] = deque()
-        self._runnable: dict[str, Iterator[Task]] = {}
+        self._timing = Timing.load(lease.generation.run)
+        self._again = deque[Task]()
+        self._runnable = deque[Task]()
         self._solver_seconds = 0.0
         self._done = Counter[type]()  # restarts by Cell, questions by AskedPath
         self._unneeded = 0
@@ -127,7 +124,7 @@ class Driver:
         self._rest()
         self.collector.close()
         seconds = time.monotonic() - started
-        if self.prepared.spec.stop is not None:
+        if self._unneeded:
             logger.info("the adaptive stop made %d restarts unnecessary", self._unneeded)
         logger.info(
             "%s, %s in %s; %.0f %% of the workers' time was spent in the solver",
@@ -220,14 +217,10 @@ class Driver:
 
     def _next_runnable(self) -> Task | None:
         """A task of cells whose answers have come in."""
-        for plan in self._plans:
-            if plan.name not in self._runnable:
-                self._runnable[plan.name] = self._grouped(plan.name, self.collector.runnable(plan))
-            task = next(self._runnable[plan.name], None)
-            if task is not None:
-                return task
-            del self._runnable[plan.name]  # there may be more later
-        return None
+        if not self._runnable:
+            for name, spans in groupby(self.collector.runnable(), key=lambda span: span.unit.dataset):
+                self._runnable += self._grouped(name, spans)
+        return self._runnable.popleft() if self._runnable else None
 
     def _results(self, new_task: Callable[[], Task | None], *, timed: bool = False) -> Iterator[Task]:
         """Finished tasks of `new_task` and of cells tried again, already merged; their times are kept."""
@@ -244,9 +237,10 @@ class Driver:
             # Before anything is written: another driver may have taken over a lease that became stale.
             self._lease.check()
             with uninterrupted():
-                self._take(ended)
-            for task, outcome in ended:
-                results: Results = [] if isinstance(outcome, BaseException) else outcome
+                for span in self.collector.take([each for _, results in ended for each in results]):
+                    # Alone, so that another failure is charged to this cell and to no other.
+                    self._again += self._grouped(span.unit.dataset, [span])
+            for task, results in ended:
                 stops = {(span.unit, span.start): span.stop for span in task.spans}
                 for each in results:
                     if isinstance(each, Failed):
@@ -258,22 +252,6 @@ class Driver:
                     if isinstance(each, Solved):
                         self._unneeded += stops[each.span.unit, each.span.start] - each.span.stop
                 yield task
-
-    def _take(self, ended: Ended) -> None:
-        came = [outcome for _, outcome in ended if not isinstance(outcome, BaseException)]
-        again = self.collector.take([each for results in came for each in results])
-        for task, outcome in ended:
-            if not isinstance(outcome, BaseException):
-                continue
-            # It ended without results, its worker having died for instance.
-            failed = Failed.lost(task.spans[0], outcome)
-            logger.warning("lost: %s: %s", task, failed.cause)
-            is_alone = len({span.unit for span in task.spans}) == 1
-            if not is_alone or self.collector.charge(failed):
-                again += task.spans
-        for span in again:
-            # Alone, so that another failure is charged to this cell and to no other.
-            self._again += self._grouped(span.unit.dataset, [span])
 
     def _drawn(self, clock: Clock) -> Iterator[Task]:
         """Tasks of cells whose pairs are drawn: a draw of every block of every data set, then more."""
@@ -287,8 +265,9 @@ class Driver:
                 left=clock.left(),
                 write_seconds=self.collector.write_seconds,
             )
-            left = {plan.name: self.collector.left(plan, wave) for plan in self._plans}
-            yield from in_turns([self._grouped(name, spans) for name, spans in left.items()])
+            left = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)
+            for turn in zip_longest(*left):  # so that no data set waits for another one
+                yield from filter(None, turn)
             handed = wave.stop
 
     def _grouped(self, dataset: str, spans: Iterable[Span[Cell]]) -> Iterator[Task]:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -33,8 +33,9 @@ from pipeline.live.site import Site
 from pipeline.live.sources import Feed
 from pipeline.live.state import AtWork, Crew, State
 from pipeline.run.driver import Driver, open_sweep
+from pipeline.run.ledger import Collector
 from pipeline.run.progress import step
-from pipeline.run.request import Request
+from pipeline.run.request import Prepared, Request
 from pipeline.run.signals import Interrupt, Stopped, log_file, stop_on_signal
 from pipeline.work.merge import Mismatch
 from pipeline.work.tasks import Executor, SerialExecutor
@@ -106,7 +107,7 @@ def run_head(request: Request, console: Console) -> int:
         return nothing_to_do(request)
     run = request.prepared.run
     own = HeadJob.current(run)
-    if own is None and request.queued:
+    if own is None and request.profile is not None and request.profile.kind == "slurm":
         # submitting the worker jobs meets an error of the queue as well, and reports it
         with suppress(CommandFailed):
             if (other := other_head(run)) is not None:
@@ -165,16 +166,13 @@ def nothing_to_do(request: Request) -> int:
 
 
 def _run(request: Request, record: HeadRecord, lease: Lease, console: Console) -> End:
-    limit = request.options.time_limit
     with (
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
         _executor(request, record, lease, console) as executor,
-        open_sweep(
-            request.prepared, lease, request.wanted, executor, console=console, time_limit=limit
-        ) as driver,
-        _page(driver, executor),
+        open_sweep(request.prepared, lease, request.wanted) as collector,
+        _page(request.prepared, collector, executor),
     ):
-        driver.run()
+        Driver(collector, lease, executor, console, request.options.time_limit).run()
         return _conclude(request)
 
 
@@ -256,8 +254,8 @@ def _executor(request: Request, record: HeadRecord, lease: Lease, console: Conso
     if profile is None:
         text = "dashboard: none without workers; sweep open %s shows the run from its files"
         logger.info(text, request.prepared.cube)
-        with step(COMPILING, console) as advance:
-            serial = SerialExecutor(sources, compiled=partial(advance, what="functions compiled"))
+        with step(COMPILING, console):
+            serial = SerialExecutor(sources)
         yield serial
         return
     with ExitStack() as stack:
@@ -271,21 +269,20 @@ def _executor(request: Request, record: HeadRecord, lease: Lease, console: Conso
         logger.info("dashboard: %s", dashboard)
         record.model_copy(update={"dashboard": dashboard}).write(lease.generation.head, lease.files)
         started = time.monotonic()
-        with step(COMPILING, console) as advance:
-            compiled = partial(advance, what="functions compiled")
-            executor = DaskExecutor(client, sources, time_limit=request.options.time_limit, compiled=compiled)
+        with step(COMPILING, console):
+            executor = DaskExecutor(client, sources, time_limit=request.options.time_limit)
         ready = plural(executor.workers, "worker")
         logger.info("%s ready after %s", ready, span(time.monotonic() - started))
         yield executor
 
 
 @contextmanager
-def _page(driver: Driver, executor: Executor) -> Iterator[None]:
+def _page(prepared: Prepared, collector: Collector, executor: Executor) -> Iterator[None]:
     """Let the dashboard of the run's own scheduler show the run."""
     if not isinstance(executor, DaskExecutor) or executor.client.cluster is None:
         yield
         return
-    sources, cube = driver.prepared.inputs.sources, driver.prepared.cube
+    sources, cube = prepared.inputs.sources, prepared.cube
 
     @lru_cache(MOST_MIXTURES)
     def truth(dataset: str, mixture: int | None) -> NDArray[np.int16] | None:
@@ -293,10 +290,9 @@ def _page(driver: Driver, executor: Executor) -> Iterator[None]:
         return sources[dataset].arrays(mixture)[1] if dataset in sources else None
 
     with Feed(Board(read_manifest(cube).plans.values()), BlockStore(cube, read_only=True), truth) as feed:
-        skipped = driver.prepared.inputs.skipped
-        state = State(cube, feed, skipped=skipped, crew=lambda: crew_of(executor))
+        state = State(cube, feed, skipped=prepared.inputs.skipped, crew=lambda: crew_of(executor))
         with published(executor.client, Site(state)):
-            driver.collector.tell(feed)
+            collector.tell(feed)
             yield
 
 

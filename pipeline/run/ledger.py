@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, replace
 from math import ceil
 from statistics import fmean
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,39 +90,48 @@ class Collector:
         self._store = store
         self._journal = journal
         self._inputs = inputs
-        self._plans = {plan.name: plan for plan in inputs.plans}
+        self.plans = {plan.name: plan for plan in inputs.plans}
         self.sciences = sciences
         self._failed = failed
         self._wanted = wanted
+        # of cells that are open, or of which the journal holds something
+        self._results: dict[Cell, CellResult] = {}
         self._open: dict[Cell, BlockResult] = {}
-        self._opened: dict[Block, int] = {}
+        self._opened = Counter[Block]()
         self._attempts = Counter[Cell | AskedPath]()
         self._compacted = 0
         self.blocks_written = self.cells_written = 0
         self._write_seconds: list[float] = []
         self._listener: Listener | None = None
+        answered: list[Answered] = []
         try:
-            self._replayed, answered = self._replay()
-            self.paths = Paths(store, self._plans, sciences, answered, wanted)
+            for header, arrays in replay(journal.path):
+                for done in from_record(header, arrays, self.plans, sciences):
+                    if isinstance(done, Answered):
+                        answered.append(done)
+                    elif done.span.unit.dataset in self.plans:
+                        self._result(done.span.unit).add(done)
+            self.paths = Paths(store, self.plans, sciences, answered, wanted)
         except ValueError as error:
             raise JournalDamaged(journal.path, None, str(error)) from error
+        for block in {self.plans[cell.dataset].block_of(cell) for cell in self._results}:
+            for cell, status in zip(block.cells(), store.statuses(block), strict=True):
+                if status in ANSWERED:  # a driver died between writing it and dropping it from the journal
+                    self._results.pop(cell, None)
 
     def tell(self, listener: Listener | None) -> None:
         """Tell of results from now on, and at once of cells that the journal holds whole."""
         self._listener = listener
-        for block in self._blocks_of(self._replayed):
-            # The journal may hold cells of a block that was written since.
-            for cell in self._unsettled(block, self._store.statuses(block)):
-                self._settled(self._result(cell, self._replayed.get(cell, ())))
+        for result in self._results.values():
+            self._settled(result)
 
     def count(self, plan: DatasetPlan) -> Iterator[Span[Any]]:
         """What is left of a data set, of paths and of cells that are not settled; opens no block."""
         yield from self.paths.left(plan.name)
         for block, statuses in self._store.all_statuses(plan):
             for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
-                here = self._open.get(cell)
-                known = here.cells[cell] if here else self._result(cell, self._replayed.get(cell, ()))
-                yield from known.missing()
+                known = self._results.get(cell)
+                yield from known.missing() if known else [Span(cell, 0, plan.restarts_of(cell.model))]
 
     def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[Span[Cell]]:
         """Restarts of a data set that are neither in cube nor journal; opens its blocks on the way.
@@ -138,31 +147,29 @@ class Collector:
                 if (draws is None or rank in draws) and self._wanted.runs(cell):
                     yield from self.missing(cell)
 
-    def runnable(self, plan: DatasetPlan) -> Iterator[Span[Cell]]:
+    def runnable(self) -> Iterator[Span[Cell]]:
         """Restarts of cells whose pairs were asked for, and are there now; opens their blocks on the way."""
-        for cell in self.paths.runnable(plan.name):
+        for cell in self.paths.runnable():
             yield from self.open_cell(cell)
 
     def open_cell(self, cell: Cell) -> list[Span[Cell]]:
-        """Restarts of one cell that are still to be run; opens its draw, and those before it.
+        """Restarts of a cell of a first draw that are still to be run; opens the draw.
 
-        Where pairs are asked for, all of its block: answers come in any order.
+        Where pairs are asked for, of any cell; opens all of its block: answers come in any order.
         """
         if not self._wanted.runs(cell):
             return []
-        block = self._plans[cell.dataset].block_of(cell)
-        draws = block.n_graphs
-        if not asks(cell.design):
-            draws = 1 + next(rank for each, rank in with_draws(block) if each == cell)
-        if draws > self._opened.get(block, 0):
+        block = self.plans[cell.dataset].block_of(cell)
+        draws = block.n_graphs if asks(cell.design) else 1
+        if draws > self._opened[block]:
             self._open_block(block, self._store.statuses(block), draws)
         return self.missing(cell)
 
     def missing(self, cell: Cell) -> list[Span[Cell]]:
         """Restarts of one open cell that are still to be run, with the annotations it waited for."""
-        if cell not in self._open or self._open[cell].cells[cell].failed:
+        if cell not in self._open or self._results[cell].failed:
             return []
-        spans = self._open[cell].cells[cell].missing()
+        spans = self._results[cell].missing()
         if not asks(cell.design):
             return list(spans)
         answers = self.paths.annotations(cell)
@@ -190,17 +197,17 @@ class Collector:
         # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
         solved = [each for each in results if isinstance(each, Solved) and each.span.unit in self._open]
         for each in solved:
-            result = self._open[each.span.unit].cells[each.span.unit]
-            result.add(each)
-            self._settled(result)
+            self._results[each.span.unit].add(each)
+            self._settled(self._results[each.span.unit])
         for dataset in dict.fromkeys(each.span.unit.dataset for each in solved):
             # One record for all of them: each costs a wait for the disk.
             self._journal.append(*to_record([each for each in solved if each.span.unit.dataset == dataset]))
-        again = [each.span for each in results if isinstance(each, Failed) and self.charge(each)]
+        failed = [each for each in results if isinstance(each, Failed)]
+        again = [each.span for each in failed if not each.charged or self._charge(each)]
         self._write_complete({each.span.unit for each in solved})
         return again
 
-    def charge(self, failed: Failed) -> bool:
+    def _charge(self, failed: Failed) -> bool:
         """Count a failure of a cell or path on its own; True if the cell may try again.
 
         What fails too often is given up; with a path all cells that wait for its answers.
@@ -220,15 +227,14 @@ class Collector:
         for cell in cells:
             self.open_cell(cell)
             if cell in self._open:
-                result = self._open[cell].cells[cell]
-                result.failed = True
-                self._settled(result)
+                self._results[cell].failed = True
+                self._settled(self._results[cell])
         self._write_complete(set(cells))
         return False
 
     def seconds(self, cell: Cell) -> float | None:
         """Seconds of a restart of a cell that is done in the cube, None for any other."""
-        block = self._plans[cell.dataset].block_of(cell)
+        block = self.plans[cell.dataset].block_of(cell)
         position = block.position(cell)
         if self._store.statuses(block)[position] != DONE:
             return None
@@ -246,35 +252,13 @@ class Collector:
 
         def live(span: Span[Any]) -> bool:
             unit = span.unit
-            if isinstance(unit, Cell):
-                return unit in self._open or unit in self._replayed
-            # answers about data sets that are not available this time stay
-            return unit.dataset not in self._plans or span.start < needed.get(unit, 0)
+            # results of data sets that are not available this time stay
+            if unit.dataset not in self.plans:
+                return True
+            return unit in self._results if isinstance(unit, Cell) else span.start < needed.get(unit, 0)
 
         self._journal.compact(lambda header: any(map(live, spans_of(header))))
         self._compacted = self._journal.size
-
-    def _replay(self) -> tuple[dict[Cell, list[Solved]], list[Answered]]:
-        """What the journal holds of cells that are not in the cube, and of paths."""
-        known: dict[Cell, list[Solved]] = {}
-        answered: list[Answered] = []
-        for header, arrays in replay(self._journal.path):
-            for done in from_record(header, arrays, self._plans, self.sciences):
-                if isinstance(done, Solved):
-                    known.setdefault(done.span.unit, []).append(done)
-                else:
-                    answered.append(done)
-        # a driver died between writing them and dropping them from the journal
-        for block in self._blocks_of(known):
-            for cell, status in zip(block.cells(), self._store.statuses(block), strict=True):
-                if status in ANSWERED:
-                    known.pop(cell, None)
-        return known, answered
-
-    def _blocks_of(self, cells: Iterable[Cell]) -> list[Block]:
-        """Blocks of cells, each once; not of data sets that are not available this time."""
-        here = (cell for cell in cells if cell.dataset in self._plans)
-        return list(dict.fromkeys(self._plans[cell.dataset].block_of(cell) for cell in here))
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
         """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.
@@ -285,23 +269,17 @@ class Collector:
         ranks = range(self._opened.get(block, 0), draws)
         self._opened[block] = max(draws, ranks.start)
         unsettled = set(self._unsettled(block, statuses))
-        cells = {
-            cell: self._result(cell, self._replayed.pop(cell, ()))
-            for cell, rank in with_draws(block)
-            if rank in ranks and cell in unsettled
-        }
-        if not cells:
-            return
+        opened = (cell for cell, rank in with_draws(block) if rank in ranks and cell in unsettled)
+        cells = {cell: self._result(cell) for cell in opened}
         self._open |= dict.fromkeys(cells, BlockResult(block, cells))
         # The journal may hold all of it: the driver died between the last batch and the write.
         self._write_complete(cells)
 
-    def _result(self, cell: Cell, known: Iterable[Solved]) -> CellResult:
-        stop = self.sciences[cell.dataset].stop if is_model(cell.model) else None
-        result = CellResult(cell, self._plans[cell.dataset].restarts_of(cell.model), stop)
-        for each in known:
-            result.add(each)
-        return result
+    def _result(self, cell: Cell) -> CellResult:
+        if cell not in self._results:
+            stop = self.sciences[cell.dataset].stop if is_model(cell.model) else None
+            self._results[cell] = CellResult(cell, self.plans[cell.dataset].restarts_of(cell.model), stop)
+        return self._results[cell]
 
     def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
         cells = zip(block.cells(), statuses, strict=True)
@@ -329,7 +307,7 @@ class Collector:
         if self._listener is not None:
             self._listener.written(result.block, arrays["status"])
         for cell in result.cells:
-            del self._open[cell]
+            del self._open[cell], self._results[cell]
         if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
             self.close()
 
@@ -391,7 +369,7 @@ class Paths:
         self._waiting: dict[AskedPath, set[int]] = {}
         self._ready: dict[AskedPath, None] = {}
         self._failing: set[AskedPath] = set()
-        self._released: dict[str, deque[tuple[AskedPath, int]]] = {}
+        self._released = deque[tuple[AskedPath, int]]()
         for cell, status in self._unanswered():
             path = AskedPath.of(cell)
             self._answers.setdefault(path, NO_ANSWERS)
@@ -414,11 +392,10 @@ class Paths:
         answers, m = self._answers.get(AskedPath.of(cell), NO_ANSWERS), given(cell.m)
         return None if len(answers) < m else answers[:m]
 
-    def runnable(self, dataset: str) -> Iterator[Cell]:
-        """Cells of a data set whose annotations are all there now; each once."""
-        released = self._released.get(dataset, deque())
-        while released:
-            yield from self._cells(*released.popleft())
+    def runnable(self) -> Iterator[Cell]:
+        """Cells whose annotations are all there now; each once."""
+        while self._released:
+            yield from self._cells(*self._released.popleft())
 
     def left(self, dataset: str) -> Iterator[Span[AskedPath]]:
         """Questions of a data set that this run is to ask, in whole batches."""
@@ -505,7 +482,7 @@ class Paths:
         """Hand out the cells that a path has answers enough for; if others wait, it goes on."""
         waiting = self._waiting[path]
         for m in sorted(m for m in waiting if m <= len(self._answers[path])):
-            self._released.setdefault(path.dataset, deque()).append((path, m))
+            self._released.append((path, m))
             waiting.remove(m)
         if waiting:
             self._ready.setdefault(path)
@@ -565,8 +542,6 @@ def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
 SHARE = 0.02
 """Of the time that is left, what all additional writes of blocks may take of the driver's."""
 
-T = TypeVar("T")
-
 WRITE_SECONDS = 0.05
 """Of a block, before one was written: some ten files, each of which the disk has to confirm."""
 
@@ -581,17 +556,6 @@ def with_draws(block: Block) -> Iterator[tuple[Cell, int]]:
     for position, cell in enumerate(block.cells()):
         mixture, replicate = divmod(position // block.per_graph, replicates)
         yield cell, replicate * mixtures + mixture
-
-
-def in_turns(kinds: Iterable[Iterator[T]]) -> Iterator[T]:
-    """One of each, then the next of each, until none has any left: no data set waits for the one before."""
-    waiting = deque(kinds)
-    while waiting:
-        kind = waiting.popleft()
-        for each in kind:
-            yield each
-            waiting.append(kind)
-            break
 
 
 def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_seconds: float) -> range:

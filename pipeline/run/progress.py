@@ -124,7 +124,7 @@ def display(
 
 
 @contextmanager
-def step(text: str, console: Console, total: int | None = None) -> Iterator[Callable[..., None]]:
+def step(text: str, console: Console, total: int | None = None) -> Iterator[Callable[[], None]]:
     """Show a part of the start of a run that takes a while: what it is, how far, and for how long.
 
     Parameters
@@ -132,37 +132,26 @@ def step(text: str, console: Console, total: int | None = None) -> Iterator[Call
     text : str
         What happens.
     console : Console
-        A line that vanishes at the end, where it is a terminal; elsewhere lines in the log.
+        A line that vanishes at the end, where it is a terminal; elsewhere one in the log.
     total : int or None
-        How often it is told that something is done; None where nobody knows. With 0 nothing is shown.
+        How often it is told that something is done; None where that is never said. With 0 nothing is shown.
 
     Yields
     ------
     callable
-        To be told that one more is done, or `done` of them are; of `what`. From any thread.
+        To be told that one more is done.
     """
     bar = bars.Progress(
         bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}{task.fields[far]} ·"),
+        bars.TextColumn("{task.description}"),
+        *([] if total is None else [bars.MofNCompleteColumn()]),
         bars.TimeElapsedColumn(),
         console=console,
         transient=True,
         disable=not console.is_terminal or total == 0,
     )
-    task = bar.add_task(text, total=total, far="")
-    count, shown = 0, time.monotonic()
-
-    def advance(done: int | None = None, what: str = "") -> None:
-        nonlocal count, shown
-        count = count + 1 if done is None else max(done, count)
-        far = f"{count}" if total is None else f"{count} of {total}"
-        bar.update(task, completed=count, far=f": {far} {what}".rstrip())
-        now = time.monotonic()
-        if bar.disable and now - shown >= LINE_SECONDS:
-            shown = now
-            logger.info("%s: %s %s", text, far, what)
-
+    task = bar.add_task(text, total=total)
     if bar.disable and total != 0:
         logger.info("%s", text)
     with bar:
-        yield advance
+        yield lambda: bar.advance(task)

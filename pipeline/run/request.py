@@ -11,7 +11,6 @@ import numpy as np
 from pipeline.cluster.profiles import Profile
 from pipeline.methods.loading import MethodCall
 from pipeline.work.tasks import check_calls, method_calls
-from pipeline.work.timing import LONGEST, Timing
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import align, differences
 from storage.cube.manifest import read_manifest, size_problems
@@ -64,14 +63,16 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     """
     spec = load_sweep(path)
     cube = cube_path(results, spec.name)
+    # where each of these folders is to be made, if it is not there
+    found = {
+        next(filter(Path.exists, (each, *each.absolute().parents))): each
+        for each in (RunFolder(cube).path, results)
+    }
     problems = [
-        Problem(str(place), "a file", "a directory")
-        for place in (results, RunFolder(cube).path)
-        if place.exists() and not place.is_dir()
+        Problem(str(place), f"{there} is a file", "a directory")
+        for there, place in found.items()
+        if not there.is_dir()
     ]
-    parent = next(folder for folder in (results, *results.absolute().parents) if folder.exists())
-    if not problems and not parent.is_dir():
-        problems.append(Problem(str(results), f"{parent} is a file", "a directory"))
     with collecting(problems):
         methods = method_calls(path.name, spec.grid.methods)
         with collecting(problems):
@@ -104,11 +105,6 @@ def aligned(prepared: Prepared) -> Prepared:
         raise InputError(problems)
     plans = tuple(align(manifest, prepared.inputs.plans))
     return replace(prepared, inputs=replace(prepared.inputs, plans=plans))
-
-
-def longest_batch(prepared: Prepared) -> float:
-    """Seconds a batch of a sweep may last: some units of work are never split."""
-    return max(LONGEST, Timing.load(prepared.run).longest(prepared.spec.grid.restarts))
 
 
 # Which cells need no more work, from the status of the cube alone.
@@ -192,11 +188,6 @@ class Request:
     def settled(self) -> bool:
         """Whether there is nothing to do."""
         return is_settled(self.prepared, self.wanted)
-
-    @property
-    def queued(self) -> bool:
-        """Whether its workers are jobs of SLURM."""
-        return self.profile is not None and self.profile.kind == "slurm"
 
 
 FLAGS = {"cluster_file": "--cluster"}

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 
 from dask.utils import format_bytes, parse_bytes
 
-from pipeline.cluster.worker import MARGIN
 from pipeline.common import duration, plural
-from pipeline.jobs.cluster import job_problems, job_script, lifetime
+from pipeline.jobs.cluster import job_problems, job_script
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import CommandFailed, run, walltime_seconds
 from pipeline.methods.process import PROCESS_BYTES, processes_kept
-from pipeline.run.request import Prepared, longest_batch
+from pipeline.run.request import Prepared
 
 WORKER_BYTES = 500 * 2**20
 """Memory of a worker process that compiles the kernels: 450 MiB measured; 215 MiB with cached kernels."""
@@ -45,7 +44,6 @@ def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
     warnings = [
         *job_problems(options, where, prepared.run),
         *memory_warnings(options, COPIES * largest + PROCESS_BYTES * processes_kept(prepared.methods)),
-        *walltime_warnings(options, longest_batch(prepared)),
         *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
     script = job_script(options, prepared.run).strip().splitlines()
@@ -61,19 +59,6 @@ def memory_warnings(options: JobQueue, more: int) -> Iterator[str]:
         yield f"memory {has} of a job is below the {wanted} that {options.cores} worker processes need"
 
 
-def walltime_warnings(options: JobQueue, longest: float) -> Iterator[str]:
-    found = lifetime(options)
-    if found is None:
-        return
-    least = found[0] - found[1]
-    if MARGIN * longest > least:
-        yield (
-            f"workers end after {duration(least)} for their walltime, and a batch may last {longest:.0f} s: "
-            f"a worker takes a second batch only if {MARGIN:g} times its seconds are left, and may be killed "
-            "while it runs its first"
-        )
-
-
 def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
     """Of jobs that ask for more than a partition has, or SLURM takes."""
     try:
@@ -86,8 +71,7 @@ def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
         return
     if limits.get("State", "UP") != "UP":
         yield f"partition {name} is {limits['State']}: no job starts there"
-    most = walltime_seconds("slurm", limits.get("MaxTime", ""))
-    walltime = options.walltime_seconds
+    most, walltime = walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
     if most is not None and walltime is not None and walltime > most:
         yield f"walltime {duration(walltime)} is above the {limits['MaxTime']} of partition {name}"
     # A limit that is no number, as UNLIMITED, is none.

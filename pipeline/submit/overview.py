@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -155,62 +155,28 @@ class PlanOverview:
     ----------
     prepared : Prepared
         The sweep.
-    datasets : list of dict
-        Work of each data set that is available; times are measured, or rough guesses where nothing was timed.
-        `seconds_per_restart` and `worker_hours` are time that passes for a worker, `core_hours` CPU time.
-        Questions are counted in whole batches; both include them, and the `asking_hours` are their CPU time.
-    workers, batches : int
-        Batches depend on the number of workers.
-    timed : bool
-        Whether times were measured; otherwise they are rough.
-    moment : Moment or None
-        When, and where; None for rough ones, and for a file that does not say.
-    measured_now : bool
-        Whether that was for this plan.
+    plan : dict
+        Plain values for JSON, with totals. `datasets` has the work of each data set that is available, with
+        times that were measured, or rough guesses where nothing was timed: `seconds_per_restart` and
+        `worker_hours` are time that passes for a worker, `core_hours` CPU time. Questions are counted in
+        whole batches; both include them, and the `asking_hours` are their CPU time. `least` is the share of
+        restarts that are run in any case. `moment` says when and where was timed, None where nobody knows.
     """
 
     prepared: Prepared
-    datasets: list[dict[str, Any]]
-    workers: int
-    batches: int
-    timed: bool
-    moment: Moment | None
-    measured_now: bool
+    plan: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, with totals; `least` is the share of restarts that are run in any case."""
-        spec, skipped = self.prepared.spec, self.prepared.inputs.skipped
-        searches = [
-            {"method": method_words(each)}
-            | ({} if each.name is None else {"name": each.name})
-            | {**vars(each.settings), "held_out": each.held_out}
-            for each in spec.search
-        ]
-        return {
-            "name": spec.name,
-            "cube": str(self.prepared.cube),
-            "datasets": self.datasets,
-            "skipped": {name: list(reasons) for name, reasons in skipped.items()},
-            "at_hand": at_hand(spec, skipped),
-            "notes": sweep_notes(self.prepared),
-            "search": searches[0] if len(searches) == 1 else searches,
-            "search_notes": search_notes(spec),
-            "workers": self.workers,
-            "batches": self.batches,
-            "timed": self.timed,
-            "moment": None if self.moment is None else self.moment._asdict(),
-            "measured_now": self.measured_now,
-            "least": 1.0 if spec.stop is None else spec.stop.r_min / spec.grid.restarts,
-            "total": {key: sum(each[key] for each in self.datasets) for key in SUMMED},
-        }
+        """The plan."""
+        return self.plan
 
     def lines(self) -> list[str]:
         """Table for people."""
-        plan = self.to_dict()
+        plan = self.plan
         total, least = plan["total"], plan["least"]
         kind = " of restarts" if total["paths"] else ""
-        work = f"{plural(self.batches, 'batch', 'batches')}{kind} for {plural(self.workers, 'worker')}"
-        time = _hours(total["worker_hours"] / self.workers)
+        work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
+        time = _hours(total["worker_hours"] / plan["workers"])
         searches = [
             f"search{'' if each.name is None else ' ' + each.name}: "
             + ", ".join(f"{key} {value}" for key, value in each.named().items())
@@ -219,7 +185,7 @@ class PlanOverview:
         lines = [
             "".join(f"{head:{place}}" for head, _, place, _ in COLUMNS),
             *map(_row, (*plan["datasets"], {"name": "total", **total})),
-            f"{work}, about {time} in all ({self._how()})",
+            f"{work}, about {time} in all ({_how(plan)})",
         ]
         if least < 1:
             few = math.ceil(least * total["restarts"])
@@ -231,21 +197,23 @@ class PlanOverview:
         return [
             *lines,
             *searches,
-            f"results: {self.prepared.cube}",
+            f"results: {plan['cube']}",
             *filter(None, [plan["at_hand"]]),
             *note_lines(plan["search_notes"], plan["notes"]),
         ]
 
-    def _how(self) -> str:
-        """Where the times come from, in words."""
-        if not self.timed:
-            return "rough, within a factor of two; --pilot measures"
-        if self.moment is None:
-            return "timed by an earlier run; --pilot measures now"
-        busy = f"at a load of {self.moment.load:.1f} for each core"
-        if self.measured_now:
-            return f"measured now, {busy}"
-        return f"timed {span(self.moment.age)} ago on {self.moment.host}, {busy}; --pilot measures now"
+
+def _how(plan: Mapping[str, Any]) -> str:
+    """Where the times come from, in words."""
+    if not plan["timed"]:
+        return "rough, within a factor of two; --pilot measures"
+    if plan["moment"] is None:
+        return "timed by an earlier run; --pilot measures now"
+    moment = Moment(**plan["moment"])
+    busy = f"at a load of {moment.load:.1f} for each core"
+    if plan["measured_now"]:
+        return f"measured now, {busy}"
+    return f"timed {span(moment.age)} ago on {moment.host}, {busy}; --pilot measures now"
 
 
 def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool = False) -> PlanOverview:
@@ -276,8 +244,31 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         long = max(1, math.floor(length / max(each["seconds_per_restart"], 1e-9)))
         batches += math.ceil(each["restarts"] / long)
     timed = not any(timing.missing(plan) for plan in prepared.inputs.plans)
-    moment = timing.moment if timed else None
-    return PlanOverview(prepared, datasets, workers, batches, timed, moment, measured_now=pilot)
+    spec, skipped = prepared.spec, prepared.inputs.skipped
+    searches = [
+        {"method": method_words(each)}
+        | ({} if each.name is None else {"name": each.name})
+        | {**vars(each.settings), "held_out": each.held_out}
+        for each in spec.search
+    ]
+    plan = {
+        "name": spec.name,
+        "cube": str(prepared.cube),
+        "datasets": datasets,
+        "skipped": {name: list(reasons) for name, reasons in skipped.items()},
+        "at_hand": at_hand(spec, skipped),
+        "notes": sweep_notes(prepared),
+        "search": searches[0] if len(searches) == 1 else searches,
+        "search_notes": search_notes(spec),
+        "workers": workers,
+        "batches": batches,
+        "timed": timed,
+        "moment": timing.moment._asdict() if timed and timing.moment else None,
+        "measured_now": pilot,
+        "least": 1.0 if spec.stop is None else spec.stop.r_min / spec.grid.restarts,
+        "total": {key: sum(each[key] for each in datasets) for key in SUMMED},
+    }
+    return PlanOverview(prepared, plan)
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:
@@ -316,22 +307,18 @@ ALIKE = ("mixture", "design", "replicate")
 
 
 def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str, Any]:
-    is_measured = not timing.missing(plan)
-    seconds = cpu_seconds = 0.0
+    restarts: list[tuple[Span[Any], int]] = []
     for node in plan.nodes:
         cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
         alike = node.n_cells // len(cells)
-        for cell in cells:
-            work = Span(cell, 0, plan.restarts_of(cell.model))
-            if is_measured:
-                seconds += alike * timing.seconds(work)
-                cpu_seconds += alike * timing.seconds(work, of_cpu=True)
-            else:
-                rough = alike * rough_seconds(prepared.spec.search_of(cell.search), plan, work)
-                seconds, cpu_seconds = seconds + rough, cpu_seconds + rough
+        restarts += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
+    mixture, science = 0 if plan.mixtures else None, Science.of(prepared.spec, plan)
+    paths = [AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asked)]
+    questions = [(_questions_of(path, plan, science), plan.n_paths // len(paths)) for path in paths]
+    seconds, cpu_seconds = _seconds(prepared, plan, timing, restarts, not timing.missing(plan))
+    asking, asking_cpu = _seconds(prepared, plan, timing, questions, not timing.missing_paths(plan))
     specs = array_specs(plan)
     chunks = (math.prod(map(math.ceil, np.divide(spec.shape, spec.chunks))) for spec in specs)
-    questions, asking, asking_cpu = _questions(prepared, plan, timing)
     return {
         "name": plan.name,
         "n_samples": plan.n_samples,
@@ -346,31 +333,29 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str,
         "core_hours": (cpu_seconds + asking_cpu) / 3600,
         "worker_hours": (seconds + asking) / 3600,
         "paths": plan.n_paths,
-        "questions": questions,
+        "questions": sum(paths * span.size for span, paths in questions),
         "asking_hours": asking_cpu / 3600,
     }
 
 
-def _questions(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> tuple[int, float, float]:
-    """Questions to be asked about a data set, in whole batches, and the seconds: elapsed, and of CPU."""
-    if not plan.asked:
-        return 0, 0.0, 0.0
-    science = Science.of(prepared.spec, plan)
-    paths = plan.n_paths // (len(plan.p) * len(plan.asked))
-    is_timed = not timing.missing_paths(plan)
-    seconds, cpu_seconds, questions = 0.0, 0.0, 0
-    for p, design in product(plan.p, plan.asked):
-        path = AskedPath(plan.name, 0 if plan.mixtures else None, p, 0, design)
-        span = _questions_of(path, plan, science)
-        questions += paths * span.size
+def _seconds(
+    prepared: Prepared,
+    plan: DatasetPlan,
+    timing: Timing,
+    spans: Iterable[tuple[Span[Any], int]],
+    is_timed: bool,
+) -> list[float]:
+    """Seconds of some spans, each so many times: elapsed, and of the processor."""
+    total = np.zeros(2)
+    for work, times in spans:
         if is_timed:
-            each, cpu = timing.seconds(span), timing.seconds(span, of_cpu=True)
+            total += times * np.array([timing.seconds(work), timing.seconds(work, of_cpu=True)])
+        elif isinstance(work.unit, Cell):
+            total += times * rough_seconds(prepared.spec.search_of(work.unit.search), plan, work)
         else:
-            batches = span.size // span.step
-            each = cpu = batches * rough_batch_seconds(prepared.spec, plan, max(plan.m) // 2)
-        seconds += paths * each
-        cpu_seconds += paths * cpu
-    return questions, seconds, cpu_seconds
+            batch = rough_batch_seconds(prepared.spec, plan, max(plan.m) // 2)
+            total += times * (work.size // work.step * batch)
+    return [float(each) for each in total]
 
 
 def _bytes(spec: ArraySpec) -> int:

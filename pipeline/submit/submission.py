@@ -121,9 +121,8 @@ def _checked(path: Path, options: Options) -> Request:
 
 # Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.
 
-START_SECONDS, SLOW_SECONDS = 300.0, 10.0
-"""A new process is watched so long, or until it holds the lease, which usually takes three seconds; and how
-long before it is said that it takes longer."""
+START_SECONDS = 300.0
+"""A new process is watched so long, or until it holds the lease, which usually takes three seconds."""
 
 
 def detach(request: Request) -> int:
@@ -241,11 +240,8 @@ def _spawn(request: Request) -> int:
 
 def _early_exit(cube: Path, pid: int) -> int:
     """Exit code of a head that ends before it holds the lease, 0 when it keeps running."""
-    started, said = time.monotonic(), False
-    while (waited := time.monotonic() - started) < START_SECONDS:
-        if waited > SLOW_SECONDS and not said:
-            logger.info("waiting for the head, process %d, to start: the machine is busy", pid)
-            said = True
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)

@@ -18,16 +18,13 @@ from pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from storage.cube.schema import VARIABLES, scored_shapes
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened, widest_dims
+from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
 from sweeps.words import chooses, holds_out, is_model, shape_of
 
 Arrays = Mapping[str, NDArray[Any]]
 
 PARTIALS, PATHS = "partials", "paths"
 """Keys of the header that tell the kinds of records: results of cells, and of paths of questions."""
-
-SOLUTION = ("labels", "centroids", "covariances")
-"""Arrays of a result that describe its best restart."""
 
 
 def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -96,11 +93,10 @@ def from_record(
         found: list[Done] = list((_answered if PATHS in header else _solved)(header, arrays))
         for done in found:
             name = done.span.unit.dataset
-            if plans is not None and name in plans:
-                problem = next(_problems(done, plans[name], (sciences or {}).get(name)), None)
-                if problem is not None:
-                    raise ValueError(f"a record of {problem}")
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+            if name in (plans or {}):
+                for problem in _problems(done, (plans or {})[name], (sciences or {}).get(name)):
+                    raise ValueError(problem)
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
         raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
     return found
 
@@ -118,17 +114,14 @@ def spans_of(header: Mapping[str, Any]) -> list[Span[Any]]:
     spans = [Span(made(*entry[name]), entry["start"], entry["stop"]) for entry in header[kind]]
     for span in spans:
         if not (type(span.start) is type(span.stop) is int and 0 <= span.start < span.stop):
-            raise ValueError(f"a record of {kind} {span.start!r} to {span.stop!r}")
+            raise ValueError(f"{kind} {span.start!r} to {span.stop!r}")
     return spans
 
 
 def _answered(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
-    spans, answers = spans_of(header), arrays["answers"]
-    ends = np.cumsum([span.size for span in spans])
-    if answers.dtype != np.int32 or answers.shape != (ends[-1], 3):
-        found = f"{answers.dtype} {answers.shape}"
-        raise ValueError(f"a record with answers of {found}, expected int32 {(int(ends[-1]), 3)}")
-    for span, entry, rows in zip(spans, header[PATHS], np.split(answers, ends[:-1]), strict=True):
+    spans = spans_of(header)
+    parts = np.split(arrays["answers"], np.cumsum([span.size for span in spans])[:-1])
+    for span, entry, rows in zip(spans, header[PATHS], parts, strict=True):
         seconds = float(entry["seconds"])
         # a copy: a view would keep the answers of all the paths of a record in memory
         # a record of a version that did not measure CPU time has none
@@ -136,38 +129,28 @@ def _answered(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
 
 
 def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
-    spans, entries = spans_of(header), header[PARTIALS]
-    for span, entry in zip(spans, entries, strict=True):
+    spans = spans_of(header)
+    objectives = np.split(arrays["objectives"], np.cumsum([span.size for span in spans])[:-1])
+    choices = _choices([span.unit for span in spans], arrays)
+    solutions = zip(*(arrays[name] for name in ("labels", "centroids", "covariances")), strict=True)
+    rows = zip(spans, header[PARTIALS], objectives, choices, solutions, strict=True)
+    for span, entry, values, chosen, (labels, centroids, covariances) in rows:
         best = entry["best_restart"]
         # -1: a method found no solution
         if type(best) is not int or not (best == -1 or span.start <= best < span.stop):
-            raise ValueError(f"a record of restart {best!r} as the best of {span.start} to {span.stop - 1}")
-    ends = np.cumsum([span.size for span in spans])
-    lengths = {"objectives": int(ends[-1]), **dict.fromkeys(SOLUTION, len(spans))}
-    for name, length in lengths.items():
-        if arrays[name].ndim == 0 or len(arrays[name]) != length:
-            raise ValueError(f"a record with {name} of shape {arrays[name].shape}, expected {length} rows")
-    choices = _choices([span.unit for span in spans], arrays)
-    shapes = [
-        shape_of(span.unit.model) if chosen is None else chosen.covariance
-        for span, chosen in zip(spans, choices, strict=True)
-    ]
-    form = arrays["centroids"].shape[:2] + arrays["centroids"].shape[2:] * len(widest_dims(shapes))
-    if arrays["covariances"].shape != form:
-        raise ValueError(f"a record with covariances of shape {arrays['covariances'].shape}, expected {form}")
-    objectives = np.split(arrays["objectives"], ends[:-1])
-    for row, (span, entry) in enumerate(zip(spans, entries, strict=True)):
+            raise ValueError(f"restart {best!r} as the best of {span.start} to {span.stop - 1}")
+        shape = shape_of(span.unit.model) if chosen is None else chosen.covariance
         yield Solved(
             span=span,
-            objectives=objectives[row],
-            best_restart=entry["best_restart"],
+            objectives=values,
+            best_restart=best,
             seconds=float(entry["seconds"]),
             cpu_seconds=float(entry["cpu_seconds"]),
             # copies: a view would keep the arrays of the whole batch in memory
-            labels=arrays["labels"][row].copy(),
-            centroids=arrays["centroids"][row].copy(),
-            covariances=narrowed(arrays["covariances"][row], shapes[row]).copy(),
-            chosen=choices[row],
+            labels=labels.copy(),
+            centroids=centroids.copy(),
+            covariances=narrowed(covariances, shape).copy(),
+            chosen=chosen,
         )
 
 
@@ -176,25 +159,19 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
 
     If every model does so, there are scores of all shapes, and not of the candidates alone.
     """
-    if "held_out" not in arrays and not any(chooses(cell.model) for cell in cells):
+    if "held_out" not in arrays:
         return [None] * len(cells)
-    codes, held_out, right = (arrays[name] for name in ("covariance_shape", "held_out", "held_out_right"))
-    every = held_out.shape[1:] == (len(SCORED),)
-    with_one = [cell for cell in cells if holds_out(cell.model, every)]
-    form = len(with_one), len(SCORED if every else CANDIDATES)
-    is_form = codes.shape == form[:1] and held_out.shape == right.shape == form
-    if not (is_form and codes.dtype.kind == "i" and held_out.dtype == right.dtype == np.float64):
-        found = ", ".join(f"{each.dtype} {each.shape}" for each in (codes, held_out, right))
-        raise ValueError(f"a record of choices of {found}, expected {form[0]} rows")
+    every = arrays["held_out"].shape[1:] == (len(SCORED),)
+    with_one = [at for at, cell in enumerate(cells) if holds_out(cell.model, every)]
+    columns = (arrays[name].tolist() for name in ("covariance_shape", "held_out", "held_out_right"))
     shapes = {code: shape for shape, code in CODES.items()}
-    found_by_cell = list[Chosen]()
-    for cell, code, *scores in zip(with_one, codes.tolist(), held_out.tolist(), right.tolist(), strict=True):
-        allowed = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
-        if shapes.get(code) not in allowed:
-            raise ValueError(f"a record of the shape {code} of {cell}, expected one of {', '.join(allowed)}")
-        found_by_cell.append(Chosen(shapes[code], *map(tuple, scores)))
-    rows = iter(found_by_cell)
-    return [next(rows) if holds_out(cell.model, every) else None for cell in cells]
+    found: dict[int, Chosen] = {}
+    for at, code, *scores in zip(with_one, *columns, strict=True):
+        allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
+        if shapes[code] not in allowed:
+            raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
+        found[at] = Chosen(shapes[code], *(tuple(map(float, each)) for each in scores))
+    return [found.get(at) for at in range(len(cells))]
 
 
 def _problems(done: Done, plan: DatasetPlan, science: Science | None) -> Iterator[str]:
@@ -208,6 +185,8 @@ def _problems(done: Done, plan: DatasetPlan, science: Science | None) -> Iterato
     if isinstance(done, Solved):
         yield from _problems_of_cell(done, plan)
         return
+    if done.answers.shape != (done.span.size, 3) or done.answers.dtype != np.int32:
+        yield f"{done.span} with answers of {done.answers.dtype} {done.answers.shape}"
     asking = None if science is None else science.asking
     if asking is not None and (done.span.start % asking.batch or done.span.stop % asking.batch):
         yield f"{done.span}, which are no batches of {asking.batch}"
@@ -224,11 +203,10 @@ def _problems_of_cell(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         yield f"{cell} with restart {span.stop - 1} of {plan.restarts_of(cell.model)}"
     if not done.solved and is_model(cell.model):
         yield f"{cell} without a solution, which a model always has"
-    scores = 0 if done.chosen is None else len(done.chosen.held_out)
+    scores = {0} if done.chosen is None else {len(done.chosen.held_out), len(done.chosen.right)}
     wanted = len(scored_shapes(plan)) if holds_out(cell.model, plan.held_out) else 0
-    if scores != wanted:
+    if scores != {wanted}:
         yield f"{cell} with scores of {scores} shapes on held-out annotations, expected {wanted}"
-        return
     shapes = {
         "objectives": (span.size,),
         "labels": (plan.n_samples,),

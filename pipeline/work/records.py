@@ -7,8 +7,9 @@ counts their failures, does the same for both kinds.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -30,6 +31,8 @@ Answers = NDArray[np.int32]
 NO_ANSWERS: Answers = np.empty((0, 3), dtype=np.int32)
 
 Unit = TypeVar("Unit", Cell, AskedPath)
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +214,17 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A span that raised: why, where, and the traceback, in words that can be logged, shown and stored."""
+    """A span that raised: why, where, and the traceback, in words that can be logged, shown and stored.
+
+    `charged` says whether its unit is to blame: not where it shared a task that was lost with others.
+    """
 
     span: Span[Any]
     cause: str
     node: str
     job: str
     traceback: str
+    charged: bool = True
 
     def __post_init__(self) -> None:
         for name, written in (("cause", one_line), ("traceback", plain_lines)):
@@ -273,14 +280,23 @@ class BatchLost(Exception):
         self.job = job
 
 
-def checked(task: Task, outcome: Results | BaseException) -> Results | BaseException:
-    """What came of a task, where all of it is of this task: an answer to another one is none."""
-    if isinstance(outcome, BaseException):
-        return outcome
-    stops = {(span.unit, span.start): span.stop for span in task.spans}
-    for found in (each.span for each in outcome):
-        # each batch of a path comes back on its own, and a path is alone in its task
-        start = task.spans[0].start if isinstance(found.unit, AskedPath) else found.start
-        if not start <= found.start < found.stop <= stops.get((found.unit, start), 0):
-            return BatchLost("what came back was the answer to another batch")
-    return outcome
+def checked(task: Task, outcome: Results | BaseException) -> Results:
+    """What came of a task, where all of it is of this task: an answer to another one is none.
+
+    Where there is none, its worker having died for instance, every span failed.
+    """
+    if not isinstance(outcome, BaseException):
+        stops = {(span.unit, span.start): span.stop for span in task.spans}
+        for found in (each.span for each in outcome):
+            # each batch of a path comes back on its own, and a path is alone in its task
+            start = task.spans[0].start if isinstance(found.unit, AskedPath) else found.start
+            if not start <= found.start < found.stop <= stops.get((found.unit, start), 0):
+                outcome = BatchLost("what came back was the answer to another batch")
+                break
+        else:
+            return outcome
+    is_alone = len({span.unit for span in task.spans}) == 1
+    first, *others = (Failed.lost(span, outcome) for span in task.spans)
+    logger.warning("lost: %s: %s", task, first.cause)
+    # once, however many spans of the unit there are
+    return [replace(first, charged=is_alone), *(replace(each, charged=False) for each in others)]

@@ -11,7 +11,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from itertools import count
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -476,9 +475,6 @@ Outcome = records.Results | BaseException
 Ended = list[tuple[records.Task, Outcome]]
 """Tasks that ended at about the same time."""
 
-Compiled = Callable[[int], object]
-"""Takes how many functions are compiled so far."""
-
 NextTask = Callable[[], records.Task | None]
 
 
@@ -501,9 +497,9 @@ class SerialExecutor:
 
     workers = 1
 
-    def __init__(self, sources: Mapping[str, Source], *, compiled: Compiled | None = None) -> None:
+    def __init__(self, sources: Mapping[str, Source]) -> None:
         self._sources = sources
-        load_kernels(compiled)
+        load_kernels()
 
     def results(self, next_task: NextTask) -> Iterator[Ended]:
         """Run each task before asking for the next."""
@@ -511,29 +507,8 @@ class SerialExecutor:
             yield [(task, run_task(task, self._sources[task.dataset]))]
 
 
-def load_kernels(compiled: Compiled | None = None) -> None:
-    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it.
-
-    Parameters
-    ----------
-    compiled : callable or None
-        Takes the number of functions compiled so far, whenever there is one more; never called where all of
-        them come from the cache.
-    """
-    from numba.core import event
-
+def load_kernels() -> None:
+    """Compile the kernels, or load them from the cache: otherwise the first restart pays for it."""
     from kernels.search.genetic import warm_up
 
-    if compiled is None:
-        warm_up()
-        return
-    numbers, tell = count(1), compiled
-
-    class Counter(event.Listener):  # type: ignore[misc]  # numba has no types
-        def on_start(self, event: Any) -> None: ...
-
-        def on_end(self, event: Any) -> None:
-            tell(next(numbers))
-
-    with event.install_listener("numba:compile", Counter()):
-        warm_up()
+    warm_up()

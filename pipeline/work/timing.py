@@ -16,7 +16,6 @@ from pipeline.work.records import Done, Science, Solved, Span, Task
 from storage.files import PLAIN, Files
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import Moment, Pilot, TimedQuestions, TimedRestart, read_pilot
-from sweeps.errors import given
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.words import asks
 
@@ -37,9 +36,9 @@ class Key(NamedTuple):
         Number of annotations of a cell, or of answers before a batch of questions.
     """
 
-    group: tuple[str | None, ...]
-    p: float | None
-    along: int | None
+    group: tuple[Any, ...]
+    p: Any
+    along: Any
 
     @classmethod
     def of(cls, unit: Cell | AskedPath | TimedRestart | TimedQuestions, start: int = 0) -> Key:
@@ -89,14 +88,12 @@ class Timing:
     def save(self, path: Path, files: Files = PLAIN) -> None:
         """Write the timings, replacing the file in one step."""
         timed, questions = list[TimedRestart](), list[TimedQuestions]()
-        row: Any
         for (group, p, along), times in self.measured.items():
             if len(group) == 2:
-                row = *group, p, along, times.seconds, times.busy
-                questions.append(TimedQuestions(*row))
+                questions.append(TimedQuestions(*group, p, along, times.seconds, times.busy))
             else:
-                row = *group[:2], p, along, *times, group[2]
-                timed.append(TimedRestart(*row))
+                dataset, model, search = group
+                timed.append(TimedRestart(dataset, model, p, along, *times, search))
         Pilot(timed=tuple(timed), questions=tuple(questions), moment=self.moment).write(path, files)
 
     def note(self, done: Done) -> None:
@@ -142,15 +139,6 @@ class Timing:
         batches = (self.times(span.unit, at) for at in range(span.start, span.stop, span.step))
         return sum(times.seconds * (times.busy if of_cpu else 1.0) for times in batches)
 
-    def longest(self, restarts: int) -> float:
-        """Seconds of the longest unit that is never split, 0 if nothing was timed.
-
-        It is a restart, or a cell of so many restarts that holds annotations out.
-        """
-        cells = [times for key, times in self.measured.items() if len(key.group) == 3]
-        lengths = [each.seconds * (restarts if each.choosing else 1) + each.choosing for each in cells]
-        return max(lengths, default=0.0)
-
     def times(self, unit: Cell | AskedPath, start: int = 0) -> Times:
         """Predict the times of a restart of a cell, or of the batch of a path after so many answers."""
         key = Key.of(unit, start)
@@ -171,7 +159,7 @@ class Timing:
             return UNKNOWN
         if key.p is None:
             return rows[None][None]  # a baseline has neither accuracies nor annotations
-        return _between({p: _between(row, given(key.along)) for p, row in rows.items()}, key.p)
+        return _between({p: _between(row, key.along) for p, row in rows.items()}, key.p)
 
 
 def _between(points: dict[Any, Times], at: float) -> Times:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Generator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from distributed import Client, LocalCluster
@@ -43,9 +43,6 @@ class Site:
         place = {"worker": worker, "nanny": nanny, "node": "node7", "job": "42"}
         return self.losses.read(TOPIC, {"is": what, "key": key, **place})
 
-    def come(self, worker: str, nanny: str | None) -> dict[str, Any]:
-        return self.losses.read(TOPIC, {"is": "worker", "worker": worker, "nanny": nanny})
-
     def go(self, worker: str, expected: bool = False) -> dict[str, Any]:
         left = [RUNNING, QUEUED, "else"]
         event = {"action": "remove-worker", "processing-tasks": left, "expected": expected}
@@ -57,7 +54,7 @@ class Site:
         for number in range(times):
             self.say("started", f"worker {number}", nanny(number))
             assert self.go(f"worker {number}", **place) == {}
-            found = self.come(f"worker {number + 1}", nanny(number + 1))
+            found = self.say("worker", f"worker {number + 1}", nanny(number + 1))
         return found
 
 
@@ -68,11 +65,9 @@ def same(number: int) -> str:
 def test_what_ran_when_process_after_process_died_is_to_blame_and_nothing_else() -> None:
     site = Site()
     assert site.dies_often(DEATHS - 1, same) == {}
-    found = site.dies_often(1, same)
-    assert list(found) == [RUNNING]
-    assert isinstance(found[RUNNING], WorkersDied)
-    assert (found[RUNNING].node, found[RUNNING].job) == ("node7", "42")
-    assert "3 worker processes died" in str(found[RUNNING])
+    ((key, lost),) = site.dies_often(1, same).items()
+    assert (key, type(lost), lost.node, lost.job) == (RUNNING, WorkersDied, "node7", "42")
+    assert "3 worker processes died" in str(lost)
     site = Site()
     site.dies_often(DEATHS - 1, same)
     site.losses.read("worker-restart-memory", {"worker": "worker 0", "rss": 3 * 2**30, "pid": 5})
@@ -93,13 +88,12 @@ def test_who_overran_is_lost_at_once_and_its_process_charged_to_nobody() -> None
     site = Site()
     site.say("started", "worker", "nanny")
     site.say("started", "worker", "nanny", QUEUED)  # in another thread of that process
-    found = site.say("overran", "worker", "nanny")
-    assert list(found) == [RUNNING]
-    assert isinstance(found[RUNNING], TimeLimitExceeded)
-    assert "5 s" in str(found[RUNNING])
+    ((key, lost),) = site.say("overran", "worker", "nanny").items()
+    assert (key, type(lost), "5 s" in str(lost)) == (RUNNING, TimeLimitExceeded, True)
     del site.batches[RUNNING]
     # What is said of a batch that ended is no news.
-    assert site.go("worker") == site.come("another", "nanny") == site.say("overran", "worker", "nanny") == {}
+    assert site.go("worker") == site.say("worker", "another", "nanny") == {}
+    assert site.say("overran", "worker", "nanny") == {}
     assert site.losses.read("worker", {"action": "worker-status-change"}) == {}
     assert site.batches[QUEUED].deaths == 0
 
@@ -110,133 +104,98 @@ def test_a_run_that_lost_every_worker_says_so_and_waits(
     monkeypatch.setattr(executor, "SILENCE", 0.2)
     monkeypatch.setattr(Client, "wait_for_workers", lambda self, n, timeout: None)
     quiet = {"protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    complaints: list[str] = []
+    text = TINY.replace("restarts = 5", "restarts = 1").replace("[0.8, 1.0]", "[0.8]")
+    spec, complaints = write_spec(tmp_path, text), list[str]()
     with LocalCluster(n_workers=0, threads_per_worker=1, processes=False, **quiet) as scheduler:
-        handler = logging.Handler()
 
-        def emit(record: logging.LogRecord) -> None:
-            if "no worker is connected" in record.getMessage():
-                complaints.append(record.getMessage())
-                scheduler.scale(1)
+        def warn(message: str, *_: object) -> None:
+            complaints.append(message)
+            scheduler.scale(1)
 
-        handler.emit = emit  # type: ignore[method-assign]
-        monkeypatch.setattr(executor.logger, "handlers", [handler])
+        monkeypatch.setattr(executor.logger, "warning", warn)
         site = tmp_path / "cluster.yaml"
         site.write_text(f"lab: {{kind: address, address: '{scheduler.scheduler_address}'}}")
-        spec = write_spec(
-            tmp_path, TINY.replace("restarts = 5", "restarts = 1").replace("[0.8, 1.0]", "[0.8]")
-        )
         assert run(spec, tmp_path / "results", workers=None, profile="lab", cluster_file=site) == 0
-    assert len(complaints) == 1
+    assert complaints == ["no worker is connected: the run waits for one"]
 
 
-class FakeFuture:
-    """A task that ends when the test says so: with a result, or with an error of a status."""
+@dataclass
+class Ended:
+    """A future: the result of a task, or its error."""
 
-    def __init__(self, arguments: tuple[Any, ...]) -> None:
-        self.arguments = arguments
-        self.outcome: Any = None
-        self.status = "pending"
-        self.released = False
+    outcome: object
+    status: str
 
-    def __await__(self) -> Generator[None, None, Any]:
+    def __await__(self) -> Any:
+        yield from ()
         if isinstance(self.outcome, BaseException):
             raise self.outcome
         return self.outcome
-        yield
-
-    def release(self) -> None:
-        self.released = True
 
 
-class FakeClient:
+class FakeClient(Mock):
     """What `DaskExecutor` asks of a client; tasks end when `handed` says so, which a test may replace."""
 
-    def __init__(self, workers: int) -> None:
-        self.loop = self
-        self.threads = {f"w{number}": 1 for number in range(workers)}
-        self.asked = 0
-        self.tasks: dict[str, FakeFuture] = {}
-        self.waiting: dict[str, Callable[[], None]] = {}
-        self.topics: dict[str, Callable[[tuple[float, Any]], None]] = {}
-        self.plugins: list[str] = []
-        self.handed_in: list[int] = []
-        self.handed: Callable[[str], object] = self.end
-
-    def subscribe_topic(self, topic: str, handler: Callable[[tuple[float, Any]], None]) -> None:
-        self.topics[topic] = handler
-
-    def register_plugin(self, plugin: Any) -> None:
-        self.plugins.append(plugin.name)
-
-    def nthreads(self) -> dict[str, int]:
-        self.asked += 1
-        return self.threads
-
-    def submit(self, function: Any, *arguments: Any, key: str, pure: bool) -> FakeFuture:
-        self.tasks[key] = FakeFuture(arguments)
-        return self.tasks[key]
-
-    def map(self, function: Any, *arguments: Any, key: list[str], pure: bool) -> list[FakeFuture]:
-        self.handed_in.append(len(key))
-        each = zip(key, *arguments, strict=True)
-        return [self.submit(function, *rest, key=name, pure=pure) for name, *rest in each]
-
-    def add_callback(self, fetch: Any, key: str, future: FakeFuture) -> None:
-        self.waiting[key] = lambda: asyncio.run(fetch(key, future))
-        self.handed(key)
-
-    def end(self, key: str, outcome: Any = None, status: str = "finished") -> None:
-        self.tasks[key].outcome, self.tasks[key].status = outcome, status
-        self.waiting.pop(key)()
-
-    def results(self, work: list[Task], **options: Any) -> Any:
+    def start(self, workers: int, work: list[Task], **options: Any) -> Any:
+        """Results of an executor with so many workers."""
         left = list(work)
-        found = DaskExecutor(self, {"iris": "the data"}, **options)  # type: ignore[arg-type, dict-item]
-        assert [found.workers for _ in range(100)] == [len(self.threads)] * 100
-        assert self.asked <= 2, "the number of workers is asked once a second"
+        self.loop = self
+        self.nthreads.return_value = dict.fromkeys(range(workers), 1)
+        self.limits: list[float] = []
+        self.waiting: dict[str, Callable[..., None]] = {}
+        self.handed: Callable[[str], object] = lambda key: self.waiting[key]()
+        found = DaskExecutor(self, {"iris": "the data"}, **options)  # type: ignore[dict-item]
+        assert [found.workers for _ in range(100)] == [workers] * 100
+        assert self.nthreads.call_count <= 2, "the number of workers is asked once a second"
         return found.results(lambda: left.pop(0) if left else None)
 
+    def map(
+        self, function: Any, tasks: Any, sources: Any, keys: list[str], limits: list[float], **_: Any
+    ) -> Any:
+        self.limits += limits
+        self.handed_in(len(keys))
+        return [Mock() for _ in keys]
 
-def test_two_batches_for_each_worker_are_in_flight() -> None:
-    client, work = FakeClient(2), batches(6)
-    results = client.results(work)
-    assert client.plugins == ["report-nanny", "leave-in-time", "kernels-ready"]
-    assert next(results) == [(batch, None) for batch in work[:4]]
-    runs = [key for key in client.tasks if key.startswith("run_batch")]
-    assert len(runs) == 4
-    assert [key for key in client.tasks if key not in runs] == ["source-iris"]
-    assert list(results) == [[(batch, None) for batch in work[4:]]]
-    assert all(client.tasks[key].released for key in client.tasks if key.startswith("run_batch"))
-    assert client.handed_in == [4, 2]
+    def add_callback(self, fetch: Any, key: str, future: Any) -> None:
+        """A task was handed in: from now on it can end."""
+
+        def end(outcome: object = None, status: str = "finished") -> None:
+            del self.waiting[key]
+            asyncio.run(fetch(key, Ended(outcome, status)))
+
+        self.waiting[key] = end
+        self.handed(key)
 
 
 def test_for_many_workers_batches_are_handed_in_and_taken_together() -> None:
-    client, work = FakeClient(64), batches(140)
+    client, work = FakeClient(), batches(140)
     ends = iter([3, 1])
 
     def end(key: str) -> None:
         if len(client.waiting) in (0, 128) or not key:
-            for waiting in list(client.waiting)[: next(ends, 500)]:
-                client.end(waiting)
+            for each in list(client.waiting.values())[: next(ends, 500)]:
+                each()
 
+    results, taken = client.start(64, work), []
     client.handed = end
-    taken = []
-    for group in client.results(work):
+    for group in results:
         taken.append(group)
         if client.waiting:
             end("")
     assert [len(group) for group in taken] == [3, 1, executor.MOST_TOGETHER, 28, 8]
-    assert client.handed_in == [128, 4, 8]
     assert [batch for group in taken for batch, _ in group] == work
+    assert [each.args for each in client.handed_in.call_args_list] == [(128,), (4,), (8,)], "two for each"
+    assert client.submit.call_count == 1, "data are sent once"
+    names = [each.args[0].name for each in client.register_plugin.call_args_list]
+    assert names == ["report-nanny", "leave-in-time", "kernels-ready"]
 
 
 def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -> None:
-    client, work, error = FakeClient(1), batches(2), ValueError("no")
+    client, work, error = FakeClient(), batches(2), ValueError("no")
     # The first task fails, the second is cancelled because the scheduler is lost.
     outcomes = iter([(error, "error"), (asyncio.CancelledError("gone"), "cancelled")])
-    client.handed = lambda key: client.end(key, *next(outcomes))
-    results = client.results(work)
+    results = client.start(1, work)
+    client.handed = lambda key: client.waiting[key](*next(outcomes))
     assert next(results) == [(work[0], error)]
     with pytest.raises(ComputeClusterError, match="scheduler lost: gone"):
         next(results)
@@ -244,22 +203,22 @@ def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -
 
 @pytest.mark.parametrize("late", ["too late", asyncio.CancelledError("given up")])
 def test_a_batch_over_its_limit_is_given_up_and_its_late_result_is_dropped(late: object) -> None:
-    client, work = FakeClient(1), batches(2)
+    client, work = FakeClient(), batches(2)
+    results = client.start(1, work, time_limit=7.0)
+    topics = {each.args[0]: each.args[1] for each in client.subscribe_topic.call_args_list}
 
-    def say(key: str) -> None:
+    def say(_: str) -> None:
         if len(client.waiting) == 2:
-            first, second = client.waiting
-            assert client.tasks[first].arguments[3] == 7.0
+            (first, end_first), (_, end_second) = client.waiting.items()
             event = {"key": first, "worker": "w0", "nanny": "n0", "node": "here", "job": ""}
             for what in ("started", "overran"):
-                client.topics[TOPIC]((0.0, event | {"is": what}))
-            client.end(first, late)
-            client.end(second, "in time")
+                topics[TOPIC]((0.0, event | {"is": what}))
+            end_first(late)
+            end_second("in time")
 
     client.handed = say
-    results = client.results(work, time_limit=7.0)
     ((given_up, error), (finished, outcome)) = chain.from_iterable(results)
-    assert (given_up, finished, outcome) == (work[0], work[1], "in time")
+    assert (given_up, finished, outcome, client.limits) == (work[0], work[1], "in time", [7.0, 7.0])
     assert isinstance(error, TimeLimitExceeded)
 
 

@@ -88,13 +88,13 @@ def paths_of(table: Router) -> Iterator[str]:
 
 def test_every_port_is_known(client: Client) -> None:
     """Each kind is attacked, the first three in test_strangers and those of http here."""
-    info = client.scheduler_info()
-    urls = [info["address"], dashboard_address(client), *info["workers"]]
-    urls += [worker["nanny"] for worker in info["workers"].values()]
-    known = [urlsplit(url).port for url in urls] + ports_of_workers(client)
+    workers = client.scheduler_info()["workers"]
+    nannies = [worker["nanny"] for worker in workers.values()]
+    urls = [client.scheduler_info()["address"], dashboard_address(client), *workers, *nannies]
+    known = {urlsplit(url).port for url in urls} | {*ports_of_workers(client)}
     assert len(known) == 2 + 3 * WORKERS
-    ours = {port for (_, port), pid in listening(os.getpid()).items() if pid != os.getpid() or port in known}
-    assert ours == set(known)
+    ports = listening(os.getpid()).items()
+    assert {port for (_, port), pid in ports if pid != os.getpid() or port in known} == known
     assert {urlsplit(url).scheme for url in urls} == {"tls", "http"}
 
 

@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import dask
 import psutil
@@ -42,7 +43,7 @@ def test_what_overruns_is_said_and_then_ended(
 ) -> None:
     monkeypatch.setattr(leaving, "GRACE", grace)
     found: list[str] = []
-    with leaving.deadline(limit, lambda: found.append("overran"), lambda: found.append("end"), tick=0.05):
+    with leaving.deadline(limit, *(partial(found.append, each) for each in ("overran", "end")), tick=0.05):
         time.sleep(seconds)
     time.sleep(0.15)
     assert found == called
@@ -173,13 +174,11 @@ def test_the_only_worker_waits_until_its_result_was_fetched(
 def test_when_the_time_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_JOB_END_TIME", raising=False)
     own = psutil.Process(os.getpid()).create_time()
-    endless, limited = SimpleNamespace(lifetime=None), SimpleNamespace(lifetime=500.0)
-    assert end_of_time(endless) is None  # type: ignore[arg-type]
-    assert end_of_time(limited) == own + 500.0  # type: ignore[arg-type]
-    for left in (400.0, 600.0):
-        monkeypatch.setenv("SLURM_JOB_END_TIME", f"{own + left:.0f}")
-        expected = min(own + 500.0, float(f"{own + left:.0f}") - RESERVE)
-        assert end_of_time(limited) == expected  # type: ignore[arg-type]
+    endless, limited = Mock(lifetime=None), Mock(lifetime=500.0)
+    assert (end_of_time(endless), end_of_time(limited)) == (None, own + 500.0)
+    for left in (400, 600):
+        monkeypatch.setenv("SLURM_JOB_END_TIME", f"{int(own) + left}")
+        assert end_of_time(limited) == min(own + 500.0, int(own) + left - RESERVE)
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import signal
 from functools import partial
@@ -12,8 +11,6 @@ from typing import Any
 import dask
 import pytest
 from checkout import ROOT
-from dask_jobqueue import SLURMCluster
-from dask_jobqueue.slurm import SLURMJob
 from pydantic_core import PydanticCustomError
 
 from pipeline.cluster.profiles import load_profile
@@ -33,25 +30,7 @@ SLURM_TIME, OTHER_TIME = partial(keys.walltime, "slurm"), partial(keys.walltime,
         (
             keys.size,
             {"4GiB": 4 * 2**30, "1GB": 10**9, 2**20: 2**20},
-            [
-                "",
-                "much",
-                "0",
-                0,
-                -1,
-                True,
-                None,
-                [],
-                1.5,
-                2e9,
-                1,
-                64,
-                "1kB",
-                "GB",
-                " GiB",
-                "1e400GB",
-                10**400,
-            ],
+            ["", "much", 0, -1, True, None, [], 1.5, 2e9, 64, "1kB", "GB", " GiB", "1e400GB", 10**400],
         ),
         (
             keys.time_span,
@@ -92,23 +71,15 @@ def script_of(folder: Path, text: str) -> str:
 
 
 def test_keys_and_defaults_are_those_of_the_installed_package_alone(tmp_path: Path) -> None:
-    kinds = [
-        kind
-        for kind in (*SLURMCluster.__mro__, *SLURMJob.__mro__)
-        if kind.__module__.startswith("dask_jobqueue")
-    ]
-    parameters = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
-    catch_all = {"kwargs", "job_kwargs", "base_class_kwargs", "args", "project"}
-    expected = parameters - keys.OURS - keys.DEPRECATED - catch_all
-    assert set(keys.known_keys("slurm")) == expected
-    assert {"queue", "account", "walltime", "interface", "job_extra_directives"} <= expected
+    names = set(keys.known_keys("slurm"))
+    assert {"queue", "account", "walltime", "interface", "job_extra_directives"} <= names
+    assert not names & (keys.OURS | keys.DEPRECATED | {"project", "kwargs", "job_kwargs"})
     before = signal.getsignal(signal.SIGINT)
     mine = {"walltime": "07:00:00", "queue": "mine", "worker-extra-args": ["--no-such"], "extra": []}
     with dask.config.set({"jobqueue": {"slurm": mine}}):
         options = read(tmp_path, "kind: slurm, cores: 2, memory: 4GB")
         script = job_script(options, RunFolder(tmp_path / "a.zarr"))
     assert not re.search("mine|--no-such", script)
-    assert (options.workers, options.start_timeout, options.failed_starts) == (1, 43_200.0, 3)
     assert (options.memory, options.walltime_seconds, options.insecure) == (4_000_000_000, 1800.0, False)
     assert signal.getsignal(signal.SIGINT) is before, "importing dask-jobqueue leaves Ctrl-C alone"
 
@@ -138,7 +109,6 @@ def test_slurm_starts_no_worker_job_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("quue: long", "unknown key 'quue'"),
         ("quue: long", "did you mean 'queue'?"),
         ("protocol: tcp", "unknown key 'protocol'"),
         ("extra: []", "unknown key 'extra'"),
@@ -146,7 +116,6 @@ def test_slurm_starts_no_worker_job_again(tmp_path: Path) -> None:
         ("walltime: 10:00:00", 'walltime: found 36000, expected a time in quotes, such as "10:00:00"'),
         ("job_extra_directives: --exclusive", "expected a list of texts"),
         ('queue: "a\\nb"', "expected a text of one line"),
-        ("workers: 0", "workers: found 0, expected a whole number 1..100000"),
         ("start_timeout: soon", 'expected a time such as "30min"'),
         ("memory: 64", "a number without a unit counts bytes"),
         ("insecure: 1", "insecure: found 1, expected true or false"),
@@ -156,9 +125,6 @@ def test_what_is_refused(text: str, says: str, tmp_path: Path) -> None:
     memory = "" if "memory" in text else "memory: 4GB, "
     with pytest.raises(InputError, match=re.escape(says)):
         read(tmp_path, f"kind: slurm, cores: 2, {memory}{text}")
-    with pytest.raises(InputError) as caught:
-        read(tmp_path, f"kind: slurm, memory: much, {text}".replace("memory: 64", "queue: a"))
-    assert {"cores", "memory"} <= {problem.where.rsplit(" ", 1)[1] for problem in caught.value.problems}
 
 
 def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> None:
@@ -174,23 +140,19 @@ def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> N
     assert all(f"`{system}`" in section or f"kind: {system}" in section for system in keys.CLASSES)
 
 
-@pytest.mark.parametrize("minutes", [2, 60, 2880])
-def test_workers_are_gone_before_the_walltime(minutes: int, tmp_path: Path) -> None:
-    text = f'kind: slurm, cores: 1, memory: 1GB, walltime: "{minutes}"'
-    found = lifetime(read(tmp_path, text))
-    assert found is not None
-    assert found[0] + 2 * found[1] == pytest.approx(60 * minutes)
-    assert 0 < found[1] <= 300
-    assert f"--lifetime {found[0]:.0f}s --lifetime-stagger {found[1]:.0f}s" in script_of(tmp_path, text)
-
-
-def test_no_lifetime_of_an_unknown_walltime_and_one_of_ones_own_is_kept(tmp_path: Path) -> None:
+def test_workers_are_gone_before_the_walltime(tmp_path: Path) -> None:
+    text = "kind: slurm, cores: 1, memory: 1GB"
+    for minutes in (2, 2880):
+        options = f'{text}, walltime: "{minutes}"'
+        life, stagger = lifetime(read(tmp_path, options)) or (0.0, 0.0)
+        assert life + 2 * stagger == pytest.approx(60 * minutes)
+        assert 0 < stagger <= 300
+        assert f"--lifetime {life:.0f}s --lifetime-stagger {stagger:.0f}s" in script_of(tmp_path, options)
     unknown = 'kind: lsf, cores: 1, memory: 1GB, walltime: "00:30"'
     assert lifetime(read(tmp_path, unknown)) is None
     assert "--lifetime" not in script_of(tmp_path, unknown)
-    own = script_of(tmp_path, 'kind: slurm, cores: 1, memory: 1GB, worker_extra_args: ["--lifetime", "1h"]')
-    assert re.findall(r"--lifetime.*", own)[0].startswith("--lifetime 1h")
-    assert own.count("--lifetime") == 1
+    own = script_of(tmp_path, f'{text}, worker_extra_args: ["--lifetime", "1h"]')
+    assert (own.count("--lifetime"), own.count("--lifetime 1h")) == (1, 1), "one of ones own is kept"
 
 
 def test_names_are_plain_and_paths_that_a_script_cannot_hold_are_said(tmp_path: Path) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from cubes.writer import next_generation
 from processes import sabotage
 from processes.commandline import sweep
 from processes.killing import kill_family
@@ -25,37 +29,22 @@ from rich.console import Console
 from pipeline.cluster.profiles import Profile
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs import slurm
-from pipeline.jobs.head import HeadJob
 from pipeline.jobs.keys import job_queue
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
 from pipeline.monitor.status import read_status
-from pipeline.run import head
-from pipeline.run.head import End, crew_of
+from pipeline.run import head, progress
+from pipeline.run.head import End
+from pipeline.run.progress import Clock, display, step
 from pipeline.run.request import Options, Request, Wanted, prepare
-from pipeline.run.signals import Stopped
+from pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
 from storage.errors import StorageError
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
-from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
+from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Progress
+from sweeps.errors import given
 from sweeps.plan import Cell
 
 FAILING = "mixtures_k2/mixture=0/p=0.8/m=15/replicate=1/posterior"
-
-
-class Stand:
-    """In place of an executor: two tasks, one of them begun."""
-
-    connected = 3
-
-    def at_work(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        yield "a/p=0.9/likelihood", {"worker": "tls://127.0.0.1:41", "node": "n1", "job": "7"}, 12.0
-
-
-def test_workers_are_named_without_their_protocol() -> None:
-    crew = crew_of(Stand())  # type: ignore[arg-type]
-    (row,) = crew.at_work
-    assert (crew.connected, row.worker, row.node, row.job) == (3, "127.0.0.1:41", "n1", "7")
-    assert (row.task, row.since) == ("a/p=0.9/likelihood", 12.0)
 
 
 def state_of(log: Path) -> Any:
@@ -76,12 +65,10 @@ def test_a_run_is_seen_on_the_dashboard_while_it_lasts(tmp_path: Path) -> None:
         assert "FloatingPointError: no such luck" in json.dumps(said["failures"])
         assert said["status"]["holder"] == read_status(tmp_path / "tiny.zarr").to_dict()["holder"]
         assert said["crew"]["connected"] == 2
+        assert all(each["worker"].startswith("127.0.0.1:") for each in said["crew"]["at_work"])
     finally:
         kill_family(process.pid)
         process.communicate()
-
-
-REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
 
 
 def request_of(finished: Path, **options: object) -> Request:
@@ -91,137 +78,90 @@ def request_of(finished: Path, **options: object) -> Request:
     return Request(spec, prepared, Wanted(), None, Options(finished, **options))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("error", "own", "end", "said"),
-    [
-        (
-            Stopped(signal.SIGTERM),
-            None,
-            End(143, "stopped by SIGTERM"),
-            "stopped by SIGTERM; what was finished is kept, submit again to resume",
-        ),
-        (
-            Stopped(signal.SIGUSR1),
-            HeadJob("5", 0),
-            End(128 + signal.SIGUSR1, "stopped by SIGUSR1", again=True),
-            "stopped by SIGUSR1; what was finished is kept, the head resumes when its job starts again",
-        ),
-        (
-            Cancelled("cancelled by sweep cancel"),
-            HeadJob("5", 0),
-            End(143, "cancelled"),
-            "cancelled by sweep cancel; what was finished is kept, submit again to resume",
-        ),
-        (
-            ComputeClusterError("no worker for an hour"),
-            HeadJob("5", 0),
-            End(INTERNAL, "no worker for an hour"),
-            "no worker for an hour",
-        ),
-    ],
-)
-def test_what_ends_a_run_early_is_one_line_and_an_exit_code(
-    error: BaseException, own: HeadJob | None, end: End, said: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert head._ended_by(error, own) == end
-    assert caplog.messages == [said]
+def record_of(folder: Path) -> HeadRecord:
+    return given(HeadRecord.read(RunFolder(folder / "tiny.zarr").last_run.head))
 
 
-class Recorded:
-    """A submit of the tiny sweep, of which something takes the place of the driver."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.run = RunFolder(folder / "results" / "tiny.zarr")
-        self.folder, self.monkeypatch = folder, monkeypatch
-
-    def submit(self, action: Callable[[HeadRecord], object], of: str = "_run") -> Any:
-        def stands_in(*arguments: Any, **_: Any) -> object:
-            return action(arguments[1] if of == "_run" else arguments[0])
-
-        self.monkeypatch.setattr(head, of, stands_in)
-        (self.folder / "raw").mkdir(exist_ok=True)
-        places = "--results", self.folder / "results", "--data-dir", self.folder / "raw"
-        return sweep("submit", write_spec(self.folder), "--workers", 0, *places)
-
-    @property
-    def record(self) -> HeadRecord:
-        found = HeadRecord.read(self.run.last_run.head)
-        assert found is not None
-        return found
-
-    def in_job(self, requeue: Callable[[str], object], answers: Sequence[bool] = ()) -> None:
-        """As the head that a job of the queue is."""
-        left = list(answers)
-        self.monkeypatch.setenv("SLURM_JOB_ID", "5")
-        self.monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
-        self.monkeypatch.setenv("SLURM_JOB_NAME", head_name(self.run))
-        self.monkeypatch.setattr(slurm, "restarts", lambda number: 2)
-        self.monkeypatch.setattr(slurm, "is_out_of_time", lambda job: left.pop())
-        self.monkeypatch.setattr(slurm, "requeue", requeue)
+def submit(folder: Path) -> Any:
+    (folder / "raw").mkdir(exist_ok=True)
+    return sweep(
+        *("submit", write_spec(folder), "--workers", 0),
+        *("--results", folder, "--data-dir", folder / "raw"),
+    )
 
 
-@pytest.fixture
-def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorded:
-    return Recorded(tmp_path, monkeypatch)
-
-
-def raising(error: BaseException) -> Callable[[object], object]:
-    def action(_: object) -> object:
-        raise error
-
-    return action
-
-
-def test_a_run_is_recorded_from_its_begin_to_its_end(recorded: Recorded) -> None:
+def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[HeadRecord] = []
 
-    def action(record: HeadRecord) -> End:
-        seen.extend((record, recorded.record))
+    def run(request: Request, record: HeadRecord, *_: object) -> End:
+        seen.extend((record, record_of(tmp_path)))
         return End(COMPLETE, "finished")
 
-    assert recorded.submit(action).exit_code == 0
-    (record, written), after = seen, recorded.record
+    monkeypatch.setattr(head, "_run", run)
+    assert submit(tmp_path).exit_code == 0
+    (record, written), after = seen, record_of(tmp_path)
     assert record == written
     assert (record.state, record.restarts) == (RUNNING, 0)
-    assert record.spec == str((recorded.folder / "tiny.toml").resolve())
-    assert record.data_dir == str((recorded.folder / "raw").resolve())
+    assert record.spec == str((tmp_path / "tiny.toml").resolve())
+    assert record.data_dir == str((tmp_path / "raw").resolve())
     assert (after.state, after.how) == (ENDED, "finished")
-    assert after.at >= record.at
+    # an unknown error is recorded and not hidden, nor is one of a full disk
+    monkeypatch.setattr(head, "_run", Mock(side_effect=ZeroDivisionError("a fault")))
+    assert isinstance(submit(tmp_path).exception, ZeroDivisionError)
+    assert record_of(tmp_path).how == "ended by an error"
 
-
-def test_an_unknown_error_is_recorded_and_not_hidden_nor_is_one_of_a_full_disk(recorded: Recorded) -> None:
-    ended = recorded.submit(raising(ZeroDivisionError("a fault")))
-    assert isinstance(ended.exception, ZeroDivisionError)
-    assert recorded.record.how == "ended by an error"
-
-    def full(*_: object) -> None:
-        raise StorageError(recorded.folder, "room", "disk full")
-
-    def action(_: HeadRecord) -> None:
-        recorded.monkeypatch.setattr(HeadRecord, "write", full)
+    def full(*_: object) -> End:
+        monkeypatch.setattr(HeadRecord, "write", Mock(side_effect=StorageError(tmp_path, "room", "full")))
         raise ComputeClusterError("no worker for an hour")
 
-    ended = recorded.submit(action)
+    monkeypatch.setattr(head, "_run", full)
+    ended = submit(tmp_path)
     assert (ended.exit_code, "no worker for an hour" in ended.stderr) == (INTERNAL, True)
 
 
-@pytest.mark.parametrize("interrupted", ["_run", "_lease"])
-def test_a_head_asks_once_whether_its_time_is_over(recorded: Recorded, interrupted: str) -> None:
-    queued = list[str]()
-    recorded.in_job(queued.append, [True])
-    ended = recorded.submit(raising(Stopped(signal.SIGTERM)), interrupted)
-    assert (ended.exit_code, queued) == (128 + signal.SIGTERM, ["5"])
-    if interrupted == "_run":
-        assert (recorded.record.state, recorded.record.restarts) == (REQUEUED, 2)
+REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
+TERM, USR1 = Stopped(signal.SIGTERM), Stopped(signal.SIGUSR1)
 
 
-def test_a_requeue_that_is_refused_is_recorded(recorded: Recorded) -> None:
-    recorded.in_job(raising(REFUSED))
-    ended = recorded.submit(raising(Stopped(signal.SIGUSR1)))
-    assert ended.exit_code == 128 + signal.SIGUSR1
-    assert "the head was not queued again" in ended.stderr
-    found = recorded.record
-    assert (found.state, found.how) == (ENDED, "stopped by SIGUSR1, and not queued again")
+@pytest.mark.parametrize(
+    ("error", "requeue", "code", "state", "how", "said"),
+    [
+        (TERM, None, 143, ENDED, "stopped by SIGTERM", "submit again to resume"),
+        (TERM, Mock(), 143, REQUEUED, "stopped by SIGTERM", "the head resumes when its job starts again"),
+        (USR1, Mock(), 138, REQUEUED, "stopped by SIGUSR1", "the head resumes when its job starts again"),
+        (
+            USR1,
+            Mock(side_effect=REFUSED),
+            138,
+            ENDED,
+            "stopped by SIGUSR1, and not queued again",
+            "presently",
+        ),
+        (Cancelled("by sweep cancel"), Mock(), 143, ENDED, "cancelled", "submit again to resume"),
+        (ComputeClusterError("no worker"), Mock(), INTERNAL, ENDED, "no worker", "no worker"),
+    ],
+)
+@pytest.mark.parametrize("of", ["_run", "_lease"])
+def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
+    of: str, error: BaseException, requeue: Mock | None, code: int, state: str, how: str, said: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    if requeue is not None:  # as the head that a job of the queue is, at the end of its time
+        requeue.reset_mock()
+        monkeypatch.setenv("SLURM_JOB_ID", "5")
+        monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
+        monkeypatch.setenv("SLURM_JOB_NAME", head_name(RunFolder(tmp_path / "tiny.zarr")))
+        monkeypatch.setattr(slurm, "restarts", lambda number: 2)
+        monkeypatch.setattr(slurm, "is_out_of_time", Mock(side_effect=[True]))  # asked once
+        monkeypatch.setattr(slurm, "requeue", requeue)
+    monkeypatch.setattr(head, of, Mock(side_effect=error))
+    ended = submit(tmp_path)
+    assert (ended.exit_code, said in ended.stderr) == (code, True)
+    is_again = requeue is not None and isinstance(error, Stopped)
+    assert requeue is None or [call.args for call in requeue.call_args_list] == [("5",)] * is_again
+    if of == "_run":
+        found = record_of(tmp_path)
+        assert (found.state, found.how, found.restarts) == (state, how, 0 if requeue is None else 2)
 
 
 def test_exit_codes_of_a_finished_run(
@@ -236,22 +176,22 @@ def test_exit_codes_of_a_finished_run(
     failed, other = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
     monkeypatch.setattr(head, "failed_cells", lambda cube, plans: (failed,))
     assert head._conclude(strict) == End(FAILED_CELLS, "finished with failed cells")
-    assert f'failed: {failed} (for more: sweep why {strict.prepared.cube} "{failed}")' in caplog.text
+    assert f'sweep why {strict.prepared.cube} "{failed}"' in caplog.text
     # A cell that failed earlier is no matter of a run of others.
     alone = replace(strict, wanted=Wanted(only=frozenset({other})))
     assert head._conclude(alone).code == COMPLETE
 
 
 def test_a_queue_is_asked_for_another_head_and_may_be_silent(
-    recorded: Recorded, finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    prepared = replace(request_of(finished).prepared, cube=recorded.run.cube)
+    prepared = replace(request_of(finished).prepared, cube=tmp_path / "tiny.zarr")
     profile = Profile("p", job_queue("slurm")(kind="slurm", cores=1, memory="1GB"), None)
     request = Request(finished / "tiny.toml", prepared, Wanted(), profile, Options(finished))
     monkeypatch.setattr(head, "other_head", lambda run: "job 7 is its head")
     assert head.run_head(request, Console()) == INTERNAL
     assert caplog.messages == ["job 7 is its head"]
-    monkeypatch.setattr(head, "other_head", raising(REFUSED))
+    monkeypatch.setattr(head, "other_head", Mock(side_effect=REFUSED))
     monkeypatch.setattr(head, "_run", lambda *_: End(COMPLETE, "finished"))
     assert head.run_head(request, Console()) == COMPLETE
 
@@ -274,3 +214,88 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
     with head._lease(cube, wait=True, on_lost=print) as lease:
         assert lease.number == 2
     assert time.monotonic() - started > 0.1
+
+
+# Signals: raised at once, or held back while files are written.
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_stops_at_once(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(Stopped) as caught, stop_on_signal():
+        signal.raise_signal(number)
+    assert caught.value.number == number
+    assert signal.getsignal(number) is before
+
+
+def test_under_nohup_a_closed_terminal_stops_nothing() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signal(), uninterrupted():
+            signal.raise_signal(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_signal_waits_for_the_end_of_a_write() -> None:
+    done = []
+
+    def write() -> None:
+        with stop_on_signal(), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            done.append("written")
+
+    with pytest.raises(Stopped):
+        write()
+    assert done == ["written"]
+
+
+# Time left, and the ways to show it.
+
+
+def test_the_time_left_starts_at_the_prediction_and_follows_the_pace() -> None:
+    clock = Clock(predicted=100.0, workers=2)
+    assert clock.left() == pytest.approx(50.0, abs=0.1)
+    clock.started, clock.done = time.monotonic() - 50.0, 50.0  # half as fast as predicted
+    assert clock.left() == pytest.approx(50.0 * (50.0 + 2.5) / 55.0, abs=0.1)
+    assert Clock(predicted=0.0, workers=2).left() == 0.0
+
+
+def test_lines_and_states_come_now_and_then_and_at_the_end(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    generation, now = next_generation(tmp_path / "tiny.zarr"), [100.0]
+    lease = SimpleNamespace(generation=generation, files=generation.files)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    clock = SimpleNamespace(left=lambda: 5.0)
+    written = {(1, 100.0): 1, (2, 101.0): 1, (3, 102.5): 3, (5, 111.0): 5, (10, 111.5): 10}
+    with display((10, 48), clock, Console(file=io.StringIO()), lease) as show:
+        for (restarts, now[0]), shown in written.items():
+            show((restarts, 12), restarts // 5, 2)
+            found = Progress.read(generation.state)
+            assert found is not None
+            assert (found.restarts, found.asked, found.questions, found.workers) == (shown, 12, 48, 2)
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with display((10, 0), clock, terminal, lease) as show:
+        show((4, 0), 3, 2)
+    assert caplog.messages == [
+        " 50.0 % · 5 of 10 restarts · 12 of 48 questions · 1 cell in the cube · 0:00:05 left",
+        "100.0 % · 10 of 10 restarts · 12 of 48 questions · 2 cells in the cube · 0:00:05 left",
+    ]
+    assert all(text in terminal.file.getvalue() for text in ("4/10", "3 cells", "0:00:05 left"))
+
+
+def test_a_step_says_what_happens_and_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    for console, total in (
+        (Console(file=io.StringIO()), None),
+        (Console(file=io.StringIO()), 0),
+        (terminal, 2),
+    ):
+        with step("timing", console, total) as advance:
+            advance()
+    assert caplog.messages == ["timing"]
+    assert "1/2" in terminal.file.getvalue()

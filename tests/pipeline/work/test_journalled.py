@@ -97,17 +97,10 @@ def test_a_record_gives_back_what_went_in(what: str) -> None:
 def test_the_form_of_records_is_that_of_older_releases() -> None:
     header, arrays = to_record(CELLS)
     times = {"seconds": 0.5, "cpu_seconds": 0.25}
-    entry = {
-        "cell": ["a", None, 0.9, 4, 1, "likelihood", "uniform"],
-        "start": 0,
-        "stop": 3,
-        "best_restart": 1,
-    }
-    assert header["partials"][0] == entry | times
-    assert list(header["partials"][0]) == [*entry, *times]
-    assert header["partials"][1]["cell"] == ["a", None, None, None, None, "unsupervised"], (
-        "as sweeps without designs"
-    )
+    cell = ["a", None, 0.9, 4, 1, "likelihood", "uniform"]
+    wanted = {"cell": cell, "start": 0, "stop": 3, "best_restart": 1, **times}
+    assert list(header["partials"][0].items()) == list(wanted.items())
+    assert header["partials"][1]["cell"] == ["a", None, None, None, None, "unsupervised"]
     assert list(arrays) == ["labels", "centroids", "covariances", "objectives"]
     header, arrays = to_record(OF_PATHS)
     assert header["paths"][0] == {"path": ["a", None, 0.9, 1, "active"], "start": 2, "stop": 6, **times}
@@ -140,41 +133,26 @@ def array(name: str, change: Any) -> Damage:
 WRONG: dict[str, dict[str, Damage]] = {
     "restarts": {
         "no partials": lambda header, arrays: header.clear(),
-        "no entry": lambda header, arrays: header.update(partials=[None]),
         "a truth value": entry(start=False),
-        "negative": entry(start=-1),
+        "fewer labels": array("labels", lambda labels: labels[:2]),
         "another best": entry(best_restart=3),
         "no solution of a model": entry(best_restart=-1),
         "more restarts": entry(stop=4, best_restart=3),
         "no time": entry(seconds=NAN),
-        "time as text": entry(cpu_seconds="long"),
         "no cell": cell(),
         "another cell": cell("a", None, 0.8, 4, 1, "likelihood", "uniform"),
         "a model without annotations": cell("a", None, 0.9, 4, 1, "unsupervised"),
-        "a list as data set": cell([], None, 0.9, 4, 1, "likelihood", "uniform"),
         "covariances of another shape": cell("shapes", None, 0.9, 4, 1, "posterior-diagonal"),
-        "covariances of no shape": cell("a", None, 0.9, 4, 1, "posterior-square", "uniform"),
-        "no labels": lambda header, arrays: arrays.pop("labels"),
         "other samples": array("labels", np.zeros((3, 4), dtype=np.int16)),
-        "other types": array("labels", np.zeros((3, 5), dtype=np.int32)),
         "other clusters": array("labels", np.full((3, 5), 2, dtype=np.int16)),
-        "other covariances": array("covariances", np.zeros((3, 2, 2))),
+        "other covariances": array("covariances", np.zeros((3, 3))),
         "fewer objectives": array("objectives", np.zeros(5)),
         "objectives as texts": array("objectives", np.zeros(7, dtype="U3")),
-    },
-    "several shapes": {
-        "wider than the widest model": lambda header, arrays: (
-            header.update(partials=header["partials"][:2])
-            or arrays.update({name: values[:2] for name, values in arrays.items()})
-        ),
     },
     "choices": {
         "no shapes": lambda header, arrays: arrays.pop("covariance_shape"),
         "a shape that cannot be chosen": array("covariance_shape", np.array([1])),
-        "another shape": array("covariance_shape", np.array([2])),
-        "shapes of more cells": array("covariance_shape", np.array([3, 3])),
         "scores of other candidates": array("held_out", np.zeros((1, 3))),
-        "scores as texts": array("held_out_right", np.zeros((1, 4), dtype="U3")),
     },
     "scores of every model": {
         "none": lambda header, arrays: [
@@ -188,17 +166,11 @@ WRONG: dict[str, dict[str, Damage]] = {
     },
     "answers": {
         "another accuracy": entry(path=["a", None, 0.8, 1, "active"]),
-        "another replicate": entry(path=["a", None, 0.9, 2, "active"]),
         "a design that draws": entry(path=["a", None, 0.9, 1, "uniform"]),
-        "another mixture": entry(path=["mixed", 2, 0.9, 0, "active"]),
         "no design": entry(path=["a", None, 0.9]),
-        "a list as data set": entry(path=[["a"], None, 0.9, 1, "active"]),
         "no batches of 2": entry(start=1, stop=5),
-        "backwards": entry(start=3, stop=1),
         "a text": entry(start="2"),
         "no time": entry(seconds=NAN),
-        "no entry": lambda header, arrays: header.update(paths=[3]),
-        "no answers": lambda header, arrays: arrays.clear(),
         "fewer answers": array("answers", lambda answers: answers[:5]),
         "another type": array("answers", lambda answers: answers.astype(np.int64)),
         "none of 5 samples": array("answers", lambda answers: answers + np.array([0, 3, 0], dtype=np.int32)),
@@ -211,5 +183,5 @@ WRONG: dict[str, dict[str, Damage]] = {
 def test_what_no_run_writes_is_refused(kind: str, what: str) -> None:
     header, arrays = to_record(RECORDS[kind])
     WRONG[kind][what](header, arrays)
-    with pytest.raises(ValueError, match=r"a record |could not convert"):
+    with pytest.raises(ValueError, match="a record of other content"):
         from_record(header, arrays, PLANS, SCIENCES)

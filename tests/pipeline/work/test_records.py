@@ -1,20 +1,24 @@
-"""What goes to a worker, and what comes back."""
+"""What comes back of a task: restarts become cells, cells blocks, in any order of any split."""
 
 from __future__ import annotations
 
+import itertools
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from cubes.small import make_plan, make_spec
 
+from pipeline.common import best_of
+from pipeline.work.merge import BlockResult, CellResult, Mismatch
 from pipeline.work.records import (
     NO_ANSWERS,
     Answered,
     Asking,
     BatchLost,
+    Chosen,
     Failed,
     Science,
     Solved,
@@ -22,23 +26,187 @@ from pipeline.work.records import (
     Task,
     checked,
 )
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.file.search import Search
 from sweeps.file.spec import Stop
 from sweeps.plan import AskedPath, Cell
+from sweeps.words import shape_of
 
-CELL = Cell("iris", None, 0.8, 20, 0, "posterior")
-OTHER = replace(CELL, replicate=1)
-PATH = AskedPath("iris", 3, 0.9, 1, "active")
-STOP = Stop(rule="good-turing", risk=0.1, r_min=4, step=2)
-SCIENCE = Science(11, (Search(population=3),), 3, STOP, asking=Asking(5, 1, "auto"))
-OF_CELLS = Task(SCIENCE, "iris", (Span(CELL, 2, 6, (-1.0, -2.0)), Span(OTHER, 0, 3)), 1.0)
-OF_PATH = Task(SCIENCE, "iris", (Span(PATH, 5, 15, answers=NO_ANSWERS, step=5),), 1.0)
+CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
+CHOOSING = replace(CELL, model="posterior-auto")
+METHOD = replace(CELL, model="mine")
+OBJECTIVES = np.array([-3.0, -1.0, -2.0, -1.0, -5.0])
+NAN = float("nan")
+CHOSEN = Chosen("diagonal", (0.5, 0.4, 0.39, 0.41), (0.7, 0.8, 0.8, 0.8))
+
+
+def solved(start: int, stop: int, objectives: np.ndarray = OBJECTIVES, **changes: Any) -> Solved:
+    """A result whose solution tells which restart it comes from."""
+    part = objectives[start:stop]
+    best = start + best_of(part)
+    cell, chosen = changes.get("cell", CELL), changes.get("chosen")
+    shape = shape_of(cell.model) if chosen is None else chosen.covariance
+    return Solved(
+        Span(cell, start, stop),
+        part.copy(),
+        best,
+        np.full(4, best, np.int16),
+        np.full((2, 3), float(best)),
+        np.full((2, 3) if shape == "diagonal" else 2, float(best)),
+        0.5 * (stop - start),
+        0.25 * (stop - start),
+        chosen,
+    )
+
+
+def called(start: int, *objectives: float | None) -> Solved:
+    """Calls of a method: NaN for a solution without an objective, None for no solution."""
+    values = np.array([NAN if value is None else value for value in objectives])
+    ranks = [
+        (-np.inf, 0) if value is None else (np.nan_to_num(value, nan=-1e9), -at)
+        for at, value in enumerate(objectives)
+    ]
+    best = -1 if set(objectives) == {None} else start + ranks.index(max(ranks))
+    span, labels = Span(METHOD, start, start + len(values)), np.full(4, best, np.int16)
+    return replace(solved(0, 1, cell=METHOD), span=span, objectives=values, best_restart=best, labels=labels)
+
+
+def test_any_order_of_any_split_gives_the_same_cell() -> None:
+    for cuts in [(0, 5), (0, 2, 5), (0, 1, 3, 5)]:
+        parts = [solved(a, b) for a, b in itertools.pairwise(cuts)]
+        for order in itertools.permutations(parts):
+            result = CellResult(CELL, 5)
+            for position, part in enumerate(order):
+                assert result.status == (PENDING if position < len(parts) else DONE)
+                result.add(part)
+            assert result.status == DONE
+            assert result.best is not None
+            assert result.best.best_restart == 1  # restart 3 is as good: the lowest wins
+            assert np.array_equal(result.objectives, OBJECTIVES)
+            assert (result.seconds, result.cpu_seconds) == (2.5, 1.25)
+            assert list(result.missing()) == []
+
+
+def test_what_is_missing_is_asked_for_again() -> None:
+    result = CellResult(CELL, 5)
+    assert list(result.missing()) == [Span(CELL, 0, 5)]
+    result.add(solved(1, 2))
+    result.add(solved(4, 5))
+    assert list(result.missing()) == [Span(CELL, 0, 1), Span(CELL, 2, 4)]
+    chosen = CellResult(CHOOSING, 5)
+    chosen.add(solved(0, 1, cell=CHOOSING, chosen=CHOSEN))
+    assert list(chosen.missing()) == [Span(CHOOSING, 1, 5, chosen=CHOSEN)]
+
+
+def test_a_restart_computed_twice_must_give_the_same_bits() -> None:
+    result = CellResult(CELL, 5)
+    result.add(solved(0, 3))
+    result.add(solved(2, 5))
+    assert (result.status, result.seconds) == (DONE, 3.0)
+    result.add(solved(1, 4))
+    assert result.seconds == 3.0, "nothing new"
+    other = OBJECTIVES.copy()
+    other[2] = np.nextafter(other[2], 0)
+    with pytest.raises(Mismatch, match=r"iris/p=0.9/m=75/replicate=1/posterior, restart 2"):
+        result.add(solved(1, 4, other))
+    with pytest.raises(ArithmeticError):
+        best_of([1.0, NAN])
+
+
+def test_a_cell_must_choose_the_same_wherever_it_runs() -> None:
+    result, first = CellResult(CHOOSING, 5), solved(0, 1, cell=CHOOSING, chosen=CHOSEN)
+    result.add(first)
+    for other in (replace(CHOSEN, covariance="full"), replace(CHOSEN, held_out=(0.5, 0.4, 0.39, NAN)), None):
+        with pytest.raises(Mismatch, match=r"posterior-auto: .* now, Chosen.*before"):
+            result.add(replace(first, span=Span(CHOOSING, 1, 2), chosen=other))
+
+
+def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
+    """Covariances in the form of the node, choices where there are any, and times without a solution."""
+    models = ("posterior", "posterior-diagonal", "posterior-auto", "mine", "likelihood")
+    block = make_plan("iris", m=(75,), replicates=1, models=models).block_of(replace(CELL, replicate=0))
+    done, wide, chosen, unsolved, failed = (CellResult(cell, 5) for cell in block.cells())
+    result = BlockResult(block, {each.cell: each for each in (done, wide, chosen, unsolved, failed)})
+    assert not result.complete
+    fixed = replace(CHOSEN, covariance="spherical")  # its own shape, which is not chosen
+    done.add(solved(0, 5, cell=done.cell, chosen=fixed))
+    wide.add(solved(0, 5, cell=wide.cell))
+    chosen.add(solved(0, 5, cell=chosen.cell, chosen=CHOSEN))
+    nothing = {"best_restart": -1, "labels": np.full(4, -1, np.int16), "objectives": np.full(5, NAN)}
+    unsolved.add(replace(solved(0, 5), span=Span(unsolved.cell, 0, 5), **nothing))
+    failed.failed = True
+    assert result.complete
+    arrays: dict[str, Any] = {
+        "log_likelihood": np.full((5, 5), NAN),
+        "labels": np.full((5, 4), -1, np.int16),
+        "centroids": np.full((5, 2, 3), NAN),
+        "covariances": np.full((5, 2, 3, 3), NAN),
+        "status": np.zeros(5, np.int8),
+        "covariance_shape": np.full(5, -1, np.int8),
+        "held_out": np.full((5, 4), NAN),
+    }
+    arrays |= {name: np.zeros(5) for name in ("best_restart", "restarts_done", "seconds", "cpu_seconds")}
+    result.into(arrays)
+    wanted = {
+        "status": [DONE, DONE, DONE, NO_SOLUTION, FAILED],
+        "restarts_done": [5, 5, 5, 5, 0],
+        "best_restart": [1, 1, 1, -1, 0],
+        "seconds": [2.5, 2.5, 2.5, 2.5, 0],
+        "covariance_shape": [-1, -1, 2, -1, -1],
+    }
+    assert {name: arrays[name].tolist() for name in wanted} == wanted
+    assert arrays["labels"][:, 0].tolist() == [1, 1, 1, -1, -1]
+    assert np.array_equal(arrays["log_likelihood"][0], OBJECTIVES)
+    rows = [fixed.held_out, [NAN] * 4, CHOSEN.held_out]
+    np.testing.assert_array_equal(arrays["held_out"][:3], rows)
+    for at in range(3):
+        np.testing.assert_array_equal(arrays["covariances"][at], [np.eye(3)] * 2)
+
+
+@pytest.mark.parametrize(
+    ("calls", "status", "best"),
+    [
+        (([-3.0], [-1.0, -2.0]), DONE, 1),
+        (([None], [None, None]), NO_SOLUTION, -1),
+        (([None], [None, -2.0]), DONE, 2),
+        (([NAN], [NAN, NAN]), DONE, 0),
+        (([None], [NAN, NAN]), DONE, 1),
+        (([NAN], [NAN, -5.0]), DONE, 2),
+    ],
+)
+def test_the_best_call_of_a_method_in_any_order(
+    calls: tuple[list[float | None], ...], status: int, best: int
+) -> None:
+    parts = [called(0, *calls[0]), called(1, *calls[1])]
+    for order in itertools.permutations(parts):
+        result = CellResult(METHOD, 3)
+        for part in order:
+            assert result.status == PENDING
+            result.add(part)
+        assert result.status == status
+        assert result.best is not None
+        assert result.best.best_restart == best
+        assert list(result.missing()) == []
+    result.add(parts[1])  # calls without an objective are not made again, and give none a second time
+    with pytest.raises(Mismatch, match="restart 1"):
+        result.add(called(1, -17.0))
+
+
+# What goes to a worker, and what comes back.
+
+EQUAL = np.zeros(9)
+IRIS = Cell("iris", None, 0.8, 20, 0, "posterior")
+REDRAWN = replace(IRIS, replicate=1)
+OF_IRIS = AskedPath("iris", 3, 0.9, 1, "active")
+STOPPING = Stop(rule="good-turing", risk=0.1, r_min=4, step=2)
+OF_IRIS_SCIENCE = Science(11, (Search(population=3),), 3, STOPPING, asking=Asking(5, 1, "auto"))
+OF_CELLS = Task(OF_IRIS_SCIENCE, "iris", (Span(IRIS, 2, 6, (-1.0, -2.0)), Span(REDRAWN, 0, 3)), 1.0)
+OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=NO_ANSWERS, step=5),), 1.0)
 
 
 def test_names_say_where_and_what() -> None:
     assert str(OF_PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1, questions 5..14"
-    assert str(OF_CELLS) == f"{CELL} and 1 other cells"
-    assert str(replace(OF_CELLS, spans=OF_CELLS.spans[:1])) == str(CELL)
+    assert str(OF_CELLS) == f"{IRIS} and 1 other cells"
 
 
 def test_a_science_has_what_the_sweep_says_of_a_data_set() -> None:
@@ -47,12 +215,7 @@ def test_a_science_has_what_the_sweep_says_of_a_data_set() -> None:
     assert found == Science(7, spec.search, 2, None, (), Asking(2, 2, "full"))
 
 
-def solved(cell: Cell, start: int, stop: int) -> Solved:
-    solution = np.zeros(3, np.int16), np.ones((2, 2)), np.ones(2)
-    return Solved(Span(cell, start, stop), np.zeros(stop - start), start, *solution, 0.25, 0.125)
-
-
-def answered(start: int, stop: int, path: AskedPath = PATH) -> Answered:
+def answered(start: int, stop: int, path: AskedPath = OF_IRIS) -> Answered:
     return Answered(Span(path, start, stop), np.zeros((stop - start, 3), np.int32), 0.1, 0.1)
 
 
@@ -63,57 +226,61 @@ def failed(unit: Any, start: int, stop: int) -> Failed:
 @pytest.mark.parametrize(
     ("task", "result", "is_ours"),
     [
-        (OF_CELLS, solved(CELL, 2, 6), True),
-        (OF_CELLS, solved(CELL, 2, 4), True),  # an adaptive stop ends early
-        (OF_CELLS, failed(OTHER, 0, 3), True),
-        (OF_CELLS, solved(CELL, 2, 7), False),
-        (OF_CELLS, solved(CELL, 3, 6), False),
-        (OF_CELLS, solved(replace(CELL, model="likelihood"), 2, 6), False),
-        (OF_CELLS, solved(replace(CELL, search="a"), 2, 6), False),
-        (OF_CELLS, failed(replace(CELL, dataset="wine"), 2, 6), False),
+        (OF_CELLS, solved(2, 6, EQUAL, cell=IRIS), True),
+        (OF_CELLS, solved(2, 4, EQUAL, cell=IRIS), True),  # an adaptive stop ends early
+        (OF_CELLS, failed(REDRAWN, 0, 3), True),
+        (OF_CELLS, solved(2, 7, EQUAL, cell=IRIS), False),
+        (OF_CELLS, solved(3, 6, EQUAL, cell=IRIS), False),
+        (OF_CELLS, solved(2, 6, EQUAL, cell=replace(IRIS, model="likelihood")), False),
+        (OF_CELLS, failed(replace(IRIS, dataset="wine"), 2, 6), False),
         (OF_CELLS, answered(5, 10), False),
         (OF_PATH, answered(5, 15), True),
         (OF_PATH, answered(10, 15), True),  # each batch comes on its own
-        (OF_PATH, failed(PATH, 10, 15), True),
+        (OF_PATH, failed(OF_IRIS, 10, 15), True),
         (OF_PATH, answered(0, 10), False),
         (OF_PATH, answered(15, 20), False),
-        (OF_PATH, answered(5, 10, replace(PATH, replicate=0)), False),
-        (OF_PATH, failed(PATH, 15, 20), False),
-        (OF_PATH, solved(CELL, 2, 6), False),
+        (OF_PATH, answered(5, 10, replace(OF_IRIS, replicate=0)), False),
+        (OF_PATH, failed(OF_IRIS, 15, 20), False),
+        (OF_PATH, solved(2, 6, EQUAL, cell=IRIS), False),
     ],
 )
 def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
-    ours = [solved(CELL, 2, 6), solved(OTHER, 0, 3)] if task is OF_CELLS else [answered(5, 10)]
+    ours = (
+        [solved(2, 6, EQUAL, cell=IRIS), solved(0, 3, EQUAL, cell=REDRAWN)]
+        if task is OF_CELLS
+        else [answered(5, 10)]
+    )
     found = checked(task, [*ours, result])
-    assert (found == [*ours, result]) if is_ours else isinstance(found, BatchLost)
+    if is_ours:
+        assert found == [*ours, result]
+    else:
+        assert [each.span for each in found] == list(task.spans)
+        assert all(isinstance(each, Failed) and "another batch" in each.cause for each in found)
 
 
-def test_what_is_said_of_a_span_whose_worker_died() -> None:
+def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
     class Wordless(Exception):
         def __str__(self) -> str:
             raise RuntimeError
 
-    error = Wordless()
-    assert checked(OF_CELLS, error) is error
-    assert Failed.lost(OF_CELLS.spans[0], error).cause == "Wordless: <its text cannot be made>"
-    lost = Failed.lost(OF_CELLS.spans[0], BatchLost("a\nb", "n1", "7"))
-    assert (lost.cause, lost.node, lost.job) == ("BatchLost: a b", "n1", "7")
-    record = lost.record(2)
-    assert (record.cell, record.attempt, record.work.cell, record.work.known) == (
-        str(CELL),
-        2,
-        CELL,
-        (-1.0, -2.0),
-    )
-    record = Failed.lost(OF_PATH.spans[0], error).record(1)
-    assert (record.cell, record.work.cell, record.work.start, record.work.stop) == (str(PATH), None, 5, 15)
+    parts = replace(OF_CELLS, spans=(Span(IRIS, 0, 1, (-1.0,)), Span(IRIS, 3, 4)))
+    for task, charged in ((OF_CELLS, [False, False]), (parts, [True, False]), (OF_PATH, [True])):
+        found = checked(task, BatchLost("a\nb", "n1", "7"))
+        assert [each.charged for each in found if isinstance(each, Failed)] == charged, (
+            "a unit alone, and once"
+        )
+    first: Any = checked(parts, BatchLost("a\nb", "n1", "7"))[0]
+    assert (first.cause, first.node, first.job) == ("BatchLost: a b", "n1", "7")
+    record = first.record(2)
+    assert (record.cell, record.attempt, record.work.cell) == (str(IRIS), 2, IRIS)
+    assert record.work.known == (-1.0,)
+    asked: Any = checked(OF_PATH, Wordless())[0]
+    assert asked.cause == "Wordless: <its text cannot be made>"
+    assert (asked.record(1).work.cell, asked.record(1).work.stop) == (None, 15)
 
 
-def test_what_is_sent_can_be_pickled_and_nobody_changes_it() -> None:
-    for each in (OF_CELLS, OF_PATH, failed(CELL, 0, 1)):
+def test_what_is_sent_can_be_pickled() -> None:
+    for each in (OF_CELLS, OF_PATH, failed(IRIS, 0, 1)):
         assert pickle.loads(pickle.dumps(each)) == each
-    found = pickle.loads(pickle.dumps(solved(CELL, 0, 1)))
-    assert (found.span, found.seconds, found.cpu_seconds) == (Span(CELL, 0, 1), 0.25, 0.125)
-    assert {Span(CELL, 0, 4): 1}[Span(CELL, 0, 4)] == 1
-    with pytest.raises(FrozenInstanceError):
-        OF_CELLS.spans[0].start = 1  # type: ignore[misc]
+    found = pickle.loads(pickle.dumps(solved(0, 1, EQUAL, cell=IRIS)))
+    assert (found.span, found.seconds, found.cpu_seconds) == (Span(IRIS, 0, 1), 0.5, 0.25)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections import deque
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,13 +21,21 @@ from kernels.choice.held_out import choose_covariance, held_out, list_annotation
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import cluster_gaussians
-from pipeline.check.verify import verify
 from pipeline.common import SAME_OPTIMUM
 from pipeline.methods.loading import MethodCall
 from pipeline.run.signals import Stopped
 from pipeline.work import tasks
 from pipeline.work.merge import CellResult
-from pipeline.work.records import NO_ANSWERS, Answered, Asking, Failed, Science, Solved, Span, Task
+from pipeline.work.records import (
+    NO_ANSWERS,
+    Answered,
+    Asking,
+    Failed,
+    Science,
+    Solved,
+    Span,
+    Task,
+)
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
@@ -61,9 +67,8 @@ def solve(*spans: Span[Cell], science: Science = SCIENCE, source: Source = SOURC
     return results  # type: ignore[return-value]
 
 
-def layers_of(cell: Cell, pool: np.ndarray | None = None) -> Any:
-    labels = LABELS if pool is None else None
-    return layers_from_annotations(cell_annotations(SCIENCE.seed, cell, labels, pool), cell.p)
+def layers_of(cell: Cell) -> Any:
+    return layers_from_annotations(cell_annotations(SCIENCE.seed, cell, LABELS, None), cell.p)
 
 
 def where(cell: Cell) -> dict[str, Any]:
@@ -147,15 +152,13 @@ def test_a_cell_chooses_once_and_takes_the_simplest_shape_without_enough_annotat
     assert first.chosen == whole.chosen
 
 
-def test_annotations_are_those_of_a_file_or_of_the_path() -> None:
-    pool = np.column_stack([np.arange(60) % 30, np.arange(60) % 7, np.arange(60) % 2]).astype(np.int32)
-    asked = pool[10:50]
+def test_annotations_of_a_path_are_those_that_are_sent() -> None:
+    asked = np.column_stack([np.arange(40) % 30, np.arange(40) % 7, np.arange(40) % 2]).astype(np.int32)
     posterior = replace(CELL, model="posterior")
-    for source, answers in ((RealSource(SOURCE.X, None, pool), None), (SOURCE, asked)):
-        (result,) = solve(Span(posterior, 0, 2, answers=answers), source=source)
-        layers = layers_of(posterior, pool) if answers is None else layers_from_annotations(asked, 0.9)
-        problem = build_problem(SOURCE.X, layers, n_clusters=3, model="posterior", covariance="spherical")
-        assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
+    (result,) = solve(Span(posterior, 0, 2, answers=asked))
+    layers = layers_from_annotations(asked, 0.9)
+    problem = build_problem(SOURCE.X, layers, n_clusters=3, model="posterior", covariance="spherical")
+    assert sum(objective_terms(problem, result.labels)) == result.objectives.max()
 
 
 def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,14 +173,10 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(kernels.search.genetic, "run_restart", picky)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     spans = tuple(Span(replace(CELL, replicate=number), 0, 1) for number in range(3))
-    first, second, third = tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE)
-    assert isinstance(first, Solved)
-    assert isinstance(third, Solved)
-    assert isinstance(second, Failed)
-    assert (second.span, second.cause) == (spans[1], "RuntimeError: this kernel broke")
-    assert "picky" in second.traceback
-    assert second.node
-    assert second.job == "7"
+    found: list[Any] = list(tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
+    assert [type(each) for each in found] == [Solved, Failed, Solved]
+    assert (found[1].span, found[1].cause) == (spans[1], "RuntimeError: this kernel broke")
+    assert ("picky" in found[1].traceback, found[1].job) == (True, "7")
 
 
 # Questions: functions of the answers before, whole batches, and kept if a later one fails.
@@ -200,7 +199,6 @@ def test_answers_depend_on_the_path_and_on_those_before() -> None:
     (again,) = ask(np.concatenate([part.answers for part in parts[:2]]))
     assert again.answers.dtype == np.int32
     assert np.array_equal(again.answers, parts[2].answers)
-    assert again.seconds > 0
     assert not np.array_equal(ask(path=replace(PATH, replicate=2))[0].answers, parts[0].answers)
 
 
@@ -221,7 +219,6 @@ def test_a_batch_goes_on_where_there_are_too_few_pairs_and_fails_without_any(
     keys = [path_seed(5, "blobs", **coordinates, start=start).spawn_key for start in (0, 3, 6)]
     assert asked[:3] == [(0, 8, keys[0]), (3, 5, keys[1]), (6, 2, keys[2])]
     assert [type(part) for part in parts] == [Answered, Answered], "what was answered before is kept"
-    assert isinstance(failed, Failed)
     assert (failed.span.start, failed.span.stop, failed.cause) == (16, 24, "ValueError: no more")
     assert "three_at_most" in failed.traceback
     monkeypatch.setattr(pipeline.asking.strategies, "next_answers", lambda *args, **options: NO_ANSWERS)
@@ -285,7 +282,6 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     none = called(odd[0], odd[0] + 1, mode="odd")
     assert (none.solved, none.best_restart, none.labels.tolist()) == (False, -1, [-1] * 12)
     assert np.isnan(none.centroids).all()
-    assert none.seconds >= 0
     failed = called(0, 1, mode="links")  # pairs with the number of their annotations
     assert failed.cause == "ValueError: [[[0, 1]], [[0, 1], [2, 3]], [[2.0], [1.0, 1.0]], 0.9]"
     assert "in echo" in failed.traceback
@@ -303,17 +299,16 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
 def test_what_cannot_be_called_is_said_of_all_methods_at_once() -> None:
     code = "def f(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state): ..."
     good = MethodCall("good", "a.py:f", code, {}, 1.0)
-    wrong = [
-        MethodCall("file", "a.py:f", "import no_such_module", {}, 1.0),
-        MethodCall("name", "a.py:f", "def g(): ...", {}, 1.0),
-        replace(good, name="option", options={"speed": 1}),
+    changes: list[Any] = [
+        {"source": "import nothing_such"},
+        {"source": "def g(): ..."},
+        {"options": {"speed": 1}},
     ]
     tasks.check_calls("a.toml", [good])
     with pytest.raises(InputError) as raised:
-        tasks.check_calls("a.toml", [good, *wrong])
-    found = [str(problem) for problem in raised.value.problems]
-    assert len(found) == 3
-    assert all(word in text for text, word in zip(found, ("no_such_module", "'f'", "speed"), strict=True))
+        tasks.check_calls("a.toml", [good, *(replace(good, **change) for change in changes)])
+    found = map(str, raised.value.problems)
+    assert all(word in text for text, word in zip(found, ("nothing_such", "'f'", "speed"), strict=True))
 
 
 # The adaptive stop of restarts: the rules, and that nothing but the rule decides how many are run.
@@ -331,17 +326,14 @@ RULE = Stop(rule="boender-rinnooy-kan", risk=0.2, r_min=4, step=3)
 
 def test_objectives_within_a_millionth_are_one_optimum() -> None:
     assert tasks.optimum_counts([-3.0, -1.0, -3.0 - 0.5 * SAME_OPTIMUM, -1.0]) == [2, 2]
-    assert tasks.optimum_counts([-1.0, -1.0 - 1.5 * SAME_OPTIMUM]) == [1, 1]
     # No chain: the third is too far from the best of the optimum, however close to the second.
     assert tasks.optimum_counts([0.0, -0.7 * SAME_OPTIMUM, -1.4 * SAME_OPTIMUM]) == [2, 1]
-    assert tasks.optimum_counts([]) == []
 
 
 @pytest.mark.parametrize(
     ("objectives", "kan", "turing"),
     [
         ([1.0] * 10, 2 / 90, 0.0),
-        ([1.0] * 9 + [0.0], 6 / 90, 0.1),
         ([1.0] * 5 + [0.0] * 5, 6 / 90, 0.0),
         ([1.0, 2.0, 3.0, 3.0], 12 / 12, 0.5),
         ([1.0, 2.0, 3.0], 1.0, 1.0),
@@ -370,34 +362,6 @@ def test_a_cell_ends_at_the_first_test_it_passes(
     assert tasks.restarts_enough(objectives, None, restarts) == whole
 
 
-@pytest.fixture(scope="module")
-def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cube of a small sweep with an adaptive stop."""
-    folder = tmp_path_factory.mktemp("stopped")
-    assert run(write_spec(folder, SMALL + STOP), folder) == 0
-    return folder / "tiny.zarr"
-
-
-def test_a_stopped_cell_is_the_beginning_of_the_full_one(stopped: Path, tmp_path: Path) -> None:
-    assert run(write_spec(tmp_path, SMALL), tmp_path) == 0
-    ends = set()
-    for node in ("mixtures_k3", "mixtures_k3/unsupervised"):
-        whole, part = (open_cube(cube)[node].to_dataset() for cube in (tmp_path / "tiny.zarr", stopped))
-        assert "unseen_mass" not in whole
-        assert (part["status"] == DONE).all()
-        every, some = (each["log_likelihood"].values.reshape(-1, 12) for each in (whole, part))
-        done, estimates = part["restarts_done"].values.ravel(), part["unseen_mass"].values.ravel()
-        for objectives, kept, n, estimate in zip(every, some, done, estimates, strict=True):
-            assert n == tasks.restarts_enough(objectives, RULE, 12)
-            assert kept[:n].tobytes() == objectives[:n].tobytes()
-            assert np.isnan(kept[n:]).all()
-            assert estimate == tasks.unseen_mass(objectives[:n], RULE.rule)
-        assert np.array_equal(part["best_restart"].values.ravel(), np.nanargmax(some, axis=1))
-        ends |= set(done.tolist())
-    assert {4, 12} <= ends, ends
-    assert verify(stopped, sample=3).good
-
-
 def test_a_span_after_known_restarts_ends_where_the_whole_would_have() -> None:
     science = replace(SCIENCE, stop=Stop(rule="good-turing", risk=0.7, r_min=4, step=3))
     (whole,) = solve(Span(CELL, 0, 12), science=science)
@@ -416,9 +380,10 @@ def test_a_span_after_known_restarts_ends_where_the_whole_would_have() -> None:
 
 
 def test_no_result_depends_on_batches_stops_or_failures(
-    tmp_path: Path, stopped: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spec, solve = write_spec(tmp_path, SMALL + STOP), tasks._run
+    (tmp_path / "small").mkdir()
+    spec, small, solve = write_spec(tmp_path, SMALL + STOP), tmp_path / "small", tasks._run
     begun: list[Span[Cell]] = []
 
     def troubled(science: Science, span: Span[Cell], source: Source) -> Solved:
@@ -434,53 +399,21 @@ def test_no_result_depends_on_batches_stops_or_failures(
     assert run(spec, tmp_path) == 3
     monkeypatch.undo()
     assert run(spec, tmp_path, retry_failed=True) == 0
-    assert_same_bits(stopped, tmp_path / "tiny.zarr")
-    (tmp_path / "small").mkdir()
-    assert run(write_spec(tmp_path / "small", SMALL + STOP), tmp_path / "small", batch_restarts=1) == 0
-    assert_same_bits(stopped, tmp_path / "small" / "tiny.zarr")
-    nodes = [node for node in open_cube(stopped).subtree if "restarts_done" in node.data_vars]
-    done = sum(int(node.to_dataset(inherit=False)["restarts_done"].sum()) for node in nodes)
-    total = 12 * sum(plan.n_cells for plan in read_manifest(stopped).plans.values())
-    assert restarts_run(caplog.text) == done
-    assert f"the adaptive stop made {total - done} restarts unnecessary" in caplog.text
+    assert run(write_spec(small, SMALL + STOP), small, batch_restarts=1) == 0
+    assert_same_bits(small / "tiny.zarr", tmp_path / "tiny.zarr")
+    ends, total = list[int](), 12 * sum(p.n_cells for p in read_manifest(small / "tiny.zarr").plans.values())
+    for name in ("mixtures_k3", "mixtures_k3/unsupervised"):
+        node = open_cube(small / "tiny.zarr")[name].to_dataset()
+        found = (node[each].values.ravel() for each in ("restarts_done", "unseen_mass"))
+        rows = node["log_likelihood"].values.reshape(-1, 12)
+        for objectives, done, estimate in zip(rows, *found, strict=True):
+            assert tasks.restarts_enough(objectives[:done], RULE, 12) == done
+            assert np.isnan(objectives[done:]).all()
+            assert estimate == tasks.unseen_mass(objectives[:done], RULE.rule)
+            ends.append(int(done))
+    assert {4, 12} <= set(ends)
+    assert restarts_run(caplog.text) == sum(ends)
+    assert f"the adaptive stop made {total - sum(ends)} restarts unnecessary" in caplog.text
     for other in (SMALL, SMALL + STOP.replace("0.2", "0.3")):
         with pytest.raises(InputError, match="stop"):
             run(write_spec(tmp_path, other), tmp_path)
-
-
-# The serial executor, and how far a compilation is.
-
-
-def test_tasks_run_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "load_kernels", lambda compiled: None)
-    monkeypatch.setattr(tasks, "run_task", lambda task, source: [f"{task.dataset} of {source}"])
-    task = Task(SCIENCE, "a", (Span(CELL, 0, 1),), 0.0)
-    waiting = deque([task, task])
-    serial = tasks.SerialExecutor({"a": "data"})  # type: ignore[dict-item]
-    assert serial.workers == 1
-    # the next is asked for only when the one before was taken
-    taken = [
-        (found, len(waiting)) for found in serial.results(lambda: waiting.popleft() if waiting else None)
-    ]
-    assert taken == [([(task, ["a of data"])], 1), ([(task, ["a of data"])], 0)]
-
-
-def test_functions_are_counted_while_they_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    def warm_up() -> None:
-        @numba.njit
-        def one(x: int) -> int:
-            return x + 1
-
-        @numba.njit
-        def two(x: int) -> int:
-            return one(x) + 1
-
-        two(1)
-
-    monkeypatch.setattr("kernels.search.genetic.warm_up", warm_up)
-    counts: list[int] = []
-    tasks.load_kernels(counts.append)
-    assert counts == [1, 2]
-    tasks.load_kernels()
-    warm_up()  # nobody listens any more
-    assert counts == [1, 2]

@@ -25,7 +25,6 @@ from pipeline.work.timing import (
     pilot_cells,
     target_seconds,
 )
-from storage.errors import StorageError
 from sweeps.file.search import Search
 from sweeps.file.spec import Stop
 from sweeps.plan import AskedPath, Cell
@@ -79,7 +78,6 @@ def test_what_was_measured_is_of_one_restart_and_choosing_counts_once_a_cell(tmp
     assert timing.seconds(left) == pytest.approx(5 * 3.0 + 7.0)
     assert timing.seconds(left, of_cpu=True) == pytest.approx((5 * 3.0 + 7.0) / 2)
     assert timing.seconds(replace(left, chosen=CHOSEN)) == 15.0
-    assert timing.longest(5) == 25.0
     timing.note(solved(BASELINE, 1, 0.5, 0.5))
     timing.note(asked(0.8, 8, 6.0, batches=2))
     generation = next_generation(tmp_path / "tiny.zarr")
@@ -97,16 +95,12 @@ def test_what_was_measured_is_of_one_restart_and_choosing_counts_once_a_cell(tmp
     assert timing.seconds(replace(left, chosen=CHOSEN)) == 45.0
 
 
-def test_a_broken_file_is_measured_again_and_one_that_cannot_be_written_is_the_disks_fault(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_broken_file_is_measured_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     generation = next_generation(tmp_path / "tiny.zarr")
     assert Timing.load(generation.run).measured == {}
     generation.pilot.write_text("[[1")
     assert Timing.load(generation.run).measured == {}
     assert "timed again" in caplog.text
-    with pytest.raises(StorageError, match="vanished"):
-        Timing().save(tmp_path / "gone" / "pilot.json")
 
 
 def test_seconds_of_questions_are_interpolated_over_answers_and_accuracies() -> None:
@@ -122,7 +116,6 @@ def test_seconds_of_questions_are_interpolated_over_answers_and_accuracies() -> 
     assert timing.seconds(span) == pytest.approx(2.0 + 4.0 + 4.0)
     assert timing.seconds(span, of_cpu=True) == pytest.approx(5.0)
     assert timing.seconds(replace(span, unit=corners[0], start=2, stop=6)) == 2.0
-    assert timing.longest(5) == 0.0
 
 
 # Grouping of restarts into tasks.
