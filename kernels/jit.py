@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numba
@@ -23,7 +24,7 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.registry import CPUDispatcher
-from numba.core.types.containers import BaseTuple
+from numba.core.types.containers import NamedTuple
 from numba.core.typing.templates import AttributeTemplate
 from numba.extending import (
     NativeValue,
@@ -34,7 +35,7 @@ from numba.extending import (
     unbox,
 )
 
-from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone, warn_not_cached
+from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone
 from kernels.interrupt import call
 
 # The doors: which kernels Python calls, and which are parts of those.
@@ -57,11 +58,8 @@ def jit(function: F) -> F:
     if not numba.core.config.DISABLE_JIT:
         kernel.__class__ = Entry
     if FOLDER is not None:
-        try:
-            kernel._cache = KernelCache(function, FOLDER)
-            compile_alone(kernel, FOLDER)
-        except OSError as error:
-            warn_not_cached(FOLDER, error)
+        kernel._cache = KernelCache(function, FOLDER)
+        compile_alone(kernel, FOLDER)
     return compiled
 
 
@@ -123,7 +121,8 @@ class Pointer(types.Type):
 
 def _typeof(value: Any, context: Any) -> Pointer | None:
     found = [typeof_impl(each, context) for each in value]
-    return None if None in found else Pointer(BaseTuple.from_types(found, type(value)))
+    # Also where all fields are of one type: as a structure, so that there is one way to find a field.
+    return None if None in found else Pointer(NamedTuple(found, type(value)))
 
 
 @register_model(Pointer)
@@ -208,11 +207,8 @@ def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) 
 @functools.cache
 def _offsets(pointer: Pointer, context: Any) -> list[int]:
     """Bytes from the start of a tuple to each of its fields."""
-    laid, data = context.get_value_type(pointer.fields), context.target_data
-    places = range(len(pointer.fields.types))
-    if isinstance(laid, ir.ArrayType):  # of a tuple whose fields are all of one type
-        return [place * laid.element.get_abi_size(data) for place in places]
-    return [laid.get_element_offset(data, place) for place in places]
+    laid = context.get_value_type(pointer.fields)
+    return [laid.get_element_offset(context.target_data, place) for place in range(len(laid.elements))]
 
 
 def _load(builder: Any, address: Any, kind: Any) -> Any:
@@ -261,8 +257,7 @@ class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
     def define_pipelines(self) -> list[PassManager]:
         """The one list of passes."""
         manager = PassManager("kernels")
-        for each in PASSES:
-            manager.add_pass(each, each.__name__)
+        manager.passes[:] = [(each, each.__name__) for each in PASSES]
         manager.finalize()
         return [manager]
 
@@ -276,29 +271,18 @@ class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
 class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
     """Intermediate code of one kernel and of all that it calls; its callers optimise it with their own."""
 
-    @property
-    def codegen(self) -> Any:
-        """Stands for numba's generator of code, of which no more than `set_env` is asked."""
-        return _NoEnvironment
+    # Stands for numba's generator of code, which is asked to give each function its environment: kernels make
+    # no Python objects, and so read none. Its address would be looked up among machine code.
+    codegen = SimpleNamespace(set_env=lambda name, environment: None)
 
-    def finalize(self) -> None:
-        """Link what the kernel calls."""
-        self._raise_if_finalized()
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._final_module.verify()
+    def _optimize_final_module(self) -> None:
+        """Nothing is optimised before the whole is there."""
+
+    def _finalize_final_module(self) -> None:
+        """Nor made machine code of: what the kernel calls is linked, and that is all."""
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
         """Address of the way in from Python: 0, there is none."""
         self._ensure_finalized()
         return 0
-
-
-class _NoEnvironment:
-    """Kernels make no Python objects, and so do not read the environment that numba gives to a function."""
-
-    @staticmethod
-    def set_env(name: str, environment: Any) -> None:
-        """Do nothing: the address would be looked up among machine code."""

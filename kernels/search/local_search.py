@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import by_pointer, jit_inner, jit_part
 from kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
-from kernels.partition.objective import objective_of
-from kernels.partition.relocation import collect, move_edges, relocate
+from kernels.partition.objective import collect, move_edges, objective_of, relocate
 from kernels.partition.shaped import ONLY, factorise, logdet_of
 from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State, allocate, sizes_of
 from kernels.partition.statistics import CANCELLATION, is_degenerate, pooled_error
@@ -45,8 +44,9 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     best = -np.inf
     value = -np.inf
     unsettled = True
-    rounds = 0
-    while unsettled and rounds < MAX_ROUNDS and state.stop[0] == 0:
+    for _ in range(MAX_ROUNDS):
+        if not unsettled or state.stop[0] != 0:
+            break
         caps = state.counters[CAPS]
         moved = 0
         total = 0
@@ -59,7 +59,6 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
         if value > best:
             best = value
             copy_labels(state.labels, state.best)
-        rounds += 1
     if unsettled:
         state.counters[CAPS] += 1
     # A later round may end lower: phase 2 does not see sbm and prior.
@@ -287,8 +286,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
     """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
     source = int(np.int64(state.labels[component.members[0]]))
     n_source = state.sizes[source]
-    error = set_members(data, component, size)
-    set_component_links(data, state, component, size)
+    error = set_members(data, state, component, size)
     left = 0.0
     if data.shape <= codes.COMMON:
         squared_distances(component.mean, state.means, state.distances)
@@ -333,15 +331,28 @@ def relocate_component(data: Data, state: State, component: Component, size: int
 
 
 @jit_inner
-def set_members(data: Data, component: Component, size: int) -> float:
-    """Set mean and scatter of the members; their squared error about the mean."""
+def set_members(data: Data, state: State, component: Component, size: int) -> float:
+    """Set mean and scatter of the members, and their annotations; their squared error about the mean."""
     n_dims, width = component.scatter.shape
+    n_layers = data.totals.shape[0]
     mean, scatter = component.mean, component.scatter
     mean[:] = 0.0
     scatter[:] = 0.0
+    component.links[:] = 0.0
+    component.within[:] = 0.0
+    component.selves[:] = 0.0
     for place in range(size):
+        member = component.members[place]
         for d in range(n_dims):
-            mean[d] += data.Z[component.members[place], d]
+            mean[d] += data.Z[member, d]
+        for layer in range(n_layers):
+            component.selves[layer] += data.self_weights[member, layer]
+            row = member * n_layers + layer
+            for entry in range(data.row_start[row], data.row_start[row + 1]):
+                partner = data.partners[entry]
+                component.links[layer, state.labels[partner]] += data.weights[entry]
+                if component.root[partner] == component.root[member]:
+                    component.within[layer] += data.weights[entry]
     for d in range(n_dims):
         mean[d] /= size
     error = 0.0
@@ -398,25 +409,6 @@ def add_difference(data: Data, state: State, component: Component, cluster: int,
         step = scale * (component.mean[d] - state.means[d, cluster])
         for e in range(d + 1):
             state.matrix[d, e] += step * (component.mean[e] - state.means[e, cluster])
-
-
-@jit_inner
-def set_component_links(data: Data, state: State, component: Component, size: int) -> None:
-    """Sum the annotations of the members with each cluster, and those among themselves."""
-    n_layers = data.totals.shape[0]
-    component.links[:] = 0.0
-    component.within[:] = 0.0
-    component.selves[:] = 0.0
-    for place in range(size):
-        member = component.members[place]
-        for layer in range(n_layers):
-            component.selves[layer] += data.self_weights[member, layer]
-            row = member * n_layers + layer
-            for entry in range(data.row_start[row], data.row_start[row + 1]):
-                partner = data.partners[entry]
-                component.links[layer, state.labels[partner]] += data.weights[entry]
-                if component.root[partner] == component.root[member]:
-                    component.within[layer] += data.weights[entry]
 
 
 @jit_inner

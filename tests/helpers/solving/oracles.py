@@ -259,15 +259,6 @@ def try_sample(
 
 
 def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
-    total = 0
-    while True:
-        moved = phase_two_pass(case, labels)
-        total += moved
-        if moved == 0:
-            return total
-
-
-def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
     cost = shaped_costs(case, labels) if case.covariance in SHAPED else spherical_costs(case, labels)
     if case.proportions == "free":
         cost = cost - np.log(np.bincount(labels, minlength=case.n_clusters) / len(labels))
@@ -281,7 +272,7 @@ def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
         if cost[i, target] < cost[i, source] - 1e-9:
             labels[i] = target
             moved += 1
-    return moved
+    return moved + phase_two(case, labels) if moved else 0
 
 
 def spherical_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -369,23 +360,28 @@ def prior(case: Case, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], floa
     return scale, case.covariance_prior * (n_dims + 2 + n_dims + 1)
 
 
+def scatters_of(
+    case: Case, X: NDArray[np.float64], labels: NDArray[np.integer]
+) -> list[tuple[int, NDArray[np.float64]]]:
+    """Size and scatter of each covariance, for each cluster: of all together where there is one."""
+    found = []
+    for r in range(case.n_clusters):
+        members = X[labels == r]
+        differences = members - members.mean(axis=0) if len(members) else members
+        scatter = differences.T @ differences
+        found.append((len(members), np.diag(np.diag(scatter)) if case.covariance == "diagonal" else scatter))
+    if case.covariance == "tied":
+        found = [(len(labels), sum(scatter for _, scatter in found))] * case.n_clusters
+    return found
+
+
 def shaped_gmm(case: Case, labels: NDArray[np.integer]) -> float:
     """Shapes diagonal, tied and full, by determinants."""
     X = features_with_a_density(case)
     n_dims = X.shape[1]
     scale, more = prior(case, X)
-    scatters = []
-    for r in range(case.n_clusters):
-        members = X[labels == r]
-        differences = members - members.mean(axis=0) if len(members) else members
-        scatter = differences.T @ differences
-        scatters.append(
-            (len(members), np.diag(np.diag(scatter)) if case.covariance == "diagonal" else scatter)
-        )
-    if case.covariance == "tied":
-        scatters = [(len(labels), sum(scatter for _, scatter in scatters))]
     total = 0.0
-    for n, scatter in scatters:
+    for n, scatter in scatters_of(case, X, labels)[: 1 if case.covariance == "tied" else None]:
         if n == 0 or (more == 0.0 and is_degenerate(n, scatter, X)):
             continue
         total -= 0.5 * (n + more) * (log_det(scatter + scale) - n_dims * np.log(n + more) + n_dims)
@@ -408,18 +404,7 @@ def shaped_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]
     X = features_with_a_density(case)
     scale, more = prior(case, X)
     cost = np.full((len(labels), case.n_clusters), np.inf)
-    scatters = []
-    for r in range(case.n_clusters):
-        members = X[labels == r]
-        differences = members - members.mean(axis=0)
-        scatters.append(differences.T @ differences)
-    for r in range(case.n_clusters):
-        n = int(np.sum(labels == r))
-        scatter = scatters[r]
-        if case.covariance == "tied":
-            n, scatter = len(labels), sum(scatters)
-        if case.covariance == "diagonal":
-            scatter = np.diag(np.diag(scatter))
+    for r, (n, scatter) in enumerate(scatters_of(case, X, labels)):
         if more == 0.0 and is_degenerate(n, scatter, X):
             continue
         covariance = (scatter + scale) / (n + more)

@@ -6,18 +6,10 @@ import numpy as np
 import pytest
 from solving import oracles
 
-from kernels.problem.problem import (
-    CANNOT,
-    MUST,
-    Layer,
-    build_problem,
-    effective_weight,
-)
+from kernels.problem.problem import CANNOT, MUST, Layer, build_problem, effective_weight
 from kernels.settings import ObjectiveSettings
 
 GOOD = np.arange(12.0).reshape(6, 2)
-
-
 PAIR = np.array([[0, 1]])
 
 
@@ -34,7 +26,10 @@ PAIR = np.array([[0, 1]])
         ({"covariance": "shared"}, "variance is 'shared'"),
         ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
         ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
-        ({"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]}, "go from 0 to 6"),
+        (
+            {"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]},
+            "annotation layer 0: indices go from 0 to 6, expected 0 to 5",
+        ),
         ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "expected each a number from 1e-100"),
         ({"layers": [Layer(MUST, PAIR, np.ones(2), 0.9)]}, r"weights have shape \(2,\)"),
         ({"layers": [Layer(2, PAIR, None, 0.9)]}, "kind is 2"),
@@ -44,10 +39,7 @@ PAIR = np.array([[0, 1]])
         ({"layers": [Layer(CANNOT, PAIR, None, 0.0)]}, "accuracy is 0.0"),
         ({"layers": [Layer(MUST, PAIR, None, 1.1)], "model": "conditional"}, "accuracy is 1.1"),
         ({"layers": [Layer(MUST, PAIR, accuracies=np.ones(2))], "model": "conditional"}, r"shape \(2,\)"),
-        (
-            {"layers": [Layer(MUST, PAIR, accuracies=np.array([-0.1]))], "model": "conditional"},
-            r"in \[0, 1\]",
-        ),
+        ({"layers": [Layer(MUST, PAIR, accuracies=np.array([-1]))], "model": "conditional"}, r"in \[0, 1\]"),
     ],
 )
 def test_refusals(change: dict[str, object], words: str) -> None:

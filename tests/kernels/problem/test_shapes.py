@@ -8,7 +8,7 @@ from scipy.stats import invwishart, multivariate_normal
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem
-from kernels.problem.shapes import coordinates, independent_features, unused_priors
+from kernels.problem.shapes import coordinates, unused_priors
 from kernels.scores import cluster_covariances
 from kernels.settings import COVARIANCES, ObjectiveSettings
 
@@ -42,9 +42,8 @@ def test_coordinates_have_unit_covariance(covariance: str) -> None:
 def test_constant_and_collinear_features_are_left_out() -> None:
     X = draw(n_features=3)
     wide = np.column_stack([np.full(60, 1e6), X, X[:, 0] + X[:, 2], 1e6 + 1e-9 * X[:, 1]])
-    assert independent_features(wide, "spherical").tolist() == list(range(6))
-    assert independent_features(wide, "diagonal").tolist() == [1, 2, 3, 4]
-    kept = independent_features(wide, "full")
+    assert coordinates(wide, "diagonal").kept.tolist() == [1, 2, 3, 4]
+    kept = coordinates(wide, "full").kept
     assert len(kept) == 3
     assert set(kept) < {1, 2, 3, 4}
     few = np.random.default_rng(0).normal(size=(5, 9))
