@@ -31,7 +31,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any
 
-import llvmlite
 import llvmlite.binding
 import numba
 import numpy as np

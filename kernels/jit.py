@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numba.core.config
 from llvmlite import ir
+from numba import extending
 from numba.core import cgutils, typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -26,14 +27,6 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.core.registry import CPUDispatcher
 from numba.core.types.containers import NamedTuple
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_getattr_generic,
-    register_model,
-    typeof_impl,
-    unbox,
-)
 
 from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone
 from kernels.interrupt import call
@@ -93,7 +86,7 @@ class Entry(CPUDispatcher):  # type: ignore[misc]  # numba has no types
 
 def by_pointer(cls: C) -> C:
     """Have kernels hand over instances of a named tuple by pointer; they read its fields, by name alone."""
-    typeof_impl.register(cls, _typeof)
+    extending.typeof_impl.register(cls, _typeof)
     return cls
 
 
@@ -120,12 +113,12 @@ class Pointer(types.Type):
 
 
 def _typeof(value: Any, context: Any) -> Pointer | None:
-    found = [typeof_impl(each, context) for each in value]
+    found = [extending.typeof_impl(each, context) for each in value]
     # Also where all fields are of one type: as a structure, so that there is one way to find a field.
     return None if None in found else Pointer(NamedTuple(found, type(value)))
 
 
-@register_model(Pointer)
+@extending.register_model(Pointer)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
     """An address alone: the type of what lies there is kilobytes of text, which each use would repeat."""
 
@@ -133,8 +126,8 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, pointer, cgutils.voidptr_t)
 
 
-@unbox(Pointer)
-def _unbox(pointer: Pointer, value: Any, c: Any) -> NativeValue:
+@extending.unbox(Pointer)
+def _unbox(pointer: Pointer, value: Any, c: Any) -> extending.NativeValue:
     """Lay the tuple in the frame of the way in from Python, which outlives the call."""
     laid, is_error = c.context.get_value_type(pointer.fields), cgutils.false_bit
     tuple_ = cgutils.alloca_once(c.builder, laid)
@@ -143,7 +136,7 @@ def _unbox(pointer: Pointer, value: Any, c: Any) -> NativeValue:
         failed = _read(kind, item, cgutils.gep_inbounds(c.builder, tuple_, 0, place), c)
         is_error = c.builder.or_(is_error, failed)
     address = c.builder.bitcast(tuple_, cgutils.voidptr_t)
-    return NativeValue(c.builder.call(_through(c.builder.module), (address,)), is_error)
+    return extending.NativeValue(c.builder.call(_through(c.builder.module), (address,)), is_error)
 
 
 def _read(kind: Any, value: Any, address: Any, c: Any) -> Any:
@@ -184,7 +177,7 @@ def _function(module: Any, name: str, result: Any, arguments: tuple[Any, ...]) -
     return function
 
 
-@infer_getattr
+@extending.infer_getattr
 class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = Pointer
 
@@ -194,7 +187,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
         return fields.types[fields.fields.index(name)] if name in fields.fields else None
 
 
-@lower_getattr_generic(Pointer)
+@extending.lower_getattr_generic(Pointer)
 def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) -> Any:
     place = pointer.fields.fields.index(name)
     kind = pointer.fields.types[place]

@@ -264,13 +264,14 @@ def cluster_covariances(
         If the labels do not fit X or n_clusters.
     """
     features, given = np.asarray(X, dtype=np.float64), np.asarray(labels)
+    sizes, centroids, variances = cluster_gaussians(features, given, n_clusters)
     if covariance in shapes.SPHERES:
-        return cluster_gaussians(features, given, n_clusters)[2]
-    check_labels(given, len(features), n_clusters)
+        return variances
+    overall = features.mean(axis=0)
+    means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)
     kept = shapes.coordinates(features, covariance).kept
     prior = shapes.prior_of(covariance, len(kept), n_clusters, covariance_prior)
-    centred = features - features.mean(axis=0)
-    sizes, _, found = shapes.estimates(centred, given, n_clusters, covariance, kept, prior)
+    found = shapes.shaped_covariances(features - overall, given, sizes, means, covariance, kept, prior)
     found[sizes == 0] = np.nan
     return found
 

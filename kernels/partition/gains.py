@@ -13,7 +13,6 @@ import numpy as np
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition import blockmodel, shaped, statistics
-from kernels.partition.blockmodel import JOIN, LEAVE, SWAP
 from kernels.partition.objective import error_after_removal
 from kernels.partition.state import State
 from kernels.partition.statistics import cluster_term, x_log_x
@@ -265,21 +264,23 @@ def add_count_gains(data: Data, state: State, layer: int, sample: int, source: i
     own = data.self_weights[sample, layer]
     here = links[source]
     common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
-    common += (here + 0.5 * own) * logs[LEAVE, source, source]
+    common += (here + 0.5 * own) * logs[blockmodel.LEAVE, source, source]
     for place in range(state.n_touched[layer]):
         r = touched[place]
         if r != source:
             link = links[r]
             removal = x_log_x(table, counts[source, r] - link) - before[source, r]
-            removal += link * logs[LEAVE, source, r]
+            removal += link * logs[blockmodel.LEAVE, source, r]
             common += removal
             kept = gains[r] - removal
             for t in range(n_clusters):
-                gains[t] += x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[JOIN, r, t]
+                gains[t] += (
+                    x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[blockmodel.JOIN, r, t]
+                )
             gains[r] = kept
     for t in range(n_clusters):
         there = links[t]
         between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
-        between -= (here - there) * logs[SWAP, source, t]
+        between -= (here - there) * logs[blockmodel.SWAP, source, t]
         within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
-        gains[t] += common + between + 0.5 * within - (there + 0.5 * own) * logs[JOIN, t, t]
+        gains[t] += common + between + 0.5 * within - (there + 0.5 * own) * logs[blockmodel.JOIN, t, t]

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition import blockmodel, shaped, statistics
 from kernels.partition.state import RELOCATIONS, STALE, State, new_state
-from kernels.partition.statistics import cluster_term
 from kernels.problem import data as codes
 from kernels.problem.data import Data, Floats, check_labels
 from kernels.problem.problem import Problem
@@ -101,7 +100,7 @@ def refresh_gaussians(data: Data, state: State) -> None:
     n_features = data.X.shape[1]
     for k in range(data.n_clusters):
         size = state.sizes[k]
-        term = cluster_term(data, size, state.errors[k])
+        term = statistics.cluster_term(data, size, state.errors[k])
         half = -0.5 * data.feature_weight * n_features * (size + 1.0 + data.kappa)
         state.terms[k] = term
         state.join[0, k] = size / (size + 1.0)
@@ -114,7 +113,7 @@ def refresh_gaussians(data: Data, state: State) -> None:
             state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
     if data.shape == codes.COMMON:
         state.terms[:] = 0.0
-        state.terms[0] = cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
+        state.terms[0] = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
 
 
 @jit_inner
@@ -154,7 +153,7 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
     """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
     gmm = data.unit_term
     if data.shape == codes.COMMON:
-        gmm = cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
+        gmm = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
     elif data.shape == codes.TIED:
         gmm += statistics.shaped_term(data, data.Z.shape[0], state.logdets[0])
     else:
@@ -162,7 +161,7 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
             if data.shape > codes.COMMON:
                 gmm += statistics.shaped_term(data, state.sizes[k], state.logdets[k])
             else:
-                gmm += cluster_term(data, state.sizes[k], state.errors[k])
+                gmm += statistics.cluster_term(data, state.sizes[k], state.errors[k])
     if data.proportions:
         # The log-probability of the labels (docs/model.md, eq. (51)).
         total = -len(state.labels) * data.log_size[len(state.labels)]

@@ -154,15 +154,16 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
     return Coordinates(np.ascontiguousarray(np.column_stack(columns)), kept, float(log_volume))
 
 
-def estimates(
+def shaped_covariances(
     features: Floats,
     labels: NDArray[np.integer],
-    n_clusters: int,
+    sizes: NDArray[np.integer],
+    means: Floats,
     covariance: str,
     kept: NDArray[np.int64],
     prior: Prior,
-) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Sizes, means and covariances of clusters, from centred features (model.md, eqs. (5), (7), (34), (49)).
+) -> Floats:
+    """Covariances of clusters, from centred features (docs/model.md, eqs. (5), (7), (34) and (49)).
 
     Parameters
     ----------
@@ -170,8 +171,8 @@ def estimates(
         Centred.
     labels : ndarray of shape (n_samples,)
         Cluster of every sample.
-    n_clusters : int
-        K.
+    sizes, means : ndarray of shape (n_clusters,) and (n_clusters, n_features)
+        Of the clusters.
     covariance : str
         Shape.
     kept : ndarray of shape (n_dims,)
@@ -181,20 +182,12 @@ def estimates(
 
     Returns
     -------
-    sizes : ndarray of shape (n_clusters,), int64
-        Samples per cluster.
-    means : ndarray of shape (n_clusters, n_features)
-        0 for an empty cluster.
-    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
+    ndarray of shape (n_clusters,), (n_clusters, n_features) or (n_clusters, n_features, n_features)
         One variance for spheres, those of the features for "diagonal", 0 for a degenerate cluster; else
         matrices, for "tied" the same for all clusters.
     """
-    n_features = features.shape[1]
-    sizes = np.bincount(labels, minlength=n_clusters)
-    means = np.zeros((n_clusters, n_features))
-    np.add.at(means, labels, features)
-    means /= np.maximum(sizes, 1)[:, None]
     differences = features - means[labels]
+    n_clusters, n_features = means.shape
     if covariance in SPHERES:
         errors = np.bincount(labels, weights=np.square(differences).sum(axis=1), minlength=n_clusters)
         counts = sizes
@@ -207,7 +200,7 @@ def estimates(
         if prior.kappa == 0.0:
             least = DEGENERATE * prior.total_variance * n_features * counts
             found[(counts <= 1) | (errors <= least)] = 0.0
-        return sizes, means, found
+        return np.asarray(found)
     if covariance == "diagonal":
         overall = np.mean(np.square(features), axis=0)
         squares = np.zeros((n_clusters, n_features))
@@ -217,14 +210,14 @@ def estimates(
         if prior.ridge == 0.0:
             small = squares[:, kept] <= DEGENERATE * overall[kept] * sizes[:, None]
             found[(sizes <= 1) | small.any(axis=1)] = 0.0
-        return sizes, means, found
+        return np.asarray(found)
+    scale = prior.ridge * np.einsum("ni,nj->ij", features, features) / len(features)
     tied = covariance == "tied"
     groups = [differences] if tied else [differences[labels == k] for k in range(n_clusters)]
-    scale = prior.ridge * np.einsum("ni,nj->ij", features, features) / len(features)
     found = np.stack(
         [
             (np.einsum("ni,nj->ij", group, group) + scale) / max(len(group) + prior.freedom, 1e-300)
             for group in groups
         ]
     )
-    return sizes, means, np.repeat(found, n_clusters, axis=0) if tied else found
+    return np.repeat(found, n_clusters, axis=0) if tied else found

@@ -22,7 +22,7 @@ from kernels.partition.objective import objective_terms
 from kernels.partition.state import CAPS, State, allocate, new_state, sizes_of
 from kernels.problem.data import COMMON, Data, Floats, check_labels
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
-from kernels.problem.shapes import Prior, estimates
+from kernels.problem.shapes import Prior, shaped_covariances
 from kernels.search import local_search as local
 from kernels.search.local_search import draw_below
 from kernels.search.sampling import Matching, match, new_matching
@@ -113,21 +113,17 @@ def run_restart(
     warm_up()
     labels, counters = _best(problem, settings, rng, first)
     data = problem.data
+    sizes = np.bincount(labels, minlength=data.n_clusters)
+    centroids = np.zeros((data.n_clusters, data.X.shape[1]))
+    np.add.at(centroids, labels, data.X)
+    centroids /= sizes[:, None]
     prior = Prior(data.ridge, data.freedom, data.kappa, data.total_variance)
-    sizes, centroids, covariances = estimates(
-        data.X, labels, data.n_clusters, problem.covariance, problem.kept, prior
-    )
+    shape = (problem.covariance, problem.kept, prior)
+    covariances = shaped_covariances(data.X, labels, sizes, centroids, *shape)
     terms = objective_terms(problem, labels)
+    clusters = (sizes, centroids + problem.means, covariances)
     work = (places.LOCAL_SEARCHES, places.EVALUATIONS, places.RELOCATIONS, CAPS)
-    return Restart(
-        labels,
-        sum(terms),
-        *terms,
-        sizes,
-        centroids + problem.means,
-        covariances,
-        *(int(counters[each]) for each in work),
-    )
+    return Restart(labels, sum(terms), *terms, *clusters, *(int(counters[each]) for each in work))
 
 
 def _best(
@@ -149,21 +145,10 @@ def _best(
         data = data._replace(X=X, Z=Z, total_variance=data.total_variance / unit**2, unit_term=0.0)
     state = new_state(data)
     population = new_population(data, settings.population + settings.offspring)
-    search = Search(
-        data,
-        state,
-        population,
-        new_matching(data.n_clusters, state.stop),
-        local.new_component(data, state),
-        state.stop,
-        settings.population,
-        settings.offspring,
-        settings.generations,
-        settings.patience,
-        settings.crossover == "labels",
-        float(settings.mutation),
-        settings.relocation == "components",
-    )
+    matching, component = new_matching(data.n_clusters, state.stop), local.new_component(data, state)
+    length = (settings.population, settings.offspring, settings.generations, settings.patience)
+    ways = (settings.crossover == "labels", float(settings.mutation), settings.relocation == "components")
+    search = Search(data, state, population, matching, component, state.stop, *length, *ways)
     labels = population.labels[_search(search, rng, start)].copy()
     if is_bounded:
         # Numbered by their first samples: one order, and so one objective, in all units.

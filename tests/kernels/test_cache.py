@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import logging
 import os
 import pickle
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from processes.other_user import SOMEBODY, STRANGER, do_as, needs_root, open_folder, user
@@ -320,19 +322,11 @@ def test_damaged_code_is_compiled_and_kept_again(folder: OwnFolder, kernel: Call
 
 @pytest.mark.parametrize("full", [False, True])
 def test_folder_that_cannot_be_written_any_more_costs_one_warning(
-    folder: OwnFolder,
-    kernel: Callable[[], Any],
-    full: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    folder: OwnFolder, kernel: Any, full: bool, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A full disk shows when the first kernel is compiled, long after the folder was made."""
-
-    def refuse(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, "no space left")
-
     if full:
-        monkeypatch.setattr(os, "replace", refuse)
+        monkeypatch.setattr(os, "replace", Mock(side_effect=OSError(errno.ENOSPC, "no space left")))
     else:
         shutil.rmtree(folder.path)
     one = kernel()
@@ -351,10 +345,7 @@ def held(folder: OwnFolder) -> Iterator[None]:
 
 
 def test_wait_for_another_process_is_said_and_has_an_end(
-    folder: OwnFolder,
-    kernel: Callable[[], Any],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    folder: OwnFolder, kernel: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A process that was stopped while it compiles must not stop all others."""
     caplog.set_level(logging.INFO, "kernels.cache")
@@ -502,26 +493,18 @@ class Payload:
         return os.mkdir, (self.mark,)
 
 
+SLOW = [pytest.param(*each, marks=pytest.mark.slow) for each in itertools.product((SOMEBODY, 0), MADE)][1:]
+
+
 @needs_root
-@pytest.mark.parametrize(
-    ("victim", "squat"),
-    [
-        pytest.param(victim, squat, marks=[pytest.mark.slow] * ((victim, squat) != (SOMEBODY, MADE[0])))
-        for victim in (0, SOMEBODY)
-        for squat in MADE
-    ],
-)
+@pytest.mark.parametrize(("victim", "squat"), [(SOMEBODY, MADE[0]), *SLOW])
 def test_planted_files_are_not_unpickled(victim: int, squat: str, tmp_path: Path) -> None:
     """Another user makes the folder first, waits for the victim's own in it, swaps that and fills it."""
     with open_folder() as top:
         package = copy_of_kernels(top / "copy")
         temporary, marker = made(top / "temporary", 0o1777), made(top / "marker", 0o1777)
-        environment = os.environ | {
-            "PYTHONPATH": str(package.parent),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "HOME": str(temporary),
-            "TMPDIR": str(temporary),
-        }
+        environment = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment |= {"HOME": str(temporary), "TMPDIR": str(temporary)}
         environment.pop("SWEEP_CACHE_DIR", None)
         # What the files are called is no secret: the attacker runs the program too.
         own = environment | {"SWEEP_CACHE_DIR": str(tmp_path / "own")}

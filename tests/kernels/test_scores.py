@@ -45,14 +45,14 @@ def found(covariances: np.ndarray, covariances_true: np.ndarray) -> np.ndarray:
     return divergences((WEIGHTS, MEANS, covariances), (WEIGHTS_TRUE, MEANS_TRUE, covariances_true))
 
 
-@pytest.mark.parametrize("shapes", [("full", "full"), ("full", "diagonal"), ("diagonal", "spherical")])
-def test_any_shapes_agree_with_the_direct_formula(shapes: tuple[str, str]) -> None:
-    drawn = {"full": matrices, "diagonal": lambda n: RNG.uniform(0.1, 2, (n, 4)), "spherical": RNG.random}
-    first, second = drawn[shapes[0]](3), drawn[shapes[1]](2)
-    values = found(first, second)
-    for r, s in np.ndindex(3, 2):
-        pair = as_matrices(first, 4)[r], as_matrices(second, 4)[s]
-        assert values[r, s] == pytest.approx(direct(MEANS[r], pair[0], MEANS_TRUE[s], pair[1]), rel=1e-10)
+def test_any_shapes_agree_with_the_direct_formula() -> None:
+    full, diagonal, spherical = matrices(5), RNG.uniform(0.1, 2, (5, 4)), RNG.random(5)
+    for first, second in ((full[:3], full[3:]), (full[:3], diagonal[:2]), (diagonal[2:], spherical[:2])):
+        values = found(first, second)
+        for r, s in np.ndindex(3, 2):
+            pair = as_matrices(first, 4)[r], as_matrices(second, 4)[s]
+            wanted = direct(MEANS[r], pair[0], MEANS_TRUE[s], pair[1])
+            assert values[r, s] == pytest.approx(wanted, rel=1e-10)
 
 
 def test_directions_without_spread_are_left_out() -> None:
@@ -150,14 +150,13 @@ def test_goldberger_of_wide_forms_is_that_of_narrow_ones() -> None:
     one = (rng.integers(2, 30, 3), rng.normal(size=(3, 4)), rng.uniform(0.1, 2, 3))
     other = (rng.integers(2, 30, 5), rng.normal(size=(5, 4)), rng.uniform(0.1, 2, 5))
     expected = pytest.approx(goldberger_kl(*one, *other, 1.0), rel=1e-10)
-    for wide in (lambda variances: np.outer(variances, np.ones(4)), lambda v: v[:, None, None] * np.eye(4)):
-        first, second = (*one[:2], wide(one[2])), (*other[:2], wide(other[2]))
-        assert goldberger_kl(*first, *other, 1.0) == expected
-        assert goldberger_kl(*one, *second, 1.0) == expected
-        assert goldberger_kl(*first, *second, 1.0) == expected
+    for widen in (lambda v: np.outer(v, np.ones(4)), lambda v: v[:, None, None] * np.eye(4)):
+        first, second = (*one[:2], widen(one[2])), (*other[:2], widen(other[2]))
+        for pair in ((first, other), (one, second), (first, second)):
+            assert goldberger_kl(*pair[0], *pair[1], 1.0) == expected
     # an empty cluster takes no part; a degenerate one does
-    padded = (np.append(one[0], 0), np.vstack([one[1], np.full(4, np.nan)]), np.full((4, 4), np.nan))
-    padded[2][:3] = np.outer(one[2], np.ones(4))
+    empty, wide = np.full((1, 4), np.nan), np.outer(one[2], np.ones(4))
+    padded = (np.append(one[0], 0), np.vstack([one[1], empty]), np.vstack([wide, empty]))
     assert goldberger_kl(*padded, *other, 1.0) == expected
     padded[2][1] = 0.0
     assert np.isnan(goldberger_kl(*padded, *other, 1.0))

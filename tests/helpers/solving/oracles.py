@@ -88,33 +88,26 @@ def gmm(case: Case, labels: NDArray[np.integer]) -> float:
 def unweighted_gmm(case: Case, labels: NDArray[np.integer]) -> float:
     if case.covariance in SHAPED:
         return shaped_gmm(case, labels)
-    n_features = case.X.shape[1]
-    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
-    if case.covariance == "common":
-        variance = common_variance(case, labels)
-        if case.kappa == 0.0 and variance <= 1e-10 * s2:
-            return 0.0
-        return float(-0.5 * n_features * (len(labels) + case.kappa) * (1.0 + np.log(variance)))
+    groups = variances(case, labels)
     total = 0.0
-    for r in range(case.n_clusters):
-        members = case.X[labels == r]
-        n = len(members)
-        error = np.sum((members - members.mean(axis=0)) ** 2) if n else 0.0
-        if case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
-            continue
-        variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
-        total -= 0.5 * n_features * (n + case.kappa) * (1.0 + np.log(variance))
+    for n, variance in groups[:1] if case.covariance == "common" else groups:
+        if variance > 0.0:
+            total -= 0.5 * case.X.shape[1] * (n + case.kappa) * (1.0 + np.log(variance))
     return float(total)
 
 
-def common_variance(case: Case, labels: NDArray[np.integer]) -> float:
-    n_samples, n_features = case.X.shape
-    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
-    error = 0.0
-    for r in set(labels.tolist()):
-        members = case.X[labels == r]
-        error += np.sum((members - members.mean(axis=0)) ** 2)
-    return float((error + case.kappa * n_features * s2) / (n_features * (n_samples + case.kappa)))
+def variances(case: Case, labels: NDArray[np.integer]) -> list[tuple[int, float]]:
+    """Samples of each variance, and its value, 0 for a degenerate one; of all together where there is one."""
+    d, s2 = case.X.shape[1], np.mean((case.X - case.X.mean(axis=0)) ** 2)
+    groups = [case.X[labels == r] for r in range(case.n_clusters)]
+    found = [(len(own), np.sum((own - own.mean(axis=0)) ** 2) if len(own) else 0.0) for own in groups]
+    if case.covariance == "common":
+        found = [(len(labels), sum(error for _, error in found))] * case.n_clusters
+    more = case.kappa * d
+    return [
+        (n, (error + more * s2) / (d * n + more) if more > 0.0 or error > 1e-10 * n * d * s2 else 0.0)
+        for n, error in found
+    ]
 
 
 def annotation_term(case: Case, labels: NDArray[np.integer]) -> float:
@@ -226,36 +219,22 @@ def annotated_samples(case: Case) -> list[int]:
 
 
 def phase_one(
-    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, memory: list[list[int]]
+    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, samples: list[int], clusters: list[int]
 ) -> int:
-    """Relocate annotated samples in place; `memory` holds the two orders, shuffled on by later passes."""
-    samples, clusters = memory
-    total = 0
-    while True:
-        shuffle(rng, samples)
-        moved = 0
-        for sample in samples:
-            moved += try_sample(case, labels, rng, sample, clusters)
-        total += moved
-        if moved == 0:
-            return total
-
-
-def try_sample(
-    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, sample: int, clusters: list[int]
-) -> int:
-    if np.sum(labels == labels[sample]) <= case.min_size:
-        return 0
-    others = [k for k in clusters if k != labels[sample]]
-    if all(gain(case, labels, sample, k) <= 1e-9 for k in others):
-        return 0
-    shuffle(rng, clusters)
+    """Relocate annotated samples in place; both orders are shuffled on by later passes."""
+    shuffle(rng, samples)
     moved = 0
-    for target in clusters:
-        if target != labels[sample] and gain(case, labels, sample, target) > 1e-9:
-            labels[sample] = target
-            moved += 1
-    return moved
+    for sample in samples:
+        if np.sum(labels == labels[sample]) <= case.min_size:
+            continue
+        if max(gain(case, labels, sample, k) for k in clusters) <= 1e-9:
+            continue
+        shuffle(rng, clusters)
+        for target in clusters:
+            if target != labels[sample] and gain(case, labels, sample, target) > 1e-9:
+                labels[sample] = target
+                moved += 1
+    return moved + phase_one(case, labels, rng, samples, clusters) if moved else 0
 
 
 def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
@@ -276,30 +255,22 @@ def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
 
 
 def spherical_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    n_features = case.X.shape[1]
-    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
     cost = np.full((len(labels), case.n_clusters), np.inf)
-    shared = max(common_variance(case, labels), 1e-10 * s2)
-    for r in range(case.n_clusters):
-        members = case.X[labels == r]
-        n = len(members)
-        error = np.sum((members - members.mean(axis=0)) ** 2)
-        variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
+    for r, (_, variance) in enumerate(variances(case, labels)):
         if case.covariance == "common":
-            variance = shared
-        elif case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
-            continue
-        squares = np.sum((case.X - members.mean(axis=0)) ** 2, axis=1)
-        cost[:, r] = squares / (2 * variance) + 0.5 * n_features * np.log(variance)
+            variance = max(variance, 1e-10 * np.mean((case.X - case.X.mean(axis=0)) ** 2))
+        if variance > 0.0:
+            squares = np.sum((case.X - case.X[labels == r].mean(axis=0)) ** 2, axis=1)
+            cost[:, r] = squares / (2 * variance) + 0.5 * case.X.shape[1] * np.log(variance)
     return cost
 
 
 def local_search(case: Case, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
     labels = labels.astype(np.int64)
     best, best_value = labels.copy(), -np.inf
-    memory = [annotated_samples(case), list(range(case.n_clusters))]
+    samples, clusters = annotated_samples(case), list(range(case.n_clusters))
     while True:
-        changes = phase_one(case, labels, rng, memory) if memory[0] else 0
+        changes = phase_one(case, labels, rng, samples, clusters) if samples else 0
         changes += phase_two(case, labels)
         value = objective(case, labels)
         if value > best_value:

@@ -51,6 +51,9 @@ def test_annotations_by_hand() -> None:
     assert free.classification == pytest.approx(alone.classification + told)
     # one annotator with four annotations of two samples; the self pair says nothing of the accuracy
     assert (free.parameters, free.penalty) == (5, pytest.approx(alone.penalty + 0.5 * math.log(4.0)))
+    two = (layers[0], replace(layers[1], annotator=1))
+    problem = build_problem(X, two, n_clusters=2, model="conditional")
+    assert annotation_parameters(problem, two) == [(1, 3.0), (1, 1.0)]
 
 
 def test_rates_of_a_block_model_by_hand() -> None:
@@ -75,11 +78,3 @@ def test_free_proportions_and_the_weight_of_features() -> None:
     assert weighted.classification == pytest.approx(plain.classification)
     assert weighted.surprise == pytest.approx(plain.surprise)
     assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))
-
-
-def test_two_annotators_have_two_accuracies() -> None:
-    layers = [Layer(kind, np.array([[0, 1]]), annotator=who) for kind in (MUST, CANNOT) for who in (0, 1)]
-    known = [replace(layer, accuracy=0.8) if layer.annotator else layer for layer in layers]
-    for given, count in ((layers, 2), (known, 1)):
-        problem = build_problem(X, given, n_clusters=2, model="conditional")
-        assert annotation_parameters(problem, given) == [(1, 2.0)] * count

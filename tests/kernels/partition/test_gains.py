@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,51 +24,49 @@ DERIVED = (
 )  # fmt: skip
 
 
-def duplicates(model: str) -> Case:
-    case = draw_case(5, model=model, min_size=1)
+def duplicates(case: Case) -> Case:
     X = case.X.copy()
     X[:6] = X[0]
     X[6:12] = X[6] + 1e-9 * np.arange(6)[:, None]
-    return Case(X, case.layers, 4, model, 1)
+    return replace(case, X=X)
 
 
-def with_features(model: str, *columns: object) -> Case:
-    case = draw_case(5, model=model)
-    return replace(case, X=np.column_stack([case.X, *(column(case.X) for column in columns)]))  # type: ignore[operator]
+def with_features(case: Case) -> Case:
+    """One that is another in other units, one that two others give, and one that is constant."""
+    X = case.X
+    more = (1e-3 * X[:, 0], X[:, 1] + 1e4 * X[:, 2], np.full(len(X), 1e5))
+    return replace(case, X=np.column_stack([X, *more]))
 
 
-def far_away(model: str) -> Case:
+def far_away(case: Case) -> Case:
     """Two groups at a distance of a thousand of their widths."""
-    case = draw_case(6, model=model, min_size=1)
     return replace(case, X=case.X + np.where(np.arange(24) % 3 == 0, 1e3, 0.0)[:, None])
 
 
-def annotators(model: str) -> Case:
+def annotators(case: Case) -> Case:
     rng = np.random.default_rng(6)
     layers = [
         Layer(kind, rng.integers(0, 24, size=(9, 2)), None, accuracy)
         for kind, accuracy in ((MUST, 0.95), (MUST, 0.6), (CANNOT, 0.3), (CANNOT, 1.0), (MUST, 1.0))
     ]
-    if model == "conditional":
+    if case.model == "conditional":
         layers = [replace(layer, annotator=n // 2) for n, layer in enumerate(layers)]
-        layers[0] = replace(layers[0], accuracy=None)
-        layers[1] = replace(layers[1], accuracy=None)
+        layers[:2] = [replace(layer, accuracy=None) for layer in layers[:2]]
         layers[2] = replace(layers[2], accuracies=np.where(np.arange(9) % 2, np.nan, 0.7), accuracy=None)
         layers[3] = replace(layers[3], accuracies=rng.uniform(0.0, 1.0, 9))
     layers.insert(2, Layer(MUST, np.empty((0, 2), dtype=np.int64), None, 0.9))
-    return replace(draw_case(6, model=model), layers=layers)
+    return replace(case, layers=layers)
 
 
-def fractional(model: str) -> Case:
-    case, rng = draw_case(7, model=model), np.random.default_rng(7)
+def fractional(case: Case) -> Case:
+    rng = np.random.default_rng(7)
     layers = [replace(layer, weights=rng.uniform(0.1, 3.0, len(layer.pairs))) for layer in case.layers]
     return replace(case, layers=layers)
 
 
-def unknown_accuracies(model: str) -> Case:
+def unknown_accuracies(case: Case) -> Case:
     """Without accuracies where the model can do without; one annotator has nothing but a self pair."""
-    case = draw_case(13, model=model, m=40)
-    if model == "posterior":
+    if case.model == "posterior":
         return case
     rng = np.random.default_rng(13)
     layers = [replace(layer, accuracy=None, annotator=layer.kind) for layer in case.layers]
@@ -76,40 +75,37 @@ def unknown_accuracies(model: str) -> Case:
     return replace(case, layers=layers)
 
 
-CASES = {
-    "plain": lambda model: draw_case(1, model=model),
-    "two clusters": lambda model: draw_case(2, model=model, n_clusters=2, m=60),
-    "singletons": lambda model: draw_case(3, model=model, n_clusters=6, min_size=1),
-    "one feature": lambda model: draw_case(4, model=model, n_features=1),
-    "duplicates": duplicates,
-    "annotators": annotators,
-    "fractional weights": fractional,
-    "variance prior": lambda model: draw_case(8, model=model, kappa=0.7, min_size=1),
-    "weighted features": lambda model: draw_case(12, model=model, feature_weight=0.3),
-    "effective features": lambda model: draw_case(14, model=model, feature_weight="effective", kappa=0.4),
-    "proportions": lambda model: draw_case(18, model=model, proportions="free", n_clusters=4, min_size=1),
-    "no error": lambda model: draw_case(9, model=model, accuracies=(1.0, 1.0)),
-    "mostly errors": lambda model: draw_case(10, model=model, accuracies=(0.02, 0.1)),
-    "unknown accuracies": unknown_accuracies,
-    "two features that are one": lambda model: with_features(
-        model, lambda X: 1e-3 * X[:, 0], lambda X: X[:, 1] + 1e4 * X[:, 2]
-    ),
-    "a constant feature": lambda model: with_features(model, lambda X: np.full(len(X), 1e5)),
-    "more features than samples": lambda model: draw_case(15, model=model, n_features=30),
-    "far from 0": far_away,
-    "weak prior": lambda model: draw_case(16, model=model, covariance_prior=0.001, min_size=1),
-    "strong prior": lambda model: draw_case(17, model=model, covariance_prior=30.0),
-    "must-links only": lambda model: replace(
-        draw_case(11, model=model), layers=draw_case(11, model=model).layers[:1]
-    ),
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "two clusters": {"n_clusters": 2, "m": 60},
+    "singletons": {"n_clusters": 6, "min_size": 1},
+    "one feature": {"n_features": 1},
+    "duplicates": {"change": duplicates, "n_clusters": 4, "min_size": 1},
+    "annotators": {"change": annotators},
+    "fractional weights": {"change": fractional},
+    "variance prior": {"kappa": 0.7, "min_size": 1},
+    "weighted features": {"feature_weight": 0.3},
+    "effective features": {"feature_weight": "effective", "kappa": 0.4},
+    "proportions": {"proportions": "free", "n_clusters": 4, "min_size": 1},
+    "no error": {"accuracies": (1.0, 1.0)},
+    "mostly errors": {"accuracies": (0.02, 0.1)},
+    "unknown accuracies": {"change": unknown_accuracies, "m": 40},
+    "features that others give": {"change": with_features},
+    "more features than samples": {"n_features": 30},
+    "far from 0": {"change": far_away, "min_size": 1},
+    "weak prior": {"covariance_prior": 0.001, "min_size": 1},
+    "strong prior": {"covariance_prior": 30.0},
+    "must-links only": {"change": lambda case: replace(case, layers=case.layers[:1])},
 }
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
 def test_walk(model: str, covariance: str) -> None:
-    for name, make in CASES.items():
-        walk(name, replace(make(model), covariance=covariance))
+    for seed, (name, settings) in enumerate(CASES.items()):
+        change, given = settings.get("change", lambda case: case), {**settings, "model": model}
+        given.pop("change", None)
+        walk(name, replace(change(draw_case(seed, **given)), covariance=covariance))
 
 
 def walk(name: str, case: Case) -> None:

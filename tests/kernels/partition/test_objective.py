@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from solving.oracles import Case, draw_case, objective_parts
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
@@ -14,17 +13,6 @@ from kernels.search.genetic import SearchSettings, run_restart
 
 X = np.array([[0.0], [1.0], [5.0], [7.0]])
 LABELS = [0, 0, 1, 1]
-
-
-def test_one_cluster_and_empty_layers() -> None:
-    case = draw_case(0, n_clusters=1)
-    labels = np.zeros(24, dtype=np.int64)
-    np.testing.assert_allclose(objective_terms(case.problem(), labels), objective_parts(case, labels))
-    empty = Layer(MUST, np.empty((0, 2), dtype=np.int64), None, 0.9)
-    bare = Case(case.X, [empty], 2, "posterior")
-    gmm, sbm, prior = objective_terms(bare.problem(), np.arange(24) % 2)
-    assert (sbm, prior) == (0.0, 0.0)
-    assert gmm == pytest.approx(objective_parts(bare, np.arange(24) % 2)[0])
 
 
 def test_self_pairs_and_degenerate_clusters_by_hand() -> None:

@@ -1,8 +1,7 @@
-"""Logarithms of whole arrays, small matrices, and what is degenerate."""
+"""Logarithms of whole arrays, and what is degenerate."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from solving.entries import plain
 from solving.oracles import draw_case
 
-from kernels.partition import shaped, statistics
+from kernels.partition import statistics
 from kernels.partition.blockmodel import largest_curvature
 
 
@@ -21,29 +20,6 @@ def test_array_log() -> None:
     plain(statistics.array_log)(values, logs)
     np.testing.assert_array_max_ulp(logs, np.log(values), 3)
     assert logs[-2] == 0.0
-
-
-@pytest.mark.parametrize("size", [1, 3, 4, 5, 11])
-def test_small_matrices(size: int) -> None:
-    rng = np.random.default_rng(size)
-    root = rng.normal(size=(size, size + 2)) * np.logspace(-2, 2, size)[:, None]
-    matrix, vector = root @ root.T, rng.normal(size=size)
-    factor, inverse, product = matrix.copy(), np.full((size, size), np.nan), np.full(size, np.nan)
-    assert plain(shaped.factorise)(factor) == pytest.approx(np.linalg.slogdet(matrix)[1], rel=1e-10)
-    np.testing.assert_allclose(np.tril(factor), np.linalg.cholesky(matrix), rtol=1e-7)
-    plain(shaped.invert)(factor, inverse)
-    np.testing.assert_array_equal(inverse, inverse.T)
-    np.testing.assert_allclose(inverse, np.linalg.inv(matrix), rtol=1e-6)
-    wanted = vector @ np.linalg.solve(matrix, vector)
-    assert plain(shaped.quadratic_form)(inverse, vector) == pytest.approx(wanted, rel=1e-7)
-    assert plain(shaped.solved_square)(factor, vector.copy()) == pytest.approx(wanted, rel=1e-7)
-    plain(shaped.multiply)(matrix, vector, product)
-    np.testing.assert_allclose(product, matrix @ vector)
-    for wrong in (np.array([[1.0, 2.0], [2.0, 1.0]]), np.zeros((1, 1))):
-        assert math.isnan(plain(shaped.factorise)(wrong))
-    changed = matrix.copy()
-    plain(shaped.add_outer)(changed, vector, -0.5)
-    np.testing.assert_allclose(changed, matrix - 0.5 * np.outer(vector, vector))
 
 
 def test_degenerate_clusters_add_nothing_unless_the_variance_has_a_prior() -> None:

@@ -68,7 +68,8 @@ def test_parents_are_all_survivors_and_the_offspring_so_far(monkeypatch: pytest.
 
     for name in ("begin", "breed"):
         monkeypatch.setitem(search.__globals__, name, partial(note, name))
-    monkeypatch.setitem(search.__globals__, "repair", lambda *_: None)
+    halves = np.arange(8, dtype=np.int16) % 2
+    monkeypatch.setitem(search.__globals__, "repair", lambda _, state, __: np.copyto(state.labels, halves))
     monkeypatch.setitem(search.__globals__, "improve", lambda search, rng, rank: float(len(calls)))
     monkeypatch.setattr(genetic, "_search", search)
     problem = build_problem(np.arange(8.0)[:, None], n_clusters=2, model="unsupervised")
