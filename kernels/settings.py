@@ -131,10 +131,8 @@ class Setting:
 
     def allows(self, value: Any) -> bool:
         """Whether a value is of the type and in the range."""
-        if self.choices:
-            return isinstance(value, str) and value in self.choices
-        if isinstance(value, str):
-            return value in self.words
+        if self.choices or isinstance(value, str):
+            return isinstance(value, str) and value in (*self.choices, *self.words)
         kind = Integral if self.is_whole else Real
         if not isinstance(value, kind) or isinstance(value, bool) or not math.isfinite(value):
             return False

@@ -127,7 +127,11 @@ def set_distances(data: Data, state: State, sample: int) -> None:
     if data.shape <= codes.COMMON:
         squared_distances(data.Z[sample], state.means, state.distances)
     elif data.shape == codes.DIAGONAL:
-        shaped.set_diagonal_distances(data.Z[sample], state)
+        state.distances[:] = 0.0
+        for d in range(data.Z.shape[1]):
+            for k in range(data.n_clusters):
+                difference = data.Z[sample, d] - state.means[d, k]
+                state.distances[k] += difference * difference * state.ratios[d, k]
     elif data.shape == codes.TIED:
         shaped.set_tied_distances(data, state, sample)
     else:

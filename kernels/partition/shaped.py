@@ -148,16 +148,6 @@ def set_joins(z: Floats, state: State) -> None:
 
 
 @jit_inner
-def set_diagonal_distances(z: Floats, state: State) -> None:
-    """Set the squared distances to all means, each feature multiplied by its ratio."""
-    state.distances[:] = 0.0
-    for d in range(len(z)):
-        for k in range(len(state.distances)):
-            difference = z[d] - state.means[d, k]
-            state.distances[k] += difference * difference * state.ratios[d, k]
-
-
-@jit_inner
 def logdet_after_removal(data: Data, state: State, sample: int, source: int) -> float:
     """Log-determinant of the source without the sample."""
     for d in range(len(state.squares)):

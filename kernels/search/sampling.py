@@ -80,16 +80,8 @@ def run_chain(problem: Problem, labels: Labels, reference: Labels, length: Lengt
     Returns
     -------
     Chain
-
-    Raises
-    ------
-    ValueError
-        If a cluster of the start is smaller than allowed.
     """
     data = problem.data
-    least = int(np.bincount(labels, minlength=data.n_clusters).min())
-    if least < data.min_size:
-        raise ValueError(f"a cluster of the start has {least} samples, expected {data.min_size} or more")
     state = new_state(data)
     state.labels[:] = labels
     chain = Chain(np.zeros((length.draws, len(labels)), np.int16), np.zeros(length.draws))

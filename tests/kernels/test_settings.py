@@ -88,20 +88,18 @@ def test_parameters_are_checked_with_the_settings() -> None:
         assert [each.name for each, _, _ in wrong_settings(values)] == expected
 
 
-def wrong(**given: Any) -> list[tuple[str, str, str]]:
-    return [(each.name, found, expected) for each, found, expected in wrong_settings(BY_METHOD | given)]
-
-
 def test_what_the_method_says_is_judged_with_what_is_given() -> None:
     by_strong = LABELS.replace("labels,", "labels by the method strong,")
-    assert wrong(method="published", crossover="labels") == [
-        ("mutation", "1.0 by the method published", LABELS)
-    ]
-    assert wrong(method="strong", mutation=1) == [("mutation", "1", by_strong)]
-    assert wrong(method="strong", mutation=1, crossover="labels") == [("mutation", "1", LABELS)]
-    assert [name for name, *_ in wrong(method="other", mutation=2)] == ["method", "mutation"]
-    assert wrong(method="strong", mutation=1, crossover="centroids") == []
-    assert wrong(method="strong") == wrong(method="published") == []
+    for given, found in (
+        ({"method": "published", "crossover": "labels"}, [("1.0 by the method published", LABELS)]),
+        ({"method": "strong", "mutation": 1}, [("1", by_strong)]),
+        ({"method": "strong", "mutation": 1, "crossover": "labels"}, [("1", LABELS)]),
+        ({"method": "strong", "mutation": 1, "crossover": "centroids"}, []),
+        ({"method": "published"}, []),
+    ):
+        assert [each[1:] for each in wrong_settings(BY_METHOD | given)] == found
+    named = [each.name for each, *_ in wrong_settings(BY_METHOD | {"method": "other", "mutation": 2})]
+    assert named == ["method", "mutation"]
 
 
 @pytest.mark.parametrize(("method", "says"), [("strong", STRONG), ("published", PUBLISHED)])

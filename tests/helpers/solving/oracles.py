@@ -188,18 +188,9 @@ def gain(case: Case, labels: NDArray[np.integer], sample: int, target: int) -> f
 
 def partitions(n_samples: int, n_clusters: int, min_size: int) -> Iterator[NDArray[np.int64]]:
     """Every partition once, clusters numbered by first appearance."""
-
-    def grow(labels: list[int], used: int) -> Iterator[list[int]]:
-        if len(labels) == n_samples:
-            if used == n_clusters:
-                yield labels
-            return
-        for label in range(min(used + 1, n_clusters)):
-            yield from grow([*labels, label], max(used, label + 1))
-
-    for labels in grow([], 0):
+    for labels in itertools.product(range(n_clusters), repeat=n_samples):
         found = np.array(labels)
-        if np.bincount(found).min() >= min_size:
+        if [*dict.fromkeys(labels)] == [*range(n_clusters)] and np.bincount(found).min() >= min_size:
             yield found
 
 

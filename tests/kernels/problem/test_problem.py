@@ -22,8 +22,6 @@ PAIR = np.array([[0, 1]])
         ({"n_clusters": 4}, "6 samples are fewer"),
         ({"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3}, "only 2 distinct rows"),
         ({"n_clusters": 0}, "n_clusters is 0"),
-        ({"model": "common"}, "model is 'common'"),
-        ({"covariance": "shared"}, "variance is 'shared'"),
         ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
         ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
         (
@@ -31,14 +29,10 @@ PAIR = np.array([[0, 1]])
             "annotation layer 0: indices go from 0 to 6, expected 0 to 5",
         ),
         ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "expected each a number from 1e-100"),
-        ({"layers": [Layer(MUST, PAIR, np.ones(2), 0.9)]}, r"weights have shape \(2,\)"),
-        ({"layers": [Layer(2, PAIR, None, 0.9)]}, "kind is 2"),
-        ({"layers": [Layer(MUST, PAIR * 1.0, None, 0.9)]}, "pairs are float64"),
         ({"layers": [Layer(MUST, PAIR)]}, "accuracy is None"),
         ({"layers": [Layer(MUST, PAIR, None, 1.1)]}, "accuracy is 1.1"),
         ({"layers": [Layer(CANNOT, PAIR, None, 0.0)]}, "accuracy is 0.0"),
         ({"layers": [Layer(MUST, PAIR, None, 1.1)], "model": "conditional"}, "accuracy is 1.1"),
-        ({"layers": [Layer(MUST, PAIR, accuracies=np.ones(2))], "model": "conditional"}, r"shape \(2,\)"),
         ({"layers": [Layer(MUST, PAIR, accuracies=np.array([-1]))], "model": "conditional"}, r"in \[0, 1\]"),
     ],
 )

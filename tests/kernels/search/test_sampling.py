@@ -179,10 +179,3 @@ def test_same_seed_same_bits_and_later_draws_are_those_of_a_longer_chain() -> No
 
 def test_one_cluster() -> None:
     assert not drawn(replace(case_of(1, "likelihood"), n_clusters=1), Length(1, 10, 1)).labels.any()
-
-
-def test_starts_below_the_least_size_are_refused() -> None:
-    case = case_of(1, "unsupervised")
-    start = np.array([0, 0, 0, 0, 0, 1, 1, 2], np.int16)
-    with pytest.raises(ValueError, match="a cluster of the start has 1 samples, expected 2 or more"):
-        run_chain(case.problem(), start, start, LENGTH, np.random.default_rng(0))
