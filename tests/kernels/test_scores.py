@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from solving import oracles
 
 from kernels.problem.problem import CANNOT, MUST
 from kernels.scores import (
@@ -112,10 +113,8 @@ def test_cluster_gaussians() -> None:
     X = np.array([[0.0, 0.0], [2.0, 0.0], [10.0, 10.0], [10.0, 14.0], [5.0, 5.0]]) + 1e6
     sizes, centroids, variances = cluster_gaussians(X, np.array([0, 0, 2, 2, 3], dtype=np.int16), 4)
     assert sizes.tolist() == [2, 0, 2, 1]
-    np.testing.assert_allclose(centroids[[0, 2, 3]] - 1e6, [[1, 0], [10, 12], [5, 5]])
-    np.testing.assert_allclose(variances[[0, 2, 3]], [0.5, 2.0, 0.0])
-    assert np.isnan(centroids[1]).all()
-    assert np.isnan(variances[1])
+    np.testing.assert_allclose(centroids - 1e6, [[1, 0], [np.nan, np.nan], [10, 12], [5, 5]])
+    np.testing.assert_allclose(variances, [0.5, np.nan, 2.0, 0.0])
     with pytest.raises(ValueError, match="labels go from -1"):
         cluster_gaussians(X, np.full(5, -1), 4)
     with pytest.raises(ValueError, match="expected 5 integers"):
@@ -134,10 +133,9 @@ def test_goldberger_hand_cases() -> None:
         assert np.isnan(goldberger_kl(*same, *bad, 1.0))
     assert np.isfinite(goldberger_kl(sizes, means, np.array([1e-10, 2.0]), *same, 0.1))
     # each of two halves is matched to the heavier of two that lie there
-    halves = (np.array([4, 4]), np.zeros((2, 1)), np.ones(2))
-    assert goldberger_kl(*halves, np.array([6, 2]), np.zeros((2, 1)), np.ones(2), 1.0) == pytest.approx(
-        np.log(0.5 / 0.75)
-    )
+    there = (np.zeros((2, 1)), np.ones(2))
+    found = goldberger_kl(np.array([4, 4]), *there, np.array([6, 2]), *there, 1.0)
+    assert found == pytest.approx(np.log(0.5 / 0.75))
     one = (np.array([4]), np.array([[1.0, 1.0]]), np.array([2.0]))
     other = (np.array([4]), np.array([[1.0, 3.0]]), np.array([1.0]))
     assert goldberger_kl(*one, *other, 1.0) == pytest.approx(0.5 * (4 + 4 - 2 - 2 * np.log(2)))
@@ -160,34 +158,20 @@ def test_goldberger_of_wide_forms_is_that_of_narrow_ones() -> None:
     assert np.isnan(goldberger_kl(*padded, *other, 1.0))
 
 
-def slow_covariances(X: np.ndarray, labels: np.ndarray, shape: str, strength: float) -> np.ndarray:
-    """MAP estimates, one cluster at a time."""
-    (n, d), k = X.shape, labels.max() + 1
-    sizes = np.bincount(labels)
-    scatters = [sizes[r] * np.cov(X[labels == r].T, ddof=0) for r in range(k)]
-    prior = strength * np.cov(X.T, ddof=0) / k ** (2 / d)
-    if shape == "diagonal":
-        rows = [(scatters[r] + prior / 10) / (sizes[r] + strength * 2.5) for r in range(k)]
-        return np.array([np.diag(row) for row in rows])
-    degrees = strength * (2 * d + 3)
-    if shape == "tied":
-        return np.array([(sum(scatters) + prior) / (n + degrees)] * k)
-    return np.array([(scatters[r] + prior) / (sizes[r] + degrees) for r in range(k)])
-
-
 def test_covariances_agree_with_an_oracle() -> None:
     rng = np.random.default_rng(2)
-    X, labels = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + 50, np.repeat([0, 1, 2], 20)
+    X, labels = rng.normal(size=(60, 3)) @ rng.normal(size=(3, 3)) + 50, np.repeat([0, 2, 4], 20)
     for shape in ("spherical", "common"):
-        variances = cluster_covariances(X, labels, 3, shape)
-        np.testing.assert_array_equal(variances, cluster_gaussians(X, labels, 3)[2])
-    for shape, strength in itertools.product(("diagonal", "tied", "full"), (0.0, 1.0, 2.5)):
-        found = cluster_covariances(X, labels, 3, shape, strength)
-        np.testing.assert_allclose(found, slow_covariances(X, labels, shape, strength), rtol=1e-9)
-        # an empty cluster
-        more = cluster_covariances(X, 2 * labels, 5, shape, strength)
-        assert np.isnan(more[[1, 3]]).all()
-        assert np.isfinite(more[::2]).all()
+        variances = cluster_covariances(X, labels, 5, shape)
+        np.testing.assert_array_equal(variances, cluster_gaussians(X, labels, 5)[2])
+    for shape, strength in itertools.product(oracles.SHAPED, (0.0, 1.0, 2.5)):
+        case = oracles.Case(X, [], 5, "", covariance=shape, covariance_prior=strength)
+        scale, more = oracles.prior(case, X)
+        wanted = [(scatter + scale) / max(n + more, 1) for n, scatter in oracles.scatters_of(case, X, labels)]
+        wanted = np.array([np.diag(each) if shape == "diagonal" else each for each in wanted])
+        wanted[[1, 3]] = np.nan  # empty clusters
+        found = cluster_covariances(X, labels, 5, shape, strength)
+        np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
 def test_centroid_index() -> None:

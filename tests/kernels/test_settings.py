@@ -143,18 +143,6 @@ def test_declarations_load_nothing() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_command_and_estimator_have_every_setting() -> None:
-    help_text = " ".join(CliRunner().invoke(fit_command, ["--help"]).stdout.split())
-    described = " ".join(str(AnnotatedClustering.__doc__).split())
-    for setting in OFFERED:
-        default = f"({setting.unless_given})" if setting.by_method else setting.default
-        assert f"{setting.option} " in help_text
-        assert f"{setting.meaning} [default: {default}" in help_text
-        assert AnnotatedClustering().get_params()[setting.name] == setting.offered
-        by_method = f" None: {setting.unless_given}." if setting.by_method else ""
-        assert f"{setting.meaning}{by_method}" in described
-
-
 LABELS = "less than 1 for crossover labels, which mutated offspring do not take"
 WRONG = {each.name: {each.name: bad_values(each)[-1]} for each in OFFERED}
 WRONG["both"] = {"method": "published", "crossover": "labels"}

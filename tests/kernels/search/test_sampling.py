@@ -21,15 +21,13 @@ from kernels.search.sampling import LARGEST_SET, Chain, Length, new_matching, ru
 # Sets of samples that annotations join: drawn without a look at labels, and large enough to matter.
 
 
-def sets(case: Case, seed: int, count: int) -> list[NDArray[np.int32]]:
-    data, rng = case.problem().data, np.random.default_rng(0)
-    flip = sampling.new_flip(data, new_state(data), np.zeros(len(case.X), np.int16))
-    grow = plain(sampling.grow)
-    return [flip.members[: grow(data, rng, flip, seed)].copy() for _ in range(count)]
-
-
 @pytest.mark.parametrize("model", ["likelihood", "conditional"])
 def test_sets_are_joined_by_annotations(model: str) -> None:
+    def sets(case: Case, seed: int, count: int) -> list[NDArray[np.int32]]:
+        data, rng = case.problem().data, np.random.default_rng(0)
+        flip = sampling.new_flip(data, new_state(data), np.zeros(len(case.X), np.int16))
+        return [flip.members[: plain(sampling.grow)(data, rng, flip, seed)].copy() for _ in range(count)]
+
     case = draw_case(0, n_samples=12, m=12, model=model)
     links = sum(adjacency(layer, 12) for layer in case.layers)
     np.fill_diagonal(links, 0)
