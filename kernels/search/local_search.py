@@ -299,21 +299,23 @@ def relocate_component(data: Data, state: State, component: Component, size: int
         if math.isnan(left):
             return 0
     for target in range(data.n_clusters):
+        if target == source:
+            state.gains[target] = objective_of(data, state)
+            continue
         set_after(data, state, component, size, source, target)
-        if target != source:
-            n_target = state.sizes[target]
-            joining = size * n_target / (n_target + size)
-            if data.shape <= codes.COMMON:
-                component.after.errors[source] = left
-                component.after.errors[target] += error + joining * state.distances[target]
-            elif data.shape == codes.TIED:
-                leaving = -size * n_source / (n_source - size)
-                set_matrix(data, state, component, source, 0.0, leaving)
-                add_difference(data, state, component, target, joining)
-                component.after.logdets[0] = factorise(state.matrix)
-            else:
-                component.after.logdets[source] = left
-                component.after.logdets[target] = logdet_after(data, state, component, target, size)
+        n_target = state.sizes[target]
+        joining = size * n_target / (n_target + size)
+        if data.shape <= codes.COMMON:
+            component.after.errors[source] = left
+            component.after.errors[target] += error + joining * state.distances[target]
+        elif data.shape == codes.TIED:
+            leaving = -size * n_source / (n_source - size)
+            set_matrix(data, state, component, source, 0.0, leaving)
+            add_difference(data, state, component, target, joining)
+            component.after.logdets[0] = factorise(state.matrix)
+        else:
+            component.after.logdets[source] = left
+            component.after.logdets[target] = logdet_after(data, state, component, target, size)
         state.gains[target] = objective_of(data, component.after)
     state.counters[EVALUATIONS] += data.n_clusters - 1
     best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
@@ -419,21 +421,19 @@ def set_after(data: Data, state: State, component: Component, size: int, source:
         after.sizes[k] = state.sizes[k]
         after.errors[k] = state.errors[k]
         after.logdets[k] = state.logdets[k]
-    if target != source:
-        after.sizes[source] -= size
-        after.sizes[target] += size
+    after.sizes[source] -= size
+    after.sizes[target] += size
     for layer in range(data.totals.shape[0]):
         links = component.links[layer]
         here = links[source] - component.within[layer]
         if data.model == codes.CONDITIONAL:
-            after.agreed[layer] = state.agreed[layer] + (links[target] - here if target != source else 0.0)
+            after.agreed[layer] = state.agreed[layer] + (links[target] - here)
             continue
         for r in range(data.n_clusters):
             for c in range(data.n_clusters):
                 after.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
-        if target != source:
-            own = component.within[layer] + component.selves[layer]
-            move_edges(after.edge_counts[layer], links, here, own, source, target)
+        own = component.within[layer] + component.selves[layer]
+        move_edges(after.edge_counts[layer], links, here, own, source, target)
 
 
 # Draws that come out the same compiled and as plain Python.
