@@ -159,7 +159,9 @@ except KeyboardInterrupt:
 def test_a_process_leaves_while_something_compiles(leaving: str, seconds: int, most: float) -> None:
     """At once by `leave`; else once the step of the compiler is over, as memory is taken down after that."""
     command = [sys.executable, "-c", LEAVING.format(leaving=leaving, seconds=seconds)]
+    began = time.monotonic()
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=most, check=False)
+    assert (time.monotonic() - began >= seconds) == (leaving != "leave(130)")
     assert (done.returncode, done.stdout, done.stderr) == (130, "at exit\n", "")
 
 
