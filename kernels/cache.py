@@ -16,7 +16,6 @@ from __future__ import annotations
 import atexit
 import errno
 import fcntl
-import functools
 import gc
 import hashlib
 import logging
@@ -32,7 +31,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import Any
 
-import llvmlite
 import llvmlite.binding
 import numba
 import numpy as np
@@ -141,15 +139,12 @@ def on_remote_filesystem(path: Path, mounts: Path = Path("/proc/mounts")) -> boo
         lines = mounts.read_text().splitlines()
     except OSError:
         return False
+    points = [(Path(point.replace("\\040", " ")), kind) for _, point, kind, *_ in map(str.split, lines)]
     resolved = path.resolve()
-    kind, depth = "", -1
-    for line in lines:
-        point, filesystem = line.split()[1:3]
-        place = Path(point.replace("\\040", " "))
-        # >=: of several mounts on one point the last one counts.
-        if resolved.is_relative_to(place) and len(place.parts) >= depth:
-            kind, depth = filesystem, len(place.parts)
-    return kind in REMOTE_FILESYSTEMS
+    above = [each for each in points if resolved.is_relative_to(each[0])]
+    # The deepest point counts, and of several mounts on it the last one: the order of equals is kept.
+    above.sort(key=lambda each: len(each[0].parts))
+    return bool(above) and above[-1][1] in REMOTE_FILESYSTEMS
 
 
 # Folders that nobody but the user and root can change or replace.
@@ -332,20 +327,13 @@ class KernelCache(_Cache):  # type: ignore[misc]  # numba has no types
         The kernel's Python function.
     folder : OwnFolder
         Named after all that the machine code of the package's kernels depends on.
-
-    Raises
-    ------
-    OSError
-        If the function has no source file.
     """
 
     def __init__(self, function: Callable[..., Any], folder: OwnFolder) -> None:
         self._folder = folder
-        code = function.__code__
         self._name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
-        values = [cell.cell_contents for cell in function.__closure__ or ()]
         # A kernel from outside of the package is not in the name of the folder: its file counts here.
-        self._source = (_digest_of_file(code.co_filename), code.co_firstlineno, code.co_code, dumps(values))
+        self._source = hashlib.sha256(Path(function.__code__.co_filename).read_bytes()).hexdigest()
 
     @property
     def cache_path(self) -> str:
@@ -393,11 +381,6 @@ class KernelCache(_Cache):  # type: ignore[misc]  # numba has no types
     def _file(self, signature: Any, codegen: Any) -> str:
         key = repr((str(signature), codegen.magic_tuple(), self._source))
         return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.kernel"
-
-
-@functools.cache
-def _digest_of_file(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 _said: set[str] = set()

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
@@ -29,6 +30,9 @@ Flag = NDArray[np.int64]
 
 # Seconds in which a kernel ends that was asked to; what takes longer is being compiled.
 GRACE = 1.0
+
+# What came of some work: its result, what it raised, and the seconds of a processor that it took.
+_Answer = tuple[Any, BaseException | None, float]
 
 _own = threading.local()
 
@@ -61,15 +65,13 @@ def beside(work: Callable[[], T]) -> T:
         What the work raises, or a handler of a signal in the main thread; then the kernels have ended, or are
         being compiled and end after that.
     """
-    if threading.current_thread() is not threading.main_thread():
-        return work()
     flag = new_flag()
 
     def shared() -> T:
         with sharing(flag):
             return work()
 
-    return cast(T, _helper().run(shared, [flag]))
+    return cast(T, _run(shared, [flag]))
 
 
 def call(kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -89,10 +91,7 @@ def call(kernel: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """
     found = (getattr(each, "stop", None) for each in arguments)
     flags = [each for each in found if isinstance(each, np.ndarray)]
-    if threading.current_thread() is threading.main_thread():
-        result = _helper().run(partial(kernel, *arguments), flags)
-    else:
-        result = kernel(*arguments)
+    result = _run(partial(kernel, *arguments), flags)
     if any(flag[0] for flag in flags):
         raise KeyboardInterrupt
     return result
@@ -116,78 +115,59 @@ def leave(code: int) -> None:
     os._exit(code)
 
 
-class _Call:
-    """Some work, and what came of it."""
-
-    def __init__(self, work: Callable[[], Any]) -> None:
-        self.work = work
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.seconds = 0.0
-        self.is_over = False
-        self.ended = threading.Lock()  # released once it is over: an Event costs twice as much
-        self.ended.acquire()
-
-
 class _Helper:
     """A thread that runs one call after the other: to start one for each would cost more."""
 
     def __init__(self) -> None:
-        self._calls: SimpleQueue[_Call] = SimpleQueue()
+        self.calls: SimpleQueue[tuple[Callable[[], Any], Future[_Answer]]] = SimpleQueue()
         self.thread = threading.Thread(target=self._work, name="kernels", daemon=True)
         self.thread.start()
 
-    def run(self, work: Callable[[], Any], flags: Iterable[Flag]) -> Any:
-        """Have it do some work, and wait."""
-        one = _Call(work)
-        try:
-            self._calls.put(one)
-            one.ended.acquire()
-        except BaseException:
-            for flag in flags:
-                flag[0] = 1
-            try:
-                one.ended.acquire(timeout=GRACE)
-            finally:
-                if not one.is_over:
-                    _leave_alone(self.thread)
-            raise
-        _own.seconds = getattr(_own, "seconds", 0.0) + one.seconds
-        if one.error is not None:
-            raise one.error
-        return one.result
-
     def _work(self) -> None:
         while self.thread not in _left_alone:
-            one = self._calls.get()
-            began = time.thread_time()
+            work, done = self.calls.get()
+            result, error, began = None, None, time.thread_time()
             try:
-                one.result = one.work()
-            except BaseException as error:
-                one.error = error
-            one.seconds = time.thread_time() - began
-            one.is_over = True
-            one.ended.release()
-            del one  # it holds the table
+                result = work()
+            except BaseException as raised:
+                error = raised
+            done.set_result((result, error, time.thread_time() - began))
+            del work, done, result, error  # they hold the table
 
 
 _helpers: list[_Helper] = []
 _left_alone: list[threading.Thread] = []
 
 
-def _helper() -> _Helper:
-    """The thread beside the main one: another after a fork, or where that one is still compiling."""
+def _run(work: Callable[[], Any], flags: Iterable[Flag]) -> Any:
+    """Have the thread beside the main one do some work, and wait; in any other thread do it there.
+
+    It is another thread after a fork, or where that one is still compiling.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
     if not _helpers or not _helpers[0].thread.is_alive() or _helpers[0].thread in _left_alone:
         _helpers[:] = [_Helper()]
-    return _helpers[0]
+    done: Future[_Answer] = Future()
+    try:
+        _helpers[0].calls.put((work, done))
+        result, error, seconds = done.result()
+    except BaseException:
+        for flag in flags:
+            flag[0] = 1
+        try:
+            wait([done], GRACE)
+        finally:
+            if not done.done():
+                _left_alone.append(_helpers[0].thread)
+        raise
+    _own.seconds = getattr(_own, "seconds", 0.0) + seconds
+    if error is not None:
+        raise error
+    return result
 
 
-def _leave_alone(thread: threading.Thread) -> None:
-    if not _left_alone:
-        atexit.register(_wait)
-    _left_alone.append(thread)
-
-
+@atexit.register
 def _wait() -> None:
     """Let compilations come to the next step of Python, where they end."""
     for thread in _left_alone:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
 import numba
 import numba.core.config
 from llvmlite import ir
+from numba import extending
 from numba.core import cgutils, typed_passes, types, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -23,18 +25,10 @@ from numba.core.compiler_machinery import PassManager
 from numba.core.datamodel import models
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.registry import CPUDispatcher
-from numba.core.types.containers import BaseTuple
+from numba.core.types.containers import NamedTuple
 from numba.core.typing.templates import AttributeTemplate
-from numba.extending import (
-    NativeValue,
-    infer_getattr,
-    lower_getattr_generic,
-    register_model,
-    typeof_impl,
-    unbox,
-)
 
-from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone, warn_not_cached
+from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone
 from kernels.interrupt import call
 
 # The doors: which kernels Python calls, and which are parts of those.
@@ -57,11 +51,8 @@ def jit(function: F) -> F:
     if not numba.core.config.DISABLE_JIT:
         kernel.__class__ = Entry
     if FOLDER is not None:
-        try:
-            kernel._cache = KernelCache(function, FOLDER)
-            compile_alone(kernel, FOLDER)
-        except OSError as error:
-            warn_not_cached(FOLDER, error)
+        kernel._cache = KernelCache(function, FOLDER)
+        compile_alone(kernel, FOLDER)
     return compiled
 
 
@@ -95,7 +86,7 @@ class Entry(CPUDispatcher):  # type: ignore[misc]  # numba has no types
 
 def by_pointer(cls: C) -> C:
     """Have kernels hand over instances of a named tuple by pointer; they read its fields, by name alone."""
-    typeof_impl.register(cls, _typeof)
+    extending.typeof_impl.register(cls, _typeof)
     return cls
 
 
@@ -122,11 +113,12 @@ class Pointer(types.Type):
 
 
 def _typeof(value: Any, context: Any) -> Pointer | None:
-    found = [typeof_impl(each, context) for each in value]
-    return None if None in found else Pointer(BaseTuple.from_types(found, type(value)))
+    found = [extending.typeof_impl(each, context) for each in value]
+    # Also where all fields are of one type: as a structure, so that there is one way to find a field.
+    return None if None in found else Pointer(NamedTuple(found, type(value)))
 
 
-@register_model(Pointer)
+@extending.register_model(Pointer)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
     """An address alone: the type of what lies there is kilobytes of text, which each use would repeat."""
 
@@ -134,8 +126,8 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
         super().__init__(manager, pointer, cgutils.voidptr_t)
 
 
-@unbox(Pointer)
-def _unbox(pointer: Pointer, value: Any, c: Any) -> NativeValue:
+@extending.unbox(Pointer)
+def _unbox(pointer: Pointer, value: Any, c: Any) -> extending.NativeValue:
     """Lay the tuple in the frame of the way in from Python, which outlives the call."""
     laid, is_error = c.context.get_value_type(pointer.fields), cgutils.false_bit
     tuple_ = cgutils.alloca_once(c.builder, laid)
@@ -144,7 +136,7 @@ def _unbox(pointer: Pointer, value: Any, c: Any) -> NativeValue:
         failed = _read(kind, item, cgutils.gep_inbounds(c.builder, tuple_, 0, place), c)
         is_error = c.builder.or_(is_error, failed)
     address = c.builder.bitcast(tuple_, cgutils.voidptr_t)
-    return NativeValue(c.builder.call(_through(c.builder.module), (address,)), is_error)
+    return extending.NativeValue(c.builder.call(_through(c.builder.module), (address,)), is_error)
 
 
 def _read(kind: Any, value: Any, address: Any, c: Any) -> Any:
@@ -185,7 +177,7 @@ def _function(module: Any, name: str, result: Any, arguments: tuple[Any, ...]) -
     return function
 
 
-@infer_getattr
+@extending.infer_getattr
 class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = Pointer
 
@@ -195,7 +187,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
         return fields.types[fields.fields.index(name)] if name in fields.fields else None
 
 
-@lower_getattr_generic(Pointer)
+@extending.lower_getattr_generic(Pointer)
 def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) -> Any:
     place = pointer.fields.fields.index(name)
     kind = pointer.fields.types[place]
@@ -208,11 +200,8 @@ def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) 
 @functools.cache
 def _offsets(pointer: Pointer, context: Any) -> list[int]:
     """Bytes from the start of a tuple to each of its fields."""
-    laid, data = context.get_value_type(pointer.fields), context.target_data
-    places = range(len(pointer.fields.types))
-    if isinstance(laid, ir.ArrayType):  # of a tuple whose fields are all of one type
-        return [place * laid.element.get_abi_size(data) for place in places]
-    return [laid.get_element_offset(data, place) for place in places]
+    laid = context.get_value_type(pointer.fields)
+    return [laid.get_element_offset(context.target_data, place) for place in range(len(laid.elements))]
 
 
 def _load(builder: Any, address: Any, kind: Any) -> Any:
@@ -261,8 +250,7 @@ class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
     def define_pipelines(self) -> list[PassManager]:
         """The one list of passes."""
         manager = PassManager("kernels")
-        for each in PASSES:
-            manager.add_pass(each, each.__name__)
+        manager.passes[:] = [(each, each.__name__) for each in PASSES]
         manager.finalize()
         return [manager]
 
@@ -276,29 +264,18 @@ class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
 class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
     """Intermediate code of one kernel and of all that it calls; its callers optimise it with their own."""
 
-    @property
-    def codegen(self) -> Any:
-        """Stands for numba's generator of code, of which no more than `set_env` is asked."""
-        return _NoEnvironment
+    # Stands for numba's generator of code, which is asked to give each function its environment: kernels make
+    # no Python objects, and so read none. Its address would be looked up among machine code.
+    codegen = SimpleNamespace(set_env=lambda name, environment: None)
 
-    def finalize(self) -> None:
-        """Link what the kernel calls."""
-        self._raise_if_finalized()
-        for library in dict.fromkeys(self._linking_libraries):
-            self._reload_init.update(library._reload_init)
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
-        self._final_module.verify()
+    def _optimize_final_module(self) -> None:
+        """Nothing is optimised before the whole is there."""
+
+    def _finalize_final_module(self) -> None:
+        """Nor made machine code of: what the kernel calls is linked, and that is all."""
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
         """Address of the way in from Python: 0, there is none."""
         self._ensure_finalized()
         return 0
-
-
-class _NoEnvironment:
-    """Kernels make no Python objects, and so do not read the environment that numba gives to a function."""
-
-    @staticmethod
-    def set_env(name: str, environment: Any) -> None:
-        """Do nothing: the address would be looked up among machine code."""

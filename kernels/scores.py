@@ -2,64 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem import shapes
 from kernels.problem.data import CANNOT, DEGENERATE, MUST, Floats, check_labels
 
-# Divergence between Gaussians of any covariance, as plain numpy.
 
-
-def spherical_divergences(
-    means: Floats, variances: Floats, means_true: Floats, variances_true: Floats
-) -> Floats:
-    """KL(N_r || M_s) of every pair of spherical Gaussians.
-
-    Parameters
-    ----------
-    means, means_true : ndarray of shape (n_clusters, n_features)
-        Their numbers may differ.
-    variances, variances_true : ndarray of shape (n_clusters,)
-        Variances per feature.
-
-    Returns
-    -------
-    ndarray of shape (n_clusters, n_clusters_true)
-        Nats.
-    """
-    ratio = variances[:, None] / variances_true[None, :]
-    squares = np.square(means[:, None, :] - means_true[None, :, :]).sum(axis=2)
-    ratios = means.shape[1] * (ratio - 1.0 - np.log(ratio))
-    return np.asarray(0.5 * (ratios + squares / variances_true[None, :]))
-
-
-def divergences(
-    weights: Floats,
-    means: Floats,
-    covariances: Floats,
-    weights_true: Floats,
-    means_true: Floats,
-    covariances_true: Floats,
-) -> Floats:
+def divergences(solution: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
     """KL(N_r || M_s) of every pair of Gaussians, in the directions in which the two mixtures have any spread.
 
     Others add nothing: features that are constant, or linear in others, change neither samples nor labels.
 
     Parameters
     ----------
-    weights, weights_true : ndarray of shape (n_clusters,)
-        Of the components, above 0.
-    means, means_true : ndarray of shape (n_clusters, n_features)
-        Their numbers may differ.
-    covariances, covariances_true : ndarray of shape (n_clusters, ...)
-        A variance for all features, one for each, or a matrix: no, one or two axes of n_features.
+    solution, truth : sequence of three ndarrays
+        Weights of the components, above 0, of shape (n_clusters,); means, (n_clusters, n_features); and their
+        covariances, a variance for all features, one for each, or a matrix: (n_clusters, ...) with no, one or
+        two axes of n_features. The numbers of clusters may differ.
 
     Returns
     -------
     ndarray of shape (n_clusters, n_clusters_true)
         Nats; NaN throughout if a component has no spread in one of these directions.
     """
+    (weights, means, covariances), (weights_true, means_true, covariances_true) = solution, truth
     n_features = means.shape[1]
     unknown = np.full((len(means), len(means_true)), np.nan)
     if not all(np.isfinite(values).all() for values in (means, covariances, means_true, covariances_true)):
@@ -141,10 +110,8 @@ def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> f
     Raises
     ------
     ValueError
-        If the lengths differ or are 0, or the normalizer is unknown.
+        If the lengths differ or are 0.
     """
-    if normalizer not in NORMALIZERS:
-        raise ValueError(f"normalizer is {normalizer!r}, expected one of {', '.join(NORMALIZERS)}")
     joint = _contingency(labels_true, labels)
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     h_true, h_pred = _entropy(rows), _entropy(columns)
@@ -300,7 +267,7 @@ def cluster_covariances(
         return variances
     overall = features.mean(axis=0)
     means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)
-    kept = shapes.independent_features(features, covariance)
+    kept = shapes.coordinates(features, covariance).kept
     prior = shapes.prior_of(covariance, len(kept), n_clusters, covariance_prior)
     found = shapes.shaped_covariances(features - overall, given, sizes, means, covariance, kept, prior)
     found[sizes == 0] = np.nan
@@ -337,17 +304,21 @@ def goldberger_kl(
     float
         Nats; NaN if a degenerate cluster takes part.
     """
-    n, mean, spread = _components(sizes, centroids, covariances)
-    n_true, mean_true, spread_true = _components(sizes_true, centroids_true, covariances_true)
-    for count, spreads in ((n, spread), (n_true, spread_true)):
+    solution = _components(sizes, centroids, covariances)
+    truth = _components(sizes_true, centroids_true, covariances_true)
+    for count, _, spreads in (solution, truth):
         if spreads.ndim == 1 and not np.all((count > 1) & (spreads > DEGENERATE * total_variance)):
             return float("nan")
+    (n, mean, spread), (n_true, mean_true, spread_true) = solution, truth
     if not len(n) or not len(n_true):
         return float("nan")
     if spread.ndim == spread_true.ndim == 1:
-        divergence = spherical_divergences(mean, spread, mean_true, spread_true)
+        ratio = spread[:, None] / spread_true[None, :]
+        squares = np.square(mean[:, None, :] - mean_true[None, :, :]).sum(axis=2)
+        ratios = mean.shape[1] * (ratio - 1.0 - np.log(ratio))
+        divergence = 0.5 * (ratios + squares / spread_true[None, :])
     else:
-        divergence = divergences(n, mean, spread, n_true, mean_true, spread_true)
+        divergence = divergences(solution, truth)
     weight, weight_true = n / n.sum(), n_true / n_true.sum()
     matched = divergence + np.log(weight[:, None] / weight_true[None, :])
     return float(np.sum(weight * matched.min(axis=1)))

@@ -131,10 +131,8 @@ class Setting:
 
     def allows(self, value: Any) -> bool:
         """Whether a value is of the type and in the range."""
-        if self.choices:
-            return isinstance(value, str) and value in self.choices
-        if isinstance(value, str):
-            return value in self.words
+        if self.choices or isinstance(value, str):
+            return isinstance(value, str) and value in (*self.choices, *self.words)
         kind = Integral if self.is_whole else Real
         if not isinstance(value, kind) or isinstance(value, bool) or not math.isfinite(value):
             return False
@@ -155,13 +153,9 @@ class SearchSettings:
     """
 
     # a few parents agree after a few generations: patience then ends what many would still be searching
-    population: int = _declared(
-        10, "Solutions that survive a generation.", since=1, low=2, high=10_000, strong=5
-    )
-    offspring: int = _declared(10, "Solutions made in a generation.", since=1, low=1, high=10_000, strong=8)
-    generations: int = _declared(
-        10, "Generations of a restart, at most.", since=1, low=1, high=10**6, strong=20
-    )
+    population: int = _declared(10, "Solutions that survive a generation.", low=2, high=10_000, strong=5)
+    offspring: int = _declared(10, "Solutions made in a generation.", low=1, high=10_000, strong=8)
+    generations: int = _declared(10, "Generations of a restart, at most.", low=1, high=10**6, strong=20)
     patience: int = _declared(
         0, "Generations without gain that end a restart early; 0 for never.", since=2, high=10**6, strong=4
     )
@@ -189,11 +183,10 @@ class SearchSettings:
 class ObjectiveSettings:
     """What is maximised, beside model and number of clusters (docs/model.md, section 2)."""
 
-    min_cluster_size: int = _declared(2, "Fewest samples of a cluster.", since=1, low=1)
+    min_cluster_size: int = _declared(2, "Fewest samples of a cluster.", low=1)
     variance_prior: float = _declared(
         0.0,
         "Pseudo-samples per cluster at the overall variance; above 0 no cluster's variance can vanish.",
-        since=1,
     )
     covariance_prior: float = _declared(
         1.0,
@@ -311,23 +304,22 @@ def wrong_settings(
     has_method, is_right = "method" in values, METHOD.allows(method)
     if has_method and not is_right:
         yield METHOD, repr(method), METHOD.expected
-    taken, sources = {}, {}  # values, and where they come from if not from the user
+    labels = ""  # the crossover that takes no mutated offspring, and where it comes from if not from the user
     for setting in SETTINGS:
-        goes = has_method and setting.by_method and values.get(setting.name) is None
-        if setting.name in values and (is_right or not goes):
-            taken[setting.name] = setting.of(str(method)) if goes else values[setting.name]
-            sources[setting.name] = f" by the method {method}" if goes else ""
-    for setting in SETTINGS:
-        if setting.name not in taken:
+        found, source = values.get(setting.name), ""
+        if has_method and setting.by_method and found is None:
+            found, source = setting.of(str(method)), f" by the method {method}"
+        if setting.name not in values or (source and not is_right):
             continue
-        found = taken[setting.name]
-        told = f"{found!r}{sources[setting.name]}"
+        told = f"{found!r}{source}"
         if not setting.allows(found):
             yield setting, told, setting.expected
+        elif found == "labels":
+            labels = f"crossover labels{source}"
         elif setting.name == "covariance_prior" and found == 0 and values.get("covariance") in SINGULAR:
             yield setting, told, f"a number above 0 for {values['covariance']} covariances"
-        elif setting.name == "mutation" and found == 1 and taken.get("crossover") == "labels":
-            labels = f"crossover labels{sources['crossover']}"
+        elif setting.name == "mutation" and found == 1 and labels:
+            # the crossover was looked at before: settings stand in the order of their declarations
             yield setting, told, f"less than 1 for {labels}, which mutated offspring do not take"
 
 

@@ -84,9 +84,12 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
         constants -= 0.5 * weight * clusters * mode
     if not data.proportions:
         constants += n_samples * math.log(problem.n_clusters)
-    of_features = feature_parameters(problem)
+    k, d = problem.n_clusters, len(problem.kept)  # features that have a density
+    matrix = d * (d + 1) // 2
+    variances = {"spherical": k, "common": 1, "diagonal": k * d, "tied": matrix, "full": k * matrix}
+    of_features = k * d + variances[problem.covariance]
     of_annotations = annotation_parameters(problem, layers)
-    of_shares = problem.n_clusters - 1 if data.proportions else 0
+    of_shares = k - 1 if data.proportions else 0
     penalty = 0.5 * weight * of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
     penalty += sum(0.5 * count * math.log(max(total, 1.0)) for count, total in of_annotations)
     shares = label_probabilities(problem, labels)
@@ -99,14 +102,6 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
         surprise=-float(np.log(np.maximum(own, np.finfo(float).tiny)).sum()),
         entropy=-float((shares * logs).sum()),
     )
-
-
-def feature_parameters(problem: Problem) -> int:
-    """Means and variances that are free, on the features that have a density."""
-    k, d = problem.n_clusters, len(problem.kept)
-    matrix = d * (d + 1) // 2
-    variances = {"spherical": k, "common": 1, "diagonal": k * d, "tied": matrix, "full": k * matrix}
-    return k * d + variances[problem.covariance]
 
 
 def annotation_parameters(problem: Problem, layers: Sequence[Layer]) -> list[tuple[int, float]]:

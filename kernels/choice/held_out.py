@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit
 from kernels.partition.gains import set_gains, set_links
-from kernels.partition.relocation import collect
+from kernels.partition.objective import collect
 from kernels.partition.state import State, new_state
 from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import Problem, build_problem
@@ -81,14 +81,14 @@ class HeldOut:
         Whether what was annotated was the more probable answer.
     weights : ndarray of shape (n_annotations,)
         Annotations that each stands for.
-    agreeing : ndarray of shape (n_annotations,), optional
+    agreeing : ndarray of shape (n_annotations,)
         Probability that the partition has the pair as annotated, whatever the annotator's accuracy.
     """
 
     log_probabilities: Floats
     right: NDArray[np.bool_]
     weights: Floats
-    agreeing: Floats | None = None
+    agreeing: Floats
 
     @property
     def log_loss(self) -> float:
@@ -280,7 +280,7 @@ class Accuracy(NamedTuple):
     error: float
 
 
-def estimated_accuracy(found: HeldOut) -> Accuracy | None:
+def estimated_accuracy(found: HeldOut) -> Accuracy:
     """Accuracy of the largest likelihood of annotations that the fit had not seen, eq. (71).
 
     Parameters
@@ -290,11 +290,9 @@ def estimated_accuracy(found: HeldOut) -> Accuracy | None:
 
     Returns
     -------
-    Accuracy or None
-        Between one half and 1 - 1e-3; None where no probability is known.
+    Accuracy
+        Between one half and 1 - 1e-3.
     """
-    if found.agreeing is None or not len(found.agreeing):
-        return None
     agreeing, low, high = found.agreeing, 0.5, 1.0 - UNSURE
 
     def scores(p: float) -> Floats:

@@ -286,13 +286,3 @@ def add_agreement_gains(data: Data, state: State, source: int) -> None:
                 rise = fitted_accuracy(data, layer, after) - p
                 gain = after * math.log1p(rise / p) + (total - after) * math.log1p(-rise / (1.0 - p))
                 state.gains[target] += gain + change * odds
-
-
-@jit_part
-def exact_agreement_gain(data: Data, state: State, layer: int, source: int, target: int) -> float:
-    """Change of one layer, value against value."""
-    if state.n_touched[layer] == 0:
-        return 0.0
-    agreed = state.agreed[layer]
-    after = agreed + state.links[layer, target] - state.links[layer, source]
-    return agreement_value(data, layer, after) - agreement_value(data, layer, agreed)

@@ -13,8 +13,7 @@ import numpy as np
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition import blockmodel, shaped, statistics
-from kernels.partition.blockmodel import JOIN, LEAVE, SWAP
-from kernels.partition.relocation import error_after_removal
+from kernels.partition.objective import error_after_removal
 from kernels.partition.state import State
 from kernels.partition.statistics import cluster_term, x_log_x
 from kernels.problem import data as codes
@@ -35,10 +34,13 @@ def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
         gain = exact_spherical_gain(data, state, sample, source, target)
     gain += statistics.proportions_gain(data, state.sizes[source], state.sizes[target])
     for layer in range(data.totals.shape[0]):
-        if data.model == codes.CONDITIONAL:
-            gain += blockmodel.exact_agreement_gain(data, state, layer, source, target)
-        else:
+        if data.model != codes.CONDITIONAL:
             gain += exact_layer_gain(data, state, layer, sample, source, target)
+        elif state.n_touched[layer] > 0:
+            agreed = state.agreed[layer]
+            after = agreed + state.links[layer, target] - state.links[layer, source]
+            value = blockmodel.agreement_value(data, layer, after)
+            gain += value - blockmodel.agreement_value(data, layer, agreed)
     return gain
 
 
@@ -65,13 +67,10 @@ def exact_spherical_gain(data: Data, state: State, sample: int, source: int, tar
 def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: int, target: int) -> float:
     """Part of one layer: all pairs of clusters before and after."""
     n_clusters = data.n_clusters
-    sizes = state.sizes
-    counts = state.edge_counts[layer]
+    sizes, counts, links = state.sizes, state.edge_counts[layer], state.links[layer]
     own = data.self_weights[sample, layer]
     squares = statistics.sum_of_squares(sizes)
-    before = 0.0
-    after = 0.0
-    gain = 0.0
+    before = after = gain = 0.0
     if data.model == codes.POSTERIOR:
         before = statistics.prior_rate(data, layer, squares)
         squares += 2.0 * (float(sizes[target]) - float(sizes[source]) + 1.0)
@@ -81,23 +80,16 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
         for c in range(r, n_clusters):
             weight = 0.5 if r == c else 1.0
             scale = 2.0 if r == c else 1.0 / data.spread[layer]
+            at_r = 1.0 * (r == target) - 1.0 * (r == source)
+            at_c = 1.0 * (c == target) - 1.0 * (c == source)
             old = counts[r, c]
-            new = old + count_change(state.links[layer], own, r, c, source, target)
+            new = old + (at_r * (2.0 * links[r] + own) if r == c else at_r * links[c] + at_c * links[r])
             if old > 0.0:
                 gain -= weight * old * math.log(old / (float(sizes[r]) * float(sizes[c]) + scale * before))
             if new > 0.0:
-                size_r = float(sizes[r]) + (r == target) - (r == source)
-                size_c = float(sizes[c]) + (c == target) - (c == source)
-                gain += weight * new * math.log(new / (size_r * size_c + scale * after))
+                exposure = (float(sizes[r]) + at_r) * (float(sizes[c]) + at_c)
+                gain += weight * new * math.log(new / (exposure + scale * after))
     return gain
-
-
-@jit_part
-def count_change(links: Floats, own: float, r: int, c: int, source: int, target: int) -> float:
-    """Change of m_rc when the sample goes from `source` to `target`."""
-    at_r = 1.0 * (r == target) - 1.0 * (r == source)
-    at_c = 1.0 * (c == target) - 1.0 * (c == source)
-    return float(at_r * (2.0 * links[r] + own) if r == c else at_r * links[c] + at_c * links[r])
 
 
 # The fast evaluation of all targets.
@@ -135,7 +127,11 @@ def set_distances(data: Data, state: State, sample: int) -> None:
     if data.shape <= codes.COMMON:
         squared_distances(data.Z[sample], state.means, state.distances)
     elif data.shape == codes.DIAGONAL:
-        shaped.set_diagonal_distances(data.Z[sample], state)
+        state.distances[:] = 0.0
+        for d in range(data.Z.shape[1]):
+            for k in range(data.n_clusters):
+                difference = data.Z[sample, d] - state.means[d, k]
+                state.distances[k] += difference * difference * state.ratios[d, k]
     elif data.shape == codes.TIED:
         shaped.set_tied_distances(data, state, sample)
     else:
@@ -266,31 +262,29 @@ def add_count_gains(data: Data, state: State, layer: int, sample: int, source: i
     Those are 0 without a prior on the rates, where `set_gains` has them of all layers together.
     """
     n_clusters = data.n_clusters
-    table = data.x_log_x
-    counts = state.edge_counts[layer]
-    before = state.count_terms[layer]
-    logs = state.logs[layer]
-    links = state.links[layer]
-    touched = state.touched[layer]
+    table, gains = data.x_log_x, state.gains
+    counts, before = state.edge_counts[layer], state.count_terms[layer]
+    links, touched, logs = state.links[layer], state.touched[layer], state.logs[layer]
     own = data.self_weights[sample, layer]
-    gains = state.gains
     here = links[source]
     common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
-    common += (here + 0.5 * own) * logs[LEAVE, source, source]
+    common += (here + 0.5 * own) * logs[blockmodel.LEAVE, source, source]
     for place in range(state.n_touched[layer]):
         r = touched[place]
         if r != source:
             link = links[r]
             removal = x_log_x(table, counts[source, r] - link) - before[source, r]
-            removal += link * logs[LEAVE, source, r]
+            removal += link * logs[blockmodel.LEAVE, source, r]
             common += removal
             kept = gains[r] - removal
             for t in range(n_clusters):
-                gains[t] += x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[JOIN, r, t]
+                gains[t] += (
+                    x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[blockmodel.JOIN, r, t]
+                )
             gains[r] = kept
     for t in range(n_clusters):
         there = links[t]
         between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
-        between -= (here - there) * logs[SWAP, source, t]
+        between -= (here - there) * logs[blockmodel.SWAP, source, t]
         within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
-        gains[t] += common + between + 0.5 * within - (there + 0.5 * own) * logs[JOIN, t, t]
+        gains[t] += common + between + 0.5 * within - (there + 0.5 * own) * logs[blockmodel.JOIN, t, t]

@@ -1,4 +1,8 @@
-"""The objective, from statistics of members (docs/model.md, eqs. (4) to (12))."""
+"""A partition's statistics, its objective from them (docs/model.md, eqs. (4) to (12)), and one relocation.
+
+`objective_terms` is what Python calls. Kernels `collect` the statistics from members, take the objective from
+them, and `relocate` one sample, with all statistics (eqs. (18) and (19)).
+"""
 
 from __future__ import annotations
 
@@ -8,73 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kernels.jit import jit, jit_inner, jit_part
-from kernels.partition import statistics
-from kernels.partition.blockmodel import agreement_value
-from kernels.partition.relocation import collect
-from kernels.partition.state import State, new_state
-from kernels.problem.data import COMMON, CONDITIONAL, POSTERIOR, TIED, Data, check_labels
+from kernels.partition import blockmodel, shaped, statistics
+from kernels.partition.state import RELOCATIONS, STALE, State, new_state
+from kernels.problem import data as codes
+from kernels.problem.data import Data, Floats, check_labels
 from kernels.problem.problem import Problem
-
-
-@jit_inner
-def terms(data: Data, state: State) -> tuple[float, float, float]:
-    """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
-    gmm = data.unit_term
-    if data.shape == COMMON:
-        gmm = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
-    elif data.shape == TIED:
-        gmm += statistics.shaped_term(data, data.Z.shape[0], state.logdets[0])
-    else:
-        for k in range(data.n_clusters):
-            if data.shape > COMMON:
-                gmm += statistics.shaped_term(data, state.sizes[k], state.logdets[k])
-            else:
-                gmm += statistics.cluster_term(data, state.sizes[k], state.errors[k])
-    gmm += statistics.proportions_term(data, state.sizes)
-    sbm = 0.0
-    prior = 0.0
-    for layer in range(data.totals.shape[0]):
-        if data.model == CONDITIONAL:
-            sbm += agreement_value(data, layer, state.agreed[layer])
-        else:
-            block, density = layer_terms(data, state, layer)
-            sbm += block
-            prior += density
-    return gmm, sbm, prior
-
-
-@jit_part
-def objective_of(data: Data, state: State) -> float:
-    """Sum of the terms, nats."""
-    gmm, sbm, prior = terms(data, state)
-    return gmm + sbm + prior
-
-
-@jit_part
-def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
-    """Parts of one layer in sbm and prior, nats."""
-    counts = state.edge_counts[layer]
-    inner = statistics.prior_rate(data, layer, statistics.sum_of_squares(state.sizes))
-    outer = inner / data.spread[layer]
-    sbm = 0.0
-    prior = 0.0
-    for r in range(data.n_clusters):
-        for c in range(r, data.n_clusters):
-            exposure = float(state.sizes[r]) * float(state.sizes[c])
-            rate = inner if r == c else outer
-            # Half of a sum over ordered pairs: off the diagonal each pair stands for two.
-            weight = 0.5 if r == c else 1.0
-            denominator = exposure
-            if data.model == POSTERIOR:
-                denominator += rate / weight  # (1 + delta_rs) lambda_rs
-            omega = 0.0
-            if counts[r, c] > 0.0:
-                omega = counts[r, c] / denominator
-                sbm += weight * counts[r, c] * math.log(omega)
-            sbm -= weight * exposure * omega
-            if data.model == POSTERIOR:
-                prior += math.log(rate) - rate * omega
-    return sbm, prior
 
 
 @jit
@@ -110,3 +52,239 @@ def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, 
     state.labels[:] = given
     gmm, sbm, prior = _evaluate(problem.data, state)
     return float(gmm), float(sbm), float(prior)
+
+
+# The statistics, from members, and what is derived from them.
+
+
+@jit_inner
+def collect(data: Data, state: State) -> None:
+    """Set all statistics from members, unless they are up to date."""
+    if state.counters[STALE] != 0:
+        statistics.collect_gaussians(data, state)
+        if data.shape == codes.DIAGONAL:
+            shaped.collect_squares(data, state)
+        elif data.shape > codes.DIAGONAL:
+            shaped.collect_scatter(data, state)
+        if data.model == codes.CONDITIONAL:
+            blockmodel.collect_agreement(data, state)
+        else:
+            statistics.collect_edges(data, state)
+        refresh(data, state)
+        state.counters[STALE] = 0
+
+
+@jit_inner
+def refresh(data: Data, state: State) -> None:
+    """Set what is derived from sizes, squared errors and edge counts."""
+    if data.shape <= codes.COMMON:
+        refresh_gaussians(data, state)
+    else:
+        refresh_shaped(data, state)
+    n_layers, n_clusters, _ = state.edge_counts.shape
+    for layer in range(n_layers):
+        for r in range(n_clusters):
+            for c in range(n_clusters):
+                count = state.edge_counts[layer, r, c]
+                state.count_terms[layer, r, c] = statistics.x_log_x(data.x_log_x, count)
+    blockmodel.refresh_size_terms(data, state)
+
+
+@jit_part
+def refresh_gaussians(data: Data, state: State) -> None:
+    """Set the terms, and `join`: coefficients from a squared distance to the gain of joining a cluster.
+
+    The squared error becomes error + join[0] d² + prior; a cluster is then degenerate up to join[3], and
+    gains join[1] log(that) + join[2] if it is not. Under a common variance the first row alone counts.
+    """
+    n_features = data.X.shape[1]
+    for k in range(data.n_clusters):
+        size = state.sizes[k]
+        term = statistics.cluster_term(data, size, state.errors[k])
+        half = -0.5 * data.feature_weight * n_features * (size + 1.0 + data.kappa)
+        state.terms[k] = term
+        state.join[0, k] = size / (size + 1.0)
+        state.join[1, k] = half
+        state.join[2, k] = half * (1.0 - data.log_freedom[size + 1]) - term
+        state.join[3, k] = codes.DEGENERATE * data.total_variance * n_features * (size + 1.0)
+        if data.kappa > 0.0:
+            state.join[3, k] = 0.0  # no cluster is degenerate under a variance prior
+        elif size == 0:
+            state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
+    if data.shape == codes.COMMON:
+        state.terms[:] = 0.0
+        state.terms[0] = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
+
+
+@jit_inner
+def refresh_shaped(data: Data, state: State) -> None:
+    """Set the terms, and `join`: joining gains join[1] times the rise of the log-determinant, plus join[2].
+
+    Also `doubt`, from the drift of scatter and inverse, and the rounding of a difference of such terms.
+    """
+    n_samples, n_dims = data.Z.shape
+    tied = data.shape == codes.TIED
+    state.terms[:] = 0.0
+    for k in range(data.n_clusters):
+        size = n_samples if tied else state.sizes[k]
+        place = 0 if tied else k
+        logdet = state.logdets[place]
+        freedom = size + data.freedom
+        state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+        if not tied:
+            half = -0.5 * data.feature_weight * (freedom + 1.0)
+            state.terms[k] = statistics.shaped_term(data, size, logdet)
+            state.join[1, k] = half
+            state.join[2, k] = half * (logdet - n_dims * (data.log_freedom[size + 1] - 1.0)) - state.terms[k]
+            state.join[2, k] += 0.5 * data.feature_weight * data.ground
+        share = n_dims if data.shape == codes.DIAGONAL else 1
+        rounding = abs(logdet) + n_dims * (1.0 + abs(data.log_freedom[size]))
+        rounding *= 8.0 * statistics.EPSILON * freedom
+        state.doubt[k] = 0.5 * (freedom + 1.0 + n_dims) * share * state.drift[place] + rounding
+    if tied:
+        state.terms[0] = statistics.shaped_term(data, n_samples, state.logdets[0])
+
+
+# The objective, from the statistics.
+
+
+@jit_inner
+def terms(data: Data, state: State) -> tuple[float, float, float]:
+    """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
+    gmm = data.unit_term
+    if data.shape == codes.COMMON:
+        gmm = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
+    elif data.shape == codes.TIED:
+        gmm += statistics.shaped_term(data, data.Z.shape[0], state.logdets[0])
+    else:
+        for k in range(data.n_clusters):
+            if data.shape > codes.COMMON:
+                gmm += statistics.shaped_term(data, state.sizes[k], state.logdets[k])
+            else:
+                gmm += statistics.cluster_term(data, state.sizes[k], state.errors[k])
+    if data.proportions:
+        # The log-probability of the labels (docs/model.md, eq. (51)).
+        total = -len(state.labels) * data.log_size[len(state.labels)]
+        for k in range(data.n_clusters):
+            total += state.sizes[k] * data.log_size[state.sizes[k]]
+        gmm += total
+    sbm = prior = 0.0
+    for layer in range(data.totals.shape[0]):
+        if data.model == codes.CONDITIONAL:
+            sbm += blockmodel.agreement_value(data, layer, state.agreed[layer])
+        else:
+            block, density = layer_terms(data, state, layer)
+            sbm += block
+            prior += density
+    return gmm, sbm, prior
+
+
+@jit_part
+def objective_of(data: Data, state: State) -> float:
+    """Sum of the terms, nats."""
+    gmm, sbm, prior = terms(data, state)
+    return gmm + sbm + prior
+
+
+@jit_part
+def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
+    """Parts of one layer in sbm and prior, nats."""
+    counts = state.edge_counts[layer]
+    inner = statistics.prior_rate(data, layer, statistics.sum_of_squares(state.sizes))
+    outer = inner / data.spread[layer]
+    sbm = prior = 0.0
+    for r in range(data.n_clusters):
+        for c in range(r, data.n_clusters):
+            exposure = float(state.sizes[r]) * float(state.sizes[c])
+            rate = inner if r == c else outer
+            # Half of a sum over ordered pairs: off the diagonal each pair stands for two.
+            weight = 0.5 if r == c else 1.0
+            denominator = exposure
+            if data.model == codes.POSTERIOR:
+                denominator += rate / weight  # (1 + delta_rs) lambda_rs
+            omega = 0.0
+            if counts[r, c] > 0.0:
+                omega = counts[r, c] / denominator
+                sbm += weight * counts[r, c] * math.log(omega)
+            sbm -= weight * exposure * omega
+            if data.model == codes.POSTERIOR:
+                prior += math.log(rate) - rate * omega
+    return sbm, prior
+
+
+# One relocation.
+
+
+@jit_part
+def error_after_removal(data: Data, state: State, sample: int, source: int) -> float:
+    """Squared error of `source` without `sample`, whose squared distances are set."""
+    size = state.sizes[source]
+    # One sample is left, or none: exactly 0, where the subtraction would round.
+    if size <= 2:
+        return 0.0
+    left = state.errors[source] - size / (size - 1.0) * state.distances[source]
+    if left < statistics.CANCELLATION * state.errors[source]:
+        left = 0.0
+        # Feature by feature, as a kernel cannot allocate an array for the means.
+        for d in range(data.Z.shape[1]):
+            left = statistics.add_feature_error(data, state, sample, source, d, left)
+    return float(left)
+
+
+@jit_inner
+def relocate(data: Data, state: State, sample: int, target: int) -> None:
+    """Move `sample`, whose distances and links are set, to `target`, and all statistics with it."""
+    source = int(np.int64(state.labels[sample]))
+    n_source = state.sizes[source]
+    n_target = state.sizes[target]
+    # Errors, squares and scatter before means and sizes: they follow from the old ones.
+    if data.shape <= codes.COMMON:
+        state.errors[source] = error_after_removal(data, state, sample, source)
+        state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]
+    elif data.shape == codes.DIAGONAL:
+        shaped.relocate_squares(data, state, sample, source, target)
+    else:
+        shaped.relocate_scatter(data, state, sample, source, target)
+    for d in range(data.Z.shape[1]):
+        x = data.Z[sample, d]
+        if n_source > 1:
+            state.means[d, source] -= (x - state.means[d, source]) / (n_source - 1.0)
+        state.means[d, target] += (x - state.means[d, target]) / (n_target + 1.0)
+    state.sizes[source] -= 1
+    state.sizes[target] += 1
+    state.labels[sample] = target
+    if data.shape == codes.DIAGONAL:
+        shaped.set_cluster(data, state, source)
+        shaped.set_cluster(data, state, target)
+    elif data.shape > codes.DIAGONAL:
+        shaped.settle_scatter(data, state, source, target)
+    for layer in range(data.totals.shape[0]):
+        links = state.links[layer]
+        if data.model != codes.CONDITIONAL:
+            own = data.self_weights[sample, layer]
+            move_edges(state.edge_counts[layer], links, links[source], own, source, target)
+        elif state.n_touched[layer] > 0:
+            state.agreed[layer] += links[target] - links[source]
+    state.counters[STALE] = 1
+    state.counters[RELOCATIONS] += 1
+    refresh(data, state)
+
+
+@jit_part
+def move_edges(counts: Floats, links: Floats, here: float, own: float, source: int, target: int) -> None:
+    """Change the edge counts of one layer as samples go from `source` to `target`.
+
+    `links` are their annotations with each cluster, `here` those with what stays in the source, and `own`
+    those among themselves, twice, and self pairs.
+    """
+    for r in range(len(links)):
+        if r != source and r != target:
+            counts[source, r] -= links[r]
+            counts[r, source] -= links[r]
+            counts[target, r] += links[r]
+            counts[r, target] += links[r]
+    between = here - links[target]
+    counts[source, target] += between
+    counts[target, source] += between
+    counts[source, source] -= 2.0 * here + own
+    counts[target, target] += 2.0 * links[target] + own

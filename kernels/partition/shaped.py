@@ -148,16 +148,6 @@ def set_joins(z: Floats, state: State) -> None:
 
 
 @jit_inner
-def set_diagonal_distances(z: Floats, state: State) -> None:
-    """Set the squared distances to all means, each feature multiplied by its ratio."""
-    state.distances[:] = 0.0
-    for d in range(len(z)):
-        for k in range(len(state.distances)):
-            difference = z[d] - state.means[d, k]
-            state.distances[k] += difference * difference * state.ratios[d, k]
-
-
-@jit_inner
 def logdet_after_removal(data: Data, state: State, sample: int, source: int) -> float:
     """Log-determinant of the source without the sample."""
     for d in range(len(state.squares)):
@@ -388,23 +378,15 @@ def factorise_without(data: Data, state: State, sample: int, cluster: int, place
             for d in range(n_dims):
                 mean[d] += data.Z[i, d]
     for d in range(n_dims):
-        mean[d] /= max(size, 1)
-    swap_mean(state, mean, cluster)
+        kept = state.means[d, cluster]
+        state.means[d, cluster] = mean[d] / max(size, 1)
+        mean[d] = kept
     add_members(data, state, place, int(np.int64(sample)))
-    swap_mean(state, mean, cluster)
     logdet = factorise(state.matrix)
     for d in range(n_dims):
-        vector[d] = data.Z[sample, d] - mean[d]
-    return logdet, math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
-
-
-@jit_part
-def swap_mean(state: State, mean: Floats, cluster: int) -> None:
-    """Exchange the mean of a cluster with a vector."""
-    for d in range(len(mean)):
-        kept = state.means[d, cluster]
+        vector[d] = data.Z[sample, d] - state.means[d, cluster]
         state.means[d, cluster] = mean[d]
-        mean[d] = kept
+    return logdet, math.log1p(size / (size + 1.0) * solved_square(state.matrix, vector))
 
 
 @jit_inner

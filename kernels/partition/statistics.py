@@ -102,20 +102,8 @@ def shaped_term(data: Data, size: int, logdet: float) -> float:
 
 
 @jit_part
-def proportions_term(data: Data, sizes: NDArray[np.int64]) -> float:
-    """Log-probability of the labels where clusters have proportions (docs/model.md, eq. (51)), nats."""
-    if not data.proportions:
-        return 0.0
-    n_samples = data.X.shape[0]
-    total = -n_samples * data.log_size[n_samples]
-    for k in range(len(sizes)):
-        total += sizes[k] * data.log_size[sizes[k]]
-    return float(total)
-
-
-@jit_part
 def proportions_gain(data: Data, n_source: int, n_target: int) -> float:
-    """Change of it when a sample goes from a cluster to another one, of these sizes."""
+    """Change of gmm by the proportions when a sample goes from a cluster to another one, of these sizes."""
     if not data.proportions:
         return 0.0
     log_size = data.log_size
@@ -186,16 +174,6 @@ def collect_edges(data: Data, state: State) -> None:
             start = i * n_layers + layer
             for entry in range(data.row_start[start], data.row_start[start + 1]):
                 row[labels[data.partners[entry]]] += data.weights[entry]
-
-
-@jit_inner
-def error_without(data: Data, state: State, sample: int, cluster: int) -> float:
-    """Squared error of the members of `cluster` other than `sample`, from members."""
-    total = 0.0
-    # Feature by feature, as a kernel cannot allocate an array for the means.
-    for d in range(data.Z.shape[1]):
-        total = add_feature_error(data, state, sample, cluster, d, total)
-    return total
 
 
 @jit_inner

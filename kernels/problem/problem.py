@@ -94,7 +94,7 @@ def build_problem(
         If the input has no valid solution; the text says what was found.
     """
     features = np.array(X, dtype=np.float64, order="C")
-    _check(features, model, covariance, n_clusters, settings)
+    _check(features, covariance, n_clusters, settings)
     means = _column_means(features)
     features -= means
     strength, kappa = float(settings.covariance_prior), float(settings.variance_prior)
@@ -132,10 +132,7 @@ def build_problem(
     return Problem(data, means, model, covariance, kept)
 
 
-def _check(X: Floats, model: str, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
-    for name, found, known in (("model", model, tuple(MODELS)), ("covariance", covariance, COVARIANCES)):
-        if found not in known:
-            raise ValueError(f"{name} is {found!r}, expected one of {', '.join(known)}")
+def _check(X: Floats, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
     if covariance in SINGULAR and settings.covariance_prior == 0:
         raise ValueError(
             f"covariance_prior is 0, expected a number above 0 for the covariance {covariance!r}"

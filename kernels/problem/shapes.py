@@ -154,25 +154,6 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
     return Coordinates(np.ascontiguousarray(np.column_stack(columns)), kept, float(log_volume))
 
 
-def independent_features(X: ArrayLike, covariance: str) -> NDArray[np.int64]:
-    """Features on which the Gaussians of a shape have a density, rising.
-
-    Parameters
-    ----------
-    X : array_like of shape (n_samples, n_features)
-        Features as used.
-    covariance : str
-        Shape; "spherical" and "common" keep all of them.
-
-    Returns
-    -------
-    ndarray of shape (n_dims,), int64
-    """
-    if covariance in SPHERES:
-        return np.arange(np.shape(X)[1])
-    return coordinates(X, covariance).kept
-
-
 def shaped_covariances(
     features: Floats,
     labels: NDArray[np.integer],

@@ -118,14 +118,12 @@ def run_restart(
     np.add.at(centroids, labels, data.X)
     centroids /= sizes[:, None]
     prior = Prior(data.ridge, data.freedom, data.kappa, data.total_variance)
-    covariances = shaped_covariances(
-        data.X, labels, sizes, centroids, problem.covariance, problem.kept, prior
-    )
-    gmm, sbm, rates = objective_terms(problem, labels)
-    terms = (gmm + sbm + rates, gmm, sbm, rates)
+    shape = (problem.covariance, problem.kept, prior)
+    covariances = shaped_covariances(data.X, labels, sizes, centroids, *shape)
+    terms = objective_terms(problem, labels)
     clusters = (sizes, centroids + problem.means, covariances)
-    work = (places.LOCAL_SEARCHES, places.EVALUATIONS, places.RELOCATIONS, places.CAPS)
-    return Restart(labels, *terms, *clusters, *(int(counters[each]) for each in work))
+    work = (places.LOCAL_SEARCHES, places.EVALUATIONS, places.RELOCATIONS, CAPS)
+    return Restart(labels, sum(terms), *terms, *clusters, *(int(counters[each]) for each in work))
 
 
 def _best(
@@ -145,19 +143,12 @@ def _best(
         X = data.X / unit
         Z = X if data.shape <= COMMON else data.Z
         data = data._replace(X=X, Z=Z, total_variance=data.total_variance / unit**2, unit_term=0.0)
-    schedule = Schedule(
-        int(settings.population),
-        int(settings.offspring),
-        int(settings.generations),
-        int(settings.patience),
-        settings.crossover == "labels",
-        float(settings.mutation),
-        settings.relocation == "components",
-    )
     state = new_state(data)
-    population = new_population(data, schedule.population + schedule.offspring)
-    matching = new_matching(data.n_clusters, state.stop)
-    search = Search(data, schedule, state, population, matching, local.new_component(data, state))
+    population = new_population(data, settings.population + settings.offspring)
+    matching, component = new_matching(data.n_clusters, state.stop), local.new_component(data, state)
+    length = (settings.population, settings.offspring, settings.generations, settings.patience)
+    ways = (settings.crossover == "labels", float(settings.mutation), settings.relocation == "components")
+    search = Search(data, state, population, matching, component, state.stop, *length, *ways)
     labels = population.labels[_search(search, rng, start)].copy()
     if is_bounded:
         # Numbered by their first samples: one order, and so one objective, in all units.
@@ -178,19 +169,6 @@ def warm_up() -> None:
 
 
 @by_pointer
-class Schedule(NamedTuple):
-    """What the compiled search sees of the settings."""
-
-    population: int
-    offspring: int
-    generations: int
-    patience: int
-    by_labels: bool
-    mutation: float
-    by_components: bool
-
-
-@by_pointer
 class Population(NamedTuple):
     """Solutions by place; `ranking` lists the places in use, best first after `select`.
 
@@ -202,42 +180,42 @@ class Population(NamedTuple):
     objectives: Annotated[Floats, "capacity"]
     sizes: Annotated[NDArray[np.int64], "capacity clusters"]  # sorted
     ranking: NDArray[np.int64]  # (capacity,)
-    clones: Annotated[NDArray[np.int64], "capacity"]  # scratch
     child: Annotated[Floats, "features clusters"]  # centroids of the next solution
-    progress: Floats  # (2,): best objective of a generation, and generations since it rose
 
 
 def new_population(data: Data, capacity: int) -> Population:
     """Memory for `capacity` solutions."""
     ranking = np.arange(capacity, dtype=np.int64)
-    sizes = sizes_of(data) | {"capacity": capacity}
-    return allocate(Population, sizes, ranking=ranking, progress=np.array([-np.inf, 0.0]))
+    return allocate(Population, sizes_of(data) | {"capacity": capacity}, ranking=ranking)
 
 
 @by_pointer
 class Search(NamedTuple):
-    """All that a restart works on."""
+    """All that a restart works on, and what the compiled search sees of the settings."""
 
     data: Data
-    schedule: Schedule
     state: State
     population: Population
     matching: Matching
     component: local.Component
-
-    @property
-    def stop(self) -> NDArray[np.int64]:
-        """Flag that ends it, see `kernels.interrupt`."""
-        return self.state.stop
+    stop: NDArray[np.int64]  # of the state: the flag that ends it, see `kernels.interrupt`
+    survivors: int
+    offspring: int
+    generations: int
+    patience: int
+    by_labels: bool
+    mutation: float
+    by_components: bool
 
 
 @jit
 def _search(search: Search, rng: Generator, start: Labels) -> int:
     """Place of the best solution found; the first one comes from `start`, unless that is empty."""
-    data, state, population, schedule = search.data, search.state, search.population, search.schedule
+    data, state, population = search.data, search.state, search.population
     survivors = int(np.int64(0))  # no literal: what takes ranks would be compiled for that too
-    for generation in range(schedule.generations + 1):
-        born = schedule.offspring if generation > 0 else schedule.population
+    best, idle = -np.inf, 0  # the best objective of a generation, and generations since it rose
+    for generation in range(search.generations + 1):
+        born = search.offspring if generation > 0 else search.survivors
         for rank in range(survivors, survivors + born):
             if state.stop[0] != 0:
                 return 0
@@ -249,9 +227,12 @@ def _search(search: Search, rng: Generator, start: Labels) -> int:
             objective = improve(search, rng, rank)
             store(data, population, rank, state, objective)
         select(population, survivors + born)
-        if has_stalled(population, schedule.patience):
+        leading = population.objectives[population.ranking[0]]
+        idle = 0 if leading > best + CLONE else idle + 1
+        best = max(best, leading)
+        if idle == search.patience and idle > 0:
             break
-        survivors = schedule.population
+        survivors = search.survivors
     return int(population.ranking[0])
 
 
@@ -287,7 +268,16 @@ def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats) 
         if state.stop[0] != 0:
             break
         if k > 0:
-            chosen = draw_weighted(rng, weights)
+            total = 0.0
+            for weight in weights:
+                total += weight
+            threshold = rng.random() * total
+            reached = 0.0
+            for i in range(n_samples):
+                # Rounding may leave the sum at the threshold: then the last sample with a weight.
+                if weights[i] > 0.0 and reached <= threshold:
+                    chosen = i
+                    reached += weights[i]
         for d in range(n_features):
             centroids[d, k] = data.X[chosen, d]
         for i in range(n_samples):
@@ -302,25 +292,6 @@ def squared_distance(x: Floats, centroids: Floats, k: int) -> float:
         difference = x[d] - centroids[d, k]
         total += difference * difference
     return total
-
-
-@jit_part
-def draw_weighted(rng: Generator, weights: Floats) -> int:
-    """Index drawn with probability proportional to its weight; one weight at least is above 0."""
-    total = 0.0
-    for weight in weights:
-        total += weight
-    threshold = rng.random() * total
-    last = 0
-    reached = 0.0
-    for i in range(len(weights)):
-        if weights[i] > 0.0:
-            last = i
-            reached += weights[i]
-            if reached > threshold:
-                return last
-    # Rounding may leave the sum at the threshold: the last sample with a weight.
-    return last
 
 
 @jit_inner
@@ -391,11 +362,14 @@ def breed(search: Search, rng: Generator, count: int) -> None:
     father = population.ranking[second]
     child = population.child
     cross(rng, population.centroids[mother], population.centroids[father], child, search.matching)
-    mutation = search.schedule.mutation
-    mutated = mutation >= 1.0 or rng.random() < mutation
+    mutated = search.mutation >= 1.0 or rng.random() < search.mutation
     if mutated:
-        mutate(data, rng, child)
-    if mutated or not search.schedule.by_labels:
+        # One centroid, drawn uniformly, goes to a sample drawn uniformly.
+        dropped = draw_below(rng, data.n_clusters)
+        sample = draw_below(rng, data.X.shape[0])
+        for d in range(data.X.shape[1]):
+            child[d, dropped] = data.X[sample, d]
+    if mutated or not search.by_labels:
         state.labels[:] = -1
         assign_closest(data, state, child)
     else:
@@ -441,15 +415,6 @@ def blend(search: Search, rng: Generator, first: Labels, second: Labels) -> None
         state.own[i] = squared_distance(data.X[i], search.population.child, label)
 
 
-@jit_part
-def mutate(data: Data, rng: Generator, centroids: Floats) -> None:
-    """Put one centroid, drawn uniformly, on a sample drawn uniformly."""
-    dropped = draw_below(rng, data.n_clusters)
-    sample = draw_below(rng, data.X.shape[0])
-    for d in range(data.X.shape[1]):
-        centroids[d, dropped] = data.X[sample, d]
-
-
 # Repaired, improved and stored.
 
 
@@ -486,10 +451,12 @@ def improve(search: Search, rng: Generator, count: int) -> float:
     """
     data, state, population = search.data, search.state, search.population
     objective = local.local_search(data, state, rng)
-    if not search.schedule.by_components:
+    if not search.by_components:
         return objective
-    size = search.schedule.population
-    worst = population.objectives[population.ranking[size - 1]] if count >= size else -np.inf
+    # Of those that survived the last generation; the first generation survives as a whole.
+    worst = -np.inf
+    if count >= search.survivors:
+        worst = population.objectives[population.ranking[search.survivors - 1]]
     for _ in range(local.MAX_RELOCATION_PASSES):
         if objective <= worst or not is_new(population, count, objective):
             return objective
@@ -526,37 +493,37 @@ def store(data: Data, population: Population, rank: int, state: State, objective
         sizes[hole] = state.sizes[k]
 
 
-# Ranked, and the end of a search that gains nothing.
+# Ranked.
 
 
 @jit_inner
 def select(population: Population, count: int) -> None:
     """Rank the first `count` solutions by objective, clones of a better one last; the older first on ties."""
-    ranking, clones = population.ranking, population.clones
-    objectives = population.objectives
-    # Insertion is stable: on ties the older solution stays first.
+    ranking, objectives = population.ranking, population.objectives
+    # Each goes up past those that are worse: on ties the older solution stays first.
     for rank in range(1, count):
-        place = ranking[rank]
-        hole = rank
-        while hole > 0 and objectives[ranking[hole - 1]] < objectives[place]:
-            ranking[hole] = ranking[hole - 1]
-            hole -= 1
-        ranking[hole] = place
+        higher = rank
+        while higher > 0 and objectives[ranking[higher - 1]] < objectives[ranking[rank]]:
+            higher -= 1
+        move_up(ranking, rank, higher)
+    # Then past the clones so far, unless it is one.
     n_singles = 0
-    n_clones = 0
-    for reading in range(count):
-        place = ranking[reading]
-        rank = 0
-        while rank < n_singles and not are_clones(population, ranking[rank], place):
-            rank += 1
-        if rank == n_singles:
-            ranking[n_singles] = place
+    for rank in range(count):
+        other = 0
+        while other < n_singles and not are_clones(population, ranking[other], ranking[rank]):
+            other += 1
+        if other == n_singles:
+            move_up(ranking, rank, n_singles)
             n_singles += 1
-        else:
-            clones[n_clones] = place
-            n_clones += 1
-    for rank in range(n_clones):
-        ranking[n_singles + rank] = clones[rank]
+
+
+@jit_part
+def move_up(ranking: NDArray[np.int64], rank: int, higher: int) -> None:
+    """Put what is at `rank` to a higher one; those on the way go down by one."""
+    place = ranking[rank]
+    for each in range(rank, higher, -1):
+        ranking[each] = ranking[each - 1]
+    ranking[higher] = place
 
 
 @jit_part
@@ -568,13 +535,3 @@ def are_clones(population: Population, first: int, second: int) -> bool:
         if population.sizes[first, k] != population.sizes[second, k]:
             return False
     return True
-
-
-@jit_part
-def has_stalled(population: Population, patience: int) -> bool:
-    """Whether so many generations gained nothing, one that is just ranked included; never for 0."""
-    progress = population.progress
-    leading = population.objectives[population.ranking[0]]
-    progress[1] = 0.0 if leading > progress[0] + CLONE else progress[1] + 1.0
-    progress[0] = max(progress[0], leading)
-    return bool(patience > 0 and progress[1] == patience)

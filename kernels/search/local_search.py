@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import by_pointer, jit_inner, jit_part
 from kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
-from kernels.partition.objective import objective_of
-from kernels.partition.relocation import collect, move_edges, relocate
+from kernels.partition.objective import collect, move_edges, objective_of, relocate
 from kernels.partition.shaped import ONLY, factorise, logdet_of
 from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State, allocate, sizes_of
 from kernels.partition.statistics import CANCELLATION, is_degenerate, pooled_error
@@ -45,8 +44,9 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     best = -np.inf
     value = -np.inf
     unsettled = True
-    rounds = 0
-    while unsettled and rounds < MAX_ROUNDS and state.stop[0] == 0:
+    for _ in range(MAX_ROUNDS):
+        if not unsettled or state.stop[0] != 0:
+            break
         caps = state.counters[CAPS]
         moved = 0
         total = 0
@@ -59,7 +59,6 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
         if value > best:
             best = value
             copy_labels(state.labels, state.best)
-        rounds += 1
     if unsettled:
         state.counters[CAPS] += 1
     # A later round may end lower: phase 2 does not see sbm and prior.
@@ -287,8 +286,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
     """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
     source = int(np.int64(state.labels[component.members[0]]))
     n_source = state.sizes[source]
-    error = set_members(data, component, size)
-    set_component_links(data, state, component, size)
+    error = set_members(data, state, component, size)
     left = 0.0
     if data.shape <= codes.COMMON:
         squared_distances(component.mean, state.means, state.distances)
@@ -301,21 +299,23 @@ def relocate_component(data: Data, state: State, component: Component, size: int
         if math.isnan(left):
             return 0
     for target in range(data.n_clusters):
+        if target == source:
+            state.gains[target] = objective_of(data, state)
+            continue
         set_after(data, state, component, size, source, target)
-        if target != source:
-            n_target = state.sizes[target]
-            joining = size * n_target / (n_target + size)
-            if data.shape <= codes.COMMON:
-                component.after.errors[source] = left
-                component.after.errors[target] += error + joining * state.distances[target]
-            elif data.shape == codes.TIED:
-                leaving = -size * n_source / (n_source - size)
-                set_matrix(data, state, component, source, 0.0, leaving)
-                add_difference(data, state, component, target, joining)
-                component.after.logdets[0] = factorise(state.matrix)
-            else:
-                component.after.logdets[source] = left
-                component.after.logdets[target] = logdet_after(data, state, component, target, size)
+        n_target = state.sizes[target]
+        joining = size * n_target / (n_target + size)
+        if data.shape <= codes.COMMON:
+            component.after.errors[source] = left
+            component.after.errors[target] += error + joining * state.distances[target]
+        elif data.shape == codes.TIED:
+            leaving = -size * n_source / (n_source - size)
+            set_matrix(data, state, component, source, 0.0, leaving)
+            add_difference(data, state, component, target, joining)
+            component.after.logdets[0] = factorise(state.matrix)
+        else:
+            component.after.logdets[source] = left
+            component.after.logdets[target] = logdet_after(data, state, component, target, size)
         state.gains[target] = objective_of(data, component.after)
     state.counters[EVALUATIONS] += data.n_clusters - 1
     best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
@@ -333,15 +333,28 @@ def relocate_component(data: Data, state: State, component: Component, size: int
 
 
 @jit_inner
-def set_members(data: Data, component: Component, size: int) -> float:
-    """Set mean and scatter of the members; their squared error about the mean."""
+def set_members(data: Data, state: State, component: Component, size: int) -> float:
+    """Set mean and scatter of the members, and their annotations; their squared error about the mean."""
     n_dims, width = component.scatter.shape
+    n_layers = data.totals.shape[0]
     mean, scatter = component.mean, component.scatter
     mean[:] = 0.0
     scatter[:] = 0.0
+    component.links[:] = 0.0
+    component.within[:] = 0.0
+    component.selves[:] = 0.0
     for place in range(size):
+        member = component.members[place]
         for d in range(n_dims):
-            mean[d] += data.Z[component.members[place], d]
+            mean[d] += data.Z[member, d]
+        for layer in range(n_layers):
+            component.selves[layer] += data.self_weights[member, layer]
+            row = member * n_layers + layer
+            for entry in range(data.row_start[row], data.row_start[row + 1]):
+                partner = data.partners[entry]
+                component.links[layer, state.labels[partner]] += data.weights[entry]
+                if component.root[partner] == component.root[member]:
+                    component.within[layer] += data.weights[entry]
     for d in range(n_dims):
         mean[d] /= size
     error = 0.0
@@ -401,25 +414,6 @@ def add_difference(data: Data, state: State, component: Component, cluster: int,
 
 
 @jit_inner
-def set_component_links(data: Data, state: State, component: Component, size: int) -> None:
-    """Sum the annotations of the members with each cluster, and those among themselves."""
-    n_layers = data.totals.shape[0]
-    component.links[:] = 0.0
-    component.within[:] = 0.0
-    component.selves[:] = 0.0
-    for place in range(size):
-        member = component.members[place]
-        for layer in range(n_layers):
-            component.selves[layer] += data.self_weights[member, layer]
-            row = member * n_layers + layer
-            for entry in range(data.row_start[row], data.row_start[row + 1]):
-                partner = data.partners[entry]
-                component.links[layer, state.labels[partner]] += data.weights[entry]
-                if component.root[partner] == component.root[member]:
-                    component.within[layer] += data.weights[entry]
-
-
-@jit_inner
 def set_after(data: Data, state: State, component: Component, size: int, source: int, target: int) -> None:
     """Set the statistics in `after`, except squared errors and log-determinants of the two clusters."""
     after = component.after
@@ -427,21 +421,19 @@ def set_after(data: Data, state: State, component: Component, size: int, source:
         after.sizes[k] = state.sizes[k]
         after.errors[k] = state.errors[k]
         after.logdets[k] = state.logdets[k]
-    if target != source:
-        after.sizes[source] -= size
-        after.sizes[target] += size
+    after.sizes[source] -= size
+    after.sizes[target] += size
     for layer in range(data.totals.shape[0]):
         links = component.links[layer]
         here = links[source] - component.within[layer]
         if data.model == codes.CONDITIONAL:
-            after.agreed[layer] = state.agreed[layer] + (links[target] - here if target != source else 0.0)
+            after.agreed[layer] = state.agreed[layer] + (links[target] - here)
             continue
         for r in range(data.n_clusters):
             for c in range(data.n_clusters):
                 after.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
-        if target != source:
-            own = component.within[layer] + component.selves[layer]
-            move_edges(after.edge_counts[layer], links, here, own, source, target)
+        own = component.within[layer] + component.selves[layer]
+        move_edges(after.edge_counts[layer], links, here, own, source, target)
 
 
 # Draws that come out the same compiled and as plain Python.

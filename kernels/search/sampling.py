@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import by_pointer, jit, jit_inner, jit_part
 from kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
-from kernels.partition.objective import objective_of
-from kernels.partition.relocation import collect, relocate
+from kernels.partition.objective import collect, objective_of, relocate
 from kernels.partition.state import State, allocate, new_state, sizes_of
 from kernels.problem.data import POSTERIOR, Data, Floats
 from kernels.problem.problem import Problem
@@ -81,23 +80,12 @@ def run_chain(problem: Problem, labels: Labels, reference: Labels, length: Lengt
     Returns
     -------
     Chain
-
-    Raises
-    ------
-    ValueError
-        If a cluster of the start is smaller than allowed.
     """
     data = problem.data
-    least = int(np.bincount(labels, minlength=data.n_clusters).min())
-    if least < data.min_size:
-        raise ValueError(f"a cluster of the start has {least} samples, expected {data.min_size} or more")
     state = new_state(data)
     state.labels[:] = labels
     chain = Chain(np.zeros((length.draws, len(labels)), np.int16), np.zeros(length.draws))
-    flip = new_flip(data, state)
-    flip.order[:] = np.arange(len(labels))
-    flip.reference[:] = reference
-    _sample(data, state, chain, flip, rng, length)
+    _sample(data, state, chain, new_flip(data, state, reference), rng, length)
     return chain
 
 
@@ -268,15 +256,20 @@ class Flip(NamedTuple):
     members: Annotated[NDArray[np.int32], "members"]  # the first ones
     met: Annotated[NDArray[np.int64], "samples"]  # number of the last set that a sample was in
     made: Annotated[NDArray[np.int64], "1"]  # sets drawn so far
-    order: Annotated[NDArray[np.int32], "samples"]  # in which their labels are drawn
-    reference: Annotated[Labels, "samples"]  # labels that draws are numbered by
+    order: NDArray[np.int32]  # (n_samples,), in which their labels are drawn
+    reference: Labels  # that draws are numbered by
     matching: Matching  # of their clusters with those of the reference
 
 
-def new_flip(data: Data, state: State) -> Flip:
+def new_flip(data: Data, state: State, reference: Labels) -> Flip:
     """Memory for the sets of one chain."""
-    sizes = sizes_of(data) | {"members": LARGEST_SET}
-    return allocate(Flip, sizes, matching=new_matching(data.n_clusters, state.stop))
+    return allocate(
+        Flip,
+        sizes_of(data) | {"members": LARGEST_SET},
+        order=np.arange(len(reference), dtype=np.int32),
+        reference=reference.astype(np.int16),
+        matching=new_matching(data.n_clusters, state.stop),
+    )
 
 
 @jit_inner

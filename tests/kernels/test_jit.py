@@ -2,101 +2,22 @@
 
 from __future__ import annotations
 
-import gc
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
+from checkout import ROOT
 from numba.core.codegen import JITCodeLibrary
 from numba.core.datamodel import ArgPacker, default_manager
-from numba.core.errors import NumbaError
-from numpy.typing import NDArray
-from solving.starts import start
 
-from kernels.jit import Pointer, by_pointer, jit, jit_inner, jit_part
+from kernels.jit import Pointer, jit, jit_inner, jit_part
 from kernels.search.genetic import Search, _search, warm_up
 from kernels.search.local_search import local_search
-
-# Named tuples by pointer: kernels read the fields that Python put there, through any number of calls.
-
-
-@by_pointer
-class Fields(NamedTuple):
-    """One of each kind that the search has."""
-
-    matrix: NDArray[np.float64]
-    flags: NDArray[np.bool_]
-    count: int
-    share: float
-    is_set: bool
-    empty: NDArray[np.int32]
-
-
-@by_pointer
-class Holder(NamedTuple):
-    """A tuple that holds another one, beside its own arrays."""
-
-    own: NDArray[np.float64]
-    held: Fields
-
-
-@by_pointer
-class Alike(NamedTuple):
-    """Fields of one type, which lie as an array does, and not as a structure."""
-
-    first: int
-    second: int
-
-
-def fields(**other: object) -> Fields:
-    matrix = np.arange(6.0).reshape(2, 3)
-    found = Fields(matrix, np.array([True, False]), 7, 0.25, True, np.empty(0, np.int32))
-    return found._replace(**other)
-
-
-@jit_inner
-def write(fields: Fields, row: int) -> None:
-    fields.matrix[row] = fields.matrix[row, 0] + 1.0
-
-
-@jit_inner
-def write_all(fields: Fields) -> float:
-    for row in range(fields.matrix.shape[0]):
-        write(fields, row)
-    return float(fields.matrix[0, 0])
-
-
-@jit
-def read(fields: Fields, other: Fields, alike: Alike, holder: Holder) -> tuple[float, ...]:
-    total = float(fields.count) + fields.share + len(fields.empty)
-    for i in range(fields.matrix.shape[0]):
-        for j in range(fields.matrix.shape[1]):
-            total += fields.matrix[i, j]
-    for flag in fields.flags:
-        if flag and fields.is_set:
-            total += 100.0
-    held = holder.own[0] + holder.held.count + holder.held.matrix[1, 2]
-    return total, 10 * alike.first + alike.second, held, write_all(fields), other.matrix[0, 0]
-
-
-def test_fields_of_each_kind_are_read_and_written_through_any_number_of_calls() -> None:
-    def of(**other: object) -> tuple[float, ...]:
-        first = fields(**other)
-        held = Holder(np.full(2, 1.5), fields(count=3))
-        found = read(first, fields(matrix=first.matrix), Alike(3, 4), held)
-        # seen by the caller, and by another tuple of the same array
-        assert found[1:] == (34, 9.5, first.matrix[0, 0], first.matrix[0, 0])
-        return found
-
-    assert of()[0] == 7 + 0.25 + 15 + 100
-    assert of()[3] == 1.0
-    assert of(is_set=False, count=-1)[0] == -1 + 0.25 + 15
-    assert of(matrix=np.arange(40.0).reshape(4, 10)[1:3])[0] == 7.25 + sum(range(10, 30)) + 100
-    made = np.ones((300, 300))
-    gc.collect()
-    assert of(matrix=made)[0] == 7.25 + 90_000 + 100
 
 
 def test_the_search_takes_pointers_and_lets_go_of_the_interpreter() -> None:
@@ -157,31 +78,26 @@ def test_what_python_calls_alone_becomes_machine_code(monkeypatch: pytest.Monkey
     assert "first" in name
 
 
-def test_what_the_passes_do_not_know_is_not_compiled() -> None:
-    """Nothing is compiled to something else in silence, because a pass is left out."""
-
-    @jit_inner
-    def closing(values: Any) -> Any:
-        return sum([2.0 * value for value in values])
-
-    @jit
-    def calling(values: Any) -> Any:
-        return closing(values)
-
-    with pytest.raises(NumbaError):
-        calling(np.ones(3))
+START = """
+from numba.core import event
+from kernels.search.genetic import warm_up
+with event.install_recorder("numba:compile") as found:
+    warm_up()
+print(*[each.data["dispatcher"].py_func.__qualname__ for _, each in found.buffer
+        if each.is_start and each.data["dispatcher"].py_func.__module__.startswith("kernels.")])
+"""
 
 
 @pytest.mark.heavy
 def test_the_first_start_compiles_every_kernel_once_and_a_later_one_nothing(tmp_path: Path) -> None:
     """A literal, or an int16 beside an int64, would compile a kernel again with all that it calls."""
-    cold, _, compiled = start(tmp_path)
-    warm, _, loaded = start(tmp_path)
-    names = [name for name, _ in compiled if name.startswith("kernels.")]
-    assert {"kernels.search.genetic._search", "kernels.partition.objective._evaluate"} <= set(names)
-    again = [name for name in set(names) if names.count(name) > 1]
+    given = os.environ | {"SWEEP_CACHE_DIR": str(tmp_path)}
+    first, later = (
+        subprocess.run([sys.executable, "-c", START], cwd=ROOT, env=given, stdout=-1, text=True, check=True)
+        for _ in range(2)
+    )
+    names = first.stdout.split()
+    assert {"_search", "_evaluate"} <= set(names)
     # It shuffles samples and clusters, whose integers differ.
-    assert again == ["kernels.search.local_search.shuffle"]
-    assert loaded == []
-    assert 0 < sum(spent for _, spent in compiled) < cold
-    assert warm < cold / 5
+    assert [name for name in sorted(set(names)) if names.count(name) > 1] == ["shuffle"]
+    assert later.stdout == "\n"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
+import itertools
+import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from sklearn.datasets import load_iris
-from sklearn.exceptions import ConvergenceWarning
 
 from kernels.problem.problem import build_problem
 from kernels.settings import COVARIANCES, spread_problem
 from pipeline.commands.main import main
 from pipeline.fit.estimator import AnnotatedClustering
-from sweeps.data.table import scale
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
 IRIS = load_iris().data
 OVERFLOW = "found values whose squares overflow, expected smaller values (use another unit)"
 UNDERFLOW = "found values whose squares underflow, expected larger values (use another unit)"
@@ -38,15 +41,15 @@ BAD = {
     "subnormal": (IRIS * 1e-310, UNDERFLOW),
     "equal": (np.full((150, 4), 1e300), "found 150 rows without any variance, expected samples that differ"),
 }
-GOOD = {
-    "a cell of 1e150": with_cell(1e150),
-    "a subnormal cell": with_cell(5e-324),
-    "X 1e150": IRIS * 1e150,
-    "X 1e-149": IRIS * 1e-149,
-    "a feature of 1e149": IRIS * [1, 1e149, 1, 1],
-    "a feature of 1e-160": IRIS * [1, 1e-160, 1, 1],
-    "a large mean": IRIS + 1e9,
-}
+ITS_LIMITS = [
+    (with_cell(1e150), "spherical"),
+    (with_cell(5e-324), "common"),
+    (IRIS * 1e150, "tied"),
+    (IRIS * 1e-149, "full"),
+    (IRIS * [1, 1e149, 1, 1], "full"),
+    (IRIS * [1, 1e-160, 1, 1], "diagonal"),
+    (IRIS + 1e9, "common"),
+]
 
 
 def small(covariance: str = "spherical") -> AnnotatedClustering:
@@ -55,19 +58,17 @@ def small(covariance: str = "spherical") -> AnnotatedClustering:
     )
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_what_is_too_large_or_too_small_is_named(name: str) -> None:
-    X, words = BAD[name]
-    found, expected, remedy = spread_problem(X) or ("", "", "")
-    assert f"found {found}, expected {expected}" + (f" ({remedy})" if remedy else "") == words
+def test_what_is_too_large_or_too_small_is_named() -> None:
+    for name, (X, words) in BAD.items():
+        found, expected, remedy = spread_problem(X) or ("", "", "")
+        assert f"found {found}, expected {expected}" + (f" ({remedy})" if remedy else "") == words, name
 
 
 @pytest.mark.parametrize("name", ["a cell of 1e155", "subnormal", "equal"])
 def test_every_door_refuses_in_the_same_words(name: str, tmp_path: Path) -> None:
     X, words = BAD[name]
-    table, links, sweep = (tmp_path / file for file in ("own.npy", "links", "own.toml"))
+    table, sweep = tmp_path / "own.npy", tmp_path / "own.toml"
     np.save(table, X)
-    links.write_text("1 2\n")
     sweep.write_text(
         'name = "own"\nseed = 1\n[[grid.datasets]]\nname = "own"\npath = "own.npy"\nn_clusters = 3\n'
         '[grid]\np = [0.8]\nm = [10]\nreplicates = 1\nmodels = ["unsupervised"]\nrestarts = 2\n'
@@ -80,20 +81,16 @@ def test_every_door_refuses_in_the_same_words(name: str, tmp_path: Path) -> None
         done = CliRunner().invoke(main, list(map(str, command)))
         assert done.exit_code == 2, done.output
         assert f"own.npy: {words}" in done.output
-    for refuse in (small("full").fit, small("full").partial_fit):
-        with pytest.raises(ValueError, match=r"^X: found") as raised:
+    build = partial(build_problem, n_clusters=2, model="unsupervised")
+    for refuse in (small("full").fit, small("full").partial_fit, build):
+        with pytest.raises(ValueError, match=rf"^X: {re.escape(words)}$"):
             refuse(X)
-        assert str(raised.value) == f"X: {words}"
-    with pytest.raises(ValueError, match=r"^X: found") as raised:
-        build_problem(X, n_clusters=2, model="unsupervised")
-    assert str(raised.value) == f"X: {words}"
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(("place", "name"), [*enumerate(GOOD), (3, "X 1e150"), (4, "X 1e-149")])
-def test_what_is_not_refused_is_fitted(place: int, name: str) -> None:
-    X = GOOD[name]
-    estimator = small(COVARIANCES[place % len(COVARIANCES)]).fit(X, must_link=[[0, 1], [60, 61]])
+@pytest.mark.parametrize(("X", "covariance"), ITS_LIMITS)
+def test_what_is_not_refused_is_fitted(X: np.ndarray, covariance: str) -> None:
+    """Without a warning of numpy, which is an error here."""
+    estimator = small(covariance).fit(X, must_link=[[0, 1], [60, 61]])
     for values in (estimator.objective_, estimator.covariances_, estimator.score(X)):
         assert np.isfinite(values).all()
     assert set(estimator.predict(X)) <= {0, 1}
@@ -101,35 +98,18 @@ def test_what_is_not_refused_is_fitted(place: int, name: str) -> None:
 
 
 def test_any_units_are_fitted_or_refused() -> None:
-    """Without a warning of numpy, which is an error here."""
     rng = np.random.default_rng(0)
-    for number in range(20):
+    for covariance in COVARIANCES * 4:
         unit, other = rng.uniform(-320, 308, 2)
         with np.errstate(over="ignore"):
             X = np.clip(rng.normal(size=(12, 3)) * 10.0 ** np.array([unit, unit, other]), -1.7e308, 1.7e308)
-        estimator = small(COVARIANCES[number % 5])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            if spread_problem(X) is None:
-                assert np.isfinite(estimator.fit(X, cannot_link=[[0, 1]]).objective_)
-            else:
-                with pytest.raises(ValueError, match=r"^X: found values whose squares (over|under)flow"):
-                    estimator.fit(X, cannot_link=[[0, 1]])
+        if spread_problem(X) is None:
+            assert np.isfinite(small(covariance).fit(X, cannot_link=[[0, 1]]).objective_)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("covariance", COVARIANCES)
-def test_new_samples_too_far_away_are_refused(covariance: str) -> None:
-    estimator = small(covariance).fit(IRIS)
-    for value in (1e155, -1e200, 1e308):
-        for method in (estimator.predict, estimator.score):
+def test_new_samples_too_far_away_are_refused() -> None:
+    for covariance in COVARIANCES:
+        estimator = small(covariance).fit(IRIS)
+        for value, method in itertools.product((1e155, -1e200, 1e308), (estimator.predict, estimator.score)):
             with pytest.raises(ValueError, match=r"^X, row 3: found values whose squares overflow"):
                 method(with_cell(value))
-
-
-@pytest.mark.parametrize("how", ["standard", "minmax"])
-def test_scaling_knows_no_units(how: str) -> None:
-    X = np.round(IRIS * 10)  # of subnormal numbers the last bits are gone
-    for exponent in (-1000, -500, 0, 450):
-        np.testing.assert_array_equal(scale(np.ldexp(X, exponent), how), scale(X, how))

@@ -1,7 +1,7 @@
 """Ways into kernels that only other kernels call: one that is compiled and kept, and one without a compiler.
 
-`collect`, `local_search`, `move`, `gains_of`, `exact`, `assign` and `relocate_all` are one kernel, compiled
-once on a machine. `plain` gives any kernel as Python has it, for small operators with small input.
+`collect`, `local_search`, `move`, `gains_of` and `exact` are one kernel, compiled once on a machine. `plain`
+gives any kernel as Python has it, for small operators with small input.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from numba.core.dispatcher import Dispatcher
 
 from kernels.jit import jit
 from kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
-from kernels.partition.relocation import collect as collect_statistics
-from kernels.partition.relocation import relocate
+from kernels.partition.objective import collect as collect_statistics
+from kernels.partition.objective import relocate
 from kernels.partition.state import State, new_state
 from kernels.problem.data import Data
-from kernels.search.local_search import RELOCATION, assignment_pass, run_phase
 from kernels.search.local_search import local_search as search_locally
 
-COLLECT, MOVE, GAINS, EXACT, ASSIGN, RELOCATE, SEARCH = range(7)
+COLLECT, MOVE, GAINS, EXACT, SEARCH = range(5)
 ANY = np.random.default_rng(0)
 
 
@@ -31,24 +30,17 @@ ANY = np.random.default_rng(0)
 def _do(data: Data, state: State, rng: np.random.Generator, what: int, sample: int, target: int) -> float:
     if what == COLLECT:
         collect_statistics(data, state)
-    elif what == MOVE:
-        set_distances(data, state, sample)
-        set_links(data, state, sample)
-        relocate(data, state, sample, target)
-    elif what == GAINS:
-        degree = set_links(data, state, sample)
+        return 0.0
+    if what == SEARCH:
+        return search_locally(data, state, rng)
+    degree = set_links(data, state, sample)
+    if what == GAINS:
         set_gains(data, state, sample, degree)
         return degree
-    elif what == EXACT:
-        set_distances(data, state, sample)
-        set_links(data, state, sample)
+    set_distances(data, state, sample)
+    if what == EXACT:
         return exact_gain(data, state, sample, target)
-    elif what == ASSIGN:
-        return float(assignment_pass(data, state))
-    elif what == RELOCATE:
-        return float(run_phase(data, state, rng, RELOCATION))
-    elif what == SEARCH:
-        return search_locally(data, state, rng)
+    relocate(data, state, sample, target)
     return 0.0
 
 
@@ -69,16 +61,6 @@ def gains_of(data: Data, state: State, sample: int) -> float:
 def exact(data: Data, state: State, sample: int, target: int) -> float:
     """Gain, term by term."""
     return float(_do(data, state, ANY, EXACT, sample, target))
-
-
-def assign(data: Data, state: State) -> int:
-    """A pass of phase 2; samples moved."""
-    return int(_do(data, state, ANY, ASSIGN, 0, 0))
-
-
-def relocate_all(data: Data, state: State, rng: np.random.Generator) -> int:
-    """Phase 1; relocations."""
-    return int(_do(data, state, rng, RELOCATE, 0, 0))
 
 
 def local_search(data: Data, state: State, rng: np.random.Generator) -> float:

@@ -88,33 +88,26 @@ def gmm(case: Case, labels: NDArray[np.integer]) -> float:
 def unweighted_gmm(case: Case, labels: NDArray[np.integer]) -> float:
     if case.covariance in SHAPED:
         return shaped_gmm(case, labels)
-    n_features = case.X.shape[1]
-    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
-    if case.covariance == "common":
-        variance = common_variance(case, labels)
-        if case.kappa == 0.0 and variance <= 1e-10 * s2:
-            return 0.0
-        return float(-0.5 * n_features * (len(labels) + case.kappa) * (1.0 + np.log(variance)))
+    groups = variances(case, labels)
     total = 0.0
-    for r in range(case.n_clusters):
-        members = case.X[labels == r]
-        n = len(members)
-        error = np.sum((members - members.mean(axis=0)) ** 2) if n else 0.0
-        if case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
-            continue
-        variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
-        total -= 0.5 * n_features * (n + case.kappa) * (1.0 + np.log(variance))
+    for n, variance in groups[:1] if case.covariance == "common" else groups:
+        if variance > 0.0:
+            total -= 0.5 * case.X.shape[1] * (n + case.kappa) * (1.0 + np.log(variance))
     return float(total)
 
 
-def common_variance(case: Case, labels: NDArray[np.integer]) -> float:
-    n_samples, n_features = case.X.shape
-    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
-    error = 0.0
-    for r in set(labels.tolist()):
-        members = case.X[labels == r]
-        error += np.sum((members - members.mean(axis=0)) ** 2)
-    return float((error + case.kappa * n_features * s2) / (n_features * (n_samples + case.kappa)))
+def variances(case: Case, labels: NDArray[np.integer]) -> list[tuple[int, float]]:
+    """Samples of each variance, and its value, 0 for a degenerate one; of all together where there is one."""
+    d, s2 = case.X.shape[1], np.mean((case.X - case.X.mean(axis=0)) ** 2)
+    groups = [case.X[labels == r] for r in range(case.n_clusters)]
+    found = [(len(own), np.sum((own - own.mean(axis=0)) ** 2) if len(own) else 0.0) for own in groups]
+    if case.covariance == "common":
+        found = [(len(labels), sum(error for _, error in found))] * case.n_clusters
+    more = case.kappa * d
+    return [
+        (n, (error + more * s2) / (d * n + more) if more > 0.0 or error > 1e-10 * n * d * s2 else 0.0)
+        for n, error in found
+    ]
 
 
 def annotation_term(case: Case, labels: NDArray[np.integer]) -> float:
@@ -195,18 +188,9 @@ def gain(case: Case, labels: NDArray[np.integer], sample: int, target: int) -> f
 
 def partitions(n_samples: int, n_clusters: int, min_size: int) -> Iterator[NDArray[np.int64]]:
     """Every partition once, clusters numbered by first appearance."""
-
-    def grow(labels: list[int], used: int) -> Iterator[list[int]]:
-        if len(labels) == n_samples:
-            if used == n_clusters:
-                yield labels
-            return
-        for label in range(min(used + 1, n_clusters)):
-            yield from grow([*labels, label], max(used, label + 1))
-
-    for labels in grow([], 0):
+    for labels in itertools.product(range(n_clusters), repeat=n_samples):
         found = np.array(labels)
-        if np.bincount(found).min() >= min_size:
+        if [*dict.fromkeys(labels)] == [*range(n_clusters)] and np.bincount(found).min() >= min_size:
             yield found
 
 
@@ -226,48 +210,25 @@ def annotated_samples(case: Case) -> list[int]:
 
 
 def phase_one(
-    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, memory: list[list[int]]
+    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, samples: list[int], clusters: list[int]
 ) -> int:
-    """Relocate annotated samples in place; `memory` holds the two orders, shuffled on by later passes."""
-    samples, clusters = memory
-    total = 0
-    while True:
-        shuffle(rng, samples)
-        moved = 0
-        for sample in samples:
-            moved += try_sample(case, labels, rng, sample, clusters)
-        total += moved
-        if moved == 0:
-            return total
-
-
-def try_sample(
-    case: Case, labels: NDArray[np.int64], rng: np.random.Generator, sample: int, clusters: list[int]
-) -> int:
-    if np.sum(labels == labels[sample]) <= case.min_size:
-        return 0
-    others = [k for k in clusters if k != labels[sample]]
-    if all(gain(case, labels, sample, k) <= 1e-9 for k in others):
-        return 0
-    shuffle(rng, clusters)
+    """Relocate annotated samples in place; both orders are shuffled on by later passes."""
+    shuffle(rng, samples)
     moved = 0
-    for target in clusters:
-        if target != labels[sample] and gain(case, labels, sample, target) > 1e-9:
-            labels[sample] = target
-            moved += 1
-    return moved
+    for sample in samples:
+        if np.sum(labels == labels[sample]) <= case.min_size:
+            continue
+        if max(gain(case, labels, sample, k) for k in clusters) <= 1e-9:
+            continue
+        shuffle(rng, clusters)
+        for target in clusters:
+            if target != labels[sample] and gain(case, labels, sample, target) > 1e-9:
+                labels[sample] = target
+                moved += 1
+    return moved + phase_one(case, labels, rng, samples, clusters) if moved else 0
 
 
 def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
-    total = 0
-    while True:
-        moved = phase_two_pass(case, labels)
-        total += moved
-        if moved == 0:
-            return total
-
-
-def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
     cost = shaped_costs(case, labels) if case.covariance in SHAPED else spherical_costs(case, labels)
     if case.proportions == "free":
         cost = cost - np.log(np.bincount(labels, minlength=case.n_clusters) / len(labels))
@@ -281,34 +242,26 @@ def phase_two_pass(case: Case, labels: NDArray[np.int64]) -> int:
         if cost[i, target] < cost[i, source] - 1e-9:
             labels[i] = target
             moved += 1
-    return moved
+    return moved + phase_two(case, labels) if moved else 0
 
 
 def spherical_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    n_features = case.X.shape[1]
-    s2 = np.mean((case.X - case.X.mean(axis=0)) ** 2)
     cost = np.full((len(labels), case.n_clusters), np.inf)
-    shared = max(common_variance(case, labels), 1e-10 * s2)
-    for r in range(case.n_clusters):
-        members = case.X[labels == r]
-        n = len(members)
-        error = np.sum((members - members.mean(axis=0)) ** 2)
-        variance = (error + case.kappa * n_features * s2) / (n_features * (n + case.kappa))
+    for r, (_, variance) in enumerate(variances(case, labels)):
         if case.covariance == "common":
-            variance = shared
-        elif case.kappa == 0.0 and (n <= 1 or error <= 1e-10 * n * n_features * s2):
-            continue
-        squares = np.sum((case.X - members.mean(axis=0)) ** 2, axis=1)
-        cost[:, r] = squares / (2 * variance) + 0.5 * n_features * np.log(variance)
+            variance = max(variance, 1e-10 * np.mean((case.X - case.X.mean(axis=0)) ** 2))
+        if variance > 0.0:
+            squares = np.sum((case.X - case.X[labels == r].mean(axis=0)) ** 2, axis=1)
+            cost[:, r] = squares / (2 * variance) + 0.5 * case.X.shape[1] * np.log(variance)
     return cost
 
 
 def local_search(case: Case, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
     labels = labels.astype(np.int64)
     best, best_value = labels.copy(), -np.inf
-    memory = [annotated_samples(case), list(range(case.n_clusters))]
+    samples, clusters = annotated_samples(case), list(range(case.n_clusters))
     while True:
-        changes = phase_one(case, labels, rng, memory) if memory[0] else 0
+        changes = phase_one(case, labels, rng, samples, clusters) if samples else 0
         changes += phase_two(case, labels)
         value = objective(case, labels)
         if value > best_value:
@@ -369,23 +322,28 @@ def prior(case: Case, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], floa
     return scale, case.covariance_prior * (n_dims + 2 + n_dims + 1)
 
 
+def scatters_of(
+    case: Case, X: NDArray[np.float64], labels: NDArray[np.integer]
+) -> list[tuple[int, NDArray[np.float64]]]:
+    """Size and scatter of each covariance, for each cluster: of all together where there is one."""
+    found = []
+    for r in range(case.n_clusters):
+        members = X[labels == r]
+        differences = members - members.mean(axis=0) if len(members) else members
+        scatter = differences.T @ differences
+        found.append((len(members), np.diag(np.diag(scatter)) if case.covariance == "diagonal" else scatter))
+    if case.covariance == "tied":
+        found = [(len(labels), sum(scatter for _, scatter in found))] * case.n_clusters
+    return found
+
+
 def shaped_gmm(case: Case, labels: NDArray[np.integer]) -> float:
     """Shapes diagonal, tied and full, by determinants."""
     X = features_with_a_density(case)
     n_dims = X.shape[1]
     scale, more = prior(case, X)
-    scatters = []
-    for r in range(case.n_clusters):
-        members = X[labels == r]
-        differences = members - members.mean(axis=0) if len(members) else members
-        scatter = differences.T @ differences
-        scatters.append(
-            (len(members), np.diag(np.diag(scatter)) if case.covariance == "diagonal" else scatter)
-        )
-    if case.covariance == "tied":
-        scatters = [(len(labels), sum(scatter for _, scatter in scatters))]
     total = 0.0
-    for n, scatter in scatters:
+    for n, scatter in scatters_of(case, X, labels)[: 1 if case.covariance == "tied" else None]:
         if n == 0 or (more == 0.0 and is_degenerate(n, scatter, X)):
             continue
         total -= 0.5 * (n + more) * (log_det(scatter + scale) - n_dims * np.log(n + more) + n_dims)
@@ -408,18 +366,7 @@ def shaped_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]
     X = features_with_a_density(case)
     scale, more = prior(case, X)
     cost = np.full((len(labels), case.n_clusters), np.inf)
-    scatters = []
-    for r in range(case.n_clusters):
-        members = X[labels == r]
-        differences = members - members.mean(axis=0)
-        scatters.append(differences.T @ differences)
-    for r in range(case.n_clusters):
-        n = int(np.sum(labels == r))
-        scatter = scatters[r]
-        if case.covariance == "tied":
-            n, scatter = len(labels), sum(scatters)
-        if case.covariance == "diagonal":
-            scatter = np.diag(np.diag(scatter))
+    for r, (n, scatter) in enumerate(scatters_of(case, X, labels)):
         if more == 0.0 and is_degenerate(n, scatter, X):
             continue
         covariance = (scatter + scale) / (n + more)

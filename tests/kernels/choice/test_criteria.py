@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 
 from kernels.choice.criteria import annotation_parameters, criteria
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
@@ -52,6 +51,9 @@ def test_annotations_by_hand() -> None:
     assert free.classification == pytest.approx(alone.classification + told)
     # one annotator with four annotations of two samples; the self pair says nothing of the accuracy
     assert (free.parameters, free.penalty) == (5, pytest.approx(alone.penalty + 0.5 * math.log(4.0)))
+    two = (layers[0], replace(layers[1], annotator=1))
+    problem = build_problem(X, two, n_clusters=2, model="conditional")
+    assert annotation_parameters(problem, two) == [(1, 3.0), (1, 1.0)]
 
 
 def test_rates_of_a_block_model_by_hand() -> None:
@@ -76,29 +78,3 @@ def test_free_proportions_and_the_weight_of_features() -> None:
     assert weighted.classification == pytest.approx(plain.classification)
     assert weighted.surprise == pytest.approx(plain.surprise)
     assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))
-
-
-def test_two_annotators_have_two_accuracies() -> None:
-    layers = [Layer(kind, np.array([[0, 1]]), annotator=who) for kind in (MUST, CANNOT) for who in (0, 1)]
-    known = [replace(layer, accuracy=0.8) if layer.annotator else layer for layer in layers]
-    for given, count in ((layers, 2), (known, 1)):
-        problem = build_problem(X, given, n_clusters=2, model="conditional")
-        assert annotation_parameters(problem, given) == [(1, 2.0)] * count
-
-
-def test_without_annotations_bic_is_that_of_the_mixture() -> None:
-    """Each label has the probability that Bayes' rule gives it, but for estimating all parameters anew."""
-    rng = np.random.default_rng(5)
-    labels = np.repeat([0, 1], 400)
-    features = rng.normal(size=(800, 3)) + 1.5 * labels[:, np.newaxis]
-    labels = (features.sum(axis=1) > 2.25).astype(int)
-    found = criteria(build_problem(features, **TWO), (), labels)
-    logs = []
-    for cluster in range(2):
-        members = features[labels == cluster]
-        mean, variance = members.mean(axis=0), members.var(axis=0).mean()
-        squares = np.square(features - mean).sum(axis=1)
-        logs.append(-0.5 * (squares / variance + 3 * np.log(2 * np.pi * variance)) - np.log(2))
-    mixture = float(logsumexp(logs, axis=0).sum())
-    assert found.surprise > 50
-    assert found.bic + found.penalty == pytest.approx(mixture, abs=2.0)  # of 8 parameters

@@ -1,20 +1,15 @@
-"""Annotation layers as kernels see them, against dense matrices."""
+"""Annotation layers as kernels see them: `test_gains` compares all they come to with dense matrices."""
 
 from __future__ import annotations
-
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from solving.oracles import adjacency
 
 from kernels.problem import data
-from kernels.problem.data import CANNOT, MUST, Layer, check_layer, layer_weights, pair_accuracies
+from kernels.problem.data import CANNOT, MUST, Layer
 from kernels.problem.problem import MODELS
 from kernels.settings import COVARIANCES, TERMS
-
-N = 7
 
 
 def test_codes_are_places_in_the_lists_of_names() -> None:
@@ -35,131 +30,12 @@ def test_inferred_accuracies() -> None:
     assert np.isnan([found[1], found[5]]).all()
 
 
-def test_weights_and_accuracies_of_each_pair() -> None:
-    pairs = np.array([[0, 1], [2, 3], [1, 1]])
-    plain = Layer(MUST, pairs)
-    assert layer_weights(plain).tolist() == [1.0, 1.0, 1.0]
-    assert np.isnan(pair_accuracies(plain)).all()
-    given = Layer(MUST, pairs, np.array([2, 1, 3]), 0.7, np.array([np.nan, 0.0, 1.0]))
-    assert layer_weights(given).tolist() == [2.0, 1.0, 3.0]
-    assert layer_weights(given).dtype == np.float64
-    assert pair_accuracies(given).tolist() == [0.7, 1e-6, 1 - 1e-6]
-    assert pair_accuracies(Layer(CANNOT, pairs, None, 1.0)).tolist() == [1 - 1e-6] * 3
-
-
-@pytest.mark.parametrize(
-    ("layer", "model", "said"),
-    [
-        (Layer(MUST, np.array([[-1, 0]])), "likelihood", "indices go from -1 to 0, expected 0 to 5"),
-        (Layer(MUST, np.array([[0, 1, 2]])), "likelihood", r"shape \(1, 3\), expected integers"),
-        (Layer(MUST, np.array([[0, 1]]), np.array([np.inf])), "likelihood", "weights go from"),
-        (Layer(MUST, np.array([[0, 1]]), None, float("nan")), "posterior", "accuracy is nan"),
-        (Layer(MUST, np.array([[0, 1]]), None, 0.0), "posterior", "accuracy is 0.0"),
-        (Layer(MUST, np.array([[0, 1]]), None, float("nan")), "conditional", "accuracy is nan"),
-    ],
-)
-def test_a_layer_the_model_cannot_use_is_refused_with_its_number(layer: Layer, model: str, said: str) -> None:
-    with pytest.raises(ValueError, match=f"annotation layer 7: .*{said}"):
-        check_layer(layer, 7, 6, model)
-
-
-def test_each_model_asks_for_the_accuracy_it_needs() -> None:
-    pairs = np.array([[0, 1], [5, 5]])
-    for model in ("likelihood", "posterior", "conditional"):
-        check_layer(Layer(CANNOT, pairs, None, 1.0), 0, 6, model)
-        if model != "posterior":
-            check_layer(Layer(CANNOT, pairs), 0, 6, model)
-    check_layer(Layer(CANNOT, pairs, None, 0.0, np.array([np.nan, 1.0])), 0, 6, "conditional")
-
-
-def some_layers(seed: int) -> list[Layer]:
-    """One to three, with repeated and self pairs, weights or not, known accuracies or not."""
-    rng = np.random.default_rng(seed)
-    layers = []
-    for number in range(int(rng.integers(1, 4))):
-        pairs = rng.integers(0, N, size=(int(rng.integers(1, 12)), 2))
-        weights = rng.integers(1, 5, len(pairs)).astype(float) if rng.random() < 0.5 else None
-        accuracy = float(rng.uniform(0.05, 1.0)) if rng.random() < 0.6 else None
-        layers.append(Layer(int(rng.integers(2)), pairs, weights, accuracy, annotator=number % 2))
-    return layers
-
-
-def laid_out(given: list[Layer], model: str = "likelihood", n_samples: int = N) -> SimpleNamespace:
-    return SimpleNamespace(**data.adjacency(given, n_samples, model))
-
-
-def dense(found: SimpleNamespace) -> NDArray[np.float64]:
-    """Matrices of all layers, shape (n_layers, N, N), from the rows as a kernel walks them."""
-    n_layers = len(found.totals)
-    matrices = np.zeros((n_layers, N, N))
-    for i, layer in np.ndindex(N, n_layers):
-        row = slice(*found.row_start[i * n_layers + layer :][:2])
-        partners = found.partners[row]
-        assert (np.diff(partners) > 0).all(), "partners rise, each once"
-        matrices[layer, i, partners] = found.weights[row]
-        matrices[layer, i, i] = found.self_weights[i, layer]
-    return matrices
-
-
-def test_block_layers_are_the_counts_of_each_pair() -> None:
-    for seed in range(40):
-        layers = some_layers(seed)
-        found, wanted = laid_out(layers), np.array([adjacency(layer, N) for layer in layers])
-        np.testing.assert_array_equal(dense(found), wanted)
-        np.testing.assert_array_equal(found.totals, wanted.sum(axis=(1, 2)) / 2)
-        assert found.attracts.tolist() == [layer.kind == MUST for layer in layers]
-        assert found.row_start.dtype == found.partners.dtype == np.int32
-
-
-def test_conditional_layers_hold_what_a_pair_adds_when_it_shares_a_cluster() -> None:
-    for seed in range(40):
-        known, unknown = np.zeros((N, N)), {}
-        apart, totals, n_known = 0.0, {}, 0
-        for layer in some_layers(seed):
-            other = layer.pairs[:, 0] != layer.pairs[:, 1]
-            counts = layer_weights(layer)[other]
-            matrix = adjacency(Layer(layer.kind, layer.pairs[other], counts), N)
-            matrix *= 1.0 if layer.kind == MUST else -1.0
-            if layer.accuracy is None:
-                unknown[layer.annotator] = unknown.get(layer.annotator, 0.0) + matrix
-                totals[layer.annotator] = totals.get(layer.annotator, 0.0) + counts.sum()
-            else:
-                p = min(layer.accuracy, 1 - 1e-6)
-                known += np.log(p / (1 - p)) * matrix
-                # Apart, a must-link is wrong and a cannot-link right.
-                apart += counts.sum() * np.log(1 - p if layer.kind == MUST else p)
-                n_known += len(counts)
-        found, shown = (
-            laid_out(some_layers(seed), "conditional"),
-            [who for who in sorted(totals) if totals[who]],
-        )
-        wanted = [known] * (n_known > 0) + [unknown[who] for who in shown]
-        assert found.n_known == (n_known > 0)
-        np.testing.assert_allclose(dense(found), np.reshape(wanted, (-1, N, N)), atol=1e-9)
-        assert found.apart[: found.n_known].tolist() == pytest.approx([apart] * found.n_known)
-        assert found.totals[found.n_known :].tolist() == [totals[who] for who in shown]
-        assert not found.self_weights.any()
-        assert found.x_log_x.size == 0
-
-
-def test_a_triangle_by_hand() -> None:
-    """Sample 0 twice with 1, 2 with itself; 1 and 2 apart."""
-    must = Layer(MUST, np.array([[0, 1], [1, 0], [2, 2]]), None, 0.8)
-    cannot = Layer(CANNOT, np.array([[2, 1]]), np.array([3.0]), 0.8)
-    found = laid_out([must, cannot], n_samples=3)
-    assert found.row_start.tolist() == [0, 1, 1, 2, 3, 3, 4]
-    assert found.partners.tolist() == [1, 0, 2, 1]
-    assert found.weights.tolist() == [2.0, 2.0, 3.0, 3.0]
-    assert found.self_weights.tolist() == [[0.0, 0.0], [0.0, 0.0], [2.0, 0.0]]
-    assert found.totals.tolist() == [3.0, 3.0]
-    np.testing.assert_allclose(found.spread, [0.25, 4.0])
-
-
 def test_the_table_of_logarithms_reaches_every_count_or_is_left_out() -> None:
     pairs = np.array([[0, 1], [1, 2]])
 
     def table(*weights: float) -> NDArray[np.float64]:
-        return laid_out([Layer(MUST, np.repeat(pairs, len(weights) // 2, axis=0), np.array(weights))]).x_log_x
+        layer = Layer(MUST, np.repeat(pairs, len(weights) // 2, axis=0), np.array(weights))
+        return data.adjacency([layer], 7, "likelihood")["x_log_x"]  # type: ignore[no-any-return]
 
     whole = table(2.0, 3.0)
     assert len(whole) > 4 * 5

@@ -6,18 +6,10 @@ import numpy as np
 import pytest
 from solving import oracles
 
-from kernels.problem.problem import (
-    CANNOT,
-    MUST,
-    Layer,
-    build_problem,
-    effective_weight,
-)
+from kernels.problem.problem import CANNOT, MUST, Layer, build_problem, effective_weight
 from kernels.settings import ObjectiveSettings
 
 GOOD = np.arange(12.0).reshape(6, 2)
-
-
 PAIR = np.array([[0, 1]])
 
 
@@ -30,24 +22,18 @@ PAIR = np.array([[0, 1]])
         ({"n_clusters": 4}, "6 samples are fewer"),
         ({"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3}, "only 2 distinct rows"),
         ({"n_clusters": 0}, "n_clusters is 0"),
-        ({"model": "common"}, "model is 'common'"),
-        ({"covariance": "shared"}, "variance is 'shared'"),
         ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
         ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
-        ({"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]}, "go from 0 to 6"),
+        (
+            {"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]},
+            "annotation layer 0: indices go from 0 to 6, expected 0 to 5",
+        ),
         ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "expected each a number from 1e-100"),
-        ({"layers": [Layer(MUST, PAIR, np.ones(2), 0.9)]}, r"weights have shape \(2,\)"),
-        ({"layers": [Layer(2, PAIR, None, 0.9)]}, "kind is 2"),
-        ({"layers": [Layer(MUST, PAIR * 1.0, None, 0.9)]}, "pairs are float64"),
         ({"layers": [Layer(MUST, PAIR)]}, "accuracy is None"),
         ({"layers": [Layer(MUST, PAIR, None, 1.1)]}, "accuracy is 1.1"),
         ({"layers": [Layer(CANNOT, PAIR, None, 0.0)]}, "accuracy is 0.0"),
         ({"layers": [Layer(MUST, PAIR, None, 1.1)], "model": "conditional"}, "accuracy is 1.1"),
-        ({"layers": [Layer(MUST, PAIR, accuracies=np.ones(2))], "model": "conditional"}, r"shape \(2,\)"),
-        (
-            {"layers": [Layer(MUST, PAIR, accuracies=np.array([-0.1]))], "model": "conditional"},
-            r"in \[0, 1\]",
-        ),
+        ({"layers": [Layer(MUST, PAIR, accuracies=np.array([-1]))], "model": "conditional"}, r"in \[0, 1\]"),
     ],
 )
 def test_refusals(change: dict[str, object], words: str) -> None:
@@ -64,14 +50,7 @@ def test_input_is_left_alone() -> None:
     np.testing.assert_allclose(problem.means, X.mean(axis=0))
 
 
-def test_features_that_say_the_same_count_once() -> None:
-    rng = np.random.default_rng(0)
-    one = rng.normal(size=(300, 1))
-    assert effective_weight(one) == 1.0
-    assert effective_weight(np.tile(one, 5)) == pytest.approx(1 / 5, rel=1e-12)
-    X = rng.normal(size=(300, 4))
-    assert effective_weight(np.linalg.qr(X - X.mean(axis=0))[0]) == pytest.approx(1.0, rel=1e-12)
-    mixed = rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6)) + 1e6
-    assert effective_weight(mixed) == pytest.approx(oracles.effective_weight(mixed), rel=1e-6)
-    assert effective_weight(mixed[:, ::-1]) == pytest.approx(effective_weight(mixed), rel=1e-12)
-    assert effective_weight(1e200 * (mixed - 1e6)) == pytest.approx(effective_weight(mixed - 1e6), rel=1e-12)
+def test_the_weight_of_features_knows_no_units() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 6))
+    assert effective_weight(1e200 * X) == pytest.approx(oracles.effective_weight(X), rel=1e-12)
+    assert effective_weight(X[:, :1] + 1e6) == pytest.approx(1.0)

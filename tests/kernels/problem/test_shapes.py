@@ -8,53 +8,26 @@ from scipy.stats import invwishart, multivariate_normal
 
 from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem
-from kernels.problem.shapes import coordinates, independent_features, unused_priors
+from kernels.problem.shapes import coordinates, unused_priors
 from kernels.scores import cluster_covariances
 from kernels.settings import COVARIANCES, ObjectiveSettings
 
 
-def draw(n_samples: int = 60, n_features: int = 4) -> np.ndarray:
-    rng = np.random.default_rng(n_features)
-    mixing = rng.normal(size=(n_features, n_features)) * np.logspace(-3, 3, n_features)
-    return rng.normal(size=(n_samples, n_features)) @ mixing + 10.0
-
-
-@pytest.mark.parametrize("covariance", ["diagonal", "tied", "full"])
-def test_coordinates_have_unit_covariance(covariance: str) -> None:
-    X = draw()
-    found = coordinates(X, covariance)
-    np.testing.assert_allclose(found.Z.mean(axis=0), 0.0, atol=1e-9)
-    overall = np.cov(found.Z, rowvar=False, ddof=0)
-    if covariance == "diagonal":
-        overall = np.diag(np.diag(overall))
-    np.testing.assert_allclose(overall, np.eye(4), atol=1e-7)
-    wanted = np.cov(X, rowvar=False, ddof=0)
-    wanted = np.diag(np.diag(wanted)) if covariance == "diagonal" else wanted
-    assert found.log_volume == pytest.approx(0.5 * np.linalg.slogdet(wanted)[1])
-    assert found.kept.tolist() == [0, 1, 2, 3]
-    # linear in X: distances by the covariance are the squared distances
-    if covariance != "diagonal":
-        differences = X[:1] - X
-        squares = np.einsum("nd,nd->n", differences, np.linalg.solve(wanted, differences.T).T)
-        np.testing.assert_allclose(np.square(found.Z[:1] - found.Z).sum(axis=1), squares, rtol=1e-6)
-
-
 def test_constant_and_collinear_features_are_left_out() -> None:
-    X = draw(n_features=3)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3)) @ (rng.normal(size=(3, 3)) * [1e-3, 1, 1e3]) + 10.0
     wide = np.column_stack([np.full(60, 1e6), X, X[:, 0] + X[:, 2], 1e6 + 1e-9 * X[:, 1]])
-    assert independent_features(wide, "spherical").tolist() == list(range(6))
-    assert independent_features(wide, "diagonal").tolist() == [1, 2, 3, 4]
-    kept = independent_features(wide, "full")
-    assert len(kept) == 3
-    assert set(kept) < {1, 2, 3, 4}
-    few = np.random.default_rng(0).normal(size=(5, 9))
-    assert coordinates(few, "full").Z.shape == (5, 4)
+    assert coordinates(wide, "diagonal").kept.tolist() == [1, 2, 3, 4]
+    found = coordinates(wide, "full")
+    assert len(found.kept) == 3
+    assert set(found.kept) < {1, 2, 3, 4}
+    np.testing.assert_allclose(np.cov(found.Z, rowvar=False, ddof=0), np.eye(3), atol=1e-7)
+    assert coordinates(rng.normal(size=(5, 9)), "full").Z.shape == (5, 4)
 
 
-@pytest.mark.parametrize("strength", [1.0, 0.25])
-def test_the_objective_is_the_maximum_of_likelihood_and_prior(strength: float) -> None:
+def test_the_objective_is_the_maximum_of_likelihood_and_prior() -> None:
     """Densities of scipy at the covariances of the solution: their sum, up to constants, is gmm."""
-    rng = np.random.default_rng(1)
+    rng, strength = np.random.default_rng(1), 0.25
     X, labels = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), np.arange(40) % 2
     labels[30:] = 0
     overall = np.cov(X, rowvar=False, ddof=0)
@@ -73,12 +46,10 @@ def test_the_objective_is_the_maximum_of_likelihood_and_prior(strength: float) -
 
     found = cluster_covariances(X, labels, 2, "full", strength)
     best = value(found)
-    for step in (1e-3, 1e-2):
-        for _ in range(10):
-            noise = step * rng.normal(size=(3, 3))
-            root = np.linalg.cholesky(found)
-            moved = root @ (np.eye(3) + noise) @ (np.eye(3) + noise).T @ np.swapaxes(root, 1, 2)
-            assert value(moved) < best
+    root = np.linalg.cholesky(found)
+    for _ in range(10):
+        noise = np.eye(3) + 1e-3 * rng.normal(size=(3, 3))
+        assert value(root @ noise @ noise.T @ np.swapaxes(root, 1, 2)) < best
     # An empty cluster adds nothing: less the prior at its own mode, once for each cluster.
     mode = scale / (nu + 4)
     empty = strength * invwishart(nu, scale).logpdf(mode)
