@@ -50,3 +50,11 @@ def searched(
     return found.assign(**{key: [row.get(key) for row in rows] for key in MORE}).astype(
         {"hits": "Int64", "objective": float}
     )
+
+
+def other_shapes() -> pd.DataFrame:
+    """The same of a model that chooses its shape: the second search chose another one in redraw 1."""
+    cells = searched()
+    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
+    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
+    return cells.assign(covariance_shape=shapes)

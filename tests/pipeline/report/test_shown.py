@@ -24,7 +24,7 @@ from cubes.reported import content, make, tables
 from designed import designed, written
 from golden import figure_text, stable
 from matplotlib.figure import Figure
-from searched import SEARCHES, searched
+from searched import SEARCHES, other_shapes, searched
 
 from pipeline.report import against, compare, effort, page, scores, variants, winners
 from pipeline.report.cell import CellFigure, draw_matrix
@@ -139,8 +139,8 @@ def design(cells: pd.DataFrame, *names: str, whole: bool = False) -> Iterator[st
     yield from narrow(variants.design_lines(found.designs), 100)
     if whole:
         yield from (*of("designs", found), *files(variants.design_files(found.designs)))
-    elif found.designs:
-        yield from variants.design_findings(found.designs[0])
+    for score, each in [] if whole else list(found.designs.items())[:1]:
+        yield from variants.design_findings(each, score)
 
 
 def crossing() -> pd.DataFrame:
@@ -171,13 +171,6 @@ def search(cells: pd.DataFrame) -> Iterator[str]:
     found.__dict__["searches"] = compared_searches(cells, SEARCHES)
     yield from of("searches", found)
     yield from narrow(variants.search_lines(found.searches, 60), 60)
-
-
-def other_shapes() -> pd.DataFrame:
-    cells = searched()
-    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
-    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
-    return cells.assign(covariance_shape=shapes)
 
 
 def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:

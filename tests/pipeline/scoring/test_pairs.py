@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from searched import SEARCHES, searched
+from searched import SEARCHES, other_shapes, searched
 
 from pipeline.scoring.pairs import (
     ALL,
-    Compared,
+    COSTS,
     compared_scores,
     compared_searches,
     difference_table,
     pair,
-    search_tables,
     total_table,
 )
 from pipeline.scoring.tables import MIXTURES, REDRAWS
@@ -132,32 +130,33 @@ def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None
     assert pd.isna([row.se, row.unit]).all()
 
 
+def only(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Differences and costs of the one search beside the first."""
+    found = compared_searches(cells, SEARCHES)
+    for table in found.values():
+        assert table[["search", "reference"]].drop_duplicates().to_numpy().tolist() == [["second", "first"]]
+    return found["searches"].set_index(KEYS), found["search-costs"].set_index(KEYS[1:])
+
+
 KEYS = ["score", "dataset", "model"]
 
 
-def only(cells: pd.DataFrame) -> tuple[Compared, pd.DataFrame, pd.DataFrame]:
-    (found,) = compared_searches(cells, SEARCHES)
-    return found, found.differences.set_index(KEYS), found.costs.set_index(["dataset", "model"])
-
-
 def test_searches_are_paired_by_cell_and_costs_are_ratios() -> None:
-    found, table, costs = only(searched())
-    assert (found.search, found.reference, found.title) == ("second", "first", "second beside first")
-    assert set(table.index.get_level_values("model")) == {
-        "posterior",
-        "unsupervised",
-    }  # methods do not search
+    table, costs = only(searched())
+    # methods do not search
+    assert set(table.index.get_level_values("model")) == {"posterior", "unsupervised"}
     row = table.loc[("objective", "a", "posterior")]
     assert (row["n_cells"], row["n"], row["unit"]) == (4, 4, "redraws")
     assert (row["wins_b"], row["wins_a"], row["ties"]) == (0.25, 0.25, 0.5)
     # of 1, -2, 0, 0: variance 1.5833
     assert (row["difference"], row["se"]) == pytest.approx((-0.25, (4.75 / 3 / 4) ** 0.5))
     assert table.loc[("nmi", "a", "posterior"), "difference"] == pytest.approx(0.025)
-    whole = table.loc[("nmi", ALL, "posterior")]
-    assert (whole["difference"], whole["n_cells"]) == (pytest.approx(0.0125), 8)
+    assert table.loc[("nmi", ALL, "posterior"), ["difference", "n_cells"]].tolist() == pytest.approx(
+        [0.0125, 8]
+    )
     assert table.loc[("objective", "a", "unsupervised"), "ties"] == 1
-    assert list(costs.loc[("a", "posterior")]) == [4, 0.5, 1.0, 0.5, 0.25]
-    assert list(costs.loc[(ALL, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
+    assert list(costs[list(COSTS[2:])].loc[("a", "posterior")]) == [4, 0.5, 1.0, 0.5, 0.25]
+    assert list(costs[list(COSTS[2:])].loc[(ALL, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
     assert costs.index.tolist() == [
         (name, model) for name in (ALL, "a", "b") for model in ("posterior", "unsupervised")
     ]
@@ -168,20 +167,12 @@ def test_other_objectives_do_not_compare() -> None:
     assert compared_scores(first, second) == ("objective", "nmi", "adjusted_rand")
     assert compared_scores(first, prior) == ("nmi", "adjusted_rand")
     found = compared_searches(searched(("first", "second", "prior")), SEARCHES)
-    assert [each.search for each in found] == ["second", "prior"]
-    assert set(found[1].differences["score"]) == {"nmi", "adjusted_rand"}
-    assert found[1].costs["to_best"].isna().all()
-    assert (found[1].costs["cpu"] == 1).all()
-    tables = search_tables(found)
-    assert set(tables) == {"searches", "search-costs"}
-    for table in tables.values():
-        assert set(table["search"]) == {"second", "prior"}
-        assert set(table["reference"]) == {"first"}
+    table, costs = (each[each["search"] == "prior"] for each in found.values())
+    assert set(table["score"]) == {"nmi", "adjusted_rand"}
+    assert costs["to_best"].isna().all()
+    assert (costs["cpu"] == 1).all()
     # nor do those of cells that chose another shape
-    cells = searched()
-    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
-    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
-    _, table, _ = only(cells.assign(covariance_shape=shapes))
+    table, _ = only(other_shapes())
     row = table.loc[("objective", "a", "posterior")]
     assert (row["n_cells"], row["n_missing"], row["wins_a"], row["wins_b"]) == (3, 1, 0, pytest.approx(1 / 3))
     assert table.loc[("nmi", "a", "posterior"), "n_cells"] == 4
@@ -190,13 +181,11 @@ def test_other_objectives_do_not_compare() -> None:
 def test_only_cells_that_are_done_in_both_are_compared() -> None:
     cells = searched()
     late = (cells["search"] == "second") & (cells["replicate"] == 0)
-    _, table, costs = only(cells.assign(status=cells["status"].mask(late, "pending")))
+    table, costs = only(cells.assign(status=cells["status"].mask(late, "pending")))
     assert costs.loc[("a", "posterior"), "n_cells"] == 3
     assert table.loc[("nmi", "a", "posterior"), "n_cells"] == 3
     none = cells.assign(status=cells["status"].mask(cells["search"] == "second", "pending"))
     alone = searched(("first",))
     for one in (none, alone, alone.iloc[:0]):
-        assert compared_searches(one, SEARCHES) == ()
-    assert compared_searches(alone.drop(columns="search"), (replace(SEARCHES[0], name=None),)) == ()
-    assert compared_searches(alone.iloc[:0], (Search(),)) == ()
-    assert search_tables(()) == {}
+        assert compared_searches(one, SEARCHES) == {}
+    assert compared_searches(alone.drop(columns="search"), (Search(),)) == {}
