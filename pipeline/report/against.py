@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -79,46 +78,13 @@ VALUES = (
 )
 
 
-@dataclass(frozen=True)
-class Published:
-    """One published mean.
-
-    Parameters
-    ----------
-    n_clusters : int
-        Clusters of the mixtures.
-    p : float
-        Accuracy.
-    m : int
-        Annotations; 0 for a model without.
-    model, score : str
-        As the cube calls them.
-    value : float
-        The mean.
-    digits : int
-        Digits behind the point in print.
-    """
-
-    n_clusters: int
-    p: float
-    m: int
-    model: str
-    score: str
-    value: float
-    digits: int
-
-    @property
-    def place(self) -> tuple[object, ...]:
-        """What it is of; a model without annotations has one value for all p and m."""
-        return _place(self.p, self.m, self.model, self.score)
+# Of one published mean: `score` as the cube calls it, and digits behind the point in print.
+PUBLISHED = ("p", "n_clusters", "m", "model", "score", "published", "digits")
+PLACE = ("of_p", "of_m")
+BESIDE = ("dataset", "n_clusters", "p", "m", "model", "score", "mean", "se", "n")
 
 
-def _place(p: float, m: int, model: str, score: str) -> tuple[object, ...]:
-    over = (None, None) if model in BASELINES or pd.isna(p) else (round(p, 9), m)
-    return (*over, model, score)
-
-
-def read_published(path: Path) -> list[Published]:
+def read_published(path: Path) -> pd.DataFrame:
     """Read a table of published means.
 
     Parameters
@@ -128,7 +94,8 @@ def read_published(path: Path) -> list[Published]:
 
     Returns
     -------
-    list of Published
+    pandas.DataFrame
+        Columns `PUBLISHED`; m is 0 for a model without annotations.
 
     Raises
     ------
@@ -141,18 +108,19 @@ def read_published(path: Path) -> list[Published]:
         raise InputError([Problem(str(path), "nothing", f"a line of columns: {head}")])
     names = _names(lines)
     problems: list[Problem] = []
-    found: dict[tuple[Any, ...], tuple[str, Published]] = {}
+    found: dict[tuple[Any, ...], str] = {}
+    rows = []
     for line in lines[1:]:
         with collecting(problems):
-            mean = _mean(line, names)
-            place = round(mean.p, 9), mean.n_clusters, mean.m, mean.model, mean.score
-            if place in found:
-                again = f"the value of {found[place][0]} again"
-                raise InputError([Problem(line.where, again, "each value once")])
-            found[place] = line.where, mean
+            p, *place, value, digits = _mean(line, names)
+            key = round(p, 9), *place
+            if key in found:
+                raise InputError([Problem(line.where, f"the value of {found[key]} again", "each value once")])
+            found[key] = line.where
+            rows.append((p, *place, value, digits))
     if problems:
         raise InputError(shortened(path, problems))
-    return [mean for _, mean in found.values()]
+    return pd.DataFrame(rows, columns=list(PUBLISHED))
 
 
 def _names(lines: Sequence[Line]) -> list[str]:
@@ -170,7 +138,8 @@ def _names(lines: Sequence[Line]) -> list[str]:
     return names
 
 
-def _mean(line: Line, names: list[str]) -> Published:
+def _mean(line: Line, names: list[str]) -> tuple[Any, ...]:
+    """`PUBLISHED` of a line."""
     cells = split_cells(line.text)
     if len(cells) != len(names):
         expected = f"{len(names)}, one for each column"
@@ -194,12 +163,10 @@ def _mean(line: Line, names: list[str]) -> Published:
         raise InputError(problems)
     p, n_clusters, m, value = (float(given(number)) for number in numbers.values())
     digits = EXACT if "e" in row["value"].lower() else len(row["value"].partition(".")[2])
-    return Published(int(n_clusters), p, int(m), row["model"], METRICS[row["metric"]], value, digits)
+    return p, int(n_clusters), int(m), row["model"], METRICS[row["metric"]], value, digits
 
 
-def compare(
-    summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: list[Published]
-) -> pd.DataFrame:
+def compare(summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: pd.DataFrame) -> pd.DataFrame:
     """Set published means beside those of the mixtures of a cube.
 
     Parameters
@@ -208,7 +175,7 @@ def compare(
         From `pipeline.scoring.tables.summary_table`.
     plans : mapping of str to DatasetPlan
         Grid of each data set.
-    published : list of Published
+    published : pandas.DataFrame
         From `read_published`.
 
     Returns
@@ -218,13 +185,35 @@ def compare(
         `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (cube minus published), `z`
         (difference by √2 standard errors, 0 where both print alike), `verdict`.
     """
-    means = {(row.dataset, *_place(row.p, row.m, row.model, row.score)): row for row in summary.itertuples()}
-    mixtures = [plan for plan in plans.values() if plan.mixtures is not None]
-    rows = []
-    for value in published:
-        names = [plan.name for plan in mixtures if plan.n_clusters == value.n_clusters]
-        rows += [_judged(value, name, means.get((name, *value.place))) for name in names or [""]]
-    return pd.DataFrame(rows)
+    mixtures = [(plan.name, plan.n_clusters) for plan in plans.values() if plan.mixtures is not None]
+    rows = published.merge(pd.DataFrame(mixtures, columns=["dataset", "n_clusters"]), "left", "n_clusters")
+    theirs, ours = _placed(rows.fillna({"dataset": ""})), _placed(summary).drop(columns=["p", "m"])
+    ours = ours[["dataset", "model", "score", *PLACE, "mean", "se", "n"]]
+    found = theirs.merge(ours, "left", ["dataset", "model", "score", *PLACE], indicator=True)
+    mean, se, value = found["mean"], found["se"], found["published"]
+    difference = mean - value
+    # rounded to the digits of the published value it equals it: then no error is needed
+    printed = zip(mean, found["digits"], strict=True)
+    alike = value == [round(number, digits) for number, digits in printed]
+    verdicts = {
+        ABSENT: found["_merge"] == "left_only",
+        NOT_DONE: mean.isna(),
+        WITHIN: alike | (difference.abs() <= LIMIT * se),
+        NO_ERROR: se.isna(),
+        ABOVE: difference > 0,
+    }
+    return found.assign(n=found["n"].fillna(0).astype(int))[[*BESIDE, "published"]].assign(
+        difference=difference,
+        z=(difference / (math.sqrt(2) * se)).where(se > 0).mask(alike, 0.0),
+        verdict=np.select(list(verdicts.values()), list(verdicts), BELOW),
+    )
+
+
+def _placed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with `PLACE`: a model without annotations has one value for all p and m."""
+    alone = rows["model"].isin(BASELINES)
+    columns = {f"of_{key}": rows[key].astype(float).round(9).mask(alone) for key in ("p", "m")}
+    return rows.assign(**columns)
 
 
 def summarise(compared: pd.DataFrame) -> str:
@@ -263,26 +252,6 @@ def against_tables(content: Content) -> Iterator[Table]:
     head = ("score", "K", "p", "values", *JUDGED, "mean z", "root mean square z")
     yield Table("Verdicts", head, tuple(rows))
     yield elements.table("Every value", compared, VALUES)
-
-
-def _judged(value: Published, dataset: str, found: object) -> dict[str, object]:
-    mean, se, n = (float(getattr(found, key, math.nan)) for key in ("mean", "se", "n"))
-    difference = mean - value.value
-    # rounded to the digits of the published value it equals it: then no error is needed
-    alike = not math.isnan(mean) and round(mean, value.digits) == value.value
-    z = difference / (math.sqrt(2) * se) if se > 0 else math.nan
-    if math.isnan(mean):
-        verdict = ABSENT if found is None else NOT_DONE
-    elif alike or abs(difference) <= LIMIT * se:
-        verdict = WITHIN
-    elif math.isnan(se):
-        verdict = NO_ERROR
-    else:
-        verdict = ABOVE if difference > 0 else BELOW
-    place = {key: getattr(value, key) for key in ("n_clusters", "p", "m", "model", "score")}
-    ours = {"mean": mean, "se": se, "n": 0 if math.isnan(n) else int(n)}
-    theirs = {"published": value.value, "difference": difference, "z": 0.0 if alike else z}
-    return {"dataset": dataset, **place, **ours, **theirs, "verdict": verdict}
 
 
 def draw_verdicts(compared: pd.DataFrame) -> Figure | None:

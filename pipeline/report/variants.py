@@ -22,10 +22,10 @@ from pipeline.report import elements, figures, look
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING, Table, Value, listed, number, with_error, words
 from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE
-from pipeline.scoring.ranking import ERRORS, RANKED, ROUNDING
+from pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES, REDRAWS, SEARCH
-from pipeline.scoring.worth import BUDGETS, COVERAGE, DIFFERENCES, MEAN, WORTHS
+from pipeline.scoring.worth import BUDGETS, COVERAGE, DIFFERENCES, WORTHS
 from sweeps.words import UNIFORM
 
 # Of a score.

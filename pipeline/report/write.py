@@ -152,7 +152,7 @@ def write_report(
 
 def _inputs(
     cube: Place, folder: Path, published: Path | None, cell: str | None
-) -> tuple[Manifest, list[against.Published] | None, Cell | None]:
+) -> tuple[Manifest, pd.DataFrame | None, Cell | None]:
     """Everything that may be bad input, read before anything is computed."""
     problems: list[Problem] = []
     manifest, theirs, named = None, None, None

@@ -18,12 +18,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipeline.scoring.ranking import RANKED, ROUNDING, solved_values
+from pipeline.scoring.ranking import MEAN, RANKED, ROUNDING, solved_values
 from pipeline.scoring.tables import DESIGN, NAMES, by_unit, complete_places, unit_level, values_of
 from sweeps.words import UNIFORM, baseline_of
 
-# Stands for a data set where it is the mean over data sets.
-MEAN = "mean of all"
 Floats = NDArray[np.float64]
 
 RESAMPLES = 2000

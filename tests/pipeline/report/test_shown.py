@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from contests import cell, contest, table
+from contests import BASE, OFFSETS, cell, contest, table
 from cubes import toy
 from cubes.reported import content, make, tables
 from designed import designed, written
@@ -44,8 +44,6 @@ from sweeps.shapes import CANDIDATES
 from sweeps.words import SHIPPED
 
 SHOWN = Path(__file__).with_name("shown")
-BASE = np.linspace(0.2, 0.6, 10)
-OFFSETS = 0.01 * np.arange(1, 11)
 STANDING = ("winners", "duels", "cost", "robustness")
 LONG = "a-very-long-name-of-a-method"
 CURVES = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.7), "biased": (0.1, 0.2, 0.4)}
@@ -216,10 +214,9 @@ def compared() -> Iterator[str]:
     baseline = {"p": np.nan, "m": pd.NA, "model": "unsupervised", "difference": -0.5, "se": np.nan}
     several = [{}, {"m": 20, "difference": 0.5}, {"p": 0.8}, baseline]
     shapes = [{"model": model} for model in ("posterior", "posterior-full", "unsupervised-diagonal")]
-    for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{"score": "seconds"}]):
+    for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{**baseline, "n_cells": 0}]):
         rows = pd.DataFrame([usual | change for change in changes]).astype({"m": "Int64"})
-        figure = compare.draw_differences(rows, "nmi", {("iris", 20): "1N"})
-        yield drawn(figure)
+        yield drawn(compare.draw_differences(rows, "NMI", {("iris", 20): "1N"}))
     line = ("iris, uniform, a-search-of-a-long-name", "0.8", "75", "x" * 40, *compare.TEXT_HEAD[4:])
     yield from compare.aligned([compare.TEXT_HEAD, line])
 
@@ -266,9 +263,8 @@ def judged() -> Iterator[str]:
     rows = [("iris", 0.8, 10, "posterior", 0.5, 0.1), *zip(names, *zip(*cases, strict=True), strict=True)]
     rows[1:] = [(name, 0.8, 10, "posterior", mean, se) for name, mean, se, _ in rows[1:]]
     rows.append((names[-1], np.nan, pd.NA, "unsupervised", 0.4, 0.1))
-    summary = pd.DataFrame(rows, columns=["dataset", "p", "m", "model", "mean", "se"]).assign(
-        score="nmi", n=5
-    )
+    summary = pd.DataFrame(rows, columns=["dataset", "p", "m", "model", "mean", "se"])
+    summary = summary.assign(score="nmi", n=5).astype({"m": "Int64"})
     plans = {name: toy.plan(name, mixtures=5, n_clusters=k) for k, name in enumerate(names, start=2)}
     places = [(k, 0.8, 10, "posterior", printed) for k, (*_, printed) in enumerate(cases, start=2)]
     last = places[-1][0]
@@ -277,10 +273,13 @@ def judged() -> Iterator[str]:
         (last, 0.8, 20, "posterior", "0.5"),
         (99, 0.9, 10, "posterior", "1"),
     ]
-    theirs = [
-        against.Published(k, p, m, model, "nmi", float(printed), len(printed.partition(".")[2]))
-        for k, p, m, model, printed in places
-    ]
+    theirs = pd.DataFrame(
+        [
+            (p, k, m, model, "nmi", float(text), len(text.partition(".")[2]))
+            for k, p, m, model, text in places
+        ],
+        columns=list(against.PUBLISHED),
+    )
     plans |= {"iris": toy.plan("iris", n_clusters=last), "again": replace(plans[names[-1]], name="again")}
     yield from of("against", content(compared=against.compare(summary, plans, theirs)))
     assert (

@@ -1,4 +1,4 @@
-"""Which model wins: robustness and costs by hand, and figures of few and many models in a browser."""
+"""Which model wins: costs by hand, and figures of few and many models in a browser."""
 
 from __future__ import annotations
 
@@ -14,38 +14,10 @@ from cubes.reported import content, tips
 from pipeline.report import elements, winners
 from pipeline.report.look import house_style
 from pipeline.report.page import SECTIONS
-from pipeline.report.winners import MEAN, robustness_table
-from pipeline.scoring.ranking import Ranking, rankings
+from pipeline.scoring.ranking import rank
 from sweeps.words import MODEL_CODES
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def ranked(cells: pd.DataFrame) -> Ranking:
-    return rankings(cells)[0]
-
-
-def test_means_over_p_and_their_errors_over_the_data_sets_that_are_ranked() -> None:
-    rows = [cell(f"d{number}", "k-means", 0.5) for number in range(3)]
-    for name, model, p, draw in (
-        (f"d{number}", model, p, draw)
-        for number in range(3)
-        for model in ("posterior", "conditional")
-        for p in (0.7, 1.0)
-        for draw in range(2)
-    ):
-        if (name, model) != ("d2", "posterior"):
-            slope = 1.0 if model == "posterior" else 0.5
-            rows.append(cell(name, model, slope * p - 0.2 + 0.1 * draw, p=p, replicate=draw))
-    found = robustness_table(ranked(table(rows)))
-    whole = found[found["dataset"] == MEAN].set_index(["model", "p"])
-    assert whole.loc[("posterior", 0.7), "mean"] == pytest.approx(0.55)
-    # of each data set 0.05 over two redraws, of their mean the root of two halved
-    assert whole.loc[("posterior", 0.7), "se"] == pytest.approx(0.05 / np.sqrt(2))
-    assert whole.loc[("k-means", 1.0), "mean"] == pytest.approx(0.5)
-    assert np.isnan(whole.loc[("k-means", 1.0), "se"])
-    assert set(whole["n"]) == {2}
-    assert set(found["dataset"]) == {"d0", "d1", "d2", MEAN}
 
 
 def test_time_is_a_geometric_mean_over_data_sets_and_what_is_beaten_is_not_marked() -> None:
@@ -56,22 +28,24 @@ def test_time_is_a_geometric_mean_over_data_sets_and_what_is_beaten_is_not_marke
         for number in range(2)
         for model in times
     )
-    found = winners.cost_table(ranked(cells), cells).set_index("model")
+    found = winners.cost_table(rank(cells, "nmi"), cells).set_index("model")
     assert found["cpu_seconds"].to_dict() == pytest.approx({"quick": 1.0, "good": 10.0, "beaten": 20.0})
     assert found["mean"].to_dict() == pytest.approx({name: levels[name] for name in list(times)[:3]})
     assert found["best"].to_dict() == {"quick": True, "good": True, "beaten": False}
     figure = winners.draw_costs(found.reset_index(), "nmi")
     assert [text.get_text() for text in figure.axes[0].texts] == ["quick", "beaten", "good"]
     assert tips(figure)[0] == "quick: NMI 0.400, 1 CPU s a cell"
-    assert winners.cost_table(ranked(cells), cells.assign(cpu_seconds=0.0)).empty
+    assert winners.cost_table(rank(cells, "nmi"), cells.assign(cpu_seconds=0.0)).empty
 
 
 def test_names_and_bars_are_moved_apart_and_stay_in_order() -> None:
-    assert winners.apart([0.1, 0.5, 0.9], 0.1) == pytest.approx([0.1, 0.5, 0.9])
+    for places, moved in (
+        ([0.1, 0.5, 0.9], [0.1, 0.5, 0.9]),
+        ([0.5, 0.5, 0.95, 0.99, 1.0], [0.45, 0.55, 0.8, 0.9, 1.0]),
+        ([0.0, 0.0, 0.3], [0.0, 0.1, 0.3]),
+    ):
+        assert winners.apart(np.array(places), 0.1) == pytest.approx(moved)
     assert winners._levels([(0, 2), (1, 3), (3, 4)]) == [0, 1, 0]
-    moved = winners.apart([0.5, 0.5, 0.95, 0.99, 1.0], 0.1)
-    assert moved == pytest.approx([0.45, 0.55, 0.8, 0.9, 1.0])
-    assert winners.apart([0.0, 0.0, 0.3], 0.1) == pytest.approx([0.0, 0.1, 0.3])
 
 
 def many(n_models: int, n_datasets: int) -> pd.DataFrame:

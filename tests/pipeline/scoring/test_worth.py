@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from designed import Score, designed, written
 
-from pipeline.scoring.worth import MEAN, design_scores, ratio, reached
+from pipeline.scoring.ranking import MEAN
+from pipeline.scoring.worth import design_scores, ratio, reached
 
 SPREAD = (0.0, 0.1, 0.2, 0.3)
 
