@@ -19,8 +19,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import elements, figures, look
-from pipeline.report.content import Content
-from pipeline.report.elements import Table, Value, number, words
+from pipeline.report.content import Content, Part
+from pipeline.report.elements import WORDS, Table, Value, number, words
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
@@ -29,7 +29,7 @@ from sweeps.words import BASELINES, MODEL_CODES
 
 # Scores by their names in a table of published values.
 METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}
-WORDS: dict[str, Iterable[str]] = {"model": MODEL_CODES, "metric": METRICS}
+NAMES: dict[str, Iterable[str]] = {"model": MODEL_CODES, "metric": METRICS}
 NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "p": ("a number from 0 to 1", lambda p: 0 <= p <= 1),
     "n_clusters": ("a whole number, 1 or more", lambda k: k >= 1 and k % 1 == 0),
@@ -53,30 +53,6 @@ PANEL = (3.0, 2.3)
 LINEAR, TICKS = 4.0, (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100, 1000)
 # Distance between the models at one number of annotations, as a share of the step to the next.
 APART = 0.36
-CAPTION = "z of every published value, shown as the digit of its K; within the grey band this cube agrees."
-
-READING = (
-    "The published means have no standard errors and come from other mixtures, so the standard error of"
-    " this cube's mean is used for both: z is the difference divided by √2 times that error. Beyond ±2"
-    " the mean of this cube counts as above or below; if both were means of the same quantity, about one"
-    " value in twenty would."
-)
-VALUES = (
-    ("data set", lambda row: row.dataset or "-", ""),
-    ("p", "p", "g"),
-    ("K", "n_clusters", ",.0f"),
-    ("m", "m", ",.0f"),
-    ("model", "model", ""),
-    ("score", lambda row: LABELS[row.score].short, ""),
-    ("this cube", "mean", ".4f"),
-    ("s.e.", "se", ".4f"),
-    ("mixtures", "n", ",.0f"),
-    ("published", "published", ".4f"),
-    ("difference", "difference", "+.4f"),
-    ("z", "z", "+.2f"),
-    ("verdict", lambda row: Value(row.verdict, row.verdict, KINDS.get(row.verdict, "")), ""),
-)
-
 
 # Of one published mean: `score` as the cube calls it, and digits behind the point in print.
 PUBLISHED = ("p", "n_clusters", "m", "model", "score", "published", "digits")
@@ -90,7 +66,7 @@ def read_published(path: Path) -> pd.DataFrame:
     Parameters
     ----------
     path : Path
-        CSV with the columns of `NUMBERS` and `WORDS`, in any order; metrics are those of `METRICS`.
+        CSV with the columns of `NUMBERS` and `NAMES`, in any order; metrics are those of `METRICS`.
 
     Returns
     -------
@@ -127,7 +103,7 @@ def _names(lines: Sequence[Line]) -> list[str]:
     names = split_cells(lines[0].text)
     listed = ", ".join(map(repr, names))
     problems = []
-    for name in (*NUMBERS, *WORDS):
+    for name in (*NUMBERS, *NAMES):
         if (n := names.count(name)) != 1:
             said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
             problems.append(Problem(lines[0].where, *said))
@@ -153,7 +129,7 @@ def _mean(line: Line, names: list[str]) -> tuple[Any, ...]:
     ]
     problems += [
         not_one_of(f"{line.where}, {name}", row[name], known)
-        for name, known in WORDS.items()
+        for name, known in NAMES.items()
         if row[name] not in known
     ]
     if not problems and (numbers["m"] == 0) != (row["model"] in BASELINES):
@@ -228,20 +204,11 @@ def summarise(compared: pd.DataFrame) -> str:
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
 
 
-def against_words(content: Content) -> Iterator[str]:
-    """How many values agree, and how that is judged."""
-    yield summarise(given(content.compared))
-    yield READING
-
-
-def against_figures(content: Content) -> Iterator[figures.Drawn]:
-    """How far every value is from that of the cube."""
-    yield "z", draw_verdicts(given(content.compared)), CAPTION
-
-
-def against_tables(content: Content) -> Iterator[Table]:
-    """Verdicts by score, K and p, then every value."""
-    compared = given(content.compared)
+def beside(content: Content) -> Iterator[Part]:
+    """How many values agree and how that is judged, verdicts by score, K and p, then every value."""
+    said, compared = WORDS["against"], given(content.compared)
+    yield summarise(compared)
+    yield said["reading"]
     rows = []
     for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"]):
         counts, z = group["verdict"].value_counts(), group.loc[group["verdict"].isin(JUDGED), "z"]
@@ -251,7 +218,10 @@ def against_tables(content: Content) -> Iterator[Table]:
     rows.sort(key=lambda row: tuple(str(value.order) for value in row[:3]))
     head = ("score", "K", "p", "values", *JUDGED, "mean z", "root mean square z")
     yield Table("Verdicts", head, tuple(rows))
-    yield elements.table("Every value", compared, VALUES)
+    verdicts = [Value(verdict, verdict, KINDS.get(verdict, "")) for verdict in compared["verdict"]]
+    names, scores = compared["dataset"].replace("", "-"), [LABELS[score].short for score in compared["score"]]
+    yield elements.declared("against", compared.assign(dataset=names, score=scores, verdict=verdicts))
+    yield "z", draw_verdicts(compared), said["points"]
 
 
 def draw_verdicts(compared: pd.DataFrame) -> Figure | None:

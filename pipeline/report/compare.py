@@ -20,7 +20,18 @@ from matplotlib.figure import Figure
 from kernels.settings import LENGTHS, method_words
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.elements import EMPTY, Chapter, Column, Picture, Table, Value, Written, number, words
+from pipeline.report.elements import (
+    EMPTY,
+    WORDS,
+    Chapter,
+    Column,
+    Picture,
+    Table,
+    Value,
+    Written,
+    number,
+    words,
+)
 from pipeline.report.scores import PANEL
 from pipeline.report.write import check_folder, records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
@@ -36,11 +47,6 @@ from sweeps.file.spec import SweepSpec
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}
 TEXT_HEAD = ("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
-NOTE = (
-    "Mean ± standard error over {units}, n of them; differences are paired by cell. Wins and ties are shares"
-    " of the cells. Rows of all data sets are means over these, each of which counts alike, with the error of"
-    " their draws."
-)
 # Unpaired cells named in the text, and rows of their table on the page; unpaired.csv has all.
 SHOWN, MOST_CELLS = 5, 200
 # Of a difference, beyond which it is rounding.
@@ -172,7 +178,7 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
         drawn = []
         for score, label, rows, _ in parts:
             over = elements.units(rows["unit"])
-            text = f"B minus A, paired by cell. Mean over {over}, with bars of one standard error."
+            text = WORDS["compare"]["points"].format(units=over)
             drawn.append((score, draw_differences(rows, label.short, written), f"{label.axis}: {text}"))
         pictures = figures.save_all(drawn, folder / "figures")
         chapters = [*_score_chapters(parts, pictures, written), *_unpaired_chapters(unpaired)]
@@ -204,7 +210,7 @@ def _score_chapters(
 ) -> Iterator[Chapter]:
     """Differences of each score, over all data sets first."""
     for score, label, rows, total in parts:
-        note = NOTE.format(units=elements.units(rows["unit"]))
+        note = WORDS["compare"]["note"].format(units=elements.units(rows["unit"]))
         if left_out := _left_out(rows):
             note += f" {left_out}."
         title, found = f"{label.short}, B minus A", pd.concat([total.assign(dataset="all data sets"), rows])

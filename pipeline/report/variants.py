@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.content import Content
-from pipeline.report.elements import NOTHING, Table, Value, listed, number, with_error, words
+from pipeline.report.content import Content, Part
+from pipeline.report.elements import NOTHING, WORDS, Table, Value, listed, number, with_error, words
 from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE
 from pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from pipeline.scoring.scores import LABELS
@@ -33,26 +33,6 @@ FORM = ".3f"
 
 # Coverage of an interval, in words.
 PER_CENT = f"{COVERAGE * 100:g} %"
-DESIGN_READING = (
-    "Differences are paired: a design and uniform pairs are compared on the same mixture and replicate."
-    " Units are mixtures, and of real data sets redraws of the annotations; a place where a cell of any"
-    " design failed, or is pending, is left out for all."
-)
-CURVES = (
-    "Mean over units. The band of a design is one standard error of its difference to uniform pairs, paired"
-    " by unit: where it holds the grey line, the two are about as far apart as chance puts them."
-)
-BUDGET = (
-    f"Uniform pairs that reach the mean score of so many chosen ones, with an interval of {PER_CENT}"
-    " (bootstrap over units). Above the dashed line a chosen pair is worth more than one drawn."
-    " Hollow marks at the top: more than the grid holds, whose end is dotted."
-)
-WORTH_NOTE = (
-    "The curve of uniform pairs is the largest mean so far, straight between the m of the grid, from the"
-    " baseline of the same shape at m = 0 where there is one. Ratio: chosen pairs for each uniform one, below"
-    f" 1 where choosing saves pairs; in brackets an interval of {PER_CENT}. < and >: the curve ends"
-    " before."
-)
 RATIO = f"chosen pairs for each uniform one, with an interval of {PER_CENT}"
 # Of the columns of the text: p, model, design, then numbers.
 MODEL = 21
@@ -66,22 +46,6 @@ EQUAL = "as many uniform pairs"
 X_LABEL = "annotations m (pairs a sample)"
 
 
-SEARCH_READING = (
-    "Cells are compared in pairs, of the same data, annotations and random streams. searches.csv and"
-    " search-costs.csv hold these numbers in full."
-)
-CAPTION = (
-    "{search}. Left: cells whose best objective is higher, the same (within {same:g} nats) and lower than"
-    " with {reference}. Middle: difference of {score}, and a standard error over {units}. Right: CPU time of"
-    " a cell, and of each restart that found the best objective, as multiples of those with {reference}."
-)
-SEARCH_NOTE = (
-    "Objectives: shares of the cells, in %, whose best one is higher, the same, lower. Differences are means"
-    " ± s.e. over {units}. Hit rate: share of restarts that found the best objective of their cell, of this"
-    " search and of the first. Time to the best: CPU time for each such restart as a multiple, a"
-    " median over cells whose best is the same in both; - where there are none."
-)
-DIFFERENT = " The two maximise different objectives, which do not compare."
 # One unit; of what nothing draws again it is a cell.
 SINGULAR = {MIXTURES: "mixture", REDRAWS: "redraw"}
 # Shares of cells by their best objective: column, colour, and words in a table and in a figure.
@@ -240,11 +204,18 @@ def design_files(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {"designs": whole[["score", *DIFFERENCES]], "budget": _chosen(whole)[["score", *BUDGETS]]}
 
 
-def design_words(content: Content) -> Iterator[str]:
-    """What the pairs of each design are worth with the model that scores best, by each score."""
+def designs(content: Content) -> Iterator[Part]:
+    """What pairs of each design are worth with the model that scores best, then with all, by each score."""
+    said = WORDS["designs"]
     for score, found in content.designs.items():
         yield from design_findings(found, score)
-    yield DESIGN_READING
+    yield said["reading"]
+    for score, found in content.designs.items():
+        yield from _design_tables(found, LABELS[score].short)
+    for score, found in content.designs.items():
+        name = LABELS[score].short.lower()
+        yield f"designs-{name}", draw_designs(found, score), said["curves"]
+        yield f"budget-{name}", draw_budgets(found, score), said["budget"].format(coverage=PER_CENT)
 
 
 def design_findings(found: pd.DataFrame, score: str) -> Iterator[str]:
@@ -270,39 +241,31 @@ def design_findings(found: pd.DataFrame, score: str) -> Iterator[str]:
         yield f"{LABELS[score].short}, {title}: {design} pairs with {best}. {' '.join(said)}"
 
 
-def design_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Curves of scores, and of what pairs are worth."""
-    for score, found in content.designs.items():
-        name = LABELS[score].short.lower()
-        yield f"designs-{name}", draw_designs(found, score), CURVES
-        yield f"budget-{name}", draw_budgets(found, score), BUDGET
-
-
-def design_tables(content: Content) -> Iterator[Table]:
+def _design_tables(found: pd.DataFrame, label: str) -> Iterator[Table]:
     """Differences to uniform pairs, and worths with ratios, a row for each design and a column for each m."""
-    for score, found in content.designs.items():
-        # every m, as the file writes it, in ascending order of pairs a sample
-        sizes = dict(zip(found["m"], found["m_over_n"], strict=True))
-        counts = sorted(sizes, key=lambda count: sizes[count])
-        less, budget = [], []
-        for names, points in _chosen(found).groupby(["title", "p", "model", "design"], sort=False):
-            title, p, model, design = names
-            heads = words(title), number(p, "g"), words(model), words(design)
-            # an m that a data set does not have has no entry
-            there = {row.m: row for row in points.itertuples()}
-            rows = [there.get(count) for count in counts]
-            gains = (NOTHING if row is None else Value(gain(row), row.difference) for row in rows)
-            less.append((*heads, *gains))
-            budget.append((*heads, *(entry for row in rows for entry in _worth_entries(row))))
-        label, columns = LABELS[score].short, ("data set", "p", "model", "design")
-        heads_m = tuple(f"m = {count}" for count in counts)
-        note = f"Mean ± standard error over units ({MIXTURES}, or redraws), paired."
-        title = f"{label} of a design less that of uniform pairs"
-        yield Table(title, (*columns, *heads_m), tuple(less), note=note, pinned=True)
-        over = (("", len(columns)), *((head, 2) for head in heads_m))
-        title = f"Uniform pairs that reach the {label} of m chosen ones"
-        heads_m = ("uniform pairs", "ratio") * len(counts)
-        yield Table(title, (*columns, *heads_m), tuple(budget), (over,), WORTH_NOTE, pinned=True)
+    # every m, as the file writes it, in ascending order of pairs a sample
+    sizes = dict(zip(found["m"], found["m_over_n"], strict=True))
+    counts = sorted(sizes, key=lambda count: sizes[count])
+    less, budget = [], []
+    for names, points in _chosen(found).groupby(["title", "p", "model", "design"], sort=False):
+        title, p, model, design = names
+        heads = words(title), number(p, "g"), words(model), words(design)
+        # an m that a data set does not have has no entry
+        there = {row.m: row for row in points.itertuples()}
+        rows = [there.get(count) for count in counts]
+        gains = (NOTHING if row is None else Value(gain(row), row.difference) for row in rows)
+        less.append((*heads, *gains))
+        budget.append((*heads, *(entry for row in rows for entry in _worth_entries(row))))
+    columns: tuple[str, ...] = ("data set", "p", "model", "design")
+    of = tuple(f"m = {count}" for count in counts)
+    said = WORDS["designs"]
+    title = f"{label} of a design less that of uniform pairs"
+    yield Table(title, (*columns, *of), tuple(less), note=said["differences"], pinned=True)
+    over = (("", len(columns)), *((head, 2) for head in of))
+    title = f"Uniform pairs that reach the {label} of m chosen ones"
+    columns += ("uniform pairs", "ratio") * len(counts)
+    note = said["worth"].format(coverage=PER_CENT)
+    yield Table(title, columns, tuple(budget), (over,), note, pinned=True)
 
 
 def _worth_entries(row: Any) -> tuple[Value, Value]:
@@ -422,11 +385,18 @@ def search_lines(found: Mapping[str, pd.DataFrame], width: int) -> Iterator[str]
             yield from textwrap.wrap(sentence, width, initial_indent="  ", subsequent_indent="    ")
 
 
-def search_words(content: Content) -> Iterator[str]:
-    """The same for the page."""
-    for title, differences, costs in _by_search(content.searches):
+def searches(content: Content) -> Iterator[Part]:
+    """The same for the page, with tables, and a figure for each search."""
+    said, found = WORDS["searches"], list(_by_search(content.searches))
+    for title, differences, costs in found:
         yield from (f"{title}: {line}" for line in search_findings(differences, costs))
-    yield SEARCH_READING
+    yield said["reading"]
+    for title, differences, costs in found:
+        yield _search_table(title, differences, costs)
+    for _, differences, costs in found:
+        names = differences[[SEARCH, "reference"]].iloc[0].to_dict() | {"score": LABELS[RANKED[0]].short}
+        text = said["lines"].format(same=TIE, units=elements.units(differences["unit"]), **names)
+        yield f"search-{names[SEARCH]}", draw_search(differences, costs), text
 
 
 def search_findings(differences: pd.DataFrame, costs: pd.DataFrame) -> Iterator[str]:
@@ -460,38 +430,29 @@ def _difference(row: Any) -> Value:
     return Value(with_error(gain, row.se, "+.3f"), gain)
 
 
-def search_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Objectives, a score and time, a figure for each search."""
-    for _, differences, costs in _by_search(content.searches):
-        names = differences[[SEARCH, "reference"]].iloc[0].to_dict() | {"score": LABELS[RANKED[0]].short}
-        text = CAPTION.format(same=TIE, units=elements.units(differences["unit"]), **names)
-        yield f"search-{names[SEARCH]}", draw_search(differences, costs), text
-
-
-def search_tables(content: Content) -> Iterator[Table]:
+def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) -> Table:
     """A row for each model over all data sets, then for each data set and model."""
-    for title, differences, costs in _by_search(content.searches):
-        keyed = {(row.score, row.dataset, row.model): row for row in differences.itertuples()}
-        scores = list(differences["score"].unique())
-        heads = ["data set", "model", "cells", "units"]
-        for score in scores:
-            heads += [head for _, _, head, _ in SHARES] if score == OBJECTIVE else [LABELS[score].short]
-        heads += ["CPU time, times", "hit rate", "hit rate, first", "time to the best, times"]
-        rows = []
-        for cost in costs.itertuples():
-            of = {score: keyed.get((score, cost.dataset, cost.model)) for score in scores}
-            row: list[Value] = [words(cost.dataset), words(cost.model), number(cost.n_cells)]
-            row.append(next((_units(found) for found in of.values() if found is not None), NOTHING))
-            for score, found in of.items():
-                if score == OBJECTIVE:
-                    row += [number(100 * getattr(found, key, math.nan)) for key, *_ in SHARES]
-                else:
-                    row.append(NOTHING if found is None else _difference(found))
-            ratios = cost.cpu, cost.hit_rate, cost.reference_hit_rate, cost.to_best
-            rows.append((*row, *(number(ratio, ".2f") for ratio in ratios)))
-        note = SEARCH_NOTE.format(units=elements.units(differences["unit"]))
-        note += "" if OBJECTIVE in scores else DIFFERENT
-        yield Table(title, tuple(heads), tuple(rows), note=note, pinned=True)
+    keyed = {(row.score, row.dataset, row.model): row for row in differences.itertuples()}
+    scores = list(differences["score"].unique())
+    heads = ["data set", "model", "cells", "units"]
+    for score in scores:
+        heads += [head for _, _, head, _ in SHARES] if score == OBJECTIVE else [LABELS[score].short]
+    heads += ["CPU time, times", "hit rate", "hit rate, first", "time to the best, times"]
+    rows = []
+    for cost in costs.itertuples():
+        of = {score: keyed.get((score, cost.dataset, cost.model)) for score in scores}
+        row: list[Value] = [words(cost.dataset), words(cost.model), number(cost.n_cells)]
+        row.append(next((_units(found) for found in of.values() if found is not None), NOTHING))
+        for score, found in of.items():
+            if score == OBJECTIVE:
+                row += [number(100 * getattr(found, key, math.nan)) for key, *_ in SHARES]
+            else:
+                row.append(NOTHING if found is None else _difference(found))
+        ratios = cost.cpu, cost.hit_rate, cost.reference_hit_rate, cost.to_best
+        rows.append((*row, *(number(ratio, ".2f") for ratio in ratios)))
+    note = WORDS["searches"]["note"].format(units=elements.units(differences["unit"]))
+    note += "" if OBJECTIVE in scores else f" {WORDS['searches']['different']}"
+    return Table(title, tuple(heads), tuple(rows), note=note, pinned=True)
 
 
 def _units(row: Any) -> Value:

@@ -20,8 +20,8 @@ from scipy.optimize import isotonic_regression
 
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.content import Content
-from pipeline.report.elements import NOTHING, Column, Table, Value, listed, number, words
+from pipeline.report.content import Content, Part
+from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, listed, number, words
 from pipeline.scoring import ranking as stats
 from pipeline.scoring.ranking import MEAN, Ranking
 from pipeline.scoring.scores import LABELS
@@ -30,43 +30,14 @@ from pipeline.scoring.tables import MIXTURES, REDRAWS, time_table
 # Of a score.
 FORM = ".3f"
 
-READING = (
-    "How far this reaches: a score of a model on a data set is the mean over all p, m and draws at which"
-    " every model has a result; a model without annotations has the same value at each of them. Ranks and"
-    " tests are over data sets, each of which counts once: more cells, redraws or restarts make a score"
-    " surer, not a ranking."
-    " What is said holds for this grid of p and m and these settings, and beyond these data sets only as far"
-    " as they stand for others; mixtures that differ in their number of clusters alone are of one kind. A"
-    " model whose settings were tuned on these very data looks better than it is. A test that finds nothing"
-    " does not say that models are equal, and one that finds a difference does not say that it matters: the"
-    " scores do."
-)
 # Units, as a note says them.
 KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
-BARS = (
-    "A bar joins models of which no two can be told apart (Friedman, then Wilcoxon with Holm's correction,"
-    f" {stats.LEVEL:g})."
-)
-POWERLESS = " So few data sets can tell no two of so many models apart: the bar says no more than that."
-NO_BARS = "There are too few data sets for a test: that no bar joins two models says nothing."
 # Inches: of the diagram, of a line of labels, from bar to bar, and of the axis with its title.
 WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
-
-DUELS = (
-    "Data sets on which the model of the row wins, ties and loses against that of the column, which has the"
-    f" number of its row. A tie is a difference within {stats.ERRORS:g} standard errors, paired by draw."
-)
-TESTED = " Underlined: the test over data sets tells the two apart, for the model of the row."
 
 PANEL = (2.75, 2.1)
 # Of the height of a panel, for markers at its ends.
 ROOM = 0.04
-ROBUSTNESS = (
-    "against the accuracy p of the annotations: means over m and draws, with a band of one standard error"
-    " over draws, the data sets being given. A model without annotations is level."
-)
-DROP = "Mean over the data sets that are ranked, and how much of it the least accurate annotations cost."
-
 # Inches: of the figure of costs, and of a label in the column of labels.
 COST_WIDTH, LEAST_HEIGHT, COST_ROW = 6.6, 3.0, 0.21
 # From a name to its point.
@@ -78,15 +49,6 @@ LEADER = {
     "shrinkB": 4,
     "relpos": (0, 0.5),
 }
-COST = (
-    "mean over the data sets that are ranked, against CPU seconds of a cell, all of its restarts (geometric"
-    " mean over data sets)."
-)
-QUICKER = (
-    "Underlined: no other model is both quicker and better. Time is in kernels or in the method, on the"
-    " machines that this sweep ran on; times.csv has every data set."
-)
-
 RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
 
 
@@ -276,30 +238,24 @@ def winner_files(content: Content) -> dict[str, pd.DataFrame]:
     return {name: whole.reset_index("score").reset_index(drop=True) for name, whole in wholes.items()}
 
 
-def standing_words(content: Content) -> Iterator[str]:
-    """Who wins, and how far that reaches."""
+def standing(content: Content) -> Iterator[Part]:
+    """Who wins and how far that reaches, models by data sets, and diagrams of mean ranks."""
+    said, compared = WORDS["winners"], [ranking for ranking in content.rankings if ranking.comparable]
     yield from findings(content.rankings)
-    if any(ranking.comparable for ranking in content.rankings):
-        yield READING
-
-
-def standing_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Diagrams of mean ranks, with what their bars mean."""
+    if compared:
+        yield said["reading"]
+    yield from map(_standing, compared)
     for ranking in content.rankings:
+        bars = said["bars"].format(level=stats.LEVEL) if ranking.tested else said["no_bars"]
+        if ranking.tested and not ranking.decisive:
+            bars += f" {said['powerless']}"
         over = plural(len(ranking.datasets), "data set")
-        bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
-        text = f"Mean rank by {ranking.label} over {over}, 1 is best. {bars}"
+        text = said["ranks"].format(label=ranking.label, datasets=over, bars=bars)
         yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), text
 
 
-def standing_tables(content: Content) -> Iterator[Table]:
-    """Models, best mean rank first, by data sets; the best of each data set is marked."""
-    for ranking in content.rankings:
-        if ranking.comparable:
-            yield _standing(ranking)
-
-
 def _standing(ranking: Ranking) -> Table:
+    """Models, best mean rank first, by data sets; the best of each data set is marked."""
     values = ranking.values.set_index(["dataset", "model"])
 
     def on(name: str, row: Any) -> Value:
@@ -321,12 +277,7 @@ def _standing(ranking: Ranking) -> Table:
         for unit, kind in KINDS.items()
         if unit in known.index
     ]
-    note = (
-        f"Mean ± standard error over n draws: {'; '.join(over)}; a mean over p and m is taken within each"
-        " draw first. Where nothing is redrawn there is no error. Underlined is the best of a data set, in"
-        " colour what ties with it: the difference is within"
-        f" {stats.ERRORS:g} standard errors, paired by draw."
-    )
+    note = WORDS["winners"]["note"].format(units="; ".join(over), errors=stats.ERRORS)
     title = f"{ranking.label} of each model on each data set"
     return elements.table(title, ranking.table(), columns, note=note, pinned=True)
 
@@ -405,26 +356,27 @@ def _levels(groups: list[tuple[int, int]]) -> list[int]:
     return levels
 
 
-def duel_words(content: Content) -> Iterator[str]:
-    """Where the pairs are in full."""
-    yield "pairs.csv has every pair with the mean difference, the p of the test and that after correction."
-
-
-def duel_tables(content: Content) -> Iterator[Table]:
+def duels(content: Content) -> Iterator[Part]:
     """Each model against each other, by each score, best mean rank first."""
+    said = WORDS["duels"]
+    yield said["reading"]
     for ranking in content.ranked:
-        duels, apart, rows = ranking.matrix(), ranking.apart, []
+        found, apart, rows = ranking.matrix(), ranking.apart, []
         for place, (_, row) in enumerate(ranking.table().iterrows(), start=1):
             model = row["model"]
             entries = [Value(f"{place} {model}", f"{place:02}"), _duel(row)]
             for other in ranking.models:
                 pair = model, other
                 entries.append(
-                    NOTHING if other == model else _duel(duels.loc[pair], "best" * (pair in apart))
+                    NOTHING if other == model else _duel(found.loc[pair], "best" * (pair in apart))
                 )
             rows.append(tuple(entries))
         heads = "model", "all", *(str(place) for place in range(1, len(rows) + 1))
-        title, note = f"Data sets won – tied – lost by {ranking.label}", DUELS + TESTED * ranking.tested
+        title, note = (
+            f"Data sets won – tied – lost by {ranking.label}",
+            said["note"].format(errors=stats.ERRORS),
+        )
+        note += f" {said['tested']}" * ranking.tested
         yield Table(title, heads, tuple(rows), note=note, pinned=True)
 
 
@@ -437,16 +389,12 @@ def _counts(row: pd.Series) -> str:
     return "–".join(f"{row[name]:.0f}" for name in ("wins", "ties", "losses"))
 
 
-def robustness_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Scores against the accuracy of annotations."""
-    for ranking, table in _robust(content):
-        figure = draw_robustness(table, ranking.score)
-        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {ROBUSTNESS}"
-
-
-def robustness_tables(content: Content) -> Iterator[Table]:
-    """Means over the data sets that are ranked, by accuracy."""
-    for ranking, table in _robust(content):
+def robustness(content: Content) -> Iterator[Part]:
+    """Means over the data sets that are ranked, by accuracy, of scores that are known at two or more."""
+    found = [(ranking, stats.by_accuracy(ranking)) for ranking in content.ranked]
+    found = [(ranking, table) for ranking, table in found if table["p"].nunique() > 1]
+    said = WORDS["robustness"]
+    for ranking, table in found:
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
         low, high = wide.columns[[0, -1]]
         wide["drop"] = (wide[high] - wide[low]).mask(wide.index.isin(ranking.alone))
@@ -455,14 +403,10 @@ def robustness_tables(content: Content) -> Iterator[Table]:
             (words(model), *(number(mean, FORM) for mean in means), number(drop, f"+{FORM}"))
             for model, *means, drop in wide.loc[ranking.models].itertuples()
         )
-        yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=DROP)
-
-
-def _robust(content: Content) -> Iterator[tuple[Ranking, pd.DataFrame]]:
-    """Scores that are known at two accuracies or more."""
-    for ranking in content.ranked:
-        if (table := stats.by_accuracy(ranking))["p"].nunique() > 1:
-            yield ranking, table
+        yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=said["drop"])
+    for ranking, table in found:
+        figure = draw_robustness(table, ranking.score)
+        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {said['curves']}"
 
 
 def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
@@ -506,29 +450,21 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     return figure
 
 
-def cost_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Score against time."""
-    for ranking, table in _costs(content):
-        yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), f"{ranking.label}, {COST}"
-
-
-def cost_tables(content: Content) -> Iterator[Table]:
-    """The same in numbers."""
-    for ranking, table in _costs(content):
-        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", _marked, "")]
+def cost(content: Content) -> Iterator[Part]:
+    """Scores beside times, in numbers and drawn, where any model has a time."""
+    found = [(ranking, cost_table(ranking, content.cells)) for ranking in content.ranked]
+    found = [(ranking, table) for ranking, table in found if len(table)]
+    said = WORDS["cost"]
+    for ranking, table in found:
+        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", "mean", FORM)]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
-        yield elements.table(f"{ranking.label} and time", table, columns, note=QUICKER)
-
-
-def _marked(row: Any) -> Value:
-    return replace(number(row.mean, FORM), kind="best" * row.best)
-
-
-def _costs(content: Content) -> Iterator[tuple[Ranking, pd.DataFrame]]:
-    """Scores beside times, where any model has one."""
-    for ranking in content.ranked:
-        if len(table := cost_table(ranking, content.cells)):
-            yield ranking, table
+        means = zip(table["mean"], table["best"], strict=True)
+        marked = [replace(number(mean, FORM), kind="best" * best) for mean, best in means]
+        title, rows = f"{ranking.label} and time", table.assign(mean=marked)
+        yield elements.table(title, rows, columns, note=said["quicker"])
+    for ranking, table in found:
+        text = f"{ranking.label}, {said['points']}"
+        yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), text
 
 
 def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
