@@ -7,7 +7,7 @@ each at its value or its default.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,18 +20,7 @@ from matplotlib.figure import Figure
 from kernels.settings import LENGTHS, method_words
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.elements import (
-    EMPTY,
-    WORDS,
-    Chapter,
-    Column,
-    Picture,
-    Table,
-    Value,
-    Written,
-    number,
-    words,
-)
+from pipeline.report.elements import EMPTY, WORDS, Chapter, Picture, Table, Value, Written, number, words
 from pipeline.report.scores import PANEL
 from pipeline.report.write import check_folder, records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
@@ -42,7 +31,7 @@ from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
 from storage.remote import Place
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.file.search import BY_METHOD, HELD_OUT, Search
+from sweeps.file.search import BY_METHOD, HELD_OUT
 from sweeps.file.spec import SweepSpec
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}
@@ -55,6 +44,10 @@ DIGITS = 12
 NONE = "none"
 
 
+# Of what a sweep file asks for, in this order: before the words of its keys stand the path above them, and
+# what is said of it where the other file lacks it.
+KINDS = ("", "search", "data set")
+Told = tuple[str, str, dict[str, str]]
 # Words of a score, its rows of `difference_table`, and those of `total_table`, without p and m.
 Part = tuple[str, Label, pd.DataFrame, pd.DataFrame]
 
@@ -244,7 +237,7 @@ def _lead(parts: Sequence[Part]) -> Iterator[str]:
             )
 
 
-def _columns(written: Written) -> Iterator[Column]:
+def _columns(written: Written) -> Iterator[elements.Column]:
     """Of a table of differences on the page."""
     yield "data set", lambda row: titled(row.dataset, row._asdict()), ""
     yield "p", lambda row: EMPTY if pd.isna(row.p) else number(row.p, "g"), ""
@@ -337,32 +330,22 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
         its = specs[other[side]]
         if not spec.search_names and (called := search_called(spec, its)) in its.search_names:
             yield f"search: the one of {side} is {called} of {other[side]}"
-    searches = [_searches(a.spec, b.spec), _searches(b.spec, a.spec)]
-    shared = searches[0].keys() & searches[1].keys()
-    yield from _changed(_keys(a.spec, searches[0], shared), _keys(b.spec, searches[1], shared))
-    for name, search in (searches[0] | searches[1]).items():
-        if name not in shared:
-            told = ", ".join(f"{key} {value}" for key, value in search.named().items())
-            yield f"search {name}: only in {'A' if name in searches[0] else 'B'} ({told})"
-    first, second = _datasets(a.spec), _datasets(b.spec)
-    for name in first | second:
-        if name in first and name in second:
-            yield from _changed(first[name], second[name], f"{name}.")
-        else:
-            yield f"data set {name}: only in {'A' if name in first else 'B'}"
+    first, second = _settings(a.spec, b.spec), _settings(b.spec, a.spec)
+    both, shared = first | second, first.keys() & second.keys()
+    for place in sorted(both, key=lambda place: (KINDS.index(place[0]), place not in shared)):
+        above, told, keys = first.get(place, both[place])
+        if place not in shared:
+            yield f"{' '.join(place)}: only in {'A' if place in first else 'B'}{told}"
+        theirs = both[place][-1]
+        for key in keys | theirs:
+            values = keys.get(key, NONE), theirs.get(key, NONE)
+            if values[0] != values[1]:
+                yield f"{above}{key}: A {values[0]}, B {values[1]}"
     if a.spec.seed != b.spec.seed:
         yield "the seeds differ: pairs have the same coordinates, but not the same draws"
     for name in a.plans:
         if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:
             yield f"{name} is not the same data in both: the checksums differ"
-
-
-def _changed(first: Mapping[str, str], second: Mapping[str, str], above: str = "") -> Iterator[str]:
-    """A line for each key of two tables that has another value in one, or is there in one alone."""
-    for key in {**first, **second}:
-        values = first.get(key, NONE), second.get(key, NONE)
-        if values[0] != values[1]:
-            yield f"{above}{key}: A {values[0]}, B {values[1]}"
 
 
 def search_called(spec: SweepSpec, other: SweepSpec) -> str:
@@ -372,27 +355,25 @@ def search_called(spec: SweepSpec, other: SweepSpec) -> str:
     return next(names, method_words(first))
 
 
-def _searches(spec: SweepSpec, other: SweepSpec) -> dict[str | None, Search]:
-    """Searches by name; the only one of a sweep has one where the other sweep has several."""
-    called = search_called(spec, other) if other.search_names else None
-    return {each.name or called: each for each in spec.search}
-
-
-def _keys(spec: SweepSpec, searches: Mapping[str | None, Search], shared: Set[str | None]) -> dict[str, str]:
-    """Every key but those of the data sets, by its path; a search by its method and what that leaves open."""
-    plain = spec.model_dump(mode="json", exclude={"name": True, "grid": {"datasets"}})
-    told = set(BY_METHOD) - LENGTHS
-    every = {}
-    for name, search in searches.items():
-        if name in shared:
-            others = {key: value for key, value in vars(search.settings).items() if key not in told}
-            every[name] = {**search.named(), **others, HELD_OUT: search.held_out}
-    return _flat(plain | {"search": every.get(None, every)})
-
-
-def _datasets(spec: SweepSpec) -> dict[str, dict[str, str]]:
-    plain = spec.model_dump(mode="json")["grid"]["datasets"]
-    return {entry.pop("name"): _flat(entry) for entry in plain}
+def _settings(spec: SweepSpec, other: SweepSpec) -> dict[tuple[str, str], Told]:
+    """What a sweep file asks for, by kind and name; its only search has one where the other has several."""
+    plain = spec.model_dump(mode="json", exclude={"name", "search"})
+    datasets = plain["grid"].pop("datasets")
+    found = {("", ""): ("", "", _flat(plain))}
+    called = search_called(spec, other) if other.search_names else ""
+    for search in spec.search:
+        named, name = search.named(), search.name or called
+        told = ", ".join(f"{key} {value}" for key, value in named.items())
+        # a search is said by its method, and what that leaves open
+        left = {
+            key: value for key, value in vars(search.settings).items() if key not in set(BY_METHOD) - LENGTHS
+        }
+        keys = _flat({**named, **left, HELD_OUT: search.held_out})
+        found["search", name] = f"search.{name}.".replace("..", "."), f" ({told})", keys
+    for entry in datasets:
+        name = entry.pop("name")
+        found["data set", name] = f"{name}.", "", _flat(entry)
+    return found
 
 
 def _flat(table: Mapping[str, Any]) -> dict[str, str]:

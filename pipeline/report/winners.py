@@ -40,15 +40,10 @@ PANEL = (2.75, 2.1)
 ROOM = 0.04
 # Inches: of the figure of costs, and of a label in the column of labels.
 COST_WIDTH, LEAST_HEIGHT, COST_ROW = 6.6, 3.0, 0.21
-# From a name to its point.
-LEADER = {
-    "arrowstyle": "-",
-    "color": look.GREY,
-    "linewidth": 0.5,
-    "shrinkA": 0,
-    "shrinkB": 4,
-    "relpos": (0, 0.5),
-}
+# Of a name beside a figure, and of the line from it to its point.
+NAME: dict[str, Any] = {"va": "center", "annotation_clip": False}
+LEADER = {"arrowstyle": "-", "color": look.GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4}
+LEADER |= {"relpos": (0, 0.5)}
 RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
 
 
@@ -96,7 +91,7 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
     if n_models >= stats.FEWEST_MODELS:
         p = "p < 0.0001" if ranking.p < 1e-4 else f"p = {ranking.p:.2g}"
         found = f"Friedman's test: χ² = {ranking.statistic:.1f}, {n_models - 1} degrees of freedom, {p}"
-        if not ranking.differ:
+        if ranking.p >= stats.LEVEL:
             yield f"{found}: it does not show that the models differ, in any order."
             return
         yield f"{found}: the models do not all rank alike."
@@ -333,15 +328,9 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
         axes.plot([rank, rank, side], [0, y, y], color=look.GREY, linewidth=0.9, clip_on=False)
         tip = f"mean rank {rank:.2f}, mean {label} {means[model]:{FORM}}"
         _point(axes, rank, 0, model, 6, tip, clip_on=False, zorder=5)
-        axes.annotate(
-            f"{name}  {rank:.2f}" if to_left else f"{rank:.2f}  {name}",
-            (side, y),
-            (-4 if to_left else 4, 0),
-            textcoords="offset points",
-            ha="right" if to_left else "left",
-            va="center",
-            annotation_clip=False,
-        )
+        text, ha = (f"{name}  {rank:.2f}", "right") if to_left else (f"{rank:.2f}  {name}", "left")
+        off = (-4 if to_left else 4, 0)
+        axes.annotate(text, (side, y), off, textcoords="offset points", ha=ha, **NAME)
     return figure
 
 
@@ -367,16 +356,12 @@ def duels(content: Content) -> Iterator[Part]:
             entries = [Value(f"{place} {model}", f"{place:02}"), _duel(row)]
             for other in ranking.models:
                 pair = model, other
-                entries.append(
-                    NOTHING if other == model else _duel(found.loc[pair], "best" * (pair in apart))
-                )
+                beside = _duel(found.loc[pair], "best" * (pair in apart)) if pair in found.index else NOTHING
+                entries.append(beside)
             rows.append(tuple(entries))
         heads = "model", "all", *(str(place) for place in range(1, len(rows) + 1))
-        title, note = (
-            f"Data sets won – tied – lost by {ranking.label}",
-            said["note"].format(errors=stats.ERRORS),
-        )
-        note += f" {said['tested']}" * ranking.tested
+        note = said["note"].format(errors=stats.ERRORS) + f" {said['tested']}" * ranking.tested
+        title = f"Data sets won – tied – lost by {ranking.label}"
         yield Table(title, heads, tuple(rows), note=note, pinned=True)
 
 
@@ -427,10 +412,8 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     whole = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
     several = len(elements.shape_groups(table["model"])) > 1
-    if several or len(names) == 1:
-        names = [MEAN] if len(names) > 1 else names
-    else:
-        names = [MEAN, *elements.spread(names, look.MOST_DATASETS)]
+    if len(names) > 1:
+        names = [MEAN, *([] if several else elements.spread(names, look.MOST_DATASETS))]
     title = {MEAN: f"mean of {int(whole['n'].max())} data sets"}
     shown = [
         (look.short(title.get(name, name), group), rows)
@@ -519,15 +502,8 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     for row, level in zip(rows.itertuples(), heights, strict=True):
         tip = f"{LABELS[score].short} {row.mean:{FORM}}, {row.cpu_seconds:.3g} CPU s a cell"
         _point(axes, row.cpu_seconds, row.mean, str(row.model), 7, tip, zorder=3)
-        axes.annotate(
-            look.short(str(row.model), longest=look.LONGEST_MODEL),
-            (row.cpu_seconds, row.mean),
-            (1.04, level),
-            textcoords="axes fraction",
-            va="center",
-            arrowprops=LEADER,
-            annotation_clip=False,
-        )
+        text, point = look.short(str(row.model), longest=look.LONGEST_MODEL), (row.cpu_seconds, row.mean)
+        axes.annotate(text, point, (1.04, level), textcoords="axes fraction", arrowprops=LEADER, **NAME)
     axes.set_xlabel("CPU seconds of a cell (log)")
     axes.set_ylabel(LABELS[score].axis)
     axes.grid()

@@ -119,11 +119,6 @@ class Ranking:
         return len(self.datasets) >= FEWEST_DATASETS and self.comparable
 
     @property
-    def differ(self) -> bool:
-        """Whether the first test says that the models are not all alike."""
-        return self.tested and (len(self.models) < FEWEST_MODELS or self.p < LEVEL)
-
-    @property
     def decisive(self) -> bool:
         """Whether a pair could be told apart at all: whether the data sets are enough for so many models."""
         return self.tested and least_p(len(self.datasets), len(self.pairs)) < LEVEL
