@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -239,9 +238,22 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
     """
     rows = compared[compared["z"].notna()]
     models = list(rows["model"].unique())
+    supervised = [model for model in models if model not in BASELINES]
 
     def panel(axes: Axes, score: str, p: float) -> None:
-        _panel(axes, rows[(rows["score"] == score) & (rows["p"] == p)], models)
+        there = rows[(rows["score"] == score) & (rows["p"] == p)]
+        axes.axhspan(-Z_LIMIT, Z_LIMIT, color=look.GREY, alpha=0.14, linewidth=0)
+        axes.axhline(0, color=look.GREY, linewidth=1)
+        step = min(np.diff(sorted(there["m"].unique())), default=1)
+        for (model, clusters), points in there.groupby(["model", "n_clusters"], sort=True):
+            place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
+            across = points["m"].to_numpy(dtype=float) + place * APART * step
+            color, z = look.mark(str(model)).color, points["z"]
+            axes.plot(across, z, "o", markersize=9, markerfacecolor=look.PAPER, markeredgecolor=color)
+            for x, y in zip(across, z, strict=True):
+                axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
+        axes.grid(axis="y")
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         axes.tick_params(labelbottom=True, labelleft=True)
 
     def up(score: str) -> str:
@@ -258,20 +270,3 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
         first.set_yticks(ticks, [f"{z:g}" for z in ticks])
         first.minorticks_off()
     return figure
-
-
-def _panel(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
-    axes.axhspan(-Z_LIMIT, Z_LIMIT, color=look.GREY, alpha=0.14, linewidth=0)
-    axes.axhline(0, color=look.GREY, linewidth=1)
-    counts = sorted(rows["m"].unique())
-    step = min((right - left for left, right in pairwise(counts)), default=1)
-    supervised = [model for model in models if model not in BASELINES]
-    for (model, clusters), points in rows.groupby(["model", "n_clusters"], sort=True):
-        place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
-        across = points["m"].to_numpy(dtype=float) + place * APART * step
-        color = look.mark(str(model)).color
-        axes.plot(across, points["z"], "o", markersize=9, markerfacecolor=look.PAPER, markeredgecolor=color)
-        for x, y in zip(across, points["z"], strict=True):
-            axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
-    axes.grid(axis="y")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))

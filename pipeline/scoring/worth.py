@@ -111,11 +111,11 @@ def _of_dataset(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> I
     drawn, alone = rows[rows["p"].notna()], rows[rows["p"].isna()]
     for (p, model), found in drawn.groupby(["p", "model"], sort=False):
         complete = complete_places(found, ["mixture", "replicate"], ["design", "m"])
-        there = complete.columns.get_level_values("design")
+        there = complete.columns.to_frame(index=False).groupby("design")["m"].agg(set)
         designs = [UNIFORM, *(name for name in found["design"].unique() if name in there and name != UNIFORM)]
         if UNIFORM not in there or len(designs) < 2 or complete.empty:
             continue
-        in_common = sorted(set.intersection(*(set(complete[name].columns) for name in designs)))
+        in_common = sorted(set.intersection(*there))
         if not in_common:
             continue
         level, units = unit_level(complete.index), by_unit(complete)
