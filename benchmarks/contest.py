@@ -15,7 +15,7 @@ from tables import Table
 
 from pipeline.report.look import house_style
 from pipeline.report.winners import draw_ranks
-from pipeline.scoring.ranking import Ranking, common_scores, rank
+from pipeline.scoring.ranking import Ranking, rank
 from pipeline.scoring.tables import cell_table, time_table
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
@@ -71,7 +71,7 @@ def measure() -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         cube = submitted(Path(folder))
         cells = cell_table(open_cube(cube), read_manifest(cube).plans)
-    rankings = {score: rank(common_scores(cells, score)) for score in SCORES}
+    rankings = {score: rank(cells, score) for score in SCORES}
     times = time_table(cells)
     milliseconds = (1e3 * times.groupby("model")["cpu_seconds"].mean()).to_dict()
     with house_style():

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +18,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.report import elements, figures, look
-from pipeline.report.content import Content
-from pipeline.report.elements import Table, Value, number, words
+from pipeline.report.content import Content, Part
+from pipeline.report.elements import WORDS, Table, Value, number, words
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
@@ -30,7 +28,7 @@ from sweeps.words import BASELINES, MODEL_CODES
 
 # Scores by their names in a table of published values.
 METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}
-WORDS: dict[str, Iterable[str]] = {"model": MODEL_CODES, "metric": METRICS}
+NAMES: dict[str, Iterable[str]] = {"model": MODEL_CODES, "metric": METRICS}
 NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "p": ("a number from 0 to 1", lambda p: 0 <= p <= 1),
     "n_clusters": ("a whole number, 1 or more", lambda k: k >= 1 and k % 1 == 0),
@@ -54,81 +52,25 @@ PANEL = (3.0, 2.3)
 LINEAR, TICKS = 4.0, (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100, 1000)
 # Distance between the models at one number of annotations, as a share of the step to the next.
 APART = 0.36
-CAPTION = "z of every published value, shown as the digit of its K; within the grey band this cube agrees."
 
-READING = (
-    "The published means have no standard errors and come from other mixtures, so the standard error of"
-    " this cube's mean is used for both: z is the difference divided by √2 times that error. Beyond ±2"
-    " the mean of this cube counts as above or below; if both were means of the same quantity, about one"
-    " value in twenty would."
-)
-VALUES = (
-    ("data set", lambda row: row.dataset or "-", ""),
-    ("p", "p", "g"),
-    ("K", "n_clusters", ",.0f"),
-    ("m", "m", ",.0f"),
-    ("model", "model", ""),
-    ("score", lambda row: LABELS[row.score].short, ""),
-    ("this cube", "mean", ".4f"),
-    ("s.e.", "se", ".4f"),
-    ("mixtures", "n", ",.0f"),
-    ("published", "published", ".4f"),
-    ("difference", "difference", "+.4f"),
-    ("z", "z", "+.2f"),
-    ("verdict", lambda row: Value(row.verdict, row.verdict, KINDS.get(row.verdict, "")), ""),
-)
+# Of one published mean: `score` as the cube calls it, and digits behind the point in print.
+PUBLISHED = ("p", "n_clusters", "m", "model", "score", "published", "digits")
+PLACE = ("of_p", "of_m")
+BESIDE = ("dataset", "n_clusters", "p", "m", "model", "score", "mean", "se", "n")
 
 
-@dataclass(frozen=True)
-class Published:
-    """One published mean.
-
-    Parameters
-    ----------
-    n_clusters : int
-        Clusters of the mixtures.
-    p : float
-        Accuracy.
-    m : int
-        Annotations; 0 for a model without.
-    model, score : str
-        As the cube calls them.
-    value : float
-        The mean.
-    digits : int
-        Digits behind the point in print.
-    """
-
-    n_clusters: int
-    p: float
-    m: int
-    model: str
-    score: str
-    value: float
-    digits: int
-
-    @property
-    def place(self) -> tuple[object, ...]:
-        """What it is of; a model without annotations has one value for all p and m."""
-        return _place(self.p, self.m, self.model, self.score)
-
-
-def _place(p: float, m: int, model: str, score: str) -> tuple[object, ...]:
-    over = (None, None) if model in BASELINES or pd.isna(p) else (round(p, 9), m)
-    return (*over, model, score)
-
-
-def read_published(path: Path) -> list[Published]:
+def read_published(path: Path) -> pd.DataFrame:
     """Read a table of published means.
 
     Parameters
     ----------
     path : Path
-        CSV with the columns of `NUMBERS` and `WORDS`, in any order; metrics are those of `METRICS`.
+        CSV with the columns of `NUMBERS` and `NAMES`, in any order; metrics are those of `METRICS`.
 
     Returns
     -------
-    list of Published
+    pandas.DataFrame
+        Columns `PUBLISHED`; m is 0 for a model without annotations.
 
     Raises
     ------
@@ -141,25 +83,26 @@ def read_published(path: Path) -> list[Published]:
         raise InputError([Problem(str(path), "nothing", f"a line of columns: {head}")])
     names = _names(lines)
     problems: list[Problem] = []
-    found: dict[tuple[Any, ...], tuple[str, Published]] = {}
+    found: dict[tuple[Any, ...], str] = {}
+    rows = []
     for line in lines[1:]:
         with collecting(problems):
-            mean = _mean(line, names)
-            place = round(mean.p, 9), mean.n_clusters, mean.m, mean.model, mean.score
-            if place in found:
-                again = f"the value of {found[place][0]} again"
-                raise InputError([Problem(line.where, again, "each value once")])
-            found[place] = line.where, mean
+            p, *place, value, digits = _mean(line, names)
+            key = round(p, 9), *place
+            if key in found:
+                raise InputError([Problem(line.where, f"the value of {found[key]} again", "each value once")])
+            found[key] = line.where
+            rows.append((p, *place, value, digits))
     if problems:
         raise InputError(shortened(path, problems))
-    return [mean for _, mean in found.values()]
+    return pd.DataFrame(rows, columns=list(PUBLISHED))
 
 
 def _names(lines: Sequence[Line]) -> list[str]:
     names = split_cells(lines[0].text)
     listed = ", ".join(map(repr, names))
     problems = []
-    for name in (*NUMBERS, *WORDS):
+    for name in (*NUMBERS, *NAMES):
         if (n := names.count(name)) != 1:
             said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
             problems.append(Problem(lines[0].where, *said))
@@ -170,7 +113,8 @@ def _names(lines: Sequence[Line]) -> list[str]:
     return names
 
 
-def _mean(line: Line, names: list[str]) -> Published:
+def _mean(line: Line, names: list[str]) -> tuple[Any, ...]:
+    """`PUBLISHED` of a line."""
     cells = split_cells(line.text)
     if len(cells) != len(names):
         expected = f"{len(names)}, one for each column"
@@ -184,7 +128,7 @@ def _mean(line: Line, names: list[str]) -> Published:
     ]
     problems += [
         not_one_of(f"{line.where}, {name}", row[name], known)
-        for name, known in WORDS.items()
+        for name, known in NAMES.items()
         if row[name] not in known
     ]
     if not problems and (numbers["m"] == 0) != (row["model"] in BASELINES):
@@ -194,12 +138,10 @@ def _mean(line: Line, names: list[str]) -> Published:
         raise InputError(problems)
     p, n_clusters, m, value = (float(given(number)) for number in numbers.values())
     digits = EXACT if "e" in row["value"].lower() else len(row["value"].partition(".")[2])
-    return Published(int(n_clusters), p, int(m), row["model"], METRICS[row["metric"]], value, digits)
+    return p, int(n_clusters), int(m), row["model"], METRICS[row["metric"]], value, digits
 
 
-def compare(
-    summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: list[Published]
-) -> pd.DataFrame:
+def compare(summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: pd.DataFrame) -> pd.DataFrame:
     """Set published means beside those of the mixtures of a cube.
 
     Parameters
@@ -208,7 +150,7 @@ def compare(
         From `pipeline.scoring.tables.summary_table`.
     plans : mapping of str to DatasetPlan
         Grid of each data set.
-    published : list of Published
+    published : pandas.DataFrame
         From `read_published`.
 
     Returns
@@ -218,13 +160,35 @@ def compare(
         `m`, `model`, `score`, `mean`, `se`, `n`, `published`, `difference` (cube minus published), `z`
         (difference by √2 standard errors, 0 where both print alike), `verdict`.
     """
-    means = {(row.dataset, *_place(row.p, row.m, row.model, row.score)): row for row in summary.itertuples()}
-    mixtures = [plan for plan in plans.values() if plan.mixtures is not None]
-    rows = []
-    for value in published:
-        names = [plan.name for plan in mixtures if plan.n_clusters == value.n_clusters]
-        rows += [_judged(value, name, means.get((name, *value.place))) for name in names or [""]]
-    return pd.DataFrame(rows)
+    mixtures = [(plan.name, plan.n_clusters) for plan in plans.values() if plan.mixtures is not None]
+    rows = published.merge(pd.DataFrame(mixtures, columns=["dataset", "n_clusters"]), "left", "n_clusters")
+    theirs, ours = _placed(rows.fillna({"dataset": ""})), _placed(summary).drop(columns=["p", "m"])
+    ours = ours[["dataset", "model", "score", *PLACE, "mean", "se", "n"]]
+    found = theirs.merge(ours, "left", ["dataset", "model", "score", *PLACE], indicator=True)
+    mean, se, value = found["mean"], found["se"], found["published"]
+    difference = mean - value
+    # rounded to the digits of the published value it equals it: then no error is needed
+    printed = zip(mean, found["digits"], strict=True)
+    alike = value == [round(number, digits) for number, digits in printed]
+    verdicts = {
+        ABSENT: found["_merge"] == "left_only",
+        NOT_DONE: mean.isna(),
+        WITHIN: alike | (difference.abs() <= LIMIT * se),
+        NO_ERROR: se.isna(),
+        ABOVE: difference > 0,
+    }
+    return found.assign(n=found["n"].fillna(0).astype(int))[[*BESIDE, "published"]].assign(
+        difference=difference,
+        z=(difference / (math.sqrt(2) * se)).where(se > 0).mask(alike, 0.0),
+        verdict=np.select(list(verdicts.values()), list(verdicts), BELOW),
+    )
+
+
+def _placed(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with `PLACE`: a model without annotations has one value for all p and m."""
+    alone = rows["model"].isin(BASELINES)
+    columns = {f"of_{key}": rows[key].astype(float).round(9).mask(alone) for key in ("p", "m")}
+    return rows.assign(**columns)
 
 
 def summarise(compared: pd.DataFrame) -> str:
@@ -239,20 +203,11 @@ def summarise(compared: pd.DataFrame) -> str:
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
 
 
-def against_words(content: Content) -> Iterator[str]:
-    """How many values agree, and how that is judged."""
-    yield summarise(given(content.compared))
-    yield READING
-
-
-def against_figures(content: Content) -> Iterator[figures.Drawn]:
-    """How far every value is from that of the cube."""
-    yield "z", draw_verdicts(given(content.compared)), CAPTION
-
-
-def against_tables(content: Content) -> Iterator[Table]:
-    """Verdicts by score, K and p, then every value."""
-    compared = given(content.compared)
+def beside(content: Content) -> Iterator[Part]:
+    """How many values agree and how that is judged, verdicts by score, K and p, then every value."""
+    said, compared = WORDS["against"], given(content.compared)
+    yield summarise(compared)
+    yield said["reading"]
     rows = []
     for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"]):
         counts, z = group["verdict"].value_counts(), group.loc[group["verdict"].isin(JUDGED), "z"]
@@ -262,27 +217,10 @@ def against_tables(content: Content) -> Iterator[Table]:
     rows.sort(key=lambda row: tuple(str(value.order) for value in row[:3]))
     head = ("score", "K", "p", "values", *JUDGED, "mean z", "root mean square z")
     yield Table("Verdicts", head, tuple(rows))
-    yield elements.table("Every value", compared, VALUES)
-
-
-def _judged(value: Published, dataset: str, found: object) -> dict[str, object]:
-    mean, se, n = (float(getattr(found, key, math.nan)) for key in ("mean", "se", "n"))
-    difference = mean - value.value
-    # rounded to the digits of the published value it equals it: then no error is needed
-    alike = not math.isnan(mean) and round(mean, value.digits) == value.value
-    z = difference / (math.sqrt(2) * se) if se > 0 else math.nan
-    if math.isnan(mean):
-        verdict = ABSENT if found is None else NOT_DONE
-    elif alike or abs(difference) <= LIMIT * se:
-        verdict = WITHIN
-    elif math.isnan(se):
-        verdict = NO_ERROR
-    else:
-        verdict = ABOVE if difference > 0 else BELOW
-    place = {key: getattr(value, key) for key in ("n_clusters", "p", "m", "model", "score")}
-    ours = {"mean": mean, "se": se, "n": 0 if math.isnan(n) else int(n)}
-    theirs = {"published": value.value, "difference": difference, "z": 0.0 if alike else z}
-    return {"dataset": dataset, **place, **ours, **theirs, "verdict": verdict}
+    verdicts = [Value(verdict, verdict, KINDS.get(verdict, "")) for verdict in compared["verdict"]]
+    names, scores = compared["dataset"].replace("", "-"), [LABELS[score].short for score in compared["score"]]
+    yield elements.declared("against", compared.assign(dataset=names, score=scores, verdict=verdicts))
+    yield "z", draw_verdicts(compared), said["points"]
 
 
 def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
@@ -300,9 +238,22 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
     """
     rows = compared[compared["z"].notna()]
     models = list(rows["model"].unique())
+    supervised = [model for model in models if model not in BASELINES]
 
     def panel(axes: Axes, score: str, p: float) -> None:
-        _panel(axes, rows[(rows["score"] == score) & (rows["p"] == p)], models)
+        there = rows[(rows["score"] == score) & (rows["p"] == p)]
+        axes.axhspan(-Z_LIMIT, Z_LIMIT, color=look.GREY, alpha=0.14, linewidth=0)
+        axes.axhline(0, color=look.GREY, linewidth=1)
+        step = min(np.diff(sorted(there["m"].unique())), default=1)
+        for (model, clusters), points in there.groupby(["model", "n_clusters"], sort=True):
+            place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
+            across = points["m"].to_numpy(dtype=float) + place * APART * step
+            color, z = look.mark(str(model)).color, points["z"]
+            axes.plot(across, z, "o", markersize=9, markerfacecolor=look.PAPER, markeredgecolor=color)
+            for x, y in zip(across, z, strict=True):
+                axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
+        axes.grid(axis="y")
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
         axes.tick_params(labelbottom=True, labelleft=True)
 
     def up(score: str) -> str:
@@ -319,20 +270,3 @@ def draw_verdicts(compared: pd.DataFrame) -> Figure | None:
         first.set_yticks(ticks, [f"{z:g}" for z in ticks])
         first.minorticks_off()
     return figure
-
-
-def _panel(axes: Axes, rows: pd.DataFrame, models: list[str]) -> None:
-    axes.axhspan(-Z_LIMIT, Z_LIMIT, color=look.GREY, alpha=0.14, linewidth=0)
-    axes.axhline(0, color=look.GREY, linewidth=1)
-    counts = sorted(rows["m"].unique())
-    step = min((right - left for left, right in pairwise(counts)), default=1)
-    supervised = [model for model in models if model not in BASELINES]
-    for (model, clusters), points in rows.groupby(["model", "n_clusters"], sort=True):
-        place = supervised.index(str(model)) - (len(supervised) - 1) / 2 if model in supervised else 0
-        across = points["m"].to_numpy(dtype=float) + place * APART * step
-        color = look.mark(str(model)).color
-        axes.plot(across, points["z"], "o", markersize=9, markerfacecolor=look.PAPER, markeredgecolor=color)
-        for x, y in zip(across, points["z"], strict=True):
-            axes.text(x, y, str(clusters), color=color, fontsize=7.5, ha="center", va="center_baseline")
-    axes.grid(axis="y")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))

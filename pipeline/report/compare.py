@@ -7,10 +7,10 @@ each at its value or its default.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,27 +20,22 @@ from matplotlib.figure import Figure
 from kernels.settings import LENGTHS, method_words
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.elements import EMPTY, Chapter, Column, Picture, Table, Value, Written, number, words
+from pipeline.report.elements import EMPTY, WORDS, Chapter, Picture, Table, Value, Written, number, words
 from pipeline.report.scores import PANEL
 from pipeline.report.write import check_folder, records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
-from pipeline.scoring.scores import LABELS
+from pipeline.scoring.scores import LABELS, Label
 from pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.errors import storage_errors
 from storage.remote import Place
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.file.search import BY_METHOD, HELD_OUT, Search
+from sweeps.file.search import BY_METHOD, HELD_OUT
 from sweeps.file.spec import SweepSpec
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}
 TEXT_HEAD = ("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")
-NOTE = (
-    "Mean ± standard error over {units}, n of them; differences are paired by cell. Wins and ties are shares"
-    " of the cells. Rows of all data sets are means over these, each of which counts alike, with the error of"
-    " their draws."
-)
 # Unpaired cells named in the text, and rows of their table on the page; unpaired.csv has all.
 SHOWN, MOST_CELLS = 5, 200
 # Of a difference, beyond which it is rounding.
@@ -49,91 +44,61 @@ DIGITS = 12
 NONE = "none"
 
 
-@dataclass(frozen=True)
-class Comparison:
+# Of what a sweep file asks for, in this order: before the words of its keys stand the path above them, and
+# what is said of it where the other file lacks it.
+KINDS = ("", "search", "data set")
+Told = tuple[str, str, dict[str, str]]
+# Words of a score, its rows of `difference_table`, and those of `total_table`, without p and m.
+Part = tuple[str, Label, pd.DataFrame, pd.DataFrame]
+
+
+class Comparison(NamedTuple):
     """Scores of the same cells in two cubes.
 
     Parameters
     ----------
-    first, second : Path or str
-        Cubes A and B; differences are B minus A.
-    settings : tuple of str
-        What their sweep files have differently.
     pairs : pandas.DataFrame
         A row per score and cell that is done in both: `PLACE`, `score`, `a`, `b`, `difference`.
-    table : pandas.DataFrame
-        From `difference_table`.
-    unpaired : pandas.DataFrame
-        `cell` and `why` of every cell without a partner that is done.
-    written : mapping
-        How the sweep files write each m, from `pipeline.scoring.tables.written_counts`.
-    files : tuple of Path
-        What was written.
+    text : list of str
+        For people.
+    document : dict
+        Plain values for JSON.
     """
 
-    first: Place
-    second: Place
-    settings: tuple[str, ...]
     pairs: pd.DataFrame
-    table: pd.DataFrame
-    unpaired: pd.DataFrame
-    written: Mapping[tuple[str, int], str]
-    files: tuple[Path, ...]
+    text: list[str]
+    document: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {
-            "a": str(self.first),
-            "b": str(self.second),
-            "settings": list(self.settings),
-            "cells": self.n_cells,
-            "unpaired": self.unpaired["why"].value_counts().to_dict(),
-            "total": records(total_table(self.pairs)),
-            "table": records(self.table),
-            "files": [str(file) for file in self.files],
-        }
+        return self.document
 
     def lines(self) -> list[str]:
         """Text for people."""
-        return [
-            f"A: {self.first}",
-            f"B: {self.second}",
-            *(f"  {line}" for line in self.settings),
-            f"{_cells(self.n_cells)} done in both",
-            *self._unpaired_lines(),
-            *self._table_lines(),
-            *(f"written: {file}" for file in self.files),
-        ]
+        return self.text
 
-    @property
-    def n_cells(self) -> int:
-        """Those that are done in both."""
-        return len(self.pairs[list(PLACE)].drop_duplicates())
 
-    def _unpaired_lines(self) -> Iterator[str]:
-        for why, group in self.unpaired.groupby("why", sort=True):
-            yield f"{len(group):,} {why}:"
-            yield from (f"  {cell}" for cell in group["cell"].head(SHOWN))
-            if len(group) > SHOWN:
-                yield f"  and {len(group) - SHOWN:,} more, in unpaired.csv"
+def _lines(parts: Sequence[Part], unpaired: pd.DataFrame, written: Written) -> Iterator[str]:
+    """Cells without a partner, then a table of each score."""
+    for why, group in unpaired.groupby("why", sort=True):
+        yield f"{len(group):,} {why}:"
+        yield from (f"  {cell}" for cell in group["cell"].head(SHOWN))
+        if len(group) > SHOWN:
+            yield f"  and {len(group) - SHOWN:,} more, in unpaired.csv"
+    for _, label, rows, total in parts:
+        yield ""
+        over = elements.names(rows["unit"])
+        yield f"{label.short}, B minus A: mean ± s.e. over {over} ({BETTER[label.better]})"
+        found = pd.concat([rows, total.assign(dataset="all")])
+        yield from aligned([TEXT_HEAD, *(_text_row(row, written) for row in found.itertuples())])
+        if left_out := _left_out(rows):
+            yield f"  {left_out}"
 
-    def _table_lines(self) -> Iterator[str]:
-        for score, rows, whole, left_out in self.by_score():
-            label, over = LABELS[score], elements.names(rows["unit"])
-            yield ""
-            yield f"{label.short}, B minus A: mean ± s.e. over {over} ({BETTER[label.better]})"
-            found = pd.concat([rows, whole.assign(dataset="all")])
-            yield from aligned([TEXT_HEAD, *(_text_row(row, self.written) for row in found.itertuples())])
-            if left_out:
-                yield f"  {left_out}"
 
-    def by_score(self) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame, str]]:
-        """Each score with its rows, those over all data sets without p and m, and what they leave out."""
-        total = total_table(self.pairs).assign(p=np.nan, m=pd.NA)
-        for score, rows in self.table.groupby("score", sort=False):
-            missing = int(rows["n_missing"].sum())
-            said = f"{plural(missing, 'cell')} left out: the score is not defined in one of the two"
-            yield str(score), rows, total[total["score"] == score], said if missing else ""
+def _left_out(rows: pd.DataFrame) -> str:
+    missing = int(rows["n_missing"].sum())
+    said = f"{plural(missing, 'cell')} left out: the score is not defined in one of the two"
+    return said if missing else ""
 
 
 def _text_row(row: Any, written: Written) -> tuple[str, ...]:
@@ -191,76 +156,88 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
     searches = search_called(a.spec, b.spec), search_called(b.spec, a.spec)
     cells = [cell_table(open_cube(manifest.path), manifest.plans) for manifest in manifests]
     pairs, unpaired = pair(cells[0], cells[1], scores, searches)
-    table = difference_table(pairs)
+    table, total = difference_table(pairs), total_table(pairs)
+    wholes = total.assign(p=np.nan, m=pd.NA)
+    parts: list[Part] = [
+        (str(score), LABELS[str(score)], rows, wholes[wholes["score"] == score])
+        for score, rows in table.groupby("score", sort=False)
+    ]
     written = written_counts(b.plans | a.plans, [*a.spec.grid.m, *b.spec.grid.m])
-    compared = Comparison(first, second, tuple(differences(a, b)), pairs, table, unpaired, written, ())
+    n_cells, settings = len(pairs[list(PLACE)].drop_duplicates()), list(differences(a, b))
+    count = f"{plural(n_cells, 'cell')} {elements.are(n_cells)} done in both"
     with storage_errors(folder), look.house_style():
         folder.mkdir(parents=True, exist_ok=True)
         files = elements.csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
         drawn = []
-        for score in dict.fromkeys(scores):
-            over = elements.units(table.loc[table["score"] == score, "unit"])
-            text = f"B minus A, paired by cell. Mean over {over}, with bars of one standard error."
-            drawn.append((score, draw_differences(table, score, written), f"{LABELS[score].axis}: {text}"))
+        for score, label, rows, _ in parts:
+            over = elements.units(rows["unit"])
+            text = WORDS["compare"]["points"].format(units=over)
+            drawn.append((score, draw_differences(rows, label.short, written), f"{label.axis}: {text}"))
         pictures = figures.save_all(drawn, folder / "figures")
-        files += figures.files_of(pictures, folder / "figures")
-        files.append(folder / "compare.html")
+        chapters = [*_score_chapters(parts, pictures, written), *_unpaired_chapters(unpaired)]
+        cubes = tuple((words(name), words(path)) for name, path in (("A", first), ("B", second)))
+        what = settings or ["Both sweep files ask for the same, but for names."]
+        title = "What the two have differently"
+        chapters.append(Chapter("settings", title, tuple(what), (Table("Cubes", ("which", "path"), cubes),)))
         title = f"{Path(second).stem} against {Path(first).stem}"
-        page = elements.html(title, list(_chapters(compared, pictures)), list(_lead(compared)))
+        files += [*figures.files_of(pictures, folder / "figures"), folder / "compare.html"]
+        page = elements.html(title, chapters, [*_lead(parts), f"{count}."])
         files[-1].write_text(page, encoding="utf-8")
-    return replace(compared, files=tuple(files))
+    document = {
+        "a": str(first),
+        "b": str(second),
+        "settings": settings,
+        "cells": n_cells,
+        "unpaired": unpaired["why"].value_counts().to_dict(),
+        "total": records(total),
+        "table": records(table),
+        "files": [str(file) for file in files],
+    }
+    lines = [f"A: {first}", f"B: {second}", *(f"  {line}" for line in settings), count]
+    lines += [*_lines(parts, unpaired, written), *(f"written: {file}" for file in files)]
+    return Comparison(pairs, lines, document)
 
 
-def _chapters(compared: Comparison, pictures: Sequence[Picture]) -> Iterator[Chapter]:
-    """Differences of each score first, then cells without a partner, and what the two were asked for."""
-    for score, rows, whole, left_out in compared.by_score():
-        label = LABELS[score]
-        title, text = f"{label.short}, B minus A", f"{label.short}: {BETTER[label.better]}."
-        note = NOTE.format(units=elements.units(rows["unit"])) + (f" {left_out}." if left_out else "")
-        found = pd.concat([whole.assign(dataset="all data sets"), rows])
-        table = elements.table(title, found, _columns(compared.written), note=note, pinned=True)
+def _score_chapters(
+    parts: Sequence[Part], pictures: Sequence[Picture], written: Written
+) -> Iterator[Chapter]:
+    """Differences of each score, over all data sets first."""
+    for score, label, rows, total in parts:
+        note = WORDS["compare"]["note"].format(units=elements.units(rows["unit"]))
+        if left_out := _left_out(rows):
+            note += f" {left_out}."
+        title, found = f"{label.short}, B minus A", pd.concat([total.assign(dataset="all data sets"), rows])
+        table = elements.table(title, found, _columns(written), note=note, pinned=True)
         shown = tuple(picture for picture in pictures if picture.name == score)
-        yield Chapter(f"by-{score}", title, (text,), (table,), shown)
-    if len(compared.unpaired):
-        counts = compared.unpaired["why"].value_counts()
+        yield Chapter(f"by-{score}", title, (f"{label.short}: {BETTER[label.better]}.",), (table,), shown)
+
+
+def _unpaired_chapters(unpaired: pd.DataFrame) -> Iterator[Chapter]:
+    """Cells without a partner, where there are any."""
+    if len(unpaired):
+        counts, beyond = unpaired["why"].value_counts(), len(unpaired) - MOST_CELLS
         text = "; ".join(f"{plural(count, 'cell')} {why}" for why, count in counts.items())
-        beyond = len(compared.unpaired) - MOST_CELLS
-        table = elements.table(
-            "Cells without a partner",
-            compared.unpaired.head(MOST_CELLS),
-            (("cell", "cell", ""), ("why", "why", "")),
-            note=f"{plural(beyond, 'more cell')} in unpaired.csv." if beyond > 0 else "",
-            folded=True,
-        )
-        yield Chapter("unpaired", table.title, (f"{text}.",), (table,))
-    what = compared.settings or ("Both sweep files ask for the same, but for names.",)
-    rows = ((words("A"), words(compared.first)), (words("B"), words(compared.second)))
-    yield Chapter(
-        "settings", "What the two have differently", what, (Table("Cubes", ("which", "path"), rows),)
-    )
+        title, columns = "Cells without a partner", (("cell", "cell", ""), ("why", "why", ""))
+        note = f"{plural(beyond, 'more cell')} in unpaired.csv." if beyond > 0 else ""
+        table = elements.table(title, unpaired.head(MOST_CELLS), columns, note=note, folded=True)
+        yield Chapter("unpaired", title, (f"{text}.",), (table,))
 
 
-def _lead(compared: Comparison) -> Iterator[str]:
-    """A sentence for each score, of the model whose difference is largest; how many cells were paired."""
-    for score, rows in total_table(compared.pairs).groupby("score", sort=False):
-        known = rows[rows["difference"].notna()]
-        if known.empty:
-            continue
-        row = known.loc[known["difference"].abs().idxmax()]
-        error = "" if pd.isna(row["se"]) else f" ± {row['se']:.2g}"
-        yield (
-            f"{LABELS[str(score)].short}, B minus A: {row['difference']:+.3g}{error} for {row['model']}, the"
-            f" largest difference of {plural(len(known), 'model')}, over"
-            f" {plural(row['n_datasets'], 'data set')}."
-        )
-    yield f"{_cells(compared.n_cells)} done in both."
+def _lead(parts: Sequence[Part]) -> Iterator[str]:
+    """A sentence for each score, of the model whose difference is largest."""
+    for _, label, _, total in parts:
+        known = total[total["difference"].notna()]
+        if len(known):
+            row = known.loc[known["difference"].abs().idxmax()]
+            error = "" if pd.isna(row["se"]) else f" ± {row['se']:.2g}"
+            yield (
+                f"{label.short}, B minus A: {row['difference']:+.3g}{error} for {row['model']}, the"
+                f" largest difference of {plural(len(known), 'model')}, over"
+                f" {plural(row['n_datasets'], 'data set')}."
+            )
 
 
-def _cells(count: int) -> str:
-    return f"{plural(count, 'cell')} {elements.are(count)}"
-
-
-def _columns(written: Written) -> Iterator[Column]:
+def _columns(written: Written) -> Iterator[elements.Column]:
     """Of a table of differences on the page."""
     yield "data set", lambda row: titled(row.dataset, row._asdict()), ""
     yield "p", lambda row: EMPTY if pd.isna(row.p) else number(row.p, "g"), ""
@@ -283,16 +260,16 @@ def _difference(row: Any) -> Value:
     return entry if pd.isna(row.se) else replace(entry, text=f"{entry.text} ± {round(row.se, DIGITS):.2g}")
 
 
-def draw_differences(table: pd.DataFrame, score: str, written: Written | None = None) -> Figure | None:
+def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure | None:
     """Draw the mean difference of a score, B minus A, with its standard error.
 
     Parameters
     ----------
-    table : pandas.DataFrame
-        From `pipeline.scoring.pairs.difference_table`.
-    score : str
-        One of its scores.
-    written : mapping, optional
+    rows : pandas.DataFrame
+        Of the score, from `pipeline.scoring.pairs.difference_table`.
+    label : str
+        What it is called.
+    written : mapping
         From `pipeline.scoring.tables.written_counts`: how m is written.
 
     Returns
@@ -301,9 +278,9 @@ def draw_differences(table: pd.DataFrame, score: str, written: Written | None = 
         A row of panels per data set, design and search, and per shape where there are many, a column per
         accuracy, baselines at m = 0; None without any pair.
     """
-    rows = table[(table["score"] == score) & (table["n_cells"] > 0)]
+    rows = rows[rows["n_cells"] > 0]
     texts = [
-        "0" if pd.isna(m) else elements.count_of(written or {}, name, int(m))
+        "0" if pd.isna(m) else elements.count_of(written, name, int(m))
         for name, m in zip(rows["dataset"], rows["m"], strict=True)
     ]
     # rows of one panel are of one design and search
@@ -320,13 +297,8 @@ def draw_differences(table: pd.DataFrame, score: str, written: Written | None = 
                 for row in points.itertuples()
             ]
             how = look.mark(str(model))
-            looks = {
-                "color": how.color,
-                "linestyle": how.line,
-                **how.markers,
-                "linewidth": 1.4,
-                "label": model,
-            }
+            looks = {"color": how.color, "linestyle": how.line, **how.markers}
+            looks |= {"linewidth": 1.4, "label": model}
             m, error = points["m"].astype(float).fillna(0.0), {"yerr": points["se"].fillna(0.0)}
             figures.bars(axes, m, points["difference"], error, looks, tips)
         axes.grid()
@@ -334,7 +306,7 @@ def draw_differences(table: pd.DataFrame, score: str, written: Written | None = 
         look.tick_counts(axes, sorted({0, *names}), {0: "0"} | names)
 
     def up(item: tuple[str, str]) -> str:
-        return f"{look.short(*item)}\n{LABELS[score].short}, B minus A"
+        return f"{look.short(*item)}\n{label}, B minus A"
 
     return figures.facets(list(panels), rows["p"], panel, PANEL, up)
 
@@ -358,32 +330,22 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
         its = specs[other[side]]
         if not spec.search_names and (called := search_called(spec, its)) in its.search_names:
             yield f"search: the one of {side} is {called} of {other[side]}"
-    searches = [_searches(a.spec, b.spec), _searches(b.spec, a.spec)]
-    shared = searches[0].keys() & searches[1].keys()
-    yield from _changed(_keys(a.spec, searches[0], shared), _keys(b.spec, searches[1], shared))
-    for name, search in (searches[0] | searches[1]).items():
-        if name not in shared:
-            told = ", ".join(f"{key} {value}" for key, value in search.named().items())
-            yield f"search {name}: only in {'A' if name in searches[0] else 'B'} ({told})"
-    first, second = _datasets(a.spec), _datasets(b.spec)
-    for name in first | second:
-        if name in first and name in second:
-            yield from _changed(first[name], second[name], f"{name}.")
-        else:
-            yield f"data set {name}: only in {'A' if name in first else 'B'}"
+    first, second = _settings(a.spec, b.spec), _settings(b.spec, a.spec)
+    both, shared = first | second, first.keys() & second.keys()
+    for place in sorted(both, key=lambda place: (KINDS.index(place[0]), place not in shared)):
+        above, told, keys = first.get(place, both[place])
+        if place not in shared:
+            yield f"{' '.join(place)}: only in {'A' if place in first else 'B'}{told}"
+        theirs = both[place][-1]
+        for key in keys | theirs:
+            values = keys.get(key, NONE), theirs.get(key, NONE)
+            if values[0] != values[1]:
+                yield f"{above}{key}: A {values[0]}, B {values[1]}"
     if a.spec.seed != b.spec.seed:
         yield "the seeds differ: pairs have the same coordinates, but not the same draws"
     for name in a.plans:
         if name in b.plans and a.plans[name].checksum != b.plans[name].checksum:
             yield f"{name} is not the same data in both: the checksums differ"
-
-
-def _changed(first: Mapping[str, str], second: Mapping[str, str], above: str = "") -> Iterator[str]:
-    """A line for each key of two tables that has another value in one, or is there in one alone."""
-    for key in {**first, **second}:
-        values = first.get(key, NONE), second.get(key, NONE)
-        if values[0] != values[1]:
-            yield f"{above}{key}: A {values[0]}, B {values[1]}"
 
 
 def search_called(spec: SweepSpec, other: SweepSpec) -> str:
@@ -393,41 +355,36 @@ def search_called(spec: SweepSpec, other: SweepSpec) -> str:
     return next(names, method_words(first))
 
 
-def _searches(spec: SweepSpec, other: SweepSpec) -> dict[str | None, Search]:
-    """Searches by name; the only one of a sweep has one where the other sweep has several."""
-    called = search_called(spec, other) if other.search_names else None
-    return {each.name or called: each for each in spec.search}
+def _settings(spec: SweepSpec, other: SweepSpec) -> dict[tuple[str, str], Told]:
+    """What a sweep file asks for, by kind and name; its only search has one where the other has several."""
+    plain = spec.model_dump(mode="json", exclude={"name", "search"})
+    datasets = plain["grid"].pop("datasets")
+    found = {("", ""): ("", "", _flat(plain))}
+    called = search_called(spec, other) if other.search_names else ""
+    for search in spec.search:
+        named, name = search.named(), search.name or called
+        told = ", ".join(f"{key} {value}" for key, value in named.items())
+        # a search is said by its method, and what that leaves open
+        left = {
+            key: value for key, value in vars(search.settings).items() if key not in set(BY_METHOD) - LENGTHS
+        }
+        keys = _flat({**named, **left, HELD_OUT: search.held_out})
+        found["search", name] = f"search.{name}.".replace("..", "."), f" ({told})", keys
+    for entry in datasets:
+        name = entry.pop("name")
+        found["data set", name] = f"{name}.", "", _flat(entry)
+    return found
 
 
-def _keys(spec: SweepSpec, searches: Mapping[str | None, Search], shared: Set[str | None]) -> dict[str, str]:
-    """Every key but those of the data sets, by its path; a search by its method and what that leaves open."""
-    plain = spec.model_dump(mode="json", exclude={"name": True, "grid": {"datasets"}})
-    told = set(BY_METHOD) - LENGTHS
-    every = {}
-    for name in (name for name in searches if name in shared):
-        search = searches[name]
-        others = {key: value for key, value in vars(search.settings).items() if key not in told}
-        every[name] = {**search.named(), **others, HELD_OUT: search.held_out}
-    plain["search"] = every.get(None, every)
-    return dict(_flat(plain))
-
-
-def _datasets(spec: SweepSpec) -> dict[str, dict[str, str]]:
-    plain = spec.model_dump(mode="json")["grid"]["datasets"]
-    return {entry.pop("name"): dict(_flat(entry)) for entry in plain}
-
-
-def _flat(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
-        elif value is not None:
-            yield above + key, _words(value)
+def _flat(table: Mapping[str, Any]) -> dict[str, str]:
+    """Words of all values that are there, by the path of their keys."""
+    (row,) = pd.json_normalize(dict(table)).to_dict("records")
+    return {str(key): _words(value) for key, value in row.items() if value is not None}
 
 
 def _words(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(_words(each) for each in value) or NONE
+        return ", ".join(map(_words, value)) or NONE
     if isinstance(value, Mapping):
         return str(value.get("name", dict(value)))
     return str(value).lower() if isinstance(value, bool) else str(value)

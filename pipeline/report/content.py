@@ -15,9 +15,9 @@ from pipeline.report.elements import Chapter, Table, spread
 from pipeline.report.figures import Drawn, save
 from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
-from pipeline.scoring.pairs import Compared, compared_searches
+from pipeline.scoring.pairs import compared_searches
 from pipeline.scoring.ranking import Ranking, rankings
-from pipeline.scoring.worth import DesignScores, design_scores
+from pipeline.scoring.worth import design_scores
 from storage.cube.manifest import Manifest
 from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
@@ -88,7 +88,7 @@ class Content:
         return [ranking for ranking in self.rankings if ranking.comparable and ranking.datasets]
 
     @cached_property
-    def designs(self) -> tuple[DesignScores, ...]:
+    def designs(self) -> dict[str, pd.DataFrame]:
         """Scores by how pairs were chosen, of one search; empty where all were chosen alike."""
         return design_scores(self.timed_cells, self.written)
 
@@ -98,7 +98,7 @@ class Content:
         return tables.rows_of(self.all_cells, {k: v for k, v in self.chosen.items() if k == tables.SEARCH})
 
     @cached_property
-    def searches(self) -> tuple[Compared, ...]:
+    def searches(self) -> dict[str, pd.DataFrame]:
         """Each search beside the one that models are compared in, of one design; empty where there is one."""
         design = {key: value for key, value in self.chosen.items() if key == tables.DESIGN}
         return compared_searches(tables.rows_of(self.all_cells, design), self.manifest.spec.search)

@@ -89,13 +89,11 @@ def _write_tables(
     tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
 ) -> Iterator[str]:
     cells = cell_table(tree, plans)
-    for name, table in (("cells", cells), ("summary", summary_table(cells))):
-        write_rows(folder / f"{name}{suffix}", [table])
+    tables: dict[str, Iterable[pd.DataFrame]] = {"cells": [cells], "summary": [summary_table(cells)]}
+    tables |= {f"labels-{name}": label_tables(tree, plan) for name, plan in plans.items()}
+    for name, parts in tables.items():
+        write_rows(folder / f"{name}{suffix}", parts)
         yield f"{name}{suffix}"
-    for name, plan in plans.items():
-        file = f"labels-{name}{suffix}"
-        write_rows(folder / file, label_tables(tree, plan))
-        yield file
 
 
 def label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]:
@@ -115,12 +113,12 @@ def label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]
         it is known, `label_true`, the name of the class or its code.
     """
     data = tree[plan.name].to_dataset()
-    nodes = [(model, tree[f"{plan.name}/{model}"].to_dataset()) for model in plan.baselines]
+    nodes = [tree[plan.name][model].to_dataset().assign_coords(model=model) for model in plan.baselines]
     if plan.supervised:
         places = product(range(len(plan.p)), range(len(plan.m)))
-        nodes += [("", data.isel(p=[i], m=[j])) for i, j in places]
-    for place, (model, node) in enumerate(nodes):
-        table = _labels(node, data, plan).assign(**{"model": model} if model else {})
+        nodes += [data.isel(p=[i], m=[j]) for i, j in places]
+    for place, node in enumerate(nodes):
+        table = _labels(node, data, plan)
         if len(table) or place == 0:  # one without rows has the columns
             yield table
 

@@ -6,87 +6,44 @@ All of it follows from the rankings of `pipeline.scoring.ranking`, one for each 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.content import Content
-from pipeline.report.elements import NOTHING, Column, Table, Value, listed, number, words
+from pipeline.report.content import Content, Part
+from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, listed, number, words
 from pipeline.scoring import ranking as stats
-from pipeline.scoring.ranking import Ranking
+from pipeline.scoring.ranking import MEAN, Ranking
 from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import MIXTURES, REDRAWS, over_datasets, time_table
+from pipeline.scoring.tables import MIXTURES, REDRAWS, time_table
 
 # Of a score.
 FORM = ".3f"
 
-READING = (
-    "How far this reaches: a score of a model on a data set is the mean over all p, m and draws at which"
-    " every model has a result; a model without annotations has the same value at each of them. Ranks and"
-    " tests are over data sets, each of which counts once: more cells, redraws or restarts make a score"
-    " surer, not a ranking."
-    " What is said holds for this grid of p and m and these settings, and beyond these data sets only as far"
-    " as they stand for others; mixtures that differ in their number of clusters alone are of one kind. A"
-    " model whose settings were tuned on these very data looks better than it is. A test that finds nothing"
-    " does not say that models are equal, and one that finds a difference does not say that it matters: the"
-    " scores do."
-)
 # Units, as a note says them.
 KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
-BARS = (
-    "A bar joins models of which no two can be told apart (Friedman, then Wilcoxon with Holm's correction,"
-    f" {stats.LEVEL:g})."
-)
-POWERLESS = " So few data sets can tell no two of so many models apart: the bar says no more than that."
-NO_BARS = "There are too few data sets for a test: that no bar joins two models says nothing."
 # Inches: of the diagram, of a line of labels, from bar to bar, and of the axis with its title.
 WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
-
-DUELS = (
-    "Data sets on which the model of the row wins, ties and loses against that of the column, which has the"
-    f" number of its row. A tie is a difference within {stats.ERRORS:g} standard errors, paired by draw."
-)
-TESTED = " Underlined: the test over data sets tells the two apart, for the model of the row."
 
 PANEL = (2.75, 2.1)
 # Of the height of a panel, for markers at its ends.
 ROOM = 0.04
-# Stands for a data set in the rows of means over data sets.
-MEAN = "mean of all"
-ROBUSTNESS = (
-    "against the accuracy p of the annotations: means over m and draws, with a band of one standard error"
-    " over draws, the data sets being given. A model without annotations is level."
-)
-DROP = "Mean over the data sets that are ranked, and how much of it the least accurate annotations cost."
-
 # Inches: of the figure of costs, and of a label in the column of labels.
 COST_WIDTH, LEAST_HEIGHT, COST_ROW = 6.6, 3.0, 0.21
-# From a name to its point.
-LEADER = {
-    "arrowstyle": "-",
-    "color": look.GREY,
-    "linewidth": 0.5,
-    "shrinkA": 0,
-    "shrinkB": 4,
-    "relpos": (0, 0.5),
-}
-COST = (
-    "mean over the data sets that are ranked, against CPU seconds of a cell, all of its restarts (geometric"
-    " mean over data sets)."
-)
-QUICKER = (
-    "Underlined: no other model is both quicker and better. Time is in kernels or in the method, on the"
-    " machines that this sweep ran on; times.csv has every data set."
-)
-
+# Of a name beside a figure, and of the line from it to its point.
+NAME: dict[str, Any] = {"va": "center", "annotation_clip": False}
+LEADER = {"arrowstyle": "-", "color": look.GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4}
+LEADER |= {"relpos": (0, 0.5)}
 RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
 
 
@@ -98,11 +55,11 @@ def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     rankings : sequence of Ranking
         From `pipeline.scoring.ranking.rankings`.
     """
-    known = [ranking for ranking in rankings if ranking.common.models]
+    known = [ranking for ranking in rankings if ranking.models]
     if not known:
         return ("Nothing to compare: no cell of a data set with true labels is done.",)
     if not any(ranking.comparable for ranking in known):
-        return (f"Nothing to compare: {known[0].common.models[0]} is the only model with a score.",)
+        return (f"Nothing to compare: {known[0].models[0]} is the only model with a score.",)
     return (*(" ".join(_of_score(ranking)) for ranking in known), *_gaps(known[0]))
 
 
@@ -110,10 +67,10 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
     if not ranking.datasets:
         yield f"{ranking.label}: no data set has a score of every model, so there are no ranks."
         return
-    ranks, first = ranking.mean_ranks, _first(ranking)
-    count = plural(len(ranking.datasets), "data set")
+    first, count = _first(ranking), plural(len(ranking.datasets), "data set")
     have = f"{first[0]} has" if len(first) == 1 else f"{listed(first)} share"
-    yield f"{ranking.label}: {have} the best mean rank, {ranks.iloc[0]:.1f} of {len(ranks)}, over {count}"
+    best = f"{ranking.ranks[first[0]].mean():.1f} of {len(ranking.models)}"
+    yield f"{ranking.label}: {have} the best mean rank, {best}, over {count}"
     if len(first) == 1:
         good = int(ranking.as_good.loc[ranking.datasets, first[0]].sum())
         near = f"or one within {stats.ERRORS:g} paired standard errors of it"
@@ -134,7 +91,7 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
     if n_models >= stats.FEWEST_MODELS:
         p = "p < 0.0001" if ranking.p < 1e-4 else f"p = {ranking.p:.2g}"
         found = f"Friedman's test: χ² = {ranking.statistic:.1f}, {n_models - 1} degrees of freedom, {p}"
-        if not ranking.differ:
+        if ranking.p >= stats.LEVEL:
             yield f"{found}: it does not show that the models differ, in any order."
             return
         yield f"{found}: the models do not all rank alike."
@@ -145,36 +102,33 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
             f" {stats.least_p(n_datasets, len(pairs)):.2g}."
         )
         return
-    apart = int(pairs["different"].sum())
-    few = f"{apart} of {plural(len(pairs), 'pair')}" if apart else "no pair"
-    yield f"Wilcoxon's signed ranks with Holm's correction tell {few} apart"
+    apart = ranking.apart
+    few = f"{len(apart)} of {plural(len(pairs), 'pair')}" if apart else "no pair"
+    surely = f"Wilcoxon's signed ranks with Holm's correction tell {few} apart ({stats.LEVEL:g} in all)"
     beaten = _beaten(ranking)
     if len(first) == 1 and beaten:
         rest = n_models - 1 - len(beaten)
-        beyond = f", not from the other {rest}" if rest else ""
-        yield f"({stats.LEVEL:g} in all): {first[0]} from {listed(beaten)}{beyond}."
-    else:
-        yield f"({stats.LEVEL:g} in all)."
+        surely += f": {first[0]} from {listed(beaten)}" + (f", not from the other {rest}" if rest else "")
+    yield f"{surely}."
 
 
 def _first(ranking: Ranking) -> list[str]:
     """Models that share the best mean rank."""
-    ranks = ranking.mean_ranks
-    return [model for model in ranking.models if np.isclose(ranks[model], ranks.iloc[0])]
+    ranks = ranking.ranks.mean()
+    return list(ranks.index[np.isclose(ranks, ranks.iloc[0])])
 
 
 def _beaten(ranking: Ranking) -> list[str]:
     """Models that the tests tell from the first one."""
-    pairs = ranking.pairs
-    return list(pairs.loc[pairs["different"] & (pairs["a"] == ranking.models[0]), "b"])
+    return [model for model in ranking.models if (ranking.models[0], model) in ranking.apart]
 
 
 def _gaps(ranking: Ranking) -> Iterator[str]:
     """Sentences on what does not count, and how; none if everything is there."""
     if ranking.left_out and ranking.datasets:
         yield f"Not ranked: {listed(ranking.left_out)}, where some model has no score."
-    values = ranking.common.values
-    absent = [model for model in values["model"].unique() if model not in ranking.common.models]
+    values = ranking.values
+    absent = [model for model in values["model"].unique() if model not in ranking.models]
     if absent:
         yield f"Without any score, and so not here: {listed(absent)}."
     without, failed, pending = values[["no_solution", "failed", "pending"]].sum()
@@ -206,7 +160,7 @@ def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
     if not ranked:
         return ()
     ranking, shared, beaten = ranked[0], _first(ranked[0]), _beaten(ranked[0])
-    label, means = ranking.label, {model: f"{mean:{FORM}}" for model, mean in ranking.means.mean().items()}
+    label, means = ranking.label, ranking.means.mean().map(f"{{:{FORM}}}".format)
     first, *others = ranking.models
     over = f"over {plural(len(ranking.datasets), 'data set')}"
     if not ranking.tested:
@@ -260,80 +214,74 @@ def winner_files(content: Content) -> dict[str, pd.DataFrame]:
         `winners` (data sets × models), `ranks` (models), `pairs` and `robustness` (p), each for every score;
         nothing without two models.
     """
-    parts: dict[str, list[pd.DataFrame]] = {}
-    for ranking in filter(lambda ranking: ranking.comparable, content.rankings):
-        values = ranking.common.values.set_index(["dataset", "model"])
+    parts: dict[str, dict[str, pd.DataFrame]] = {}
+    for ranking in (each for each in content.rankings if each.comparable):
+        values = ranking.values.set_index(["dataset", "model"])
         values["rank"], values["as_good_as_best"] = ranking.ranks.stack(), ranking.as_good.stack()
         cost = cost_table(ranking, content.cells).set_index("model")[["cpu_seconds", "seconds"]]
-        ranks = ranking.table().drop(columns="score").join(cost, on="model")
+        ranks = ranking.table().join(cost, on="model")
         tables = {
             "winners": values.reset_index(),
             "ranks": ranks.assign(friedman=ranking.statistic, friedman_p=ranking.p),
             "pairs": ranking.pairs,
-            "robustness": robustness_table(ranking),
+            "robustness": stats.by_accuracy(ranking),
         }
         for name, table in tables.items():
-            score = pd.Series(ranking.score, table.index, name="score")
-            parts.setdefault(name, []).append(pd.concat([score, table], axis="columns"))
-    return {name: pd.concat(frames, ignore_index=True) for name, frames in parts.items()}
+            parts.setdefault(name, {})[ranking.score] = table
+    # an index is of the score and the row
+    wholes = {name: pd.concat(tables, names=["score", None]) for name, tables in parts.items()}
+    return {name: whole.reset_index("score").reset_index(drop=True) for name, whole in wholes.items()}
 
 
-def standing_words(content: Content) -> Iterator[str]:
-    """Who wins, and how far that reaches."""
+def standing(content: Content) -> Iterator[Part]:
+    """Who wins and how far that reaches, models by data sets, and diagrams of mean ranks."""
+    said, compared = WORDS["winners"], [ranking for ranking in content.rankings if ranking.comparable]
     yield from findings(content.rankings)
-    if any(ranking.comparable for ranking in content.rankings):
-        yield READING
-
-
-def standing_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Diagrams of mean ranks, with what their bars mean."""
+    if compared:
+        yield said["reading"]
+    yield from map(_standing, compared)
     for ranking in content.rankings:
+        bars = said["bars"].format(level=stats.LEVEL) if ranking.tested else said["no_bars"]
+        if ranking.tested and not ranking.decisive:
+            bars += f" {said['powerless']}"
         over = plural(len(ranking.datasets), "data set")
-        bars = BARS + ("" if ranking.decisive else POWERLESS) if ranking.tested else NO_BARS
-        text = f"Mean rank by {ranking.label} over {over}, 1 is best. {bars}"
+        text = said["ranks"].format(label=ranking.label, datasets=over, bars=bars)
         yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), text
 
 
-def standing_tables(content: Content) -> Iterator[Table]:
-    """Models, best mean rank first, by data sets; the best of each data set is marked."""
-    for ranking in content.rankings:
-        if ranking.comparable:
-            yield _standing(ranking)
-
-
 def _standing(ranking: Ranking) -> Table:
-    values, label = ranking.common.values, ranking.label
-    keyed, best = values.set_index(["dataset", "model"]), ranking.common.wide("mean").astype(float)
+    """Models, best mean rank first, by data sets; the best of each data set is marked."""
+    values = ranking.values.set_index(["dataset", "model"])
 
-    def on(name: str) -> Callable[[Any], Value]:
-        def entry(row: Any) -> Value:
-            mean, se = keyed.loc[(name, row.model), ["mean", "se"]]
-            found = elements.mean_and_error(mean, se, FORM)
-            if not ranking.as_good.loc[name, row.model]:
-                return found
-            return replace(found, kind="best" if best.loc[name].idxmax() == row.model else "good")
-
-        return entry
+    def on(name: str, row: Any) -> Value:
+        found = values.loc[(name, row.model)]
+        entry = elements.mean_and_error(found["mean"], found["se"], FORM)
+        if not ranking.as_good.loc[name, row.model]:
+            return entry
+        return replace(entry, kind="best" if values.loc[name, "mean"].idxmax() == row.model else "good")
 
     columns: list[Column] = [("model", "model", ""), ("mean rank", "mean_rank", ".2f")]
-    columns.append((f"mean {label}", "mean", FORM))
+    columns.append((f"mean {ranking.label}", "mean", FORM))
     if values["no_solution"].any():
         columns.append(("solved", lambda row: row.done / ((row.done + row.no_solution) or np.nan), ".0%"))
-    for name in ranking.common.datasets:
-        columns.append((name if name in ranking.datasets else f"{name} (not ranked)", on(name), ""))
-    over = []
-    for unit, kind in KINDS.items():
-        n = values.loc[(values["unit"] == unit) & (values["n"] > 0), "n"]
-        if len(n):
-            over.append(f"{' to '.join(str(end) for end in dict.fromkeys((n.min(), n.max())))} {kind}")
-    note = (
-        f"Mean ± standard error over n draws: {'; '.join(over)}; a mean over p and m is taken within each"
-        " draw first. Where nothing is redrawn there is no error. Underlined is the best of a data set, in"
-        " colour what ties with it: the difference is within"
-        f" {stats.ERRORS:g} standard errors, paired by draw."
-    )
-    title = f"{label} of each model on each data set"
+    for name in ranking.places:
+        columns.append((name + " (not ranked)" * (name in ranking.left_out), partial(on, name), ""))
+    known = values[values["n"] > 0].groupby("unit")["n"].agg(["min", "max"])
+    over = [
+        f"{' to '.join(map(str, dict.fromkeys(known.loc[unit])))} {kind}"
+        for unit, kind in KINDS.items()
+        if unit in known.index
+    ]
+    note = WORDS["winners"]["note"].format(units="; ".join(over), errors=stats.ERRORS)
+    title = f"{ranking.label} of each model on each data set"
     return elements.table(title, ranking.table(), columns, note=note, pinned=True)
+
+
+def _point(axes: Axes, x: float, y: float, model: str, size: float, tip: str, **more: Any) -> None:
+    """A point of a model, with words on it."""
+    how = look.mark(model)
+    (point,) = axes.plot([x], [y], color=how.color, linestyle="", markersize=size, **how.markers, **more)
+    look.hover(point, [f"{model}: {tip}"])
 
 
 def draw_ranks(ranking: Ranking) -> Figure | None:
@@ -351,11 +299,12 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     Figure or None
         None without two models that have ranks.
     """
-    models, ranks = ranking.models, ranking.mean_ranks
+    models, ranks = ranking.models, ranking.ranks.mean()
     if len(models) < 2 or not ranking.datasets:
         return None
     left = (len(models) + 1) // 2
-    levels = _levels(ranking.groups)
+    groups = ranking.groups
+    levels = _levels(groups)
     deep = BAR * (max(levels, default=-1) + 2)
     figure = Figure(figsize=(WIDTH, HEAD + deep + ROW * left + 0.1), layout="constrained")
     axes = figure.subplots()
@@ -368,28 +317,20 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     axes.set_yticks([])
     for name, spine in axes.spines.items():
         spine.set_visible(name == "top")
-    for (first, last), level in zip(ranking.groups, levels, strict=True):
-        ends = [float(ranks.iloc[first]), float(ranks.iloc[last])]
-        axes.plot([ends[0] - 0.04, ends[1] + 0.04], [BAR * (level + 1)] * 2, color=look.INK, linewidth=4)
+    for ends, level in zip(groups, levels, strict=True):
+        first, last = ranks.iloc[list(ends)]
+        axes.plot([first - 0.04, last + 0.04], [BAR * (level + 1)] * 2, color=look.INK, linewidth=4)
     label, means = ranking.label, ranking.means.mean()
     for place, model in enumerate(models):
         rank, name, to_left = float(ranks[model]), look.short(model, longest=look.LONGEST_MODEL), place < left
         y = deep + ROW * ((place if to_left else len(models) - 1 - place) + 0.5)
         side = 1.0 if to_left else float(len(models))
         axes.plot([rank, rank, side], [0, y, y], color=look.GREY, linewidth=0.9, clip_on=False)
-        how = look.mark(model)
-        (point,) = axes.plot([rank], [0], color=how.color, linestyle="", clip_on=False, zorder=5)
-        point.set(**how.markers, markersize=6)
-        axes.annotate(
-            f"{name}  {rank:.2f}" if to_left else f"{rank:.2f}  {name}",
-            (side, y),
-            (-4 if to_left else 4, 0),
-            textcoords="offset points",
-            ha="right" if to_left else "left",
-            va="center",
-            annotation_clip=False,
-        )
-        look.hover(point, [f"{model}: mean rank {rank:.2f}, mean {label} {means[model]:{FORM}}"])
+        tip = f"mean rank {rank:.2f}, mean {label} {means[model]:{FORM}}"
+        _point(axes, rank, 0, model, 6, tip, clip_on=False, zorder=5)
+        text, ha = (f"{name}  {rank:.2f}", "right") if to_left else (f"{rank:.2f}  {name}", "left")
+        off = (-4 if to_left else 4, 0)
+        axes.annotate(text, (side, y), off, textcoords="offset points", ha=ha, **NAME)
     return figure
 
 
@@ -404,31 +345,28 @@ def _levels(groups: list[tuple[int, int]]) -> list[int]:
     return levels
 
 
-def duel_words(content: Content) -> Iterator[str]:
-    """Where the pairs are in full."""
-    yield "pairs.csv has every pair with the mean difference, the p of the test and that after correction."
-
-
-def duel_tables(content: Content) -> Iterator[Table]:
+def duels(content: Content) -> Iterator[Part]:
     """Each model against each other, by each score, best mean rank first."""
+    said = WORDS["duels"]
+    yield said["reading"]
     for ranking in content.ranked:
-        models, duels, pairs = ranking.models, ranking.matrix(), ranking.pairs
-        better = set(pairs.loc[pairs["different"], ["a", "b"]].itertuples(index=False, name=None))
-        rows = []
-        for place, model in enumerate(models, start=1):
-            row = {other: duels.loc[(model, other)] for other in models if other != model}
-            row["all"] = duels.loc[model].sum()
-            entries = {
-                name: Value(
-                    _counts(found), int(found["wins"] - found["losses"]), "best" * ((model, name) in better)
-                )
-                for name, found in row.items()
-            }
-            name = Value(f"{place} {model}", f"{place:02}")
-            rows.append((name, entries["all"], *(entries.get(other, NOTHING) for other in models)))
-        heads = ("model", "all", *(str(place) for place in range(1, len(rows) + 1)))
-        title, note = f"Data sets won – tied – lost by {ranking.label}", DUELS + TESTED * ranking.tested
+        found, apart, rows = ranking.matrix(), ranking.apart, []
+        for place, (_, row) in enumerate(ranking.table().iterrows(), start=1):
+            model = row["model"]
+            entries = [Value(f"{place} {model}", f"{place:02}"), _duel(row)]
+            for other in ranking.models:
+                pair = model, other
+                beside = _duel(found.loc[pair], "best" * (pair in apart)) if pair in found.index else NOTHING
+                entries.append(beside)
+            rows.append(tuple(entries))
+        heads = "model", "all", *(str(place) for place in range(1, len(rows) + 1))
+        note = said["note"].format(errors=stats.ERRORS) + f" {said['tested']}" * ranking.tested
+        title = f"Data sets won – tied – lost by {ranking.label}"
         yield Table(title, heads, tuple(rows), note=note, pinned=True)
+
+
+def _duel(row: pd.Series, kind: str = "") -> Value:
+    return Value(_counts(row), int(row["wins"] - row["losses"]), kind)
 
 
 def _counts(row: pd.Series) -> str:
@@ -436,51 +374,24 @@ def _counts(row: pd.Series) -> str:
     return "–".join(f"{row[name]:.0f}" for name in ("wins", "ties", "losses"))
 
 
-def robustness_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Scores against the accuracy of annotations."""
-    for ranking, table in _robust(content):
-        figure = draw_robustness(table, ranking.score)
-        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {ROBUSTNESS}"
-
-
-def robustness_tables(content: Content) -> Iterator[Table]:
-    """Means over the data sets that are ranked, by accuracy."""
-    for ranking, table in _robust(content):
+def robustness(content: Content) -> Iterator[Part]:
+    """Means over the data sets that are ranked, by accuracy, of scores that are known at two or more."""
+    found = [(ranking, stats.by_accuracy(ranking)) for ranking in content.ranked]
+    found = [(ranking, table) for ranking, table in found if table["p"].nunique() > 1]
+    said = WORDS["robustness"]
+    for ranking, table in found:
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
-        low, high = wide.columns[0], wide.columns[-1]
-        rows = []
-        for model, means in wide.loc[ranking.models].iterrows():
-            drop = NOTHING if model in ranking.common.alone else number(means[high] - means[low], f"+{FORM}")
-            rows.append((words(model), *(number(mean, FORM) for mean in means), drop))
-        heads = ("model", *(f"p = {p:g}" for p in wide), f"p = {high:g} less p = {low:g}")
-        yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=DROP)
-
-
-def _robust(content: Content) -> Iterator[tuple[Ranking, pd.DataFrame]]:
-    """Scores that are known at two accuracies or more."""
-    for ranking in content.ranked:
-        if (table := robustness_table(ranking))["p"].nunique() > 1:
-            yield ranking, table
-
-
-def robustness_table(ranking: Ranking) -> pd.DataFrame:
-    """Score of each model at each p, by data set, and then over the data sets that are ranked.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        Of one score.
-
-    Returns
-    -------
-    pandas.DataFrame
-        `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se`, `n` draws, or data sets. The
-        error of the mean of all is that of its draws, for these data sets; a part without one adds nothing.
-    """
-    table = stats.by_accuracy(ranking.common)
-    ranked = table[table["dataset"].isin(ranking.datasets)]
-    every = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)[list(table.columns)]
-    return pd.concat([table, every], ignore_index=True)
+        low, high = wide.columns[[0, -1]]
+        wide["drop"] = (wide[high] - wide[low]).mask(wide.index.isin(ranking.alone))
+        heads = ("model", *(f"p = {p:g}" for p in wide.columns[:-1]), f"p = {high:g} less p = {low:g}")
+        rows = (
+            (words(model), *(number(mean, FORM) for mean in means), number(drop, f"+{FORM}"))
+            for model, *means, drop in wide.loc[ranking.models].itertuples()
+        )
+        yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=said["drop"])
+    for ranking, table in found:
+        figure = draw_robustness(table, ranking.score)
+        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {said['curves']}"
 
 
 def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
@@ -489,7 +400,7 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     Parameters
     ----------
     table : pandas.DataFrame
-        From `robustness_table`.
+        From `pipeline.scoring.ranking.by_accuracy`.
     score : str
         What its means are of.
 
@@ -501,10 +412,8 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     whole = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
     several = len(elements.shape_groups(table["model"])) > 1
-    if several or len(names) == 1:
-        names = [MEAN] if len(names) > 1 else names
-    else:
-        names = [MEAN, *elements.spread(names, look.MOST_DATASETS)]
+    if len(names) > 1:
+        names = [MEAN, *([] if several else elements.spread(names, look.MOST_DATASETS))]
     title = {MEAN: f"mean of {int(whole['n'].max())} data sets"}
     shown = [
         (look.short(title.get(name, name), group), rows)
@@ -524,33 +433,21 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     return figure
 
 
-def cost_figures(content: Content) -> Iterator[figures.Drawn]:
-    """Score against time."""
-    for ranking, table in _costs(content):
-        yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), f"{ranking.label}, {COST}"
-
-
-def cost_tables(content: Content) -> Iterator[Table]:
-    """The same in numbers."""
-    for ranking, table in _costs(content):
-        columns: tuple[Column, ...] = (
-            ("model", "model", ""),
-            (
-                f"mean {ranking.label}",
-                lambda row: replace(number(row.mean, FORM), kind="best" * row.best),
-                "",
-            ),
-            ("CPU s a cell", "cpu_seconds", ".3g"),
-            ("s a cell", "seconds", ".3g"),
-        )
-        yield elements.table(f"{ranking.label} and time", table, columns, note=QUICKER)
-
-
-def _costs(content: Content) -> Iterator[tuple[Ranking, pd.DataFrame]]:
-    """Scores beside times, where any model has one."""
-    for ranking in content.ranked:
-        if len(table := cost_table(ranking, content.cells)):
-            yield ranking, table
+def cost(content: Content) -> Iterator[Part]:
+    """Scores beside times, in numbers and drawn, where any model has a time."""
+    found = [(ranking, cost_table(ranking, content.cells)) for ranking in content.ranked]
+    found = [(ranking, table) for ranking, table in found if len(table)]
+    said = WORDS["cost"]
+    for ranking, table in found:
+        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", "mean", FORM)]
+        columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
+        means = zip(table["mean"], table["best"], strict=True)
+        marked = [replace(number(mean, FORM), kind="best" * best) for mean, best in means]
+        title, rows = f"{ranking.label} and time", table.assign(mean=marked)
+        yield elements.table(title, rows, columns, note=said["quicker"])
+    for ranking, table in found:
+        text = f"{ranking.label}, {said['points']}"
+        yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), text
 
 
 def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
@@ -594,38 +491,27 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     height = max(LEAST_HEIGHT, COST_ROW * len(rows) + 0.9)
     figure = Figure(figsize=(COST_WIDTH, height), layout="constrained")
     axes = figure.subplots()
-    means = rows["mean"].to_numpy(dtype=float)
-    pad = max(0.01, 0.06 * float(np.ptp(means)))
-    axes.set_ylim(means.min() - pad, means.max() + pad)
-    low, high = float(rows["cpu_seconds"].min()), float(rows["cpu_seconds"].max())
+    low, high = rows["cpu_seconds"].agg(["min", "max"])
     figures.log_axis(axes, (1.0,) if high > 200 * low else (1, 2, 5))
     axes.set_xlim(low / 1.6, high * 1.6)
-    fractions = (means - means.min() + pad) / (np.ptp(means) + 2 * pad)
-    heights = apart(fractions.tolist(), min(COST_ROW / (height - 0.9), 1 / len(rows)))
+    means = rows["mean"].to_numpy(dtype=float)
+    pad = max(0.01, 0.06 * float(np.ptp(means)))
+    bottom, top = means.min() - pad, means.max() + pad
+    axes.set_ylim(bottom, top)
+    heights = apart((means - bottom) / (top - bottom), min(COST_ROW / (height - 0.9), 1 / len(rows)))
     for row, level in zip(rows.itertuples(), heights, strict=True):
-        how = look.mark(str(row.model))
-        (point,) = axes.plot([row.cpu_seconds], [row.mean], color=how.color, linestyle="", zorder=3)
-        point.set(**how.markers, markersize=7)
-        told = f"{LABELS[score].short} {row.mean:{FORM}}"
-        look.hover(point, [f"{row.model}: {told}, {row.cpu_seconds:.3g} CPU s a cell"])
-        axes.annotate(
-            look.short(str(row.model), longest=look.LONGEST_MODEL),
-            (row.cpu_seconds, row.mean),
-            (1.04, level),
-            textcoords="axes fraction",
-            va="center",
-            arrowprops=LEADER,
-            annotation_clip=False,
-        )
+        tip = f"{LABELS[score].short} {row.mean:{FORM}}, {row.cpu_seconds:.3g} CPU s a cell"
+        _point(axes, row.cpu_seconds, row.mean, str(row.model), 7, tip, zorder=3)
+        text, point = look.short(str(row.model), longest=look.LONGEST_MODEL), (row.cpu_seconds, row.mean)
+        axes.annotate(text, point, (1.04, level), textcoords="axes fraction", arrowprops=LEADER, **NAME)
     axes.set_xlabel("CPU seconds of a cell (log)")
     axes.set_ylabel(LABELS[score].axis)
     axes.grid()
     return figure
 
 
-def apart(places: Sequence[float], least: float) -> list[float]:
+def apart(places: NDArray[np.float64], least: float) -> NDArray[np.float64]:
     """Places in ascending order within 0 to 1, moved as little as keeps neighbours `least` apart."""
     steps = least * np.arange(len(places))
     # Without the steps, neighbours need only stay in order: the nearest such places are a known problem.
-    nearest = isotonic_regression(np.asarray(places) - steps).x
-    return [float(place) for place in np.clip(nearest, 0.0, 1.0 - steps[-1]) + steps]
+    return np.asarray(np.clip(isotonic_regression(places - steps).x, 0.0, 1.0 - steps[-1]) + steps)

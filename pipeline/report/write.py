@@ -18,7 +18,6 @@ from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
 from pipeline.report.page import write_page
 from pipeline.scoring import tables as scored
-from pipeline.scoring.pairs import search_tables
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES
 from storage.cube.growth import open_cube
@@ -135,8 +134,7 @@ def write_report(
     )
     text = render(content)
     tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
-    tables |= winners.winner_files(content) | variants.design_files(content.designs)
-    tables |= search_tables(content.searches)
+    tables |= winners.winner_files(content) | variants.design_files(content.designs) | content.searches
     if content.chooses:
         tables["choices"] = scored.choice_table(every)
     if content.holds_out:
@@ -154,7 +152,7 @@ def write_report(
 
 def _inputs(
     cube: Place, folder: Path, published: Path | None, cell: str | None
-) -> tuple[Manifest, list[against.Published] | None, Cell | None]:
+) -> tuple[Manifest, pd.DataFrame | None, Cell | None]:
     """Everything that may be bad input, read before anything is computed."""
     problems: list[Problem] = []
     manifest, theirs, named = None, None, None

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -169,40 +168,8 @@ def compared_scores(one: Search, other: Search) -> tuple[str, ...]:
     return (OBJECTIVE, *RANKED) if same else RANKED
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A search beside the first one of its sweep, cell by cell.
-
-    Parameters
-    ----------
-    search, reference : str
-        The search, and the first one.
-    differences : pandas.DataFrame
-        Columns of `difference_table`, where A is the reference and B the search: a row
-        for each score, data set and model, over all p and m, after one for each score and model over data
-        sets, which is of data set `ALL`. Objectives, in nats, are left out where the two searches maximise
-        different ones, as in a cell whose shape of covariances each chose otherwise.
-    costs : pandas.DataFrame
-        `COSTS`, a row for each data set and model, after one for each model over all data sets: `n_cells`
-        that are done in both; `cpu`, the CPU time of all of them as a multiple of the reference's; `hit_rate`
-        and `reference_hit_rate`, the mean share of restarts that found the best objective of their cell;
-        `to_best`, the CPU time for each such restart as a multiple of the reference's, a median over cells
-        whose best is the same in both.
-    """
-
-    search: str
-    reference: str
-    differences: pd.DataFrame
-    costs: pd.DataFrame
-
-    @property
-    def title(self) -> str:
-        """What is compared."""
-        return f"{self.search} beside {self.reference}"
-
-
-def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> tuple[Compared, ...]:
-    """Compare each search with the first one.
+def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[str, pd.DataFrame]:
+    """Compare each search with the first one of its sweep, cell by cell.
 
     Parameters
     ----------
@@ -213,67 +180,71 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> tuple[
 
     Returns
     -------
-    tuple of Compared
-        In the order of the file; without searches that have no cell in common with the first.
+    dict of str to pandas.DataFrame
+        By the name of its file; nothing where no search has a cell in common with the first. Both begin with
+        `search` and `reference`, the first one, in the order of the sweep file. Then have
+
+        `searches`
+            columns of `difference_table`, where A is the reference and B the search: a row for each score,
+            data set and model, over all p and m, after one for each score and model over data sets, which is
+            of data set `ALL`. Objectives, in nats, are left out where the two searches maximise different
+            ones, as in a cell whose shape of covariances each chose otherwise.
+        `search-costs`
+            `COSTS`, a row for each data set and model, after one for each model over all data sets: `n_cells`
+            that are done in both; `cpu`, the CPU time of all of them as a multiple of the reference's;
+            `hit_rate` and `reference_hit_rate`, the mean share of restarts that found the best objective of
+            their cell; `to_best`, the CPU time for each such restart as a multiple of the reference's, a
+            median over cells whose best is the same in both.
     """
     there = {each.name: each for each in searches}
     first, *others = [there[name] for name in tables.values_of(cells, SEARCH)] or [Search()]
-    found = []
+    frames: dict[str, list[pd.DataFrame]] = {}
     for other in others:
+        # methods do not search
         sides = [
             cells[(cells[SEARCH] == each.name) & cells["model"].map(is_model)] for each in (first, other)
         ]
-        wide = _wide(sides)
+        kept = [*SHARED, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
+        done = [tables.cells_with_hits(side)[kept] for side in sides]
+        wide = done[0].merge(done[1], on=SHARED, suffixes=("_a", "_b"))
         if wide.empty:
             continue
+        # models that choose their shape maximise different objectives where they chose differently
+        shapes = [wide[f"covariance_shape_{side}"].fillna("") for side in "ab"]
+        apart = wide.loc[shapes[0] != shapes[1], SHARED].assign(apart=True)
+        sides = [side.assign(**{SEARCH: np.nan}).merge(apart, "left", SHARED) for side in sides]
+        sides = [side.assign(**{OBJECTIVE: side[OBJECTIVE].where(side["apart"].isna())}) for side in sides]
         scores = compared_scores(first, other)
-        pairs = _pairs(sides, scores)
-        tidy = difference_table(pairs, ("dataset", "model"))
-        table = pd.concat([total_table(pairs).assign(dataset=ALL), tidy], ignore_index=True)
-        table = table.loc[table["n_cells"] > 0, ["score", "dataset", "model", *COUNTED, *FOUND]]
-        both = pd.concat([wide.assign(dataset=ALL), wide]).groupby(["dataset", "model"], sort=False)
-        rows = [(*names, len(rows), *_cost(rows, OBJECTIVE in scores)) for names, rows in both]
-        costs = pd.DataFrame(rows, columns=list(COSTS))
-        found.append(Compared(str(other.name), str(first.name), table.reset_index(drop=True), costs))
-    return tuple(found)
-
-
-def search_tables(found: Sequence[Compared]) -> dict[str, pd.DataFrame]:
-    """Every number that is said of searches, by the name of its file; nothing where there is one search."""
-    frames: dict[str, list[pd.DataFrame]] = {}
-    for each in found:
-        for name, table in (("searches", each.differences), ("search-costs", each.costs)):
-            heads = pd.DataFrame({SEARCH: each.search, "reference": each.reference}, index=table.index)
-            frames.setdefault(name, []).append(pd.concat([heads, table], axis=1))
+        pairs, _ = pair(sides[0], sides[1], scores)
+        found = [total_table(pairs).assign(dataset=ALL), difference_table(pairs, ("dataset", "model"))]
+        differences = pd.concat(found, ignore_index=True)
+        differences = differences.loc[
+            differences["n_cells"] > 0, ["score", "dataset", "model", *COUNTED, *FOUND]
+        ]
+        costs = _costs(wide, OBJECTIVE in scores)
+        for name, table in (("searches", differences), ("search-costs", costs)):
+            table.insert(0, SEARCH, str(other.name))
+            table.insert(1, "reference", str(first.name))
+            frames.setdefault(name, []).append(table)
     return {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()}
 
 
-def _pairs(sides: Sequence[pd.DataFrame], scores: Sequence[str]) -> pd.DataFrame:
-    """Cells of two searches in pairs; those of methods, which do not search, are left out."""
-    sides = [side.assign(**{SEARCH: np.nan}) for side in sides]
-    # models that choose their shape maximise different objectives where they chose differently
-    shapes = [side.set_index(SHARED)["covariance_shape"].fillna("") for side in sides]
-    same = shapes[0].eq(shapes[1].reindex(shapes[0].index))
-    for side in sides:
-        alike = same.reindex(pd.MultiIndex.from_frame(side[SHARED])).fillna(True).to_numpy(dtype=bool)
-        side[OBJECTIVE] = side[OBJECTIVE].where(alike)
-    return pair(sides[0], sides[1], scores)[0]
-
-
-def _wide(sides: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """What cells that are done in both took and found, `_a` of one search and `_b` of the other."""
-    kept = [*SHARED, "cpu_seconds", "restarts_done", "hits", OBJECTIVE]
-    found = [tables.cells_with_hits(side)[kept] for side in sides]
-    a, b = (rows.astype({"restarts_done": float, "hits": float}) for rows in found)
-    return a.merge(b, on=SHARED, suffixes=("_a", "_b"))
-
-
-def _cost(wide: pd.DataFrame, same_objective: bool) -> tuple[float, float, float, float]:
-    """Ratio of the CPU time, both hit rates, and the ratio of the time to the best."""
-    rates = [float((wide[f"hits_{side}"] / wide[f"restarts_done_{side}"]).mean()) for side in "ba"]
-    agree = wide[(wide[f"{OBJECTIVE}_a"] - wide[f"{OBJECTIVE}_b"]).abs() <= SAME_OPTIMUM]
-    to_best = np.nan
-    if same_objective and len(agree):
-        times = [agree[f"cpu_seconds_{side}"] / agree[f"hits_{side}"] for side in "ba"]
-        to_best = float((times[0] / times[1]).median())
-    return float(wide["cpu_seconds_b"].sum() / wide["cpu_seconds_a"].sum()), rates[0], rates[1], to_best
+def _costs(wide: pd.DataFrame, same_objective: bool) -> pd.DataFrame:
+    """`COSTS` of cells that are done in both: `_a` of the reference, and `_b` of the search."""
+    ratios = {}
+    for side in "ab":
+        hits = wide[f"hits_{side}"].astype(float)
+        ratios[f"rate_{side}"] = hits / wide[f"restarts_done_{side}"].astype(float)
+        ratios[f"time_{side}"] = wide[f"cpu_seconds_{side}"] / hits
+    wide = wide.assign(**ratios)
+    agree = same_objective & ((wide[f"{OBJECTIVE}_a"] - wide[f"{OBJECTIVE}_b"]).abs() <= SAME_OPTIMUM)
+    wide["to_best"] = (wide["time_b"] / wide["time_a"]).where(agree)
+    groups = pd.concat([wide.assign(dataset=ALL), wide]).groupby(["dataset", "model"], sort=False)
+    costs = groups.agg(
+        n_cells=("to_best", "size"),
+        hit_rate=("rate_b", "mean"),
+        reference_hit_rate=("rate_a", "mean"),
+        to_best=("to_best", "median"),
+    )
+    costs["cpu"] = groups["cpu_seconds_b"].sum() / groups["cpu_seconds_a"].sum()
+    return costs.reset_index()[list(COSTS)]

@@ -1,14 +1,14 @@
 """Which model wins: one mean for each data set over the cells in common, ranks, and what a test says of them.
 
-`common_scores` averages a score over the places that all models share, `rank` orders the models by it, with
-ties on each data set and tests over data sets. The tests are those of Demšar, Statistical comparisons of
-classifiers over multiple data sets, JMLR 7 (2006), with the pairwise ones of Benavoli, Corani and Mangili,
-JMLR 17 (2016), which depend on the two models alone.
+`rank` averages a score over the places that all models share, and orders the models by it, with ties on each
+data set and tests over data sets; `by_accuracy` has the same means at each p. The tests are those of Demšar,
+Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), with the pairwise ones of
+Benavoli, Corani and Mangili, JMLR 17 (2016), which depend on the two models alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.stats import friedmanchisquare, rankdata
 
 from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import NAMES, by_unit, complete_places, unit_level
+from pipeline.scoring.tables import NAMES, by_unit, complete_places, over_datasets, unit_level
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 
 # Of every test.
@@ -32,14 +32,25 @@ FEWEST_MODELS = 3
 RANKED = ("nmi", "adjusted_rand")
 # Score of a cell without a solution: that of all samples in one cluster.
 UNSOLVED = 0.0
+# Paired standard errors up to which two models tie on a data set.
+ERRORS = 2.0
+# Stands for a data set in the rows of means over data sets.
+MEAN = "mean of all"
 PLACE = ["mixture", "p", "m", "replicate"]
 COUNTS = {"done": DONE, "no_solution": NO_SOLUTION, "failed": FAILED, "pending": PENDING}
 COLUMNS = ("dataset", "model", "mean", "se", "n", "unit", "n_places", *COUNTS)
+PAIRS = ("a", "b", "wins_a", "ties", "wins_b", "difference", "p", "p_holm", "different")
 
 
 @dataclass(frozen=True)
-class Common:
-    """One score of every model on every data set, over the places that all models share.
+class Ranking:
+    """Models in the order of their mean ranks by one score.
+
+    A place is a mixture, p, m and replicate, and a model without annotations has the same value at every p, m
+    and replicate. A cell without a solution has the score 0. A place where some model's cell failed, is
+    pending or has no score is left out for all of them; a model without any result on a data set does not
+    count there. A mean is over units that were drawn independently, each of them a mean over its places
+    first: of mixtures each mixture, of a real data set each redraw of the annotations.
 
     Parameters
     ----------
@@ -54,38 +65,111 @@ class Common:
         Of each data set the values at every place in common: an index of `PLACE`, a column for each model.
     alone : frozenset of str
         Models without annotations, which have no p, m and replicate of their own.
+    means, ranks : pandas.DataFrame
+        Score and rank (1 is best) by data set, of those on which every model has a score, and model.
+    as_good : pandas.DataFrame of bool
+        Of all data sets and models: whether the model has the best mean there, or ties with it.
+    pairs : pandas.DataFrame
+        A row for every two models, the one of the better mean rank as `a`: data sets on which each wins, and
+        `ties`; `difference`, mean over data sets of a minus b; `p` of the signed-rank test, `p_holm` after
+        Holm's correction over all pairs, missing without a test; `different` if the tests say so.
+    statistic, p : float
+        Of Friedman's test; missing where there was none.
     """
 
     score: str
     values: pd.DataFrame
     places: Mapping[str, pd.DataFrame]
     alone: frozenset[str]
+    means: pd.DataFrame
+    ranks: pd.DataFrame
+    as_good: pd.DataFrame
+    pairs: pd.DataFrame
+    statistic: float
+    p: float
 
     @property
-    def datasets(self) -> list[str]:
-        """Data sets that have the score, in the order of the file."""
-        return list(self.values["dataset"].unique())
+    def label(self) -> str:
+        """Name of the score for people."""
+        return LABELS[self.score].short
 
     @property
     def models(self) -> list[str]:
-        """Models that have a value on any data set, those without annotations first."""
-        known = set(self.values.loc[self.values["mean"].notna(), "model"])
-        return [model for model in self.values["model"].unique() if model in known]
+        """Those with a value on any data set, best mean rank first."""
+        return list(self.means.columns)
 
-    def wide(self, column: str) -> pd.DataFrame:
-        """A column of `values` by data set and model."""
-        table = self.values.pivot(index="dataset", columns="model", values=column)
-        return table.reindex(index=self.datasets, columns=self.models)
+    @property
+    def datasets(self) -> list[str]:
+        """Those that count: every model has a score on them."""
+        return list(self.means.index)
+
+    @property
+    def left_out(self) -> list[str]:
+        """Data sets with the score, on which some model has none."""
+        return [name for name in self.places if name not in self.means.index]
+
+    @property
+    def comparable(self) -> bool:
+        """Whether there are two models or more."""
+        return len(self.models) > 1
+
+    @property
+    def tested(self) -> bool:
+        """Whether there were data sets enough for a test."""
+        return len(self.datasets) >= FEWEST_DATASETS and self.comparable
+
+    @property
+    def decisive(self) -> bool:
+        """Whether a pair could be told apart at all: whether the data sets are enough for so many models."""
+        return self.tested and least_p(len(self.datasets), len(self.pairs)) < LEVEL
+
+    @property
+    def apart(self) -> set[tuple[str, str]]:
+        """Two models that the tests tell apart, the better one first."""
+        found = self.pairs.loc[self.pairs["different"], ["a", "b"]]
+        return set(found.itertuples(index=False, name=None))
+
+    @property
+    def groups(self) -> list[tuple[int, int]]:
+        """From `alike`; empty without a test."""
+        return alike(self.models, self.apart) if self.tested else []
+
+    def table(self) -> pd.DataFrame:
+        """One row per model, best first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            `model`, `n_datasets` that count, `mean_rank`, `mean` of the score over them, `wins`,
+            `ties` and `losses` against all other models, `best` (data sets on which it is best or ties with
+            the best), and the number of cells `done`, with `no_solution`, `failed` and `pending`.
+        """
+        heads = {"mean_rank": self.ranks.mean(), "mean": self.means.mean()}
+        table = pd.DataFrame({"n_datasets": len(self.datasets), **heads})
+        duels = self.matrix().groupby(level="a").sum().reindex(self.models, fill_value=0)
+        best = self.as_good.loc[self.datasets].sum().rename("best")
+        counted = self.values.groupby("model")[list(COUNTS)].sum()
+        return table.join([duels, best, counted]).rename_axis("model").reset_index()
+
+    def matrix(self) -> pd.DataFrame:
+        """Data sets that each model `wins`, `ties` and `losses` against each other, by `a` and `b`."""
+        names = {"wins_a": "wins", "ties": "ties", "wins_b": "losses"}
+        ahead = self.pairs[["a", "b", *names]].rename(columns=names)
+        behind = ahead.rename(columns={"a": "b", "b": "a", "wins": "losses", "losses": "wins"})
+        return pd.concat([ahead, behind]).set_index(["a", "b"])[["wins", "ties", "losses"]]
 
 
-def common_scores(cells: pd.DataFrame, score: str) -> Common:
-    """Average a score over the places that all models share.
+def rankings(cells: pd.DataFrame) -> tuple[Ranking, ...]:
+    """Rank the models of a table from `pipeline.scoring.tables.cell_table` by each of `RANKED`."""
+    return tuple(rank(cells, score) for score in RANKED)
 
-    A place is a mixture, p, m and replicate, and a model without annotations has the same value at every p, m
-    and replicate. A cell without a solution has the score 0. A place where some model's cell failed, is
-    pending or has no score is left out for all of them; a model without any result on a data set does not
-    count there. The mean is over units that were drawn independently, each of them a mean over its
-    places first: of mixtures each mixture, of a real data set each redraw of the annotations.
+
+def rank(cells: pd.DataFrame, score: str) -> Ranking:
+    """Rank the models of a cube by one score.
+
+    A rank needs every model on a data set: data sets on which one has no score do not count. A test needs
+    `FEWEST_DATASETS`. Friedman's test comes first, where there are `FEWEST_MODELS`; if it does not find that
+    the models differ, no pair does.
 
     Parameters
     ----------
@@ -97,14 +181,38 @@ def common_scores(cells: pd.DataFrame, score: str) -> Common:
     marked = cells.assign(value=solved_values(cells, score))
     alone = list(cells["model"][cells["p"].isna()].unique())
     models = list(dict.fromkeys([*alone, *cells["model"]]))
-    places, frames = {}, []
+    places, frames = {}, [pd.DataFrame(columns=list(COLUMNS))]
     for name, rows in marked.groupby("dataset", sort=False):
         # a data set without true labels has no score, whatever its cells have found
         if rows[score].notna().any():
             places[str(name)] = _places(rows)
             frames.append(_values(rows, places[str(name)], models, alone))
-    values = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(COLUMNS))
-    return Common(score, values, places, frozenset(alone))
+    values = pd.concat(frames[1:] or frames, ignore_index=True)
+    every = values.pivot(index="dataset", columns="model", values="mean").astype(float)
+    every = every.reindex(index=list(places), columns=models).dropna(axis="columns", how="all")
+    means = every.dropna()
+    ranks = pd.DataFrame(best_first(means.to_numpy()), means.index, means.columns)
+    order = list(ranks.mean().sort_values(kind="stable").index) if len(ranks) else list(means.columns)
+    verdicts = {name: _verdicts(found) for name, found in places.items() if len(found)}
+    tested = len(means) >= FEWEST_DATASETS and len(order) > 1
+    statistic, p = friedman(ranks.to_numpy()) if tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
+    duels = []
+    for a, b in combinations(order, 2):
+        differences = means[a] - means[b]
+        signs = [verdicts[name].loc[a, b] for name in means.index]
+        chance = signed_ranks(differences.to_numpy()) if tested else np.nan
+        duels.append((a, b, *map(signs.count, (1, 0, -1)), differences.mean(), chance))
+    pairs = pd.DataFrame(duels, columns=list(PAIRS[:-2]))
+    pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if tested else np.nan
+    # if the first test does not find that the models differ, no pair does
+    pairs["different"] = (pairs["p_holm"] < LEVEL) & (not p >= LEVEL)
+    as_good = pd.DataFrame(False, every.index, every.columns)
+    for name, row in every.dropna(how="all").iterrows():
+        # no other wins against it by the best mean, also on data sets that do not count
+        good = verdicts[str(name)].loc[row.idxmax()] <= 0
+        as_good.loc[name, good.index] = good
+    found = means[order], ranks[order], as_good, pairs, statistic, p
+    return Ranking(score, values, places, frozenset(alone), *found)
 
 
 def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
@@ -113,26 +221,33 @@ def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
     return cells[score].where(done).mask(without, UNSOLVED).astype(float)
 
 
-def by_accuracy(common: Common) -> pd.DataFrame:
-    """Mean score of each data set and model at every accuracy p.
+def by_accuracy(ranking: Ranking) -> pd.DataFrame:
+    """Mean score of each data set and model at every accuracy p, and then over the data sets that are ranked.
 
     Parameters
     ----------
-    common : Common
-        From `common_scores`.
+    ranking : Ranking
+        Of one score.
 
     Returns
     -------
     pandas.DataFrame
-        `dataset`, `p`, `model`, `mean`, `se` and `n` as in `Common.values`, over the places of that p; the p
-        of a model without annotations is the one it is compared at.
+        `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se` and `n` as in `Ranking.values`, but
+        over the places of that p; the p of a model without annotations is the one it is compared at. The
+        error of the mean of all is that of its draws, for these data sets; a part without one adds nothing.
     """
-    frames = [pd.DataFrame(columns=["dataset", "p", "model", "mean", "se", "n"])]
-    for dataset, places in common.places.items():
-        for p, rows in places.groupby(level="p"):
-            means = _means(rows, common.alone)
-            frames.append(means.rename_axis("model").reset_index().assign(dataset=dataset, p=p))
-    return pd.concat(frames[1:], ignore_index=True)[frames[0].columns] if frames[1:] else frames[0]
+    columns = ["dataset", "p", "model", "mean", "se", "n"]
+    frames = [
+        _means(rows, ranking.alone).rename_axis("model").reset_index().assign(dataset=dataset, p=p)
+        for dataset, places in ranking.places.items()
+        for p, rows in places.groupby(level="p")
+    ]
+    if not frames:
+        return pd.DataFrame(columns=columns)
+    table = pd.concat(frames, ignore_index=True)
+    ranked = table[table["dataset"].isin(ranking.datasets)]
+    every = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)
+    return pd.concat([table, every], ignore_index=True)[columns]
 
 
 def _places(rows: pd.DataFrame) -> pd.DataFrame:
@@ -162,192 +277,24 @@ def _values(
     table["n"] = table["n"].where(table["mean"].notna(), 0).astype(int)
     table["unit"] = NAMES["mixture" if rows["mixture"].notna().any() else "replicate"]
     table["n_places"] = np.where(table["n"] > 0, len(places), 0)
-    states = rows.groupby(["model", "status"]).size().unstack(fill_value=0).reindex(models, fill_value=0)
-    for name, code in COUNTS.items():
-        table[name] = states.get(STATUS_WORDS[code], pd.Series(0, index=models)).astype(int)
-    table.insert(0, "dataset", rows["dataset"].iloc[0])
+    names = {STATUS_WORDS[code]: name for name, code in COUNTS.items()}
+    states = pd.crosstab(rows["model"], rows["status"]).reindex(models, columns=list(names), fill_value=0)
+    table = table.join(states.rename(columns=names)).assign(dataset=rows["dataset"].iloc[0])
     return table.rename_axis("model").reset_index()[list(COLUMNS)]
 
 
-# Paired standard errors up to which two models tie on a data set.
-ERRORS = 2.0
-PAIRS = ("a", "b", "wins_a", "ties", "wins_b", "difference", "p", "p_holm", "different")
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Models in the order of their mean ranks.
-
-    Parameters
-    ----------
-    common : Common
-        What they are ranked by.
-    means, ranks : pandas.DataFrame
-        Score and rank (1 is best) by data set, of those on which every model has a score, and model.
-    as_good : pandas.DataFrame of bool
-        Of all data sets and models: whether the model has the best mean there, or ties with it.
-    pairs : pandas.DataFrame
-        A row for every two models, the one of the better mean rank as `a`: data sets on which each wins, and
-        `ties`; `difference`, mean over data sets of a minus b; `p` of the signed-rank test, `p_holm` after
-        Holm's correction over all pairs, missing without a test; `different` if the tests say so.
-    statistic, p : float
-        Of Friedman's test; missing where there was none.
-    groups : list of (int, int)
-        From `alike`; empty without a test.
-    """
-
-    common: Common
-    means: pd.DataFrame
-    ranks: pd.DataFrame
-    as_good: pd.DataFrame
-    pairs: pd.DataFrame
-    statistic: float
-    p: float
-    groups: list[tuple[int, int]]
-
-    @property
-    def score(self) -> str:
-        """What the models are ranked by."""
-        return self.common.score
-
-    @property
-    def label(self) -> str:
-        """Its name for people."""
-        return LABELS[self.score].short
-
-    @property
-    def models(self) -> list[str]:
-        """Best mean rank first."""
-        return list(self.means.columns)
-
-    @property
-    def datasets(self) -> list[str]:
-        """Those that count: every model has a score on them."""
-        return list(self.means.index)
-
-    @property
-    def left_out(self) -> list[str]:
-        """Data sets with the score, on which some model has none."""
-        return [name for name in self.common.datasets if name not in self.datasets]
-
-    @property
-    def comparable(self) -> bool:
-        """Whether there are two models or more."""
-        return len(self.common.models) > 1
-
-    @property
-    def mean_ranks(self) -> pd.Series:
-        """By model, best first."""
-        return self.ranks.mean()
-
-    @property
-    def tested(self) -> bool:
-        """Whether there were data sets enough for a test."""
-        return len(self.datasets) >= FEWEST_DATASETS and len(self.models) > 1
-
-    @property
-    def differ(self) -> bool:
-        """Whether the first test says that the models are not all alike."""
-        return self.tested and (len(self.models) < FEWEST_MODELS or self.p < LEVEL)
-
-    @property
-    def decisive(self) -> bool:
-        """Whether a pair could be told apart at all: whether the data sets are enough for so many models."""
-        return self.tested and least_p(len(self.datasets), len(self.pairs)) < LEVEL
-
-    def table(self) -> pd.DataFrame:
-        """One row per model, best first.
-
-        Returns
-        -------
-        pandas.DataFrame
-            `score`, `model`, `n_datasets` that count, `mean_rank`, `mean` of the score over them, `wins`,
-            `ties` and `losses` against all other models, `best` (data sets on which it is best or ties with
-            the best), and the number of cells `done`, with `no_solution`, `failed` and `pending`.
-        """
-        counted = self.common.values.groupby("model")[["done", "no_solution", "failed", "pending"]].sum()
-        duels = self.matrix().groupby(level="a").sum().reindex(self.models, fill_value=0)
-        return pd.DataFrame(
-            {
-                "score": self.score,
-                "model": self.models,
-                "n_datasets": len(self.datasets),
-                "mean_rank": self.mean_ranks.to_numpy(),
-                "mean": self.means.mean().to_numpy(),
-                **{name: duels[name].to_numpy() for name in duels},
-                "best": self.as_good.loc[self.datasets, self.models].sum().to_numpy(),
-                **{name: counted[name].reindex(self.models).to_numpy() for name in counted},
-            }
-        )
-
-    def matrix(self) -> pd.DataFrame:
-        """Data sets that each model `wins`, `ties` and `losses` against each other, by `a` and `b`."""
-        names = {"wins_a": "wins", "ties": "ties", "wins_b": "losses"}
-        ahead = self.pairs[["a", "b", *names]].rename(columns=names)
-        behind = ahead.rename(columns={"a": "b", "b": "a", "wins": "losses", "losses": "wins"})
-        return pd.concat([ahead, behind]).set_index(["a", "b"])[["wins", "ties", "losses"]]
-
-
-def rankings(cells: pd.DataFrame) -> tuple[Ranking, ...]:
-    """Rank the models of a table from `pipeline.scoring.tables.cell_table` by each of `RANKED`."""
-    return tuple(rank(common_scores(cells, score)) for score in RANKED)
-
-
-def rank(common: Common) -> Ranking:
-    """Rank the models of a cube by one score.
-
-    A rank needs every model on a data set: data sets on which one has no score do not count. A test needs
-    `FEWEST_DATASETS`. Friedman's test comes first, where there are `FEWEST_MODELS`; if it does not find that
-    the models differ, no pair does.
-
-    Parameters
-    ----------
-    common : Common
-        From `common_scores`.
-    """
-    every = common.wide("mean").astype(float)
-    means = every.dropna()
-    ranks = pd.DataFrame(best_first(means.to_numpy()), means.index, means.columns)
-    order = ranks.mean().sort_values(kind="stable").index if len(ranks) else means.columns
-    means, ranks = means[order], ranks[order]
-    tested = len(means) >= FEWEST_DATASETS and len(order) > 1
-    statistic, p = friedman(ranks.to_numpy()) if tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
-    n_models = len(order)
-    verdicts = np.array([_verdicts(common, name, list(order)) for name in means.index])
-    verdicts = verdicts.reshape(len(means), n_models, n_models)
-    rows = []
-    for (i, a), (j, b) in combinations(enumerate(order), 2):
-        differences = (means[a] - means[b]).to_numpy()
-        counts = [int((verdicts[:, i, j] == sign).sum()) for sign in (1, 0, -1)]
-        chance = signed_ranks(differences) if tested else np.nan
-        rows.append((a, b, *counts, differences.mean() if len(means) else np.nan, chance))
-    pairs = pd.DataFrame(rows, columns=list(PAIRS[:-2]))
-    pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if tested else np.nan
-    # if the first test does not find that the models differ, no pair does
-    pairs["different"] = (pairs["p_holm"] < LEVEL) & (not p >= LEVEL)
-    different = np.zeros((n_models, n_models), dtype=bool)
-    different[np.triu_indices(n_models, 1)] = pairs["different"]
-    groups = alike(different | different.T) if tested else []
-    as_good = pd.DataFrame(False, every.index, every.columns)
-    for dataset, found in every.iterrows():
-        there = list(found.dropna().index)
-        if there:  # no other wins against it by the best mean, also on data sets that do not count
-            best = there.index(found.idxmax())
-            as_good.loc[dataset, there] = _verdicts(common, str(dataset), there)[best] <= 0
-    return Ranking(common, means, ranks, as_good, pairs, statistic, p, groups)
-
-
-def _verdicts(common: Common, dataset: str, models: list[str]) -> np.ndarray:
+def _verdicts(places: pd.DataFrame) -> pd.DataFrame:
     """1 where the model of the row wins on a data set, -1 where that of the column does, 0 for a tie.
 
     A tie is a difference within `ERRORS` standard errors of the mean over units, paired. Where there is one
     unit alone, or nothing was redrawn, only equal scores tie.
     """
-    units = by_unit(common.places[dataset])[models].to_numpy()
+    units = by_unit(places).to_numpy()
     differences = units[:, :, None] - units[:, None, :]
     mean = differences.mean(axis=0)
     error = differences.std(axis=0, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else 0.0
-    return np.asarray(np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0, np.sign(mean)))
+    verdicts = np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0, np.sign(mean))
+    return pd.DataFrame(verdicts, places.columns, places.columns)
 
 
 def best_first(values: np.ndarray) -> np.ndarray:
@@ -443,13 +390,15 @@ def least_p(n_datasets: int, n_tests: int) -> float:
     return min(1.0, n_tests * 2.0 ** (1 - n_datasets))
 
 
-def alike(different: np.ndarray) -> list[tuple[int, int]]:
+def alike(models: Sequence[str], apart: set[tuple[str, str]]) -> list[tuple[int, int]]:
     """Longest runs of neighbours of which no two differ.
 
     Parameters
     ----------
-    different : ndarray of shape (n_models, n_models) of bool
-        Symmetric, models in the order of their mean ranks.
+    models : sequence of str
+        In the order of their mean ranks.
+    apart : set of tuple of str
+        Two that differ, in this order.
 
     Returns
     -------
@@ -457,9 +406,11 @@ def alike(different: np.ndarray) -> list[tuple[int, int]]:
         First and last model of each run of two or more; none lies within another.
     """
     runs: list[tuple[int, int]] = []
-    for first in range(len(different)):
+    for first in range(len(models)):
         last = first
-        while last + 1 < len(different) and not different[first : last + 1, last + 1].any():
+        while last + 1 < len(models) and not any(
+            (model, models[last + 1]) in apart for model in models[first : last + 1]
+        ):
             last += 1
         if last > first and (not runs or last > runs[-1][1]):
             runs.append((first, last))

@@ -1,7 +1,7 @@
 r"""Scores by how pairs were chosen, and what choosing them is worth: uniform pairs that reach the same.
 
-`design_groups` pairs the designs by what was drawn, a curve over m for each; `budgets` says how many uniform
-pairs reach what m chosen ones do.
+`design_scores` pairs the designs by what was drawn: a curve over m for each, its differences to uniform
+pairs, and how many of these reach what m chosen ones do.
 
 The mean curve of uniform pairs over x = m / N, made monotone by the largest value so far, begins at x = 0
 with the baseline of the same shape where there is one. Between its points it is straight. With :math:`s(x)`
@@ -12,286 +12,62 @@ and the budget ratio is :math:`x / x'`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipeline.scoring.ranking import RANKED, ROUNDING, solved_values
-from pipeline.scoring.tables import NAMES, by_unit, complete_places, unit_level
+from pipeline.scoring.ranking import MEAN, RANKED, ROUNDING, solved_values
+from pipeline.scoring.tables import DESIGN, NAMES, by_unit, complete_places, unit_level, values_of
 from sweeps.words import UNIFORM, baseline_of
 
-# Stands for a data set where it is the mean over data sets.
-MEAN = "mean of all"
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One data set at one accuracy, of one model.
-
-    Parameters
-    ----------
-    dataset : str
-        Its name.
-    unit : str
-        What was drawn independently: mixtures, or of a real data set redraws of the annotations.
-    m : tuple of int
-        Numbers of annotations, ascending, that every design has.
-    x : ndarray of shape (n_m,)
-        The same per sample, m / N.
-    values : mapping of str to ndarray of shape (n_units, n_m)
-        Of each design the score of each unit, a mean over its places. A place, which is a mixture and
-        replicate, where any design lacks a score at any m is left out for all of them.
-    start : ndarray of shape (n_units,) or None
-        Score of the baseline of the same shape, which has no annotations; None without one.
-    """
-
-    dataset: str
-    unit: str
-    m: tuple[int, ...]
-    x: Floats
-    values: Mapping[str, Floats]
-    start: Floats | None
-
-
-@dataclass(frozen=True, eq=False)
-class Group:
-    """What one line of a figure is drawn from: a data set, or several in equal shares.
-
-    Parameters
-    ----------
-    dataset : str
-        Its name, or `MEAN`.
-    p : float
-        Accuracy of the annotations.
-    model : str
-        Which.
-    counts : tuple of str
-        Each m, as the sweep file writes it.
-    parts : tuple of Part
-        The data sets, all with these counts and the same designs.
-    """
-
-    dataset: str
-    p: float
-    model: str
-    counts: tuple[str, ...]
-    parts: tuple[Part, ...]
-
-    @property
-    def chosen(self) -> tuple[str, ...]:
-        """Designs beside uniform pairs."""
-        return tuple(design for design in self.parts[0].values if design != UNIFORM)
-
-    @property
-    def title(self) -> str:
-        """Its name, or how many data sets it is a mean of."""
-        return f"mean of {len(self.parts)} data sets" if self.dataset == MEAN else self.dataset
-
-    @property
-    def x(self) -> Floats:
-        """Annotations per sample, of shape (n_m,)."""
-        return np.asarray(np.mean([part.x for part in self.parts], axis=0))
-
-    @property
-    def n(self) -> int:
-        """Units of a data set, or data sets."""
-        return len(self.parts) if self.dataset == MEAN else len(self.parts[0].values[UNIFORM])
-
-    @property
-    def unit(self) -> str:
-        """What `n` counts."""
-        return "data sets" if self.dataset == MEAN else self.parts[0].unit
-
-    def mean(self, design: str) -> Floats:
-        """Mean score at each m, of shape (n_m,)."""
-        return _mean([part.values[design] for part in self.parts])
-
-    def error(self, design: str) -> Floats:
-        """Standard error of the mean over units, of shape (n_m,); the data sets are given."""
-        return _error([part.values[design] for part in self.parts])
-
-    def difference(self, design: str) -> tuple[Floats, Floats]:
-        """Mean and standard error of a design less uniform pairs, paired by unit, each of shape (n_m,)."""
-        pairs = [part.values[design] - part.values[UNIFORM] for part in self.parts]
-        return _mean(pairs), _error(pairs)
-
-
-def _mean(values: Sequence[Floats]) -> Floats:
-    return np.asarray(np.mean([each.mean(axis=0) for each in values], axis=0))
-
-
-def _error(values: Sequence[Floats]) -> Floats:
-    """Of a mean over data sets the error of its draws; a data set that has one unit alone adds nothing."""
-    squares = [each.var(axis=0, ddof=1) / len(each) for each in values if len(each) > 1]
-    if not squares:
-        return np.full(values[0].shape[1], np.nan)
-    return np.asarray(np.sqrt(np.sum(squares, axis=0)) / len(values))
-
-
-def design_groups(cells: pd.DataFrame, score: str, written: Mapping[tuple[str, int], str]) -> list[Group]:
-    """Floats of every model at every accuracy: over the data sets first, where there are several.
-
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
-    score : str
-        More is better; 0 for a cell without a solution.
-    written : mapping
-        From `pipeline.scoring.tables.written_counts`.
-
-    Returns
-    -------
-    list of Group
-        Empty without uniform pairs and another design. The means are over data sets that have all designs
-        and, as the file writes them, all counts.
-    """
-    names = set(cells["design"].dropna()) if "design" in cells else set()
-    if UNIFORM not in names or len(names) < 2:
-        return []
-    marked = cells.assign(value=solved_values(cells, score))
-    groups = [
-        group for _, rows in marked.groupby("dataset", sort=False) for group in _of_dataset(rows, written)
-    ]
-    return [*_means(groups), *groups]
-
-
-def design_table(groups: Sequence[Group]) -> pd.DataFrame:
-    """Scores of every design, and how far they are from those of uniform pairs.
-
-    Parameters
-    ----------
-    groups : sequence of Group
-        Of one score.
-
-    Returns
-    -------
-    pandas.DataFrame
-        `dataset`, `p`, `model`, `design`, `m` (as written), `m_over_n`, `n`, `unit`, `mean`, `se`,
-        `difference` to uniform pairs and its `difference_se`, both missing for these themselves. Errors are
-        missing where there is one unit.
-    """
-    frames = []
-    for group in groups:
-        for design in (UNIFORM, *group.chosen):
-            less, error = group.difference(design) if design != UNIFORM else (np.nan, np.nan)
-            means = {"mean": group.mean(design), "se": group.error(design)}
-            columns = {"n": group.n, "unit": group.unit, **means, "difference": less, "difference_se": error}
-            frames.append(_framed(group, design, columns))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-
-
-def _framed(group: Group, design: str, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """A row for each m."""
-    heads = {"dataset": group.dataset, "p": group.p, "model": group.model, "design": design}
-    return pd.DataFrame({**heads, "m": group.counts, "m_over_n": group.x, **columns})
-
-
-def _of_dataset(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Iterator[Group]:
-    """None without uniform pairs, or another design, that has a score where all others do."""
-    dataset = str(rows["dataset"].iloc[0])
-    keyed = rows.assign(mixture=rows["mixture"].fillna(-1).astype(int))
-    drawn, alone = keyed[keyed["p"].notna()], keyed[keyed["p"].isna()]
-    for (p, model), found in drawn.groupby(["p", "model"], sort=False):
-        complete = complete_places(found, ["mixture", "replicate"], ["design", "m"])
-        there = set(complete.columns.get_level_values("design"))
-        designs = [name for name in found["design"].unique() if name in there]
-        if UNIFORM not in designs or len(designs) < 2 or complete.empty:
-            continue
-        in_common = sorted(set.intersection(*(set(complete[name].columns) for name in designs)))
-        if not in_common:
-            continue
-        level, units = unit_level(complete.index), by_unit(complete)
-        values = {name: units[name][in_common].to_numpy(dtype=float) for name in designs}
-        levels = alone[alone["model"] == baseline_of(str(model))].set_index("mixture")["value"]
-        start = levels.reindex(units.index if level == "mixture" else [-1] * len(units)).to_numpy(dtype=float)
-        x = found.drop_duplicates("m").set_index("m")["m_over_n"][in_common].to_numpy(dtype=float)
-        known = start if len(levels) and not np.isnan(start).any() else None
-        part = Part(dataset, NAMES[level], tuple(map(int, in_common)), x, values, known)
-        texts = tuple(written.get((dataset, m), str(m)) for m in part.m)
-        yield Group(dataset, float(p), str(model), texts, (part,))
-
-
-def _means(groups: Sequence[Group]) -> Iterator[Group]:
-    """Over the data sets with the same counts and designs as the first one, where there are several."""
-    keys = dict.fromkeys((group.p, group.model) for group in groups)
-    for p, model in keys:
-        alike = [group for group in groups if (group.p, group.model) == (p, model)]
-        alike = [g for g in alike if (g.counts, {*g.chosen}) == (alike[0].counts, {*alike[0].chosen})]
-        if len(alike) > 1:
-            yield Group(MEAN, p, model, alike[0].counts, tuple(group.parts[0] for group in alike))
-
 
 RESAMPLES = 2000
 COVERAGE = 0.95
 # Of the resamples: an interval is a function of the scores alone.
 SEED = 0
 
+# Of the two tables that files hold.
+HEADS = ("dataset", "p", "model", "design", "m", "m_over_n")
+DIFFERENCES = (*HEADS, "n", "unit", "mean", "se", "difference", "difference_se")
+WORTHS = ("worth", "worth_low", "worth_high")
+BUDGETS = (*HEADS, *WORTHS, "most", "ratio", "ratio_low", "ratio_high")
 
-@dataclass(frozen=True, eq=False)
-class Budget:
-    """Worth of the pairs of one design, in uniform pairs a sample.
+
+class Part(NamedTuple):
+    """One data set at one accuracy, of one model.
 
     Parameters
     ----------
-    group : Group
-        Whose.
-    design : str
+    dataset, p, model
         Which.
-    worth, low, high : ndarray of shape (n_m,)
-        Uniform pairs a sample that reach the score of each m, and the ends of their interval; infinite where
-        none on the grid do, and 0 where the curve of uniform pairs begins above. The interval is missing
-        without two units.
+    unit : str
+        What was drawn independently: mixtures, or of a real data set redraws of the annotations.
+    counts : tuple of str
+        Numbers of annotations that every design has, ascending, as the sweep file writes them.
+    x : ndarray of shape (n_m,)
+        The same per sample, m / N.
+    values : mapping of str to ndarray of shape (n_units, n_m)
+        Of each design, uniform pairs first, the score of each unit, a mean over its places. A place, which is
+        a mixture and replicate, where any design lacks a score at any m is left out for all of them.
+    start : ndarray of shape (n_units,) or None
+        Score of the baseline of the same shape, which has no annotations; None without one.
     """
 
-    group: Group
-    design: str
-    worth: Floats
-    low: Floats
-    high: Floats
-
-    @property
-    def least(self) -> float:
-        """Where the curve of uniform pairs begins, in pairs a sample: 0 with a baseline."""
-        return float(self.group.x[0]) if any(part.start is None for part in self.group.parts) else 0.0
-
-    @property
-    def most(self) -> float:
-        """Where it ends."""
-        return float(self.group.x[-1])
+    dataset: str
+    p: float
+    model: str
+    unit: str
+    counts: tuple[str, ...]
+    x: Floats
+    values: Mapping[str, Floats]
+    start: Floats | None
 
 
-@dataclass(frozen=True, eq=False)
-class DesignScores:
-    """One score of every design.
-
-    Parameters
-    ----------
-    score : str
-        One of `pipeline.scoring.ranking.RANKED`.
-    groups : tuple of Group
-        From `design_groups`.
-    budgets : tuple of Budget
-        Of these, from `budgets`.
-    """
-
-    score: str
-    groups: tuple[Group, ...]
-    budgets: tuple[Budget, ...]
-
-    @property
-    def shown_first(self) -> tuple[Budget, ...]:
-        """Budgets over all data sets, where there are several; else all of them."""
-        whole = tuple(each for each in self.budgets if each.group.dataset == MEAN)
-        return whole or self.budgets
-
-
-def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> tuple[DesignScores, ...]:
-    """Scores of all designs and the worth of their pairs; nothing without uniform pairs and another design.
+def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> dict[str, pd.DataFrame]:
+    """Scores of all designs, how far they are from those of uniform pairs, and the worth of chosen pairs.
 
     Parameters
     ----------
@@ -299,65 +75,134 @@ def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
         From `pipeline.scoring.tables.cell_table`.
     written : mapping
         From `pipeline.scoring.tables.written_counts`.
-    """
-    found = ((score, tuple(design_groups(cells, score, written))) for score in RANKED)
-    return tuple(DesignScores(score, groups, tuple(budgets(groups))) for score, groups in found if groups)
-
-
-def budgets(groups: Sequence[Group]) -> list[Budget]:
-    """Worth of every design beside uniform pairs, of every group.
-
-    Parameters
-    ----------
-    groups : sequence of Group
-        From `design_groups`.
 
     Returns
     -------
-    list of Budget
-        Intervals are those of the bootstrap: units are drawn again within each data set, the same ones for
-        all designs, and 2.5 % of the worths lie beyond either end.
+    dict of str to pandas.DataFrame
+        By score, one of `RANKED`; nothing without uniform pairs and another design. A row for each data set,
+        p, model, design and m: `HEADS`, with m as written; `title`, the data set for people; `n` units, or
+        data sets; `unit`; `mean` and its `se`; `difference` to uniform pairs, paired by unit, and its
+        `difference_se`; `worth`, `worth_low` and `worth_high` in uniform pairs a sample and the ends of their
+        interval, which are infinite beyond `most`, the end of the curve of uniform pairs, and 0 below
+        `least`, where it begins; `ratio`, `ratio_low`, `ratio_high`, missing where that worth is 0 or
+        infinite. What compares with uniform pairs is missing for these themselves, and errors and intervals
+        are where there is one unit. First come the rows of the data set `MEAN`: means over the data sets that
+        have all designs and, as the file writes them, all counts, where there are several.
     """
-    found = []
-    for group in groups:
-        units = [len(part.values[UNIFORM]) for part in group.parts]
-        for design in group.chosen:
-            worth = _worths(group, design, [np.arange(n)[None] for n in units])[0]
-            if max(units) < 2:
-                low = high = np.full(len(worth), np.nan)
-            else:
-                rng = np.random.default_rng(SEED)
-                drawn = [rng.integers(n, size=(RESAMPLES, n)) for n in units]
-                # order statistics: a mean of two would be no number where one of them is infinite
-                ordered = np.sort(_worths(group, design, drawn), axis=0)
-                tail = round(RESAMPLES * (1 - COVERAGE) / 2)
-                low, high = ordered[tail], ordered[-1 - tail]
-            found.append(Budget(group, design, worth, low, high))
+    if UNIFORM not in values_of(cells, DESIGN):
+        return {}
+    found = {}
+    for score in RANKED:
+        marked = cells.assign(
+            value=solved_values(cells, score), mixture=cells["mixture"].fillna(-1).astype(int)
+        )
+        parts = [
+            part for _, rows in marked.groupby("dataset", sort=False) for part in _of_dataset(rows, written)
+        ]
+        if parts:
+            groups = [*_over_datasets(parts), *([part] for part in parts)]
+            found[score] = pd.concat(map(_compared, groups), ignore_index=True)
     return found
 
 
-def budget_table(found: Sequence[Budget]) -> pd.DataFrame:
-    """Worth and ratio, as files hold them.
+def _of_dataset(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> Iterator[Part]:
+    """None without uniform pairs, or another design, that has a score where all others do."""
+    dataset = str(rows["dataset"].iloc[0])
+    drawn, alone = rows[rows["p"].notna()], rows[rows["p"].isna()]
+    for (p, model), found in drawn.groupby(["p", "model"], sort=False):
+        complete = complete_places(found, ["mixture", "replicate"], ["design", "m"])
+        there = complete.columns.to_frame(index=False).groupby("design")["m"].agg(set)
+        designs = [UNIFORM, *(name for name in found["design"].unique() if name in there and name != UNIFORM)]
+        if UNIFORM not in there or len(designs) < 2 or complete.empty:
+            continue
+        in_common = sorted(set.intersection(*there))
+        if not in_common:
+            continue
+        level, units = unit_level(complete.index), by_unit(complete)
+        levels = alone[alone["model"] == baseline_of(str(model))].set_index("mixture")["value"]
+        start = levels.reindex(units.index if level == "mixture" else [-1] * len(units)).to_numpy(dtype=float)
+        yield Part(
+            dataset,
+            float(p),
+            str(model),
+            NAMES[level],
+            tuple(written.get((dataset, int(m)), str(m)) for m in in_common),
+            found.drop_duplicates("m").set_index("m")["m_over_n"][in_common].to_numpy(dtype=float),
+            {name: units[name][in_common].to_numpy(dtype=float) for name in designs},
+            start if len(levels) and not np.isnan(start).any() else None,
+        )
 
-    Parameters
-    ----------
-    found : sequence of Budget
-        Of one score.
 
-    Returns
-    -------
-    pandas.DataFrame
-        `dataset`, `p`, `model`, `design`, `m` (as written), `m_over_n`; `worth`, `worth_low`, `worth_high` in
-        uniform pairs a sample, infinite beyond `most`, the largest on the grid; `ratio`, `ratio_low`,
-        `ratio_high`, missing where the worth is 0 or infinite.
-    """
+def _over_datasets(parts: Sequence[Part]) -> Iterator[list[Part]]:
+    """Data sets with the same counts and designs as the first one, where there are several."""
+    for p, model in dict.fromkeys((part.p, part.model) for part in parts):
+        found = [part for part in parts if (part.p, part.model) == (p, model)]
+        like = found[0].counts, found[0].values.keys()
+        alike = [part for part in found if (part.counts, part.values.keys()) == like]
+        if len(alike) > 1:
+            yield alike
+
+
+def _compared(parts: Sequence[Part]) -> pd.DataFrame:
+    """Rows of one data set, or of the mean over several: every design beside uniform pairs."""
+    first, x = parts[0], np.mean([part.x for part in parts], axis=0)
+    least = x[0] if any(part.start is None for part in parts) else 0.0
+    heads = {"dataset": first.dataset, "title": first.dataset, "p": first.p, "model": first.model}
+    heads |= {"n": len(first.values[UNIFORM]), "unit": first.unit}
+    if len(parts) > 1:
+        title = f"mean of {len(parts)} data sets"
+        heads |= {"dataset": MEAN, "title": title, "n": len(parts), "unit": "data sets"}
     frames = []
-    for each in found:
-        columns = {"worth": each.worth, "worth_low": each.low, "worth_high": each.high, "most": each.most}
-        ends = {"ratio": each.worth, "ratio_low": each.high, "ratio_high": each.low}
-        columns |= {name: ratio(each.group.x, worth) for name, worth in ends.items()}
-        frames.append(_framed(each.group, each.design, columns))
-    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    for design in first.values:
+        values = [part.values[design] for part in parts]
+        # Of uniform pairs these are 0, and their own worth: nothing that anybody asks.
+        paired = [each - part.values[UNIFORM] for each, part in zip(values, parts, strict=True)]
+        columns = dict(zip(("mean", "se"), _mean(values), strict=True))
+        if design != UNIFORM:
+            columns |= zip(("difference", "difference_se"), _mean(paired), strict=True)
+            worths = dict(zip(WORTHS, _worth(parts, design, x), strict=True))
+            # many uniform pairs are few chosen ones for each
+            ends = {"ratio": "worth", "ratio_low": "worth_high", "ratio_high": "worth_low"}
+            columns |= worths | {name: ratio(x, worths[of]) for name, of in ends.items()}
+        places = {"m": first.counts, "m_over_n": x, "least": least, "most": x[-1]}
+        frames.append(pd.DataFrame({**heads, "design": design, **places, **columns}))
+    return pd.concat(frames)
+
+
+def _mean(values: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Mean over units, and then over data sets, and the error of its draws; the data sets are given."""
+    mean = np.mean([each.mean(axis=0) for each in values], axis=0)
+    # a data set that has one unit alone adds nothing
+    squares = [each.var(axis=0, ddof=1) / len(each) for each in values if len(each) > 1]
+    error = np.sqrt(np.sum(squares, axis=0)) / len(values) if squares else np.full(len(mean), np.nan)
+    return mean, error
+
+
+def _worth(parts: Sequence[Part], design: str, x: Floats) -> tuple[Floats, Floats, Floats]:
+    """Worth at each m, and the ends of its interval, which is that of the bootstrap.
+
+    Units are drawn again within each data set, the same ones for all designs, and 2.5 % of the worths lie
+    beyond either end.
+    """
+    rng = np.random.default_rng(SEED)
+    units = [len(part.values[UNIFORM]) for part in parts]
+    drawn = [np.vstack([np.arange(n), rng.integers(n, size=(RESAMPLES, n))]) for n in units]
+
+    def curve(values: Sequence[Floats]) -> Floats:
+        means = [each[rows].mean(axis=1) for each, rows in zip(values, drawn, strict=True)]
+        return np.asarray(np.mean(means, axis=0))
+
+    uniform = curve([part.values[UNIFORM] for part in parts])
+    starts = [part.start for part in parts if part.start is not None]
+    if len(starts) == len(parts):
+        x, uniform = np.append(0.0, x), np.column_stack([curve(starts), uniform])
+    worths = reached(x, uniform, curve([part.values[design] for part in parts]))
+    if max(units) < 2:
+        missing = np.full(worths.shape[1], np.nan)
+        return worths[0], missing, missing
+    # order statistics: a mean of two would be no number where one of them is infinite
+    ordered, tail = np.sort(worths[1:], axis=0), round(RESAMPLES * (1 - COVERAGE) / 2)
+    return worths[0], ordered[tail], ordered[-1 - tail]
 
 
 def ratio(x: Floats, worth: Floats) -> Floats:
@@ -391,18 +236,3 @@ def reached(x: Floats, curves: Floats, levels: Floats) -> Floats:
     share = np.clip((levels - below) / step, 0.0, 1.0)
     found = x[inner - 1] + share * (x[inner] - x[inner - 1])
     return np.where(place == 0, 0.0, np.where(place == len(x), np.inf, found))
-
-
-def _worths(group: Group, design: str, rows: Sequence[NDArray[np.int64]]) -> Floats:
-    """Worth at each m of every resample, given the units of each part in each of them."""
-    pairs = list(zip(group.parts, rows, strict=True))
-
-    def curve(name: str) -> Floats:
-        means = [part.values[name][drawn].mean(axis=1) for part, drawn in pairs]
-        return np.asarray(np.mean(means, axis=0))
-
-    x, uniform = group.x, curve(UNIFORM)
-    starts = [part.start[drawn].mean(axis=1) for part, drawn in pairs if part.start is not None]
-    if len(starts) == len(pairs):
-        x, uniform = np.append(0.0, x), np.column_stack([np.mean(starts, axis=0), uniform])
-    return reached(x, uniform, curve(design))

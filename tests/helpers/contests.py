@@ -10,6 +10,10 @@ import pandas as pd
 from pipeline.scoring.scores import SCORES
 from pipeline.scoring.tables import CHOICE, FOUND, KEYS, STATE
 
+BASE = np.linspace(0.2, 0.6, 10)
+OFFSETS = 0.01 * np.arange(1, 11)
+"""Of ten sizes, so that no differences tie."""
+
 
 def cell(dataset: str, model: str, nmi: float, **changes: object) -> dict[str, object]:
     """A row of `cell_table`: done, with both scores equal, without annotations unless p is given."""

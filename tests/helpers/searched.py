@@ -30,23 +30,22 @@ def searched(
             is_second = name == "second"
             more = {"search": name, "restarts_done": 4, "hits": 4 if is_second else 2}
             more["cpu_seconds"] = 1.0 if is_second else 2.0
-            for redraw in range(4):
-                moved = (1.0, -2.0, 0.0, 0.0)[redraw] if is_second and dataset == "a" else 0.0
-                rows.append(
-                    cell(
-                        dataset,
-                        "posterior",
-                        0.5 + 0.1 * (moved > 0),
-                        p=0.9,
-                        replicate=redraw,
-                        objective=-100.0 + moved,
-                        **more,
-                    )
-                )
-                rows.append(cell(dataset, "pckmeans", 0.3, p=0.9, replicate=redraw, objective=-9.0, **more))
-            rows.append(cell(dataset, "unsupervised", 0.4, objective=-90.0, **more))
+            for redraw, moved in enumerate((1.0, -2.0, 0.0, 0.0)):
+                moved *= is_second and dataset == "a"
+                more |= {"p": 0.9, "replicate": redraw}
+                nmi, objective = 0.5 + 0.1 * (moved > 0), -100.0 + moved
+                rows.append(cell(dataset, "posterior", nmi, objective=objective, **more))
+                rows.append(cell(dataset, "pckmeans", 0.3, objective=-9.0, **more))
+            alone = {key: value for key, value in more.items() if key not in ("p", "replicate")}
+            rows.append(cell(dataset, "unsupervised", 0.4, objective=-90.0, **alone))
         rows.append(cell(dataset, "k-means", 0.2, objective=-8.0, hits=1))
-    found = table(rows)
-    return found.assign(**{key: [row.get(key) for row in rows] for key in MORE}).astype(
-        {"hits": "Int64", "objective": float}
-    )
+    found = table(rows).assign(**{key: [row.get(key) for row in rows] for key in MORE})
+    return found.astype({"hits": "Int64", "objective": float})
+
+
+def other_shapes() -> pd.DataFrame:
+    """The same of a model that chooses its shape: the second search chose another one in redraw 1."""
+    cells = searched()
+    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
+    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
+    return cells.assign(covariance_shape=shapes)

@@ -16,7 +16,7 @@ from cubes.reported import make
 from pipeline.commands.main import main
 from pipeline.report.elements import cells_of
 from pipeline.report.export import write_export, write_rows
-from pipeline.scoring.scores import baseline_scores, scores
+from pipeline.scoring.scores import score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
@@ -35,42 +35,40 @@ def read(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
 
 
-@pytest.mark.parametrize(("how", "suffix"), [("csv", ".csv"), ("parquet", ".parquet")])
-def test_tables_are_those_of_the_cube(how: str, suffix: str, cube: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["csv", "parquet"])
+def test_tables_are_those_of_the_cube(how: str, cube: Path, tmp_path: Path) -> None:
     tree, plans = open_cube(cube), read_manifest(cube).plans
     written = write_export(cube, tmp_path / "out", how)
     assert sorted(written) == sorted((tmp_path / "out").iterdir())
     names = ("cells", "summary", *(f"labels-{name}" for name in plans))
-    assert [path.name for path in written] == [f"{name}{suffix}" for name in names]
+    assert [path.name for path in written] == [f"{name}.{how}" for name in names]
     cells = cell_table(tree, plans)
     for path, expected in zip(written, (cells, summary_table(cells)), strict=False):
         pd.testing.assert_frame_equal(read(path), expected, check_dtype=False, check_exact=True)
     for path, plan in zip(written[2:], plans.values(), strict=True):
-        found = read(path)
+        found, data = read(path), tree[plan.name]
         n_done = int((cells["dataset"].eq(plan.name) & cells["status"].eq("done")).sum())
         assert len(found) == n_done * plan.n_samples
         for place, rows in found.groupby(CELL, dropna=False):
             there = {key: value for key, value in zip(CELL, place, strict=True) if pd.notna(value)}
-            node = tree[plan.name] if "p" in there else tree[f"{plan.name}/{there.pop('model')}"]
-            truth = tree[plan.name]["labels_true"].sel(
-                {key: there[key] for key in ("mixture",) if key in there}
-            )
+            mixture = {key: there[key] for key in ("mixture",) if key in there}
+            node = data if "p" in there else data[there.pop("model")]
             assert rows["label"].tolist() == node["labels"].sel(there).values.tolist()
-            assert rows["label_true"].tolist() == truth.values.tolist()
+            assert rows["label_true"].tolist() == data["labels_true"].sel(mixture).values.tolist()
             assert rows["sample"].tolist() == list(range(1, plan.n_samples + 1))
 
 
 def test_grids_open_without_this_package(cube: Path, tmp_path: Path) -> None:
     tree, plans = open_cube(cube), read_manifest(cube).plans
     write_export(cube, tmp_path / "out", "netcdf")
-    for name, plan in plans.items():
-        nodes = {name: scores(tree, name)}
-        nodes |= {f"{name}-{model}": baseline_scores(tree, name, model) for model in plan.baselines}
-        for stem, expected in nodes.items():
-            with xr.open_dataset(tmp_path / "out" / f"{stem}.nc", engine="scipy") as found:
+    for name in plans:
+        for path, expected in score_datasets(tree, name).items():
+            file = tmp_path / "out" / f"{path.replace('/', '-')}.nc"
+            with xr.open_dataset(file, engine="scipy") as found:
+                assert set(found) == {*expected, "labels", "status"}
                 for score, values in expected.items():
                     assert np.array_equal(found[score].values, values.values, equal_nan=True)
-                assert found["labels"].dims[-1] == "sample"
+                assert np.array_equal(found["labels"].values, tree[path]["labels"].values)
 
 
 def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
@@ -91,15 +89,9 @@ def test_nothing_is_overwritten_unasked(cube: Path, tmp_path: Path) -> None:
     assert str(out / "cells.csv") in result.stdout
     assert (out / "cells.csv").read_text() != "mine"
     assert not list(tmp_path.glob(".*"))
-
-
-def test_scores_are_stored_beside_the_cube(cube: Path) -> None:
     both = CliRunner().invoke(main, ["export", str(cube), "--scores", "--force"])
     assert both.exit_code == 2
     assert "--force: found --scores as well, expected one of them" in both.stderr
-    for said in ("", ", as they were"):
-        stored = CliRunner().invoke(main, ["export", str(cube), "--scores"])
-        assert stored.stdout == f"scores: {cube.with_suffix('.scores.zarr')}{said}\n"
 
 
 def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from contests import cell, contest, table
+from contests import BASE, OFFSETS, cell, contest, table
 from cubes import toy
 from cubes.reported import content, make, tables
 from designed import designed, written
 from golden import figure_text, stable
 from matplotlib.figure import Figure
-from searched import SEARCHES, searched
+from searched import SEARCHES, other_shapes, searched
 
 from pipeline.report import against, compare, effort, page, scores, variants, winners
 from pipeline.report.cell import CellFigure, draw_matrix
@@ -44,8 +44,6 @@ from sweeps.shapes import CANDIDATES
 from sweeps.words import SHIPPED
 
 SHOWN = Path(__file__).with_name("shown")
-BASE = np.linspace(0.2, 0.6, 10)
-OFFSETS = 0.01 * np.arange(1, 11)
 STANDING = ("winners", "duels", "cost", "robustness")
 LONG = "a-very-long-name-of-a-method"
 CURVES = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.7), "biased": (0.1, 0.2, 0.4)}
@@ -139,8 +137,8 @@ def design(cells: pd.DataFrame, *names: str, whole: bool = False) -> Iterator[st
     yield from narrow(variants.design_lines(found.designs), 100)
     if whole:
         yield from (*of("designs", found), *files(variants.design_files(found.designs)))
-    elif found.designs:
-        yield from variants.design_findings(found.designs[0])
+    for score, each in [] if whole else list(found.designs.items())[:1]:
+        yield from variants.design_findings(each, score)
 
 
 def crossing() -> pd.DataFrame:
@@ -171,13 +169,6 @@ def search(cells: pd.DataFrame) -> Iterator[str]:
     found.__dict__["searches"] = compared_searches(cells, SEARCHES)
     yield from of("searches", found)
     yield from narrow(variants.search_lines(found.searches, 60), 60)
-
-
-def other_shapes() -> pd.DataFrame:
-    cells = searched()
-    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
-    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
-    return cells.assign(covariance_shape=shapes)
 
 
 def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
@@ -223,10 +214,9 @@ def compared() -> Iterator[str]:
     baseline = {"p": np.nan, "m": pd.NA, "model": "unsupervised", "difference": -0.5, "se": np.nan}
     several = [{}, {"m": 20, "difference": 0.5}, {"p": 0.8}, baseline]
     shapes = [{"model": model} for model in ("posterior", "posterior-full", "unsupervised-diagonal")]
-    for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{"score": "seconds"}]):
+    for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{**baseline, "n_cells": 0}]):
         rows = pd.DataFrame([usual | change for change in changes]).astype({"m": "Int64"})
-        figure = compare.draw_differences(rows, "nmi", {("iris", 20): "1N"})
-        yield drawn(figure)
+        yield drawn(compare.draw_differences(rows, "NMI", {("iris", 20): "1N"}))
     line = ("iris, uniform, a-search-of-a-long-name", "0.8", "75", "x" * 40, *compare.TEXT_HEAD[4:])
     yield from compare.aligned([compare.TEXT_HEAD, line])
 
@@ -273,9 +263,8 @@ def judged() -> Iterator[str]:
     rows = [("iris", 0.8, 10, "posterior", 0.5, 0.1), *zip(names, *zip(*cases, strict=True), strict=True)]
     rows[1:] = [(name, 0.8, 10, "posterior", mean, se) for name, mean, se, _ in rows[1:]]
     rows.append((names[-1], np.nan, pd.NA, "unsupervised", 0.4, 0.1))
-    summary = pd.DataFrame(rows, columns=["dataset", "p", "m", "model", "mean", "se"]).assign(
-        score="nmi", n=5
-    )
+    summary = pd.DataFrame(rows, columns=["dataset", "p", "m", "model", "mean", "se"])
+    summary = summary.assign(score="nmi", n=5).astype({"m": "Int64"})
     plans = {name: toy.plan(name, mixtures=5, n_clusters=k) for k, name in enumerate(names, start=2)}
     places = [(k, 0.8, 10, "posterior", printed) for k, (*_, printed) in enumerate(cases, start=2)]
     last = places[-1][0]
@@ -284,10 +273,13 @@ def judged() -> Iterator[str]:
         (last, 0.8, 20, "posterior", "0.5"),
         (99, 0.9, 10, "posterior", "1"),
     ]
-    theirs = [
-        against.Published(k, p, m, model, "nmi", float(printed), len(printed.partition(".")[2]))
-        for k, p, m, model, printed in places
-    ]
+    theirs = pd.DataFrame(
+        [
+            (p, k, m, model, "nmi", float(text), len(text.partition(".")[2]))
+            for k, p, m, model, text in places
+        ],
+        columns=list(against.PUBLISHED),
+    )
     plans |= {"iris": toy.plan("iris", n_clusters=last), "again": replace(plans[names[-1]], name="again")}
     yield from of("against", content(compared=against.compare(summary, plans, theirs)))
     assert (

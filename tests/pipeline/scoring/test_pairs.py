@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from searched import SEARCHES, searched
+from searched import SEARCHES, other_shapes, searched
 
 from pipeline.scoring.pairs import (
     ALL,
-    Compared,
+    COSTS,
     compared_scores,
     compared_searches,
     difference_table,
     pair,
-    search_tables,
     total_table,
 )
 from pipeline.scoring.tables import MIXTURES, REDRAWS
@@ -43,37 +38,37 @@ def cells(*rows: dict[str, object]) -> pd.DataFrame:
     return table.astype({**dict.fromkeys(("mixture", "m", "replicate"), "Int64"), "p": float})
 
 
-def paired(
-    a: Mapping[Any, float], b: Mapping[Any, float], keys: tuple[str, ...] = ("replicate",), score: str = "nmi"
-) -> pd.DataFrame:
-    """Pairs of cells of A and B, whose coordinates and scores are given."""
-
-    def side(values: Mapping[Any, float]) -> pd.DataFrame:
-        places = [place if isinstance(place, tuple) else (place,) for place in values]
-        rows = zip(places, values.values(), strict=True)
-        return cells(*({**dict(zip(keys, place, strict=True)), score: value} for place, value in rows))
-
-    pairs, unpaired = pair(side(a), side(b), [score])
-    assert unpaired.empty
-    return pairs
+def pairs_of(b: list[float], a: float = 0.2, score: str = "nmi", **places: object) -> pd.DataFrame:
+    """Pairs of cells with some scores in B, and one in A."""
+    rows = cells(*[{}] * len(b)).assign(**{"replicate": range(len(b)), **places}, score=score, a=a, b=b)
+    return rows.assign(difference=rows["b"] - rows["a"])
 
 
 def test_differences_are_paired_cell_by_cell() -> None:
-    (row,) = difference_table(paired({0: 0.1, 1: 0.5, 2: 0.9}, {2: 0.9, 0: 0.4, 1: 0.6})).itertuples()
+    first, second = ((0.1, 0), (0.5, 1), (0.9, 2)), ((0.9, 2), (0.4, 0), (0.6, 1))
+    sides = [cells(*({"nmi": nmi, "replicate": k} for nmi, k in side)) for side in (first, second)]
+    pairs, unpaired = pair(*sides, ["nmi"])
+    (row,) = difference_table(pairs).itertuples()
     differences = np.array([0.3, 0.1, 0.0])
-    assert (row.n_cells, row.n, row.unit, row.n_missing) == (3, 3, REDRAWS, 0)
-    assert row.difference == pytest.approx(differences.mean())
-    assert row.se == pytest.approx(differences.std(ddof=1) / np.sqrt(3))
+    assert (row.n_cells, row.n, row.unit, row.n_missing, len(unpaired)) == (3, 3, REDRAWS, 0, 0)
+    assert (row.difference, row.se) == pytest.approx(
+        (differences.mean(), differences.std(ddof=1) / np.sqrt(3))
+    )
     assert (row.wins_b, row.wins_a, row.ties) == pytest.approx((2 / 3, 0, 1 / 3))
     assert (row.mean_a, row.mean_b) == pytest.approx((0.5, 1.9 / 3))
     # less divergence wins, and rounding does not
-    found = {0: 0.5, 1: 0.6, 2: 2.0, 3: 1.0 + 1e-12}
-    (row,) = difference_table(paired(dict.fromkeys(range(4), 1.0), found, score="goldberger_kl")).itertuples()
+    pairs = pairs_of([0.5, 0.6, 2.0, 1.0 + 1e-12], 1.0, "goldberger_kl")
+    (row,) = difference_table(pairs).itertuples()
     assert (row.wins_b, row.wins_a, row.ties) == (0.5, 0.25, 0.25)
     # a score that one of two lacks is counted and left out
-    (row,) = total_table(paired({0: 0.5, 1: np.nan}, {0: 0.7, 1: 0.9})).itertuples()
+    (row,) = total_table(pairs_of([0.7, np.nan])).itertuples()
     assert (row.n_cells, row.n_missing, row.n, row.n_datasets, row.mean_b) == (1, 1, 1, 1, 0.7)
-    assert row.difference == pytest.approx(0.2)
+    assert row.difference == pytest.approx(0.5)
+    # redraws of a mixture are one unit: by hand, 0.1 and 0.3 on average have an error of 0.1
+    pairs = pairs_of([0.2, 0.4, 0.5, 0.5], mixture=[0, 0, 1, 1], replicate=[0, 1, 0, 1])
+    (row,) = difference_table(pairs).itertuples()
+    assert (row.n_cells, row.n, row.unit, row.wins_b, row.ties) == (4, 2, MIXTURES, 0.75, 0.25)
+    assert (row.difference, row.se) == pytest.approx((0.2, 0.1))
 
 
 def test_cells_without_a_partner_are_named_with_the_reason() -> None:
@@ -106,58 +101,48 @@ def test_cells_of_a_cube_that_names_no_design_or_search_pair_with_those_of_their
         assert unpaired.to_numpy().tolist() == [[name, only]]
 
 
-def test_redraws_of_a_mixture_are_one_unit() -> None:
-    """By hand: differences of two mixtures, 0.1 and 0.3 on average, have an error of 0.1."""
-    found = {(0, 0): 0.2, (0, 1): 0.4, (1, 0): 0.5, (1, 1): 0.5}
-    (row,) = difference_table(paired(dict.fromkeys(found, 0.2), found, ("mixture", "replicate"))).itertuples()
-    assert (row.n_cells, row.n, row.unit) == (4, 2, MIXTURES)
-    assert (row.difference, row.se) == pytest.approx((0.2, 0.1))
-    assert (row.wins_b, row.ties) == (0.75, 0.25)
-
-
 def test_in_all_each_data_set_counts_alike_with_the_error_of_its_draws() -> None:
     """By hand: 0.2 ± 0.1 of two redraws, each a mean over m, and 0.4 ± 0.3 of two mixtures."""
-    found = {("iris", pd.NA, 10, 0): 0.1, ("iris", pd.NA, 10, 1): 0.3, ("iris", pd.NA, 20, 0): 0.3}
-    found |= {("iris", pd.NA, 20, 1): 0.5, ("mix", 0, 10, 0): 0.2, ("mix", 1, 10, 0): 0.8}
-    keys = ("dataset", "mixture", "m", "replicate")
-    (row,) = total_table(paired(dict.fromkeys(found, 0.1), found, keys)).itertuples()
+    redrawn = pairs_of([0.1, 0.3, 0.3, 0.5], 0.1, m=[10, 10, 20, 20], replicate=[0, 1, 0, 1])
+    drawn = pairs_of([0.2, 0.8], 0.1, dataset="mix", mixture=[0, 1], replicate=0)
+    (row,) = total_table(pd.concat([redrawn, drawn], ignore_index=True)).itertuples()
     assert (row.n_datasets, row.n_cells, row.n, row.unit) == (2, 6, 4, f"{MIXTURES} and {REDRAWS}")
     assert (row.difference, row.se) == pytest.approx((0.3, np.sqrt(0.1**2 + 0.3**2) / 2))
     # what nothing draws again has no error
-    rows = [{**BASELINE, "dataset": name} for name in ("iris", "wine")]
-    pairs, _ = pair(cells(*rows), cells(*({**row, "nmi": 0.7} for row in rows)), ["nmi"])
+    pairs = pairs_of([0.7, 0.7], **BASELINE | {"dataset": ["iris", "wine"]})
     assert difference_table(pairs)["se"].isna().all()
     (row,) = total_table(pairs).itertuples()
     assert (row.n_datasets, row.n_cells) == (2, 2)
     assert pd.isna([row.se, row.unit]).all()
 
 
+def only(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Differences and costs of the one search beside the first."""
+    found = compared_searches(cells, SEARCHES)
+    for table in found.values():
+        assert table[["search", "reference"]].drop_duplicates().to_numpy().tolist() == [["second", "first"]]
+    return found["searches"].set_index(KEYS), found["search-costs"].set_index(KEYS[1:])
+
+
 KEYS = ["score", "dataset", "model"]
 
 
-def only(cells: pd.DataFrame) -> tuple[Compared, pd.DataFrame, pd.DataFrame]:
-    (found,) = compared_searches(cells, SEARCHES)
-    return found, found.differences.set_index(KEYS), found.costs.set_index(["dataset", "model"])
-
-
 def test_searches_are_paired_by_cell_and_costs_are_ratios() -> None:
-    found, table, costs = only(searched())
-    assert (found.search, found.reference, found.title) == ("second", "first", "second beside first")
-    assert set(table.index.get_level_values("model")) == {
-        "posterior",
-        "unsupervised",
-    }  # methods do not search
+    table, costs = only(searched())
+    # methods do not search
+    assert set(table.index.get_level_values("model")) == {"posterior", "unsupervised"}
     row = table.loc[("objective", "a", "posterior")]
     assert (row["n_cells"], row["n"], row["unit"]) == (4, 4, "redraws")
     assert (row["wins_b"], row["wins_a"], row["ties"]) == (0.25, 0.25, 0.5)
     # of 1, -2, 0, 0: variance 1.5833
     assert (row["difference"], row["se"]) == pytest.approx((-0.25, (4.75 / 3 / 4) ** 0.5))
     assert table.loc[("nmi", "a", "posterior"), "difference"] == pytest.approx(0.025)
-    whole = table.loc[("nmi", ALL, "posterior")]
-    assert (whole["difference"], whole["n_cells"]) == (pytest.approx(0.0125), 8)
+    assert table.loc[("nmi", ALL, "posterior"), ["difference", "n_cells"]].tolist() == pytest.approx(
+        [0.0125, 8]
+    )
     assert table.loc[("objective", "a", "unsupervised"), "ties"] == 1
-    assert list(costs.loc[("a", "posterior")]) == [4, 0.5, 1.0, 0.5, 0.25]
-    assert list(costs.loc[(ALL, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
+    assert list(costs[list(COSTS[2:])].loc[("a", "posterior")]) == [4, 0.5, 1.0, 0.5, 0.25]
+    assert list(costs[list(COSTS[2:])].loc[(ALL, "unsupervised")]) == [2, 0.5, 1.0, 0.5, 0.25]
     assert costs.index.tolist() == [
         (name, model) for name in (ALL, "a", "b") for model in ("posterior", "unsupervised")
     ]
@@ -168,20 +153,12 @@ def test_other_objectives_do_not_compare() -> None:
     assert compared_scores(first, second) == ("objective", "nmi", "adjusted_rand")
     assert compared_scores(first, prior) == ("nmi", "adjusted_rand")
     found = compared_searches(searched(("first", "second", "prior")), SEARCHES)
-    assert [each.search for each in found] == ["second", "prior"]
-    assert set(found[1].differences["score"]) == {"nmi", "adjusted_rand"}
-    assert found[1].costs["to_best"].isna().all()
-    assert (found[1].costs["cpu"] == 1).all()
-    tables = search_tables(found)
-    assert set(tables) == {"searches", "search-costs"}
-    for table in tables.values():
-        assert set(table["search"]) == {"second", "prior"}
-        assert set(table["reference"]) == {"first"}
+    table, costs = (each[each["search"] == "prior"] for each in found.values())
+    assert set(table["score"]) == {"nmi", "adjusted_rand"}
+    assert costs["to_best"].isna().all()
+    assert (costs["cpu"] == 1).all()
     # nor do those of cells that chose another shape
-    cells = searched()
-    other = (cells["search"] == "second") & (cells["replicate"] == 1) & (cells["model"] == "posterior")
-    shapes = cells["covariance_shape"].where(cells["model"] != "posterior", "full").mask(other, "tied")
-    _, table, _ = only(cells.assign(covariance_shape=shapes))
+    table, _ = only(other_shapes())
     row = table.loc[("objective", "a", "posterior")]
     assert (row["n_cells"], row["n_missing"], row["wins_a"], row["wins_b"]) == (3, 1, 0, pytest.approx(1 / 3))
     assert table.loc[("nmi", "a", "posterior"), "n_cells"] == 4
@@ -190,13 +167,11 @@ def test_other_objectives_do_not_compare() -> None:
 def test_only_cells_that_are_done_in_both_are_compared() -> None:
     cells = searched()
     late = (cells["search"] == "second") & (cells["replicate"] == 0)
-    _, table, costs = only(cells.assign(status=cells["status"].mask(late, "pending")))
+    table, costs = only(cells.assign(status=cells["status"].mask(late, "pending")))
     assert costs.loc[("a", "posterior"), "n_cells"] == 3
     assert table.loc[("nmi", "a", "posterior"), "n_cells"] == 3
     none = cells.assign(status=cells["status"].mask(cells["search"] == "second", "pending"))
     alone = searched(("first",))
     for one in (none, alone, alone.iloc[:0]):
-        assert compared_searches(one, SEARCHES) == ()
-    assert compared_searches(alone.drop(columns="search"), (replace(SEARCHES[0], name=None),)) == ()
-    assert compared_searches(alone.iloc[:0], (Search(),)) == ()
-    assert search_tables(()) == {}
+        assert compared_searches(one, SEARCHES) == {}
+    assert compared_searches(alone.drop(columns="search"), (Search(),)) == {}
