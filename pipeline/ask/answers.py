@@ -153,14 +153,10 @@ class AnswersFile:
             os.close(file)
 
     def _is_changed(self) -> bool:
-        if self._file < 0:
-            return True
-        own = os.fstat(self._file)
-        try:
-            named = os.stat(self.path)
-        except FileNotFoundError:
-            return True
-        return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._ends[-1]
+        with suppress(OSError):  # closed, or gone
+            own, named = os.fstat(self._file), os.stat(self.path)
+            return not os.path.samestat(own, named) or own.st_size != self._ends[-1]
+        return True
 
     def _row(self, first: int, second: int, kind: int | None) -> bytes:
         cells = {

@@ -21,28 +21,27 @@ from sweeps.annotations.files import Annotation, Row, Samples, Skip
 
 # How many questions are left until a share of the labels is right: a simulation under the model.
 
+# Courses of answers that are simulated.
 RUNS = 20
-"""Courses of answers that are simulated."""
 
+# The figures reach from the short end of the courses, by this factor down, to the long end, by it up.
+# Samples that depend on each other need fewer questions, and a model that is wrong more than it thinks.
 SPREAD = 2.0
-"""The figures reach from the short end of the courses, by this factor down, to the long end, by it up.
 
-Samples that depend on each other need fewer questions, and a model that is wrong more than it thinks."""
-
+# With fewer, what is said comes from the features alone, which do not tell how wrong the model is.
 LEAST_ANSWERS = 10
-"""With fewer, what is said comes from the features alone, which do not tell how wrong the model is."""
 
+# A course ends after so many questions for each sample.
 LONGEST = 20
-"""A course ends after so many questions for each sample."""
 
+# The most doubtful samples are asked about in one round: one of so many that are doubtful.
 ROUNDS = 8
-"""The most doubtful samples are asked about in one round: one of so many that are doubtful."""
 
+# But of all samples at least one of so many: large tables take no longer for what is a guess.
 LEAST_ROUND = 500
-"""But of all samples at least one of so many: large tables take no longer for what is a guess."""
 
+# Below it answers say next to nothing.
 LEAST_ACCURACY = 0.55
-"""Below it answers say next to nothing."""
 
 
 class Outlook(NamedTuple):
@@ -135,17 +134,17 @@ def _course(belief: Belief, part: float, rng: np.random.Generator) -> int:
     return asked
 
 
+# A pair that was skipped is not asked again before so many further answers.
 SOON = 100
-"""A pair that was skipped is not asked again before so many further answers."""
 
+# Share of the draws from which on a sample counts as in a cluster.
 SURE = 0.95
-"""Share of the draws from which on a sample counts as in a cluster."""
 
+# Share of the draws below which a cluster is not named.
 SLIGHT = 0.05
-"""Share of the draws below which a cluster is not named."""
 
+# Clusters that are named of one sample, at most.
 NAMED = 3
-"""Clusters that are named of one sample, at most."""
 
 
 @dataclass(frozen=True)

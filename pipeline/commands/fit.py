@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,21 +15,22 @@ import click
 
 from kernels.settings import AUTO, method_words
 from pipeline.commands import options as shared
-from pipeline.commands.options import declared, flag, place, put_file, reported, several, show
-from pipeline.common import INTERNAL, SAME_OPTIMUM, plural
+from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
+from pipeline.common import SAME_OPTIMUM, plural
 from sweeps.errors import unstyled
 from sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
-    from pipeline.ask.summary import AskOptions, Standing
+    from pipeline.ask.summary import AskOptions
     from pipeline.fit.inputs import FitInputs, Judgement
     from pipeline.fit.solve import FitResult
 
+# Labels of less confidence are counted in the summary.
 UNSURE = 0.9
-"""Labels of less confidence are counted in the summary."""
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
+# What both commands say of the same table.
+SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy", "columns"}
+SHARED |= {"index_column", "label_column", "missing", "categories", "sheet", "scale", "seed"}
 
 takes_links = shared.stacked(
     place("--must-link", help="Lines 'i j weight': pairs said to be together."),
@@ -44,14 +46,6 @@ takes_columns = partial(several, metavar="COLUMN")
 
 @click.command("fit")
 @click.argument("features", type=shared.PLACE)
-@place("--labels", help="True classes, one for each row: scores are given.")
-@takes_links
-@several(
-    "--annotations",
-    type=shared.PLACE,
-    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
-    " questions of sweep ask; may be repeated.",
-)
 @click.option(
     "-k",
     "--n-clusters",
@@ -59,6 +53,14 @@ takes_columns = partial(several, metavar="COLUMN")
     metavar="K",
     required=True,
     help="Number of clusters; or several, as 2..8 or 2,3,5: each is fitted, and one is chosen.",
+)
+@place("--labels", help="True classes, one for each row: scores are given.")
+@takes_links
+@several(
+    "--annotations",
+    type=shared.PLACE,
+    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
+    " questions of sweep ask; may be repeated.",
 )
 @declared("model")
 @declared("covariance")
@@ -110,13 +112,15 @@ def fit_command(
     one called asked. Centroids and variances are those of the scaled features.
     """
     from pipeline.choosing import option_problems, read_counts
-    from pipeline.fit.inputs import FitOptions, judge, labels_csv, read_inputs
+    from pipeline.fit.inputs import FitOptions, answered, judge, labels_csv, place_problems, read_inputs
+    from sweeps.data.table import expanded
 
     counts, wrong = read_counts(clusters)
     wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
+    wrong += place_problems("--out", out, force)
     options = FitOptions(n_clusters=counts[-1], **choices)
     with reported():
-        inputs = read_inputs(options, out=out, overwrite=force, also=wrong)
+        inputs = read_inputs(options, wrong)
     _say_notes(*inputs.table.notes, *options.without_effect())
 
     # numba is loaded once there is something to solve: bad input is answered at once
@@ -134,17 +138,17 @@ def fit_command(
         labels_true=inputs.labels_true,
         covariance=options.covariance,
         predict_annotations=options.held_out,
-        rounds=partial(shared.progress_bar, title="restarts"),
+        run=lambda one, numbers: map(one, shared.progress_bar(numbers, "restarts")),
     )
-    choice = None
+    choice, n_clusters = None, options.n_clusters
     if len(counts) > 1:
         choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))
-        options = replace(options, n_clusters=choice.chosen.n_clusters)
+        n_clusters = choice.chosen.n_clusters
     if choice is None or confidence:
-        result = fitted(n_clusters=options.n_clusters, confidence=confidence)
+        result = fitted(n_clusters=n_clusters, confidence=confidence)
     else:
         result = choice.chosen.result
-    judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
+    judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
     with reported():
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
@@ -160,13 +164,15 @@ def fit_command(
     for what, path in {"labels": out, "figure": figure}.items():
         if path is not None:
             click.echo(f"{what:<11}in {path}")
-    # how the next pairs to annotate are asked for, about the same table, with the settings of asking
-    from pipeline.ask.summary import RESTARTS, AskOptions, ask_command
-    from sweeps.data.table import expanded
+    # how the next pairs to annotate are asked for, with the settings of asking
+    without = tuple(map(str, expanded(options.drop, ())))
+    click.echo(f"next:\n{_about_the_table(ask, n_clusters=n_clusters, without=without)}", err=True)
 
-    aside = tuple(map(str, expanded(options.drop, ())))
-    usual = replace(options, restarts=RESTARTS, covariance=AUTO, chosen={}, aside=aside, drop=())
-    click.echo(f"next:\n{ask_command(AskOptions(usual))}", err=True)
+
+def _about_the_table(command: click.Command, **values: Any) -> str:
+    """The other command, as to be typed, about the table of this one."""
+    given = click.get_current_context().params
+    return typed(command, {name: given[name] for name in SHARED} | values)
 
 
 def _say_notes(*notes: str) -> None:
@@ -176,6 +182,8 @@ def _say_notes(*notes: str) -> None:
 
 def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
     """The result in a few lines, for people."""
+    from pipeline.fit.solve import CHAINS
+
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
@@ -206,7 +214,7 @@ def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
             f" {unsure} below {UNSURE:g}"
         )
         yield (
-            f"chains     {sure.chains} from {plural(sure.starts, 'distinct restart')},"
+            f"chains     {CHAINS} from {plural(sure.starts, 'distinct restart')},"
             f" R-hat {sure.r_hat:.3f}, agreement {sure.chain_agreement:.3f}, {sure.seconds:.3f} s"
         )
     yield (
@@ -220,7 +228,7 @@ def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
 
 @click.command()
 @click.argument("features", type=shared.PLACE)
-@click.option("-k", "--n-clusters", type=shared.OneCount(), required=True, help="Number of clusters.")
+@click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option("-n", "count", type=int, default=20, help="Questions, or those of a batch.")
 @several(
     "--annotations",
@@ -269,36 +277,32 @@ def ask(**given: Any) -> None:
     alone whether their answers are right. Fit the answers with sweep fit --model conditional --covariance
     auto --feature-weight effective --proportions free.
     """
-    from pipeline.ask.answers import HeldError
+    from pipeline.ask.answers import HeldError, NotSavedError
     from pipeline.ask.summary import AskOptions, read_ask
-    from pipeline.fit.inputs import FitOptions
 
-    own = {each.name: given.pop(each.name) for each in fields(AskOptions) if each.name != "fit"}
-    names = [own["names"]] if own["names"] else []
-    aside = tuple(dict.fromkeys([*names, *own["show"], *given.pop("without")]))
-    fit = FitOptions(labels=None, model="conditional", held_out=False, aside=aside, **given)
-    options = AskOptions(fit, **own)
-    try:
-        with reported(HeldError):
-            (_interactive if options.interactive else _once)(options, read_ask(options))
-    except OSError as error:
-        click.echo(f"output: {error.strerror or error}", err=True)
-        sys.exit(INTERNAL)
+    names = [given["names"]] if given["names"] else []
+    aside = tuple(dict.fromkeys([*names, *given["show"], *given.pop("without")]))
+    options = AskOptions(model="conditional", aside=aside, **given)
+    with reported(HeldError, NotSavedError):
+        inputs = read_ask(options)
+        _say_notes(*inputs.table.notes)
+        (_interactive if options.interactive else _once)(options, inputs)
 
 
 def _once(options: AskOptions, inputs: FitInputs) -> None:
     """Choose one batch, and write or print it."""
     from pipeline.ask.session import csv_text, question_table, rows_of, to_json
-    from pipeline.ask.summary import stand
+    from pipeline.ask.summary import WHY_CONDITIONAL, following, stand, standing_lines
 
-    _say_notes(*inputs.table.notes)
     rows = rows_of(options, inputs)
     standing = stand(options, inputs, inputs.rows)
     questions = csv_text(standing.questions, rows, options.annotator)
     if options.out is not None:
         put_file(options.out, questions)
     if options.as_json:
-        click.echo(json.dumps(to_json(options, standing, inputs.samples), allow_nan=False))
+        document = to_json(options, standing, inputs.samples)
+        document["fit"] = shlex.split(_fit_of_answers(options).replace("\\\n", ""))
+        click.echo(json.dumps(document, allow_nan=False))
         return
     is_piped = options.out is None and not sys.stdout.isatty()
     if is_piped:
@@ -307,63 +311,61 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
         from rich.console import Console
 
         Console().print(question_table(standing.questions, rows))
-    click.echo(unstyled("\n".join(_words(options, standing))), err=is_piped)
-
-
-def _words(options: AskOptions, standing: Standing) -> Iterator[str]:
-    """Where the labels stand, and what comes next."""
-    from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, following, standing_lines
-
-    yield from standing_lines(options, standing)
     n_asked = len(standing.questions)
+    lines = standing_lines(options, standing)
     if n_asked < options.count:
-        yield f"note       {n_asked} questions, as no other pair is left that was not asked"
-    for number, line in enumerate(WHY_CONDITIONAL):
-        yield f"{'' if number else 'note':<11}{line}"
+        lines.append(f"note       {n_asked} questions, as no other pair is left that was not asked")
+    lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(WHY_CONDITIONAL)]
     if options.out is None:
-        yield "to fill in the answers:"
-        yield ask_command(options, out=Path("ask.csv"))
-        yield "or to be asked here:"
-        yield ask_command(replace(options, interactive=True), answers=Path("answers.csv"))
-        return
-    yield f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them"
-    yield ask_command(options, answers=options.out, out=following(options.out))
-    yield "and for the clusters"
-    yield fit_command(options, answers=options.out)
+        lines += ["to fill in the answers:", _ask_again(options, out=Path("ask.csv"))]
+        lines += ["or to be asked here:", _ask_again(options, Path("answers.csv"), interactive=True)]
+    else:
+        lines.append(
+            f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them"
+        )
+        lines.append(_ask_again(options, options.out, out=following(options.out)))
+        lines += ["and for the clusters", _fit_of_answers(options, options.out)]
+    click.echo(unstyled("\n".join(lines)), err=is_piped)
+
+
+def _ask_again(options: AskOptions, answers: Path | None = None, **changes: Any) -> str:
+    """The `sweep ask` for the questions after these, as to be typed."""
+    given = click.get_current_context().params | {"out": None, "as_json": False}
+    return typed(ask, given | {"annotations": _with(options, answers)} | changes)
+
+
+def _fit_of_answers(options: AskOptions, answers: Path | None = None) -> str:
+    """The `sweep fit` that takes all answers, as to be typed."""
+    # what --columns does not name is no feature already
+    drop = () if options.columns else options.aside
+    changes = {"clusters": options.n_clusters, "model": "conditional", "covariance": options.covariance}
+    files = _with(options, answers)
+    return _about_the_table(fit_command, **options.chosen, **changes, annotations=files, drop=drop)
+
+
+def _with(options: AskOptions, answers: Path | None) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys([*options.annotations, *([answers] if answers else [])]))
 
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
-    from pipeline.ask.answers import AnswersFile, NotSavedError
-    from pipeline.ask.session import ClosedError, Pipe, Session, Terminal, drop_output, rows_of
-    from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, stand
+    from pipeline.ask.answers import AnswersFile
+    from pipeline.ask.session import Pipe, Session, Terminal, rows_of
+    from pipeline.ask.summary import WHY_CONDITIONAL, stand
 
     file = AnswersFile(options.answers_path, options.annotator, inputs.samples)
     console = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipe()
-    _say_notes(*inputs.table.notes)
     rows = rows_of(options, inputs)
     session = Session(options, rows, inputs.rows, file, console, partial(stand, options, inputs))
-    code = 0
     try:
-        with console.opened():
-            session.run()
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except ClosedError:
-        drop_output()
-        return
-    except NotSavedError as error:
-        done = f"{len(session.done)} answers and skips of this session were saved"
-        click.echo(f"\n{error}\n{done}", err=True)
-        sys.exit(INTERNAL)
-    finally:
-        file.close()
-    try:
-        click.echo(f"\n{len(session.done)} answers and skips of this session are in {options.answers_path}")
-        click.echo(f"to go on:\n{ask_command(options)}\nfor the clusters:\n{fit_command(options)}")
-        click.echo("\n".join(WHY_CONDITIONAL))
+        with closing(file), console.opened():
+            try:
+                session.run()
+            finally:
+                done = f"{len(session.done)} answers and skips of this session"
+                click.echo(f"\n{done} are in {options.answers_path}\nto go on:\n{_ask_again(options)}")
+                click.echo(f"for the clusters:\n{_fit_of_answers(options)}")
+                click.echo("\n".join(WHY_CONDITIONAL))
     except OSError:
-        if not isinstance(console, Terminal):
+        if not isinstance(console, Terminal):  # it was closed at a question
             raise
-        drop_output()  # it was closed at a question
-    sys.exit(code)

@@ -8,7 +8,7 @@ import pty
 import select
 import sys
 import termios
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,6 @@ from pipeline.ask.questions import Outlook, Question
 from pipeline.ask.session import BESIDE, Pipe, Rows, Session, Terminal, csv_text, question_lines
 from pipeline.ask.summary import AskOptions, Standing
 from pipeline.asking.belief import Share
-from pipeline.fit.inputs import FitOptions
 from sweeps.annotations.files import Annotation, Row, Samples, Skip, read_answers
 from sweeps.data.table import SampleRows
 
@@ -34,51 +33,34 @@ SAMPLES = Samples(SampleRows(12))
 def test_lines_of_a_pipe_are_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n\n  No\nq"))
     assert [Pipe().key() for _ in range(4)] == ["y", "n", "q", ""]
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", stream)
-    Pipe().show(["a…b"])  # what the encoding lacks is replaced
-    stream.flush()
-    assert stream.buffer.getvalue() == b"\na?b\n"  # type: ignore[attr-defined]
 
 
-class Screen:
-    """Both ends of a pseudo-terminal, one of them as stdin."""
+def test_keys_of_a_terminal_which_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    far, near = pty.openpty()
+    with open(near, "rb", buffering=0) as screen:
+        monkeypatch.setattr(sys, "stdin", screen)
+        before, terminal = termios.tcgetattr(screen), Terminal()
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.far, near = pty.openpty()
-        self.near = open(near, "rb", buffering=0)  # noqa: SIM115  # closed below
-        monkeypatch.setattr(sys, "stdin", self.near)
+        def type_(keys: bytes) -> None:
+            os.write(far, keys)
+            select.select([screen], [], [], 10)
 
-    def type(self, keys: bytes) -> None:
-        os.write(self.far, keys)
-        select.select([self.near], [], [], 10)
-
-
-@pytest.fixture
-def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
-    found = Screen(monkeypatch)
-    yield found
-    found.near.close()
-
-
-def test_keys_of_a_terminal_which_is_left_as_it_was(screen: Screen) -> None:
-    before, terminal = termios.tcgetattr(screen.near), Terminal()
-    keys = {b"Y": "y", b"\x04": "", b"\x1b[A": "\x1b[a", b"\xc3\x9f": "\u00df", b"\xff": "\ufffd"}
-    with suppress(KeyboardInterrupt), terminal.opened():
-        assert termios.tcgetattr(screen.near) != before
-        for typed, key in keys.items():
-            screen.type(typed)
-            assert terminal.key() == key
-        screen.type(b"yyy")  # before a question these do not count
-        terminal.show(["?"])
-        screen.type(b"n")
-        assert terminal.key() == "n"
-        raise KeyboardInterrupt
-    assert termios.tcgetattr(screen.near) == before
-    with terminal.opened():
-        os.close(screen.far)
-        terminal.show([])
-        assert terminal.key() == ""
+        keys = {b"Y": "y", b"\x04": "", b"\x1b[A": "\x1b[a", b"\xc3\x9f": "\u00df", b"\xff": "\ufffd"}
+        with suppress(KeyboardInterrupt), terminal.opened():
+            assert termios.tcgetattr(screen) != before
+            for typed, key in keys.items():
+                type_(typed)
+                assert terminal.key() == key
+            type_(b"yyy")  # before a question these do not count
+            terminal.show(["?"])
+            type_(b"n")
+            assert terminal.key() == "n"
+            raise KeyboardInterrupt
+        assert termios.tcgetattr(screen) == before
+        with terminal.opened():
+            os.close(far)
+            terminal.show([])
+            assert terminal.key() == ""
 
 
 # A question as lines of a terminal, and as a file to fill in.
@@ -146,7 +128,6 @@ def test_a_filled_file_is_read_as_answered(rows: Rows, annotator: str, tmp_path:
 
 
 TABLE = Rows(np.arange(24.0).reshape(12, 2), ("a", "b"), None, {}, SAMPLES)
-FIT = FitOptions(Path("x.csv"), None, None, None, 3, "conditional", None, 3, 0, "none")
 
 
 class Script(Pipe):
@@ -180,7 +161,7 @@ def run(
         questions = [Question(i, j, 0.5, 0.1, "") for i, j in left]
         return Standing(random_belief(0), questions, Share(0.83, 0.74, 0.91), outlook, len(rows), 0, 0)
 
-    options = AskOptions(FIT, 2, until=until, interactive=True)
+    options = AskOptions(features=Path("x.csv"), n_clusters=3, count=2, until=until, interactive=True)
     Session(options, TABLE, [], file, console, stand).run()
     file.close()
     return console, calls
@@ -220,7 +201,7 @@ def test_undo_goes_back_over_batches_and_no_further(tmp_path: Path) -> None:
     ("outlook", "line"),
     [
         (Outlook(40, 92), "to 90%: about 40 to 92 more questions"),
-        (Outlook(0, 0), "90% passed: q ends, answers still help"),
+        (Outlook(0, 0), "to 90%: passed"),
         (Outlook(None, None, "it cannot be said"), "to 90%: it cannot be said"),
     ],
 )

@@ -148,10 +148,8 @@ def test_a_shipped_method_goes_by_what_it_uses() -> None:
             'my_method.py:cluster --options {"max_itr":2}',
             ["found option 'max_itr', expected one of max_iter"],
         ),
-        (
-            "my_method.py:clustr --options [] --uses lnks",
-            ["3 problems", "no 'clustr'", "--options", "--uses"],
-        ),
+        ("my_method.py:clustr", ["found no 'clustr'"]),
+        ("my_method.py:cluster --uses lnks", ["'lnks' is not one of 'links', 'nothing'"]),
         ("broken.py:cluster", ['File "broken.py", line 1', "expected what can be imported"]),
     ],
 )

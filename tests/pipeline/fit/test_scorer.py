@@ -82,14 +82,12 @@ def test_score_by_hand() -> None:
 
 
 def test_what_cannot_be_scored() -> None:
-    estimator = small().fit(X)
-    scorer = LinkScorer([["a", "b"]])
-    with pytest.raises(InputError, match="links: found none of 1 with a sample in the 2 rows of X"):
-        scorer(estimator, X.iloc[2:4])
-    with pytest.raises(NotFittedError):
-        scorer(small(), X)
-    with pytest.raises(InputError) as raised:
-        scorer(small().fit(X.to_numpy()), X.to_numpy())
-    assert [problem.where for problem in raised.value.problems] == ["estimator", "X"]
-    with pytest.raises(InputError, match="must_link: found a str"):
-        LinkScorer("links")(estimator, X)
+    estimator, scorer = small().fit(X), LinkScorer([["a", "b"]])
+    for fitted, table, text in [
+        (estimator, X.iloc[2:4], "links: found none of 1 with a sample in the 2 rows of X"),
+        (small().fit(X.to_numpy()), X, "the fit: found rows without names"),
+        (estimator, X.to_numpy(), "X: found rows without names"),
+        (small(), X, "not fitted yet"),
+    ]:
+        with pytest.raises((InputError, NotFittedError), match=text):
+            scorer(fitted, table)
