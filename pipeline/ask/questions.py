@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from pipeline.asking.belief import Belief, share_at
 from pipeline.asking.strategies import Pair, choose
@@ -90,22 +91,13 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random
     if belief.accuracy < LEAST_ACCURACY:
         return Outlook(None, None, f"answers of accuracy {belief.accuracy:.2f} say next to nothing")
     rng = np.random.default_rng(seed)
-    part = _doubt_at(level, claimed, n_samples) / claimed
+    # the claim of wrong labels at which the level is passed, as a part of the one there is
+    part = brentq(lambda share: share_at(share, n_samples).mean - level, 0.0, claimed) / claimed
     courses = [_course(belief, part, rng) for _ in range(RUNS)]
     if max(courses) >= LONGEST * n_samples:
         return Outlook(None, None, f"more than {LONGEST} for each row")
     low, high = np.quantile(courses, [0.05, 0.95])
     return Outlook(max(1, int(low / SPREAD)), max(1, int(np.ceil(high * SPREAD))))
-
-
-def _doubt_at(level: float, claimed: float, n_samples: int) -> float:
-    """The largest claim of wrong labels, below the one there is, at which the level is passed."""
-    passed = 0.0
-    for _ in range(40):
-        middle = 0.5 * (passed + claimed)
-        is_passed = share_at(middle, n_samples).mean >= level
-        passed, claimed = (middle, claimed) if is_passed else (passed, middle)
-    return passed
 
 
 def _course(belief: Belief, part: float, rng: np.random.Generator) -> int:

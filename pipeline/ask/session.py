@@ -1,7 +1,7 @@
 """Questions for people: one after the other in a terminal, as a file to fill in, as JSON or as a table.
 
 A `Session` asks batch after batch through a `Terminal` or a `Pipe`, and each answer is saved before the next
-question; `csv_text`, `to_json` and `question_table` give one batch at once.
+question; `csv_text`, `to_json` and `show_table` give one batch at once.
 """
 
 from __future__ import annotations
@@ -31,13 +31,7 @@ from rich.text import Text
 
 from pipeline.ask.answers import AnswersFile, ChangedError
 from pipeline.ask.questions import Question
-from pipeline.ask.summary import (
-    AskOptions,
-    Standing,
-    accuracy_given,
-    confidence,
-    outlook_words,
-)
+from pipeline.ask.summary import AskOptions, Standing, accuracy_given, confidence, outlook_words
 from pipeline.fit.inputs import FitInputs
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import ANNOTATOR, ASKED, Annotation, Row, Samples, Skip
@@ -287,18 +281,18 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
     }
 
 
-def question_table(questions: Sequence[Question], rows: Rows) -> Table:
-    """Questions for a terminal."""
+def show_table(questions: Sequence[Question], rows: Rows) -> None:
+    """Show questions in a terminal."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for side in "ij":
         table.add_column(side, justify="right" if rows.names is None else "left", no_wrap=True)
-    table.add_column("together", justify="right", no_wrap=True)
-    table.add_column("nats", justify="right", no_wrap=True)
+    for number in ("together", "nats"):
+        table.add_column(number, justify="right", no_wrap=True)
     table.add_column("what the answer would settle", ratio=1, overflow="fold")
     for each in questions:
         i, j = (rows.title(sample).removeprefix("row ")[:16] for sample in (each.first, each.second))
         table.add_row(i, j, f"{each.together:.2f}", f"{each.information:.3f}", each.settles)
-    return table
+    Console().print(table)
 
 
 # What each key answers, and how that is said.
@@ -403,9 +397,6 @@ class Session:
 
     def _undo(self) -> list[Question]:
         """Take the last answer back; its question, to be asked again."""
-        if not self.done:
-            self.last = "; nothing of this session to undo"
-            return []
         try:
             self.file.undo()
         except (ChangedError, IndexError) as error:

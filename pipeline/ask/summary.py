@@ -89,24 +89,26 @@ def read_ask(options: AskOptions) -> FitInputs:
 
 
 def _option_problems(options: AskOptions) -> Iterator[Problem]:
-    if options.strategy not in STRATEGIES:
-        yield not_one_of("--strategy", options.strategy, STRATEGIES)
-    if options.count < 1:
-        yield Problem("-n", str(options.count), "1 or more")
-    if options.until is not None and not 0 < options.until < 1:
-        yield Problem("--until", str(options.until), "a share above 0 and below 1")
-    if not options.annotator.strip() or not options.annotator.isprintable():
-        yield Problem("--annotator", repr(options.annotator), "a name")
-    if options.n_clusters == 1:
-        yield Problem("-k", "1", "2 or more", "with one cluster all rows belong together")
+    count, until, who = options.count, options.until, options.annotator
+    made, writes = "it is made if it is not there", "a session writes to --annotations"
+    both, session = ("--interactive as well", "one of the two", writes), options.interactive
+    file, joined = "a file for the answers of --interactive", "with one cluster all rows belong together"
+    for is_wrong, problem in (
+        (options.strategy not in STRATEGIES, not_one_of("--strategy", options.strategy, STRATEGIES)),
+        (count < 1, Problem("-n", str(count), "1 or more")),
+        (
+            until is not None and not 0 < until < 1,
+            Problem("--until", str(until), "a share above 0 and below 1"),
+        ),
+        (not (who.strip() and who.isprintable()), Problem("--annotator", repr(who), "a name")),
+        (options.n_clusters == 1, Problem("-k", "1", "2 or more", joined)),
+        (session and not options.annotations, Problem("--annotations", "nothing", file, made)),
+        (session and options.out is not None, Problem("--out", *both)),
+        (session and options.as_json, Problem("--json", *both)),
+    ):
+        if is_wrong:
+            yield problem
     yield from fit_inputs.chance_problems("--accuracy", options.accuracy)
-    if options.interactive and not options.annotations:
-        hint = "it is made if it is not there"
-        yield Problem("--annotations", "nothing", "a file for the answers of --interactive", hint)
-    for option, is_given in {"--out": options.out is not None, "--json": options.as_json}.items():
-        if options.interactive and is_given:
-            hint = "a session writes to --annotations"
-            yield Problem(option, "--interactive as well", "one of the two", hint)
     wrong = list(fit_inputs.place_problems("--out", options.out, overwrite=True))
     yield from wrong
     if options.out is not None and not wrong and options.out.exists() and options.out.stat().st_size:

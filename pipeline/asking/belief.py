@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import below, choose_covariance
-from kernels.choice.held_out import warm_up as warm_up_predictions
+from kernels.choice import held_out
 from kernels.problem.data import MUST, Layer
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import run_restart
@@ -140,13 +139,13 @@ def believe(
     """
 
     def stream(*key: int) -> np.random.Generator:
-        return np.random.default_rng(below(seed, *key))
+        return np.random.default_rng(held_out.below(seed, *key))
 
     fitted: Any = {"n_clusters": n_clusters, "model": model_for(layers), "settings": settings}
     if covariance == AUTO:
-        warm_up_predictions()
+        held_out.warm_up()
         some = _some_rows(X, layers, stream(6))
-        covariance = choose_covariance(*some, seed=below(seed, 0), **fitted).covariance
+        covariance = held_out.choose_covariance(*some, seed=held_out.below(seed, 0), **fitted).covariance
     problem = build_problem(X, layers, covariance=covariance, **fitted)
     runs = [
         run_restart(problem, settings, stream(1, number), None if number else start)

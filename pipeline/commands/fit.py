@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ import click
 from kernels.settings import AUTO, method_words
 from pipeline.commands import options as shared
 from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
-from pipeline.common import SAME_OPTIMUM, plural
+from pipeline.common import SAME_OPTIMUM
 from sweeps.errors import unstyled
 from sweeps.words import STRATEGIES
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from pipeline.ask.summary import AskOptions
     from pipeline.fit.inputs import FitInputs, Judgement
     from pipeline.fit.solve import FitResult
-
-# Labels of less confidence are counted in the summary.
-UNSURE = 0.9
 
 # What both commands say of the same table.
 SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy", "columns"}
@@ -118,7 +115,7 @@ def fit_command(
     counts, wrong = read_counts(clusters)
     wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
     wrong += place_problems("--out", out, force)
-    options = FitOptions(n_clusters=counts[-1], **choices)
+    options = FitOptions(n_clusters=counts[-1], chosen=shared.settings_in(choices), **choices)
     with reported():
         inputs = read_inputs(options, wrong)
     _say_notes(*inputs.table.notes, *options.without_effect())
@@ -182,8 +179,6 @@ def _say_notes(*notes: str) -> None:
 
 def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
     """The result in a few lines, for people."""
-    from pipeline.fit.solve import CHAINS
-
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
@@ -207,16 +202,7 @@ def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
             f" log loss {each.log_loss:.4f} nats, {shape} covariance"
         )
     yield from judgement.lines()
-    if (sure := result.confidence) is not None:
-        unsure = int((sure.confidence < UNSURE).sum())
-        yield (
-            f"confidence {sure.expected_accuracy:.3f} of the labels expected right, if the model is;"
-            f" {unsure} below {UNSURE:g}"
-        )
-        yield (
-            f"chains     {CHAINS} from {plural(sure.starts, 'distinct restart')},"
-            f" R-hat {sure.r_hat:.3f}, agreement {sure.chain_agreement:.3f}, {sure.seconds:.3f} s"
-        )
+    yield from result.confidence.lines() if result.confidence else ()
     yield (
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
         f" {result.evaluations} candidate relocations"
@@ -277,95 +263,95 @@ def ask(**given: Any) -> None:
     alone whether their answers are right. Fit the answers with sweep fit --model conditional --covariance
     auto --feature-weight effective --proportions free.
     """
-    from pipeline.ask.answers import HeldError, NotSavedError
-    from pipeline.ask.summary import AskOptions, read_ask
+    from pipeline.ask import answers, summary
 
-    names = [given["names"]] if given["names"] else []
-    aside = tuple(dict.fromkeys([*names, *given["show"], *given.pop("without")]))
-    options = AskOptions(model="conditional", aside=aside, **given)
-    with reported(HeldError, NotSavedError):
-        inputs = read_ask(options)
+    chosen = shared.settings_in(given)
+    aside = _aside(given)
+    del given["without"]
+    options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **given)
+    with reported(answers.HeldError, answers.NotSavedError):
+        inputs = summary.read_ask(options)
         _say_notes(*inputs.table.notes)
         (_interactive if options.interactive else _once)(options, inputs)
 
 
+def _aside(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Columns that are no features, each once."""
+    names = [given["names"]] if given["names"] else []
+    return tuple(dict.fromkeys([*names, *given["show"], *given["without"]]))
+
+
 def _once(options: AskOptions, inputs: FitInputs) -> None:
     """Choose one batch, and write or print it."""
-    from pipeline.ask.session import csv_text, question_table, rows_of, to_json
-    from pipeline.ask.summary import WHY_CONDITIONAL, following, stand, standing_lines
+    from pipeline.ask import session, summary
 
-    rows = rows_of(options, inputs)
-    standing = stand(options, inputs, inputs.rows)
-    questions = csv_text(standing.questions, rows, options.annotator)
+    rows = session.rows_of(options, inputs)
+    standing = summary.stand(options, inputs, inputs.rows)
+    questions = session.csv_text(standing.questions, rows, options.annotator)
     if options.out is not None:
         put_file(options.out, questions)
     if options.as_json:
-        document = to_json(options, standing, inputs.samples)
-        document["fit"] = shlex.split(_fit_of_answers(options).replace("\\\n", ""))
+        document = session.to_json(options, standing, inputs.samples)
+        document["fit"] = shlex.split(_fit_of_answers().replace("\\\n", ""))
         click.echo(json.dumps(document, allow_nan=False))
         return
     is_piped = options.out is None and not sys.stdout.isatty()
     if is_piped:
         click.echo(questions, nl=False)
     elif options.out is None:
-        from rich.console import Console
-
-        Console().print(question_table(standing.questions, rows))
+        session.show_table(standing.questions, rows)
     n_asked = len(standing.questions)
-    lines = standing_lines(options, standing)
+    lines = summary.standing_lines(options, standing)
     if n_asked < options.count:
         lines.append(f"note       {n_asked} questions, as no other pair is left that was not asked")
-    lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(WHY_CONDITIONAL)]
+    lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
     if options.out is None:
-        lines += ["to fill in the answers:", _ask_again(options, out=Path("ask.csv"))]
-        lines += ["or to be asked here:", _ask_again(options, Path("answers.csv"), interactive=True)]
+        lines += ["to fill in the answers:", _ask_again(out=Path("ask.csv"))]
+        lines += ["or to be asked here:", _ask_again(Path("answers.csv"), interactive=True)]
     else:
         lines.append(
             f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them"
         )
-        lines.append(_ask_again(options, options.out, out=following(options.out)))
-        lines += ["and for the clusters", _fit_of_answers(options, options.out)]
+        lines.append(_ask_again(options.out, out=summary.following(options.out)))
+        lines += ["and for the clusters", _fit_of_answers(options.out)]
     click.echo(unstyled("\n".join(lines)), err=is_piped)
 
 
-def _ask_again(options: AskOptions, answers: Path | None = None, **changes: Any) -> str:
+def _ask_again(*answers: Path, **changes: Any) -> str:
     """The `sweep ask` for the questions after these, as to be typed."""
-    given = click.get_current_context().params | {"out": None, "as_json": False}
-    return typed(ask, given | {"annotations": _with(options, answers)} | changes)
+    given = click.get_current_context().params
+    files = {"annotations": tuple(dict.fromkeys([*given["annotations"], *answers]))}
+    return typed(ask, given | {"out": None, "as_json": False} | files | changes)
 
 
-def _fit_of_answers(options: AskOptions, answers: Path | None = None) -> str:
+def _fit_of_answers(*answers: Path) -> str:
     """The `sweep fit` that takes all answers, as to be typed."""
+    given = click.get_current_context().params
+    chosen = {"model": "conditional", "covariance": given["covariance"], **shared.settings_in(dict(given))}
     # what --columns does not name is no feature already
-    drop = () if options.columns else options.aside
-    changes = {"clusters": options.n_clusters, "model": "conditional", "covariance": options.covariance}
-    files = _with(options, answers)
-    return _about_the_table(fit_command, **options.chosen, **changes, annotations=files, drop=drop)
-
-
-def _with(options: AskOptions, answers: Path | None) -> tuple[Path, ...]:
-    return tuple(dict.fromkeys([*options.annotations, *([answers] if answers else [])]))
+    drop = () if given["columns"] else _aside(given)
+    files = tuple(dict.fromkeys([*given["annotations"], *answers]))
+    return _about_the_table(fit_command, clusters=given["n_clusters"], annotations=files, drop=drop, **chosen)
 
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
-    from pipeline.ask.answers import AnswersFile
-    from pipeline.ask.session import Pipe, Session, Terminal, rows_of
-    from pipeline.ask.summary import WHY_CONDITIONAL, stand
+    from pipeline.ask import answers, session, summary
 
-    file = AnswersFile(options.answers_path, options.annotator, inputs.samples)
-    console = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipe()
-    rows = rows_of(options, inputs)
-    session = Session(options, rows, inputs.rows, file, console, partial(stand, options, inputs))
+    file = answers.AnswersFile(options.answers_path, options.annotator, inputs.samples)
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    console = session.Terminal() if is_terminal else session.Pipe()
+    rows, stand = session.rows_of(options, inputs), partial(summary.stand, options, inputs)
+    asking = session.Session(options, rows, inputs.rows, file, console, stand)
     try:
         with closing(file), console.opened():
             try:
-                session.run()
+                asking.run()
             finally:
-                done = f"{len(session.done)} answers and skips of this session"
-                click.echo(f"\n{done} are in {options.answers_path}\nto go on:\n{_ask_again(options)}")
-                click.echo(f"for the clusters:\n{_fit_of_answers(options)}")
-                click.echo("\n".join(WHY_CONDITIONAL))
+                done = f"{len(asking.done)} answers and skips of this session"
+                click.echo(f"\n{done} are in {options.answers_path}\nto go on:\n{_ask_again()}")
+                click.echo(f"for the clusters:\n{_fit_of_answers()}")
+                click.echo("\n".join(summary.WHY_CONDITIONAL))
     except OSError:
-        if not isinstance(console, Terminal):  # it was closed at a question
+        if not is_terminal:  # it was closed at a question
             raise

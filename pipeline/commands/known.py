@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands.options import (
-    SECONDS,
-    data_dir_option,
-    flag,
-    json_option,
-    next_step,
-    reported,
-    show,
-)
+from pipeline.commands import options as shared
+from pipeline.commands.options import flag, json_option, next_step, reported
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
 from sweeps.errors import InputError, Problem, collecting, not_one_of
 from sweeps.words import SHIPPED
@@ -50,7 +43,7 @@ def datasets() -> None:
 
 
 @datasets.command("list")
-@data_dir_option
+@shared.data_dir_option
 @json_option
 def list_datasets(data_dir: Path | None, as_json: bool) -> None:
     """Show sizes, licence, and where each data set would come from on this machine."""
@@ -74,7 +67,7 @@ def list_datasets(data_dir: Path | None, as_json: bool) -> None:
 
 @datasets.command("fetch")
 @names_argument
-@data_dir_option
+@shared.data_dir_option
 def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     """Download what is not on this machine yet (all by default), for nodes without a network."""
     from sweeps.data.builtin import Unavailable, find
@@ -94,7 +87,7 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
 
 @datasets.command("check")
 @names_argument
-@data_dir_option
+@shared.data_dir_option
 @json_option
 def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged."""
@@ -168,7 +161,7 @@ def template() -> None:
 )
 @click.option(
     "--time-limit",
-    type=SECONDS,
+    type=shared.SECONDS,
     default=10.0,
     metavar="SECONDS",
     help="Longest time of a call; each has 30 samples at most.",
@@ -202,9 +195,9 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
             problem = Problem(f"method {method!r}", error.cause, "what can be imported")
             raise InputError([problem]) from None
     if as_json:
-        show({"method": method, "uses": seen, **asdict(report)})
+        shared.show({"method": method, "uses": seen, **asdict(report)})
     else:
-        show(list(_lines(method, report)))
+        shared.show(list(_lines(method, report)))
         if not report.breaches:
             next_step("plan", "sweeps/methods.toml")
     sys.exit(FAILED_CELLS if report.breaches else COMPLETE)

@@ -60,7 +60,7 @@ def find_place(path: Path, results: Path) -> Place:
     place = place_of(path)
     if isinstance(place, str):
         return place
-    cube = cube_of(path, results) if path.suffix == ".toml" else path
+    cube = cube_of(path, results)
     if cube.is_dir():
         return cube
     if cube is path:
@@ -97,7 +97,7 @@ def find_run(path: Path, results: Path) -> Path:
     """
     from storage.runfolder.folder import CUBE_SUFFIX, RunFolder
 
-    cube = cube_of(path, results) if path.suffix == ".toml" else path
+    cube = cube_of(path, results)
     run = RunFolder(cube)
     run.check()
     known = cube.suffix == CUBE_SUFFIX and run.path.is_dir()
@@ -105,18 +105,19 @@ def find_run(path: Path, results: Path) -> Path:
 
 
 def cube_of(path: Path, results: Path) -> Path:
-    """Where the cube of a sweep file is, or would be.
+    """Where the cube at a path, or of the sweep file there, is or would be.
 
     Raises
     ------
     InputError
         If there is no such file, or it is no sweep file.
     """
+    if path.suffix != ".toml":
+        return path
     from storage.runfolder.folder import cube_path
     from sweeps.file.reading import load_sweep
 
-    spec, _ = find_spec(path)
-    return cube_path(results, load_sweep(spec).name)
+    return cube_path(results, load_sweep(find_spec(path)[0]).name)
 
 
 # Options and arguments that several commands have, and what those of a kind have in common.
@@ -180,7 +181,7 @@ def declared(setting: Setting | str, **others: Any) -> Callable[[Command], Comma
         What differs from the declaration: `default`, `help`.
     """
     setting = PARAMETERS[setting] if isinstance(setting, str) else setting
-    number = Whole if setting.is_whole else Real
+    number: Any = Whole if setting.is_whole else Real
     bounded = number(setting.low, setting.high, min_open=setting.above)
     given = {
         "type": Word(setting.choices) if setting.choices else bounded,
@@ -193,24 +194,19 @@ def declared(setting: Setting | str, **others: Any) -> Callable[[Command], Comma
 
 
 def takes_settings(**others: int | float | str) -> Callable[[Command], Command]:
-    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`.
+    """Add an option for the method and for each setting.
 
     Parameters
     ----------
     **others : int, float or str
         Defaults that are others than the declared ones.
     """
+    return stacked(*(declared(each, default=others.get(each.name, each.offered)) for each in OFFERED))
 
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_settings(**given: Any) -> None:
-            chosen = {each.name: given.pop(each.name) for each in OFFERED}
-            command(chosen=chosen, **given)
 
-        add = (declared(each, default=others.get(each.name, each.offered)) for each in OFFERED)
-        return stacked(*add)(with_settings)
-
-    return decorate
+def settings_in(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the method and the settings, by name, out of what a command was given."""
+    return {each.name: given.pop(each.name) for each in OFFERED}
 
 
 def stacked(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:

@@ -19,9 +19,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state, parallel, validation
 
 from kernels import settings as declared
 from kernels.interrupt import new_flag, sharing
@@ -429,7 +427,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         AttributeError
             If the estimator was fitted without `confidence`.
         """
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         if not hasattr(self, "label_draws_"):
             raise AttributeError("fitted with confidence=False, expected confidence=True")
         draws: NDArray[np.int16] = self.label_draws_
@@ -467,7 +465,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         ValueError
             If n or the strategy is not possible, or the accuracy of the estimator is not above 1/2.
         """
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         problems = []
         if not _is_whole(n) or n < 1:
             problems.append(Problem("n", repr(n), "a whole number, 1 or more"))
@@ -612,7 +610,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         features = check_features(self, X)
         covariances = self.covariances_
         if not covariances.any():
@@ -651,7 +649,8 @@ def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[in
             with sharing(flag):
                 return function(number)
 
-        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(one)(number) for number in numbers))
+        calls = map(parallel.delayed(one), numbers)
+        return list(parallel.Parallel(n_jobs=n_jobs, require="sharedmem")(calls))
 
     return run
 
@@ -704,7 +703,7 @@ def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> N
     """
     unmasked("X", X)
     with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
-        checked: NDArray[np.float64] = validate_data(
+        checked: NDArray[np.float64] = validation.validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
         )
     wrong = declared.spread_problem(checked) if reset else None

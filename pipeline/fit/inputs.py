@@ -209,7 +209,7 @@ def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[
 
 def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
     """An accuracy from which no question follows."""
-    if accuracy is not None and 0 < accuracy <= 0.5:
+    if isinstance(accuracy, int | float) and 0 < accuracy <= 0.5:
         hint = "answers that are right no more often than by chance say nothing"
         yield Problem(where, str(accuracy), "a number above 0.5, at most 1", hint)
 

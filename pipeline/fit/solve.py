@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from kernels import scores
-from kernels.choice.held_out import Choice, HeldOut, choose_covariance
-from kernels.choice.held_out import warm_up as warm_up_predictions
+from kernels.choice import held_out as predictions
 from kernels.interrupt import beside
 from kernels.problem.data import DEGENERATE, agrees, layer_weights, pair_accuracies
 from kernels.problem.problem import Layer, Problem, build_problem
@@ -28,7 +27,7 @@ from kernels.problem.shapes import SPHERES
 from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import AUTO, CANDIDATES, Settings, method_words
-from pipeline.common import best_of
+from pipeline.common import best_of, plural
 from pipeline.fit import data_notes as notes
 
 # Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
@@ -96,6 +95,9 @@ LARGEST_R_HAT, LEAST_AGREEMENT = 1.1, 0.5
 
 PAIRS_AT_ONCE = 10_000
 
+# Labels of less confidence are counted.
+UNSURE = 0.9
+
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
@@ -146,6 +148,14 @@ class Confidence:
         names = ("membership", "confidence", "expected_accuracy", "r_hat", "chain_agreement")
         values = {name: getattr(self, name) for name in names}
         return values | {"r_hat": self.r_hat if np.isfinite(self.r_hat) else None}
+
+    def lines(self) -> list[str]:
+        """Two lines, for people."""
+        unsure = f"{int((self.confidence < UNSURE).sum())} below {UNSURE:g}"
+        expected = f"{self.expected_accuracy:.3f} of the labels expected right, if the model is; {unsure}"
+        agree = f"R-hat {self.r_hat:.3f}, agreement {self.chain_agreement:.3f}, {self.seconds:.3f} s"
+        starts = plural(self.starts, "distinct restart")
+        return [f"confidence {expected}", f"chains     {CHAINS} from {starts}, {agree}"]
 
     def notes(self) -> Iterator[str]:
         """Say where chains disagree."""
@@ -433,7 +443,7 @@ class FitResult:
     cpu_seconds: float
     scores: Scores
     kept: NDArray[np.int64]
-    held_out: dict[str, HeldOut]
+    held_out: dict[str, predictions.HeldOut]
     notes: tuple[str, ...]
     confidence: Confidence | None = None
 
@@ -512,7 +522,7 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
-    is_auto, choice = covariance == AUTO, Choice(covariance, {})
+    is_auto, choice = covariance == AUTO, predictions.Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
     given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
     spent = np.zeros(2)
@@ -529,10 +539,11 @@ def fit(
     warm_up()
     if is_auto or predict_annotations:
         if len(problem.data.annotated):
-            warm_up_predictions()
+            predictions.warm_up()
         with timed():
             seeds = np.random.SeedSequence(seed)
-            choice = beside(lambda: choose_covariance(X, layers, seed=seeds, candidates=candidates, **given))
+            given_all = {"seed": seeds, "candidates": candidates, **given}
+            choice = beside(lambda: predictions.choose_covariance(X, layers, **given_all))
             if choice.covariance != problem.covariance:
                 problem = build_problem(X, layers, covariance=choice.covariance, **given)
 

@@ -193,7 +193,7 @@ def test_undo_goes_back_over_batches_and_no_further(tmp_path: Path) -> None:
     console, _ = run(tmp_path / "a", "yyuuuxnyq")
     assert any(text.startswith("no such key") for text in console.said)
     assert answers(tmp_path / "a") == [(0, 1, 1), (0, 2, 0)]
-    for said in ("nothing of this session to undo", "taken back: 1 and 3"):
+    for said in ("not undone: no answer of this session", "taken back: 1 and 3"):
         assert any(said in lines[0] for lines in console.screens)
 
 

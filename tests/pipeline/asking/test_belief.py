@@ -87,8 +87,8 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
         seen[:] = X, layers
         return choice(X, layers, **more)
 
-    choice = beliefs.choose_covariance
-    monkeypatch.setattr(beliefs, "choose_covariance", noted)
+    choice = beliefs.held_out.choose_covariance
+    monkeypatch.setattr(beliefs.held_out, "choose_covariance", noted)
     monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(100, 2)), rng.normal(size=(100, 2)) + 5.0])

@@ -74,7 +74,6 @@ def test_questions_go_round(strategy: str) -> None:
     assert fill("ask.csv") == 10
     second = ask("-n", "7", "--strategy", strategy, "--annotations", "ask.csv", "--out", "ask2.csv")
     assert "answers    8: " in second.stdout
-    assert "; 2 skipped" in second.stdout
     assert fill("ask2.csv") == 7
     third = ask("--json", "--annotations", "ask.csv", "--annotations", "ask2.csv", "--until", "0.5")
     document = json.loads(third.stdout)
@@ -105,10 +104,8 @@ def test_commands_that_are_shown_can_be_typed() -> None:
 
 def test_keys_from_a_pipe() -> None:
     done = keys("y\nno\nu\nskip\nyes\nq\n", "-n", "2")
-    assert done.exit_code == 0, done.output
-    assert saved() == 3
+    assert (done.exit_code, saved()) == (0, 3), done.output
     assert "3 answers and skips of this session are in answers.csv" in done.stdout
-    assert "question 1, 2 answers so far" in keys("").stdout
 
 
 def test_a_failing_disk_ends_the_session(monkeypatch: pytest.MonkeyPatch) -> None:

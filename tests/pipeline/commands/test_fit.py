@@ -18,9 +18,6 @@ from click.testing import Result
 from processes.commandline import sweep
 from solving.blobs import far_clusters
 
-from kernels.problem.problem import Problem
-from kernels.search.genetic import Restart, run_restart
-from kernels.settings import SETTINGS, SearchSettings, Settings, settings_of
 from sweeps.annotations.draw import draw_annotations
 
 ANNOTATIONS = """# i j kind weight annotator
@@ -77,23 +74,6 @@ def test_one_json_document_is_printed() -> None:
     assert found["scores"]["nmi"] == pytest.approx(1)
     # the must-link of the first and the last sample is wrong, one annotation of 7.5
     assert found["scores"]["annotation_agreement"] == pytest.approx(6.5 / 7.5)
-
-
-def test_settings_and_the_method_reach_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-
-    def spy(problem: Problem, settings: SearchSettings, *rest: Any) -> Restart:
-        seen.append(settings)
-        return run_restart(problem, settings, *rest)
-
-    monkeypatch.setattr("pipeline.fit.solve.run_restart", spy)
-    sizes = {"population": 7, "offspring": 6, "generations": 1, "min_cluster_size": 4, "patience": 3}
-    chosen = Settings(**sizes, crossover="labels", mutation=0.1, relocation="all", variance_prior=0.5)
-    options = [text for each in SETTINGS for text in (each.option, str(getattr(chosen, each.name)))]
-    for arguments in (options, ["--method", "published"], []):
-        assert fit(*arguments).exit_code == 0
-    strong = settings_of({"method": "strong", "generations": 1})
-    assert seen == [chosen] * 2 + [Settings(generations=1)] * 2 + [strong] * 2
 
 
 def command(*arguments: str, cache: Path | None = None) -> subprocess.CompletedProcess[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -17,7 +18,16 @@ from processes.commandline import sweep
 from processes.sweeping import write_spec
 
 from kernels.settings import OFFERED
-from pipeline.commands.options import find_cube, find_run, find_spec, next_step, takes_settings
+from pipeline.commands.options import (
+    find_cube,
+    find_run,
+    find_spec,
+    flag,
+    settings_in,
+    several,
+    takes_settings,
+    typed,
+)
 from pipeline.common import plural
 from sweeps.errors import InputError
 
@@ -78,41 +88,52 @@ def test_a_reader_that_leaves_is_no_fault(
     assert (code, "Traceback" in said, "Broken" in said) == (expected, False, False)
 
 
-def test_the_next_command_is_on_stderr_and_can_be_pasted(capsys: pytest.CaptureFixture[str]) -> None:
-    next_step("report", Path("my results/a b.zarr"))
-    assert capsys.readouterr() == ("", "next: sweep report 'my results/a b.zarr'\n")
+# Options of settings, and commands that are shown.
 
 
-# Options of settings: numbers, words, and numbers that a word may stand for.
-
-
-@click.command()
-@takes_settings()
-def with_all_settings(chosen: dict[str, Any]) -> None:
-    """Says what it was given."""
+@click.command("some")
+@click.argument("table")
+@takes_settings(patience=7)
+@several("--show", "shown")
+@flag("--force")
+def some(**given: Any) -> None:
+    """Says what it was given, and how to type it."""
+    chosen = settings_in(given)
     changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}
-    click.echo(repr(changed))
+    click.echo(f"{changed}\n{typed(some, {**given, **chosen, 'other': 1})}")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "changed"),
+    ("line", "changed"),
     [
-        ("", {}),
-        ("--patience 3 --crossover labels", {"patience": 3, "crossover": "labels"}),
-        ("--method paper --mutation 1", {"method": "paper", "mutation": 1.0}),
-        ("--feature-weight 0.5", {"feature_weight": 0.5}),
-        ("--feature-weight half --population 1", {"population": 1, "feature_weight": "half"}),
+        ("x", {"patience": 7}),
+        ("x --crossover labels --patience 0", {"patience": 0, "crossover": "labels"}),
+        ("x --method paper --mutation 1 --patience 7", {"method": "paper", "patience": 7, "mutation": 1.0}),
+        ("x --patience 7 --feature-weight half --force", {"patience": 7, "feature_weight": "half"}),
+        ("'a table.csv' --patience 7 --show 'a b' --show -c", {"patience": 7}),
     ],
 )
-def test_a_command_gets_all_settings_as_one(arguments: str, changed: dict[str, object]) -> None:
-    assert CliRunner().invoke(with_all_settings, arguments.split()).stdout == f"{changed!r}\n"
+def test_a_command_gets_settings_and_is_shown_as_it_was_typed(line: str, changed: dict[str, object]) -> None:
+    found, *shown = CliRunner().invoke(some, shlex.split(line)).stdout.splitlines()
+    assert found == str(changed)
+    words = shlex.split("\n".join(shown).replace("\\\n", ""))
+    assert sorted(words) == sorted(["sweep", "some", *shlex.split(line.replace(" --patience 7", ""))]) or (
+        "1.0" in words
+    )
+
+
+def test_shown_commands_are_broken_before_options() -> None:
+    lines = typed(some, {"table": "x", "shown": ("a long name of a column",) * 4, "force": True}).splitlines()
+    assert [line.split()[0] for line in lines] == ["sweep", "--show", "--show"]
+    assert all(len(line) <= 78 for line in lines)
+    assert [line.endswith(" \\") for line in lines] == [True, True, False]
 
 
 def test_help_shows_words_and_ranges_that_are_checked_with_all_else() -> None:
-    shown = " ".join(CliRunner().invoke(with_all_settings, ["--help"]).stdout.split())
+    shown = " ".join(CliRunner().invoke(some, ["--help"]).stdout.split())
     for words in ("[strong|published]", "FLOAT|effective", "x>=1]", "[default: "):
         assert words in shown
-    assert "'many' is not a valid" in CliRunner().invoke(with_all_settings, ["--patience", "many"]).stderr
+    assert "'many' is not a valid" in CliRunner().invoke(some, ["x", "--patience", "many"]).stderr
 
 
 REFUSED = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))

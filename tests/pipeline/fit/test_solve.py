@@ -111,8 +111,8 @@ def test_bad_input_is_answered_before_anything_is_compiled(monkeypatch: pytest.M
     def compiled() -> None:
         raise AssertionError("compiled")
 
-    for name in ("warm_up", "warm_up_predictions"):
-        monkeypatch.setattr(module, name, compiled)
+    for place in (module, module.predictions):
+        monkeypatch.setattr(place, "warm_up", compiled)
     for covariance in ("full", AUTO):
         with pytest.raises(ValueError, match="not finite"):
             solved(np.where(BLOBS[0] == BLOBS, np.nan, BLOBS), covariance=covariance)
