@@ -16,9 +16,10 @@ from kernels.settings import Settings
 from pipeline.asking import belief as beliefs
 from pipeline.asking.belief import LEAST, MEAN, MOST, believe, expected_share
 from pipeline.asking.strategies import all_pairs
-from sweeps.errors import given
 
 SEED = np.random.SeedSequence(5)
+CLASSES = np.repeat([0, 1], 20)
+X = np.random.default_rng(0).normal(size=(40, 2)) + 6.0 * CLASSES[:, None]
 
 
 def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,57 +38,48 @@ def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_allclose(found.membership.sum(axis=1), 1.0)
 
 
-def blobs() -> np.ndarray:
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(40, 2)) + np.repeat([[0.0, 0.0], [3.0, 3.0]], 20, axis=0)
-
-
-def test_the_seed_is_all_that_counts_and_is_not_changed() -> None:
-    layers = layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9)
-    seeds = (SEED, SEED, np.random.SeedSequence(6))
-    draws = [believe(blobs(), layers, n_clusters=2, accuracy=0.9, seed=seed).draws for seed in seeds]
-    np.testing.assert_array_equal(draws[0], draws[1])
-    assert not np.array_equal(draws[0], draws[2])
-    assert SEED.n_children_spawned == 0
-
-
-def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
-    rng = np.random.default_rng(1)
-    truth = np.repeat([0, 1], 20)
-    pairs = rng.integers(0, 40, size=(200, 2))
-    wrong = rng.random(200) < 0.3
-    kinds = (truth[pairs[:, 0]] != truth[pairs[:, 1]]) ^ wrong
-    layers = layers_from_annotations(np.column_stack([pairs, kinds]), None)
-    X = np.random.default_rng(0).normal(size=(40, 2)) + 6.0 * truth[:, None]
-    found = believe(X, layers, n_clusters=2, accuracy=None, seed=SEED, covariance="spherical")
-    expected = (9.0 + (~wrong).sum()) / 210.0
-    assert found.accuracy == pytest.approx(expected)
-    assert believe(X, [], n_clusters=2, accuracy=None, seed=SEED).accuracy == 0.9
-
-
-def test_a_start_is_where_the_first_restart_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts = []
-    run = beliefs.run_restart
+def test_the_seed_is_all_that_counts_and_the_first_restart_has_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts, run = [], beliefs.run_restart
 
     def noted(problem, settings, rng, start=None):  # type: ignore[no-untyped-def]
         starts.append(start)
         return run(problem, settings, rng, start)
 
     monkeypatch.setattr(beliefs, "run_restart", noted)
-    known = np.repeat([0, 1], 20).astype(np.int16)
-    believe(blobs(), [], n_clusters=2, accuracy=0.9, seed=SEED, start=known, restarts=2)
-    assert starts[0] is known
-    assert starts[1] is None
+    layers = layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9)
+    seeds, start = (SEED, SEED, np.random.SeedSequence(6)), CLASSES.astype(np.int16)
+    draws = [
+        believe(
+            X - 4.5 * CLASSES[:, None], layers, n_clusters=2, accuracy=0.9, seed=seed, restarts=2, start=start
+        ).draws
+        for seed in seeds
+    ]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
+    assert SEED.n_children_spawned == 0
+    assert [each is start for each in starts] == [True, False] * 3
+
+
+def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
+    rng = np.random.default_rng(1)
+    pairs, wrong = rng.integers(0, 40, size=(200, 2)), rng.random(200) < 0.3
+    kinds = (CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]) ^ wrong
+    layers = layers_from_annotations(np.column_stack([pairs, kinds]), None)
+    for given, accuracy in ((layers, (9.0 + (~wrong).sum()) / 210.0), ([], 0.9)):
+        found = believe(X, given, n_clusters=2, accuracy=None, seed=SEED, covariance="spherical")
+        assert found.accuracy == pytest.approx(accuracy)
 
 
 def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
+    choice = beliefs.held_out.choose_covariance
 
     def noted(X: np.ndarray, layers: list[Layer], **more: Any) -> Any:
         seen[:] = X, layers
         return choice(X, layers, **more)
 
-    choice = beliefs.held_out.choose_covariance
     monkeypatch.setattr(beliefs.held_out, "choose_covariance", noted)
     monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
     rng = np.random.default_rng(0)
@@ -99,9 +91,7 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
 
     def told(X: np.ndarray, layers: list[Layer]) -> set[object]:
-        each = (
-            (layer, *of) for layer in layers for of in zip(layer.pairs, given(layer.weights), strict=True)
-        )
+        each = ((layer, *of) for layer in layers for of in zip(layer.pairs, layer.weights, strict=True))  # type: ignore[arg-type]
         return {(tuple(X[i]), tuple(X[j]), weight, layer.kind) for layer, (i, j), weight in each}
 
     assert seen[0].shape == (30, 2)
@@ -109,10 +99,7 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     assert told(*seen) < told(X, layers)
 
 
-# Shares of right labels.
-
-
-def test_a_hand_case() -> None:
+def test_share_of_right_labels_by_hand() -> None:
     # 9 of 10 draws agree everywhere, one differs in 5 of 10 labels: 0.05 of the labels claimed wrong
     draws = np.zeros((10, 10), dtype=int)
     draws[:, 0] = 1
@@ -124,7 +111,5 @@ def test_a_hand_case() -> None:
         for intercept, slope in (MEAN, LEAST, MOST)
         for odds in [math.exp(intercept) * (wrong / (1 - wrong)) ** slope]
     )
-    assert found.mean == pytest.approx(mean)
-    assert found.low == math.floor(10 * low) / 10
-    assert found.high == math.ceil(10 * high) / 10
+    assert found == (pytest.approx(mean), math.floor(10 * low) / 10, math.ceil(10 * high) / 10)
     assert found.low < found.mean < found.high

@@ -69,12 +69,19 @@ def saved() -> int:
 
 
 @pytest.mark.parametrize("strategy", ["information", "again"])
-def test_questions_go_round(strategy: str) -> None:
+def test_questions_go_round_and_commands_that_are_shown_can_be_typed(strategy: str) -> None:
     ask("-n", "10", "--strategy", strategy, "--out", "ask.csv")
     assert fill("ask.csv") == 10
-    second = ask("-n", "7", "--strategy", strategy, "--annotations", "ask.csv", "--out", "ask2.csv")
-    assert "answers    8: " in second.stdout
+    second = ask("-n", "7", "--strategy", strategy, "--annotations", "ask.csv", "--out", "ask2.csv").stdout
+    assert "answers    8: " in second
+    assert "posterior and likelihood would take" in second
     assert fill("ask2.csv") == 7
+    shown = re.findall(r"^  sweep ((?:.*\\\n)*.*)$", second, flags=re.MULTILINE)
+    again, fit = [shlex.split(text.replace("\\\n", "")) for text in shown]
+    for words in (again, fit):
+        done = sweep(*words)
+        assert done.exit_code == 0, done.output
+    assert (again[0], Path("ask3.csv").is_file()) == ("ask", True)
     third = ask("--json", "--annotations", "ask.csv", "--annotations", "ask2.csv", "--until", "0.5")
     document = json.loads(third.stdout)
     files = (read_answers(Path(name), 30) for name in ("ask.csv", "ask2.csv"))
@@ -87,19 +94,6 @@ def test_questions_go_round(strategy: str) -> None:
     done = sweep(*words, "--restarts", "2", "--json")
     assert (program, done.exit_code) == ("sweep", 0), done.output
     assert json.loads(done.stdout)["scores"]["annotation_agreement"] > 0.9
-
-
-def test_commands_that_are_shown_can_be_typed() -> None:
-    shown = ask("-n", "5", "--out", "ask.csv", "--scale", "standard").stdout
-    found = re.findall(r"^  sweep ((?:.*\\\n)*.*)$", shown, flags=re.MULTILINE)
-    lines = [shlex.split(text.replace("\\\n", "")) for text in found]
-    assert [words[0] for words in lines] == ["ask", "fit"]
-    fill("ask.csv")
-    for words in lines:
-        done = sweep(*words)
-        assert done.exit_code == 0, done.output
-    assert Path("ask2.csv").is_file()
-    assert "posterior and likelihood would take" in shown
 
 
 def test_keys_from_a_pipe() -> None:
