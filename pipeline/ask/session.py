@@ -255,13 +255,10 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
     Samples are numbers of rows from 1, or their names where they have names; labels count from 0.
     """
     belief, outlook = standing.belief, standing.outlook
-    until = outlook and {
-        "level": options.until,
-        "passed": outlook.high == 0,
-        "questions_low": outlook.low,
-        "questions_high": outlook.high,
-        "reason": outlook.reason,
-    }
+    until = None
+    if outlook is not None:
+        until = {"level": options.until, "passed": outlook.high == 0, "reason": outlook.reason}
+        until |= {"questions_low": outlook.low, "questions_high": outlook.high}
     return {
         "questions": [
             {"i": samples.told(each.first), "j": samples.told(each.second)}

@@ -337,10 +337,8 @@ def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) 
     return scored(belief, distinct(np.concatenate([first.pairs, rest.pairs]))[:count])
 
 
-FUNCTIONS: tuple[Strategy, ...] = (
-    information, uncertain, anchors, again, farthest_first, committee, uniform,
-)  # fmt: skip
 # All strategies by name.
+FUNCTIONS: tuple[Strategy, ...] = information, uncertain, anchors, again, farthest_first, committee, uniform
 STRATEGIES = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 
 

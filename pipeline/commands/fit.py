@@ -124,19 +124,10 @@ def fit_command(
     from pipeline.choosing import choose_clusters, draw_choice, picture
     from pipeline.fit.solve import fit, to_json
 
-    fitted = partial(
-        fit,
-        inputs.X,
-        inputs.layers,
-        model=options.chosen_model,
-        restarts=options.restarts,
-        settings=options.settings,
-        seed=options.seed,
-        labels_true=inputs.labels_true,
-        covariance=options.covariance,
-        predict_annotations=options.held_out,
-        run=lambda one, numbers: map(one, shared.progress_bar(numbers, "restarts")),
-    )
+    given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed", "covariance")}
+    given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
+    given["run"] = lambda one, numbers: map(one, shared.progress_bar(numbers, "restarts"))
+    fitted = partial(fit, inputs.X, inputs.layers, model=options.chosen_model, **given)
     choice, n_clusters = None, options.n_clusters
     if len(counts) > 1:
         choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))

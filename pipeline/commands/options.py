@@ -183,7 +183,7 @@ def declared(setting: Setting | str, **others: Any) -> Callable[[Command], Comma
     setting = PARAMETERS[setting] if isinstance(setting, str) else setting
     number: Any = Whole if setting.is_whole else Real
     bounded = number(setting.low, setting.high, min_open=setting.above)
-    given = {
+    given: dict[str, Any] = {
         "type": Word(setting.choices) if setting.choices else bounded,
         "metavar": "|".join(("FLOAT", *setting.words)) if setting.words else None,
         "default": setting.offered,

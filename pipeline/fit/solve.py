@@ -555,9 +555,6 @@ def fit(
         runs = beside(lambda: list(run(one, range(restarts))))
     best = best_of([run.objective for run in runs])
     found = find_confidence(problem, runs, best, seed) if confidence else None
-    known = {}
-    if labels_true is not None:
-        known = _against(X, labels_true, runs[best], problem, settings.covariance_prior)
     return FitResult(
         model=model,
         covariance=problem.covariance,
@@ -571,7 +568,7 @@ def fit(
         caps_reached=sum(run.caps_reached for run in runs),
         seconds=float(spent[0]),
         cpu_seconds=float(spent[1]),
-        scores=Scores(annotation_agreement=_defined(weighted_agreement(layers, runs[best].labels)), **known),
+        scores=_scores(X, labels_true, layers, runs[best], problem, settings),
         kept=problem.kept,
         held_out=choice.candidates,
         notes=(
@@ -597,20 +594,25 @@ def to_json(result: FitResult) -> dict[str, Any]:
     return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
 
 
-def _against(
-    X: Floats, labels_true: NDArray[np.integer], best: Restart, problem: Problem, prior: float
-) -> dict[str, Any]:
-    """Scores of a solution against the classes."""
-    n_classes = int(labels_true.max()) + 1
-    sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
-    covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
-    solution = best.sizes, best.centroids, best.covariances
-    divergence = scores.goldberger_kl(*solution, sizes, centroids, covariances, scores.total_variance(X))
-    return {
-        "nmi": scores.nmi(labels_true, best.labels),
-        "goldberger_kl": _defined(divergence),
-        "centroid_index": scores.centroid_index(best.centroids, centroids),
-    }
+def _scores(
+    X: Floats,
+    labels_true: NDArray[np.integer] | None,
+    layers: Sequence[Layer],
+    best: Restart,
+    problem: Problem,
+    settings: Settings,
+) -> Scores:
+    found = {"annotation_agreement": weighted_agreement(layers, best.labels)}
+    if labels_true is not None:
+        n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
+        sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
+        covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
+        solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
+        found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
+        found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
+        found["nmi"] = scores.nmi(labels_true, best.labels)
+    defined: dict[str, Any] = {name: value for name, value in found.items() if not math.isnan(value)}
+    return Scores(**defined)
 
 
 def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> float:
@@ -624,7 +626,3 @@ def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> 
     agreeing = sum(float(layer_weights(layer)[agrees(layer, labels)].sum()) for layer in layers)
     total = sum(float(layer_weights(layer).sum()) for layer in layers)
     return agreeing / total if total else math.nan
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value

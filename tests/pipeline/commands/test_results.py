@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from cubes.rot import turn_bit
 from processes.commandline import sweep
 
 from sweeps.errors import InputError, Problem
@@ -61,38 +59,6 @@ def test_open_serves_the_page_until_it_is_interrupted(finished: Path, tmp_path: 
             process.kill()
     missing = sweep("open", tmp_path / "none.zarr", "--no-browser")
     assert (missing.exit_code, "none.zarr: found no such directory" in missing.stderr) == (2, True)
-
-
-def test_damage_is_found_and_set_right(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damaged = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
-    turn_bit(damaged / "iris/labels/c.0.0.0.0.0")
-    monkeypatch.setattr("pipeline.work.tasks._run", None)  # nothing is computed
-    check, held = ("verify", damaged, "--checksums"), "it holds iris/labels of 4"
-    blocks = "in these blocks:\n  iris/p=0.8/m=75/replicates=0:2\n"
-    for words, code, said, following in [
-        (
-            ("verify", finished / "tiny.toml", "--results", finished, "--checksums"),
-            0,
-            " as they were written, ",
-            "report",
-        ),
-        (
-            check,
-            1,
-            f"\n  iris/labels/c.0.0.0.0.0: has changed since it was written; {held}",
-            f"repair {damaged}",
-        ),
-        ((*check, "--json"), 1, '"good": false', ""),
-        (("repair", damaged, "--dry-run"), 0, f"4 cells would be set back, {blocks}", f"repair {damaged}"),
-        (("repair", damaged), 0, f"4 cells are set back, {blocks}", "submit "),
-        (check, 0, "", f"report {damaged}"),
-    ]:
-        done = sweep(*words)
-        assert (done.exit_code, said in done.stdout) == (code, True), done.output
-        assert f"next: sweep {following}" in done.stderr or not following
-    assert sweep("status", damaged, "--json").stdout.count('"left": 4') == 2  # of iris, and of all
 
 
 # `sweep methods`.

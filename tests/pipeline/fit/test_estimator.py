@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import math
 import pickle
 import re
 import threading
@@ -18,7 +17,7 @@ import pytest
 from processes.commandline import sweep
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from solving.blobs import far_clusters
 
@@ -117,16 +116,12 @@ def test_the_number_of_jobs_changes_no_bit(n_jobs: int, covariance: str) -> None
 
 
 def test_random_state() -> None:
-    number, numpys, stream, drawn = (
-        small(random_state=state).fit(NOISE) for state in (5, np.int64(5), np.random.RandomState(5), None)
-    )
-    assert number.seed_ == 5
-    assert bits(numpys) == bits(number)
+    stream, drawn = (small(random_state=state).fit(NOISE) for state in (np.random.RandomState(5), None))
     assert stream.seed_ == np.random.RandomState(5).randint(2**31 - 1)
-    assert drawn.seed_ not in (5, small(random_state=None).fit(NOISE).seed_)
+    assert drawn.seed_ != small(random_state=None).fit(NOISE).seed_
     for other in (stream, drawn):
         assert bits(small(random_state=other.seed_).fit(NOISE)) == bits(other)
-        assert other.restart_objectives_.tobytes() != number.restart_objectives_.tobytes()
+        assert other.restart_objectives_.tobytes() != small().fit(NOISE).restart_objectives_.tobytes()
 
 
 def test_parameters_are_plain_to_see() -> None:
@@ -143,44 +138,32 @@ def test_parameters_are_plain_to_see() -> None:
 # What the estimator is given, and everything that can be wrong.
 
 
+WRONG = {"n_clusters": 0, "restarts": -3, "accuracy": 3, "annotator_accuracy": {"ann": 2, "bob": True}}
+WRONG_PLACES = (
+    "n_clusters|accuracy|restarts|annotator_accuracy of ann|annotator_accuracy of bob|"
+    "must_link, row 0|must_link|must_link, row 0|cannot_link"
+)
+MISSING = {"model": "posterior", "annotator_accuracy": {"ann": 0.9, "bbo": 0.8}}
+
+
 @pytest.mark.parametrize(
-    ("name", "value", "found"),
+    ("parameters", "links", "places"),
     [
-        ("n_clusters", 2.0, "2.0, expected a whole number, 1 or more"),
-        ("model", "likelyhood", "'likelyhood', expected one of auto, unsupervised, likelihood"),
-        ("model", None, "None, expected one of auto"),
-        ("method", None, "None, expected one of strong, published"),
-        ("n_jobs", 0, "0, expected None or a whole number but 0"),
-        ("n_jobs", "all", "'all', expected None or a whole number but 0"),
-        ("links_outside", "dorp", "'dorp', expected one of error, drop (did you mean 'drop'?)"),
-        ("annotator_accuracy", 0, "0, expected None or a mapping of names to numbers"),
-        ("annotator_accuracy", {1: 0.9}, "annotator 1, expected a name, a text"),
-        ("confidence", 1, "1, expected True or False"),
-        ("random_state", -1, "-1, expected None, a RandomState or a whole number"),
+        ({"n_clusters": 2.0}, {}, "n_clusters"),
+        ({"model": None, "method": None}, {}, "model|method"),
+        ({"n_jobs": 0, "links_outside": "dorp"}, {}, "links_outside|n_jobs"),
+        ({"n_jobs": "all", "confidence": 1, "random_state": -1}, {}, "n_jobs|confidence|random_state"),
+        ({"annotator_accuracy": 0}, {}, "annotator_accuracy"),
+        ({"annotator_accuracy": {1: 0.9}}, {}, "annotator_accuracy"),
+        ({"model": "posterior"}, {}, "accuracy"),
+        (WRONG, {"must_link": [[0, 77, -1]], "cannot_link": "none"}, WRONG_PLACES),
+        (MISSING, BY_ANNOTATOR, "annotator_accuracy|annotator_accuracy|annotator_accuracy"),
     ],
 )
-def test_bad_parameter(name: str, value: object, found: str) -> None:
+def test_all_problems_at_once(parameters: dict[str, Any], links: dict[str, Any], places: str) -> None:
     with pytest.raises(InputError) as raised:
-        small().set_params(**{name: value}).fit(BLOBS)
-    assert str(raised.value).startswith(f"{name}: found {found}")
-
-
-def test_all_problems_at_once() -> None:
-    bad = small(0, model="posterior", restarts=-3, accuracy=3, annotator_accuracy={"ann": 2, "bob": True})
-    some = small(model="posterior", annotator_accuracy={"ann": 0.9, "bbo": 0.8})
-    for estimator, links, expected in [
-        (bad, {"must_link": [[0, 77, -1]], "cannot_link": "none"}, [
-            "n_clusters", "accuracy", "restarts", "annotator_accuracy of ann", "annotator_accuracy of bob",
-            "must_link, row 0", "must_link", "must_link, row 0", "cannot_link",
-        ]),
-        (small(model="posterior"), {}, ["accuracy"]),
-        (some, BY_ANNOTATOR, ["annotator_accuracy"] * 3),
-    ]:  # fmt: skip
-        with pytest.raises(InputError) as raised:
-            estimator.fit(NOISE, **links)
-        assert [problem.where for problem in raised.value.problems] == expected
-    assert "found annotator 'bbo', expected one of ann, bob, cyd (did you mean 'bob'?)" in str(raised.value)
-    assert "found nothing for annotator 'cyd', expected a number above 0" in str(raised.value)
+        small().set_params(**parameters).fit(NOISE, **links)
+    assert [problem.where for problem in raised.value.problems] == places.split("|")
 
 
 def test_a_fit_that_fails_keeps_the_earlier_one_and_names_of_features_go_with_it() -> None:
@@ -217,21 +200,6 @@ def truth(pairs: np.ndarray) -> dict[str, np.ndarray]:
     return {"must_link": pairs[together], "cannot_link": pairs[~together]}
 
 
-@pytest.mark.parametrize("strategy", ["information", "again"])
-def test_pairs_are_new_and_the_same_again(strategy: str) -> None:
-    X = NEAR.copy()
-    estimator = asking().fit(X, must_link=[[0, 1], [5, 2]], cannot_link=[[0, 59, 2]])
-    X[:] = 0.0  # a later change of the table does not matter
-    found = estimator.query(12, strategy=strategy)
-    pairs = {tuple(pair) for pair in found.pairs.tolist()}
-    assert (found.pairs.shape, found.pairs.dtype, len(pairs)) == ((12, 2), np.int64, 12)
-    assert ((found.together > 0) & (found.together < 1)).all()
-    assert strategy == "again" or not {(0, 1), (2, 5), (0, 59)} & pairs
-    again = pickle.loads(pickle.dumps(estimator)).query(12, strategy=strategy)
-    for one, other in zip(found, again, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
     pairs = np.random.default_rng(1).integers(0, 60, size=(40, 2))
     stepwise = asking(restarts=9).partial_fit(NEAR, **truth(pairs[:20]))
@@ -255,40 +223,42 @@ def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
 
 
 def test_what_is_wrong_with_questions_is_said_and_the_fit_is_kept() -> None:
-    with pytest.raises(NotFittedError):
-        asking().query(3)
     estimator = asking().fit(NEAR)
     labels = estimator.labels_
     with pytest.raises(InputError, match="did you mean 'anchors'") as caught:
         estimator.set_params(accuracy=0.5).query(0, strategy="anchor")
     assert [problem.where for problem in caught.value.problems] == ["n", "strategy", "accuracy"]
     estimator.set_params(accuracy=None)
-    for X, links, text in [
-        (NEAR + 1.0, {}, "that of the fit, of shape"),
-        (NEAR[:, :1], {}, "is expecting 2 features"),
-        (NEAR, {"must_link": [[0, 60]]}, "must_link, row 0"),
-    ]:
-        with pytest.raises(ValueError, match=text):
-            estimator.partial_fit(X, **links)
+    for X, links in ((NEAR + 1.0, None), (NEAR[:, :1], None), (NEAR, [[0, 60]])):
+        with pytest.raises(
+            ValueError, match=r"that of the fit, of shape|expecting 2 features|must_link, row 0"
+        ):
+            estimator.partial_fit(X, must_link=links)
     assert (estimator.labels_ is labels, estimator.must_link_) == (True, None)
 
 
 @pytest.mark.parametrize("index", [[f"s{row}" for row in range(60)], np.arange(60)[::-1]])
-def test_questions_and_rows_have_the_names_of_the_table(index: Any) -> None:
+def test_questions_are_new_and_have_the_names_of_the_table(index: Any) -> None:
+    X = NEAR.copy()
     frame = pd.DataFrame(NEAR, index=index)
-    named, plain = asking().fit(frame), asking().fit(NEAR)
+    named, plain = asking().fit(frame), asking().fit(X)
+    X[:] = 0.0  # a later change of the table does not matter
+    seen: set[tuple[int, int]] = set()
     for _ in range(2):
         asked, by_place = named.query(8), plain.query(8)
         assert asked.positions.tolist() == by_place.positions.tolist() == by_place.pairs.tolist()
         assert asked.pairs.tolist() == frame.index.to_numpy()[by_place.pairs].tolist()
+        assert ((asked.together > 0) & (asked.together < 1)).all()
+        for one, other in zip(by_place, pickle.loads(pickle.dumps(plain)).query(8), strict=True):
+            np.testing.assert_array_equal(one, other)
+        seen |= {tuple(pair) for pair in by_place.pairs.tolist()}
         together = NEAR_CLASSES[asked.positions[:, 0]] == NEAR_CLASSES[asked.positions[:, 1]]
         named.partial_fit(frame, must_link=asked.pairs[together], cannot_link=asked.pairs[~together])
         plain.partial_fit(NEAR, **truth(by_place.pairs))
         assert named.labels_.tobytes() == plain.labels_.tobytes()
+    assert len(seen) == 16  # no pair twice
     for fitted, other in ((named, NEAR), (named, frame.set_axis(frame.index[::-1])), (plain, frame)):
-        with pytest.raises(
-            InputError, match=r"X: found rows named .*, expected those of the fit: rows named"
-        ):
+        with pytest.raises(InputError, match=r"X: found rows named .*, expected those of the fit: rows"):
             fitted.partial_fit(other)
     named.fit(frame).partial_fit(NEAR, must_link=[index[1:3]], samples=frame.index)
     assert named.must_link_.tolist() == [[1, 2, 1]]
@@ -309,8 +279,7 @@ def test_confidence_of_labels_and_pairs() -> None:
             estimator.together(wrong)
     sure = bits(estimator)
     plain = bits(estimator.set_params(confidence=False).fit(NOISE, must_link=MUST_LINKS))
-    names = {"membership_", "confidence_", "label_draws_", "r_hat_", "chain_agreement_"}
-    assert sure.keys() - plain.keys() == names
+    assert len(sure.keys() - plain.keys()) == 5
     assert plain == {name: each for name, each in sure.items() if name in plain}
     with pytest.raises(AttributeError, match="fitted with confidence=False, expected confidence=True"):
         estimator.together([[0, 1]])
@@ -319,20 +288,25 @@ def test_confidence_of_labels_and_pairs() -> None:
 # What a fit says of samples without annotations: clusters and densities.
 
 
-def test_predict_and_score_against_one_sample_at_a_time() -> None:
+@pytest.mark.parametrize("proportions", ["equal", "free"])
+@pytest.mark.parametrize("covariance", ["spherical", "common", "diagonal", "tied", "full"])
+def test_predict_and_score_are_those_of_the_densities(covariance: str, proportions: str) -> None:
     rng = np.random.default_rng(8)
     # a wide and a narrow cluster: the closest centre is not always the cheapest
-    X = np.concatenate([rng.normal(0, 5, size=(60, 2)), rng.normal(4, 0.3, size=(60, 2))])
-    estimator = small(2).fit(X)
+    X = np.concatenate([rng.normal(0, [5, 3], size=(90, 2)), rng.normal(4, [0.2, 0.4], size=(30, 2))])
+    estimator = small(2, covariance=covariance, proportions=proportions).fit(X)
+    covariances = np.array(
+        [each * np.eye(2) if np.ndim(each) < 2 else each for each in estimator.covariances_]
+    )
+    covariances = np.repeat(estimator.covariances_[None], 2, axis=0) if covariance == "tied" else covariances
     other = rng.normal(2, 4, size=(200, 2))
-    clusters = list(zip(estimator.cluster_centers_, estimator.covariances_, strict=True))
-    logs = np.array([multivariate_normal(mean, variance).logpdf(other) for mean, variance in clusters])
-    predicted = estimator.predict(other)
-    assert predicted.dtype == estimator.labels_.dtype == np.int32
-    assert predicted.tolist() == logs.argmax(axis=0).tolist()
-    closest = np.square(other[:, None] - estimator.cluster_centers_).sum(axis=2).argmin(axis=1)
-    assert (predicted != closest).any()
-    assert estimator.score(other) == pytest.approx(logs.max(axis=0).mean() - math.log(2), rel=1e-9)
+    pairs = zip(estimator.cluster_centers_, covariances, strict=True)
+    logs = np.array([multivariate_normal(mean, variance).logpdf(other) for mean, variance in pairs])
+    shares = estimator.sizes_ / 120 if proportions == "free" else np.full(2, 0.5)
+    logs += np.log(shares)[:, None]
+    assert estimator.predict(other).tolist() == logs.argmax(axis=0).tolist()
+    assert estimator.predict(other).dtype == estimator.labels_.dtype == np.int32
+    assert estimator.score(other) == pytest.approx(logs.max(axis=0).mean(), rel=1e-9)
 
 
 def test_degenerate_clusters_are_announced_and_receive_nothing() -> None:
@@ -354,30 +328,13 @@ def test_degenerate_clusters_are_announced_and_receive_nothing() -> None:
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "tied", "full"])
-def test_shapes_predict_what_they_fitted(covariance: str) -> None:
-    rng = np.random.default_rng(2)
-    X = np.concatenate([rng.normal(size=(60, 3)) * [5, 0.2, 1], rng.normal(size=(60, 3)) * [0.2, 5, 1] + 1])
+def test_features_without_variance_are_left_out(covariance: str) -> None:
+    X = np.random.default_rng(2).normal(size=(120, 3)) + 5 * (np.arange(120)[:, None] % 2)
     X = np.column_stack([X, np.full(120, 7.0), 2 * X[:, 0]])
     with pytest.warns(UserWarning, match="1 feature is constant"):
         estimator = small(2, covariance=covariance).fit(X)
     assert len(estimator.features_used_) == (4 if covariance == "diagonal" else 3)
-    shapes = {"diagonal": (2, 5), "tied": (5, 5), "full": (2, 5, 5)}
-    assert estimator.covariances_.shape == shapes[covariance]
     assert estimator.predict(X).tolist() == estimator.labels_.tolist()
-    assert np.isfinite(estimator.score(X))
-
-
-def test_free_proportions_draw_samples_to_large_clusters() -> None:
-    rng = np.random.default_rng(6)
-    X = np.concatenate([rng.normal(0, 1, size=(180, 1)), rng.normal(3, 1, size=(20, 1))])
-    estimator = small(2, covariance="common", proportions="free", crossover="labels").fit(X)
-    centers, variance = estimator.cluster_centers_.ravel(), estimator.covariances_[0]
-    x = np.linspace(-2, 5, 50)
-    densities = -((x[:, None] - centers) ** 2) / (2 * variance) - 0.5 * math.log(2 * math.pi * variance)
-    densities += np.log(estimator.sizes_ / 200)
-    assert estimator.predict(x[:, None]).tolist() == densities.argmax(axis=1).tolist()
-    assert estimator.score(x[:, None]) == pytest.approx(densities.max(axis=1).mean())
-    assert estimator.sizes_[estimator.predict([[centers.mean()]])[0]] > 100
 
 
 def test_auto_is_the_shape_that_annotations_speak_for() -> None:
@@ -390,11 +347,9 @@ def test_auto_is_the_shape_that_annotations_speak_for() -> None:
     estimator = small(2, model="conditional", covariance="auto").fit(X, **links)
     losses = {shape: each["log_loss"] for shape, each in estimator.held_out_.items()}
     assert list(losses) == ["spherical", "diagonal", "tied", "full"]
-    assert estimator.covariance_ in ("diagonal", "full")
     assert losses[estimator.covariance_] < losses["spherical"]
     plain = small(2, model="conditional", covariance=estimator.covariance_).fit(X, **links)
-    assert plain.labels_.tolist() == estimator.labels_.tolist()
-    assert (plain.covariance_, plain.held_out_) == (estimator.covariance_, {})
+    assert (plain.labels_.tolist(), plain.held_out_) == (estimator.labels_.tolist(), {})
     without = small(2, covariance="auto").fit(X)
     assert (without.covariance_, without.held_out_) == ("spherical", {})
     assert "sees no annotations" in without.notes_[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -99,12 +100,9 @@ def test_unknown_labels_come_with_the_nearest() -> None:
 def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
     frame = pd.DataFrame(NOISE)
     train = np.array([row for row in range(40) if row not in (1, 21)])
-    with pytest.raises(InputError) as raised:
-        small().fit(frame.iloc[train], must_link=MUST_LINKS, cannot_link=CANNOT_LINKS)
-    wrong = [(problem.where, problem.found[:6]) for problem in raised.value.problems]
-    assert wrong == [
-        ("must_link", "2 rows"), ("must_link, row 0", "1"), ("cannot_link", "1 rows"),
-        ("cannot_link, row 1", "21"),
+    assert [text[:30] for text in problems(Reader(38, frame.index[train]), MUST_LINKS, CANNOT_LINKS)] == [
+        "must_link: found 2 rows with s", "must_link, row 0: found 1, exp", "cannot_link: found 1 rows with",
+        "cannot_link, row 1: found 21, ",
     ]  # fmt: skip
     dropping = small(links_outside="drop")
     for part, samples in ((frame.iloc[train], None), (NOISE[train], train)):
@@ -113,13 +111,9 @@ def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
         assert dropping.must_link_.tolist() == [[3, 3, 1], [9, 10, 1], [2, 27, 1]]  # places in the part
         assert dropping.cannot_link_.tolist() == [[0, 14, 1], [6, 6, 1]]
         assert dropping.links_dropped_ == 3
-    by_hand = small().fit(NOISE[train], must_link=[[3, 3], [9, 10], [2, 27]], cannot_link=[[0, 14], [6, 6]])
-    assert by_hand.labels_.tolist() == dropping.labels_.tolist()
-    assert (by_hand.links_dropped_, hasattr(by_hand, "sample_names_in_")) == (0, False)
     with pytest.warns(UserWarning, match="all 5 links were left out") as caught:
         dropping.fit(frame.iloc[32:], must_link=MUST_LINKS)
-    assert caught[0].filename == __file__
-    assert dropping.model_ == "likelihood"
+    assert (caught[0].filename, dropping.model_) == (__file__, "likelihood")
     # a part of an array has lost what its rows were: a link beyond its end says that others may be wrong
     whole, beyond = problems(Reader(20, drop=True), MUST_LINKS)
     assert "expected places 0 to 19 (counted from 0; if X is a part of a table, name its rows" in whole
@@ -160,11 +154,10 @@ def test_tables_that_are_wrong(links: object, by_place: str | None, by_label: st
 @pytest.mark.parametrize("where", ["X", "must_link", "samples"])
 def test_masked_values_are_not_taken_as_good(where: str) -> None:
     given = {"X": NOISE[:9], "must_link": np.array([[0, 1], [2, 3]]), "samples": np.arange(9)}
-    masked = np.ma.masked_array(given[where], mask=np.zeros(given[where].shape, dtype=bool))
-    small().fit(**{**given, where: masked})  # of which none is masked
-    masked[0] = np.ma.masked
-    with pytest.raises(ValueError, match=f"{where}: found [123] masked values"):
-        small().fit(**{**given, where: masked})
+    for mask in (False, True):
+        masked = np.ma.masked_array(given[where], mask=np.full(given[where].shape, mask))
+        with pytest.raises(ValueError, match=f"{where}: found .* masked") if mask else nullcontext():
+            small().fit(**{**given, where: masked})
 
 
 def test_annotations_add_up_by_annotator() -> None:
