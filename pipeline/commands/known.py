@@ -57,9 +57,8 @@ def list_datasets(data_dir: Path | None, as_json: bool) -> None:
     click.echo(f"{'name':<16}{'N':>6}{'D':>4}{'K':>4}  source")
     for record in records:
         source = record.source or "not on this machine: sweep datasets fetch"
-        click.echo(
-            f"{record.name:<16}{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}  {source}"
-        )
+        sizes = f"{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}"
+        click.echo(f"{record.name:<16}{sizes}  {source}")
         for line in (f"{record.licence}; {record.landing_page}", *(() if record.source else record.reasons)):
             click.echo(f"{'':<32}{line}")
     next_step(*(NEXT_SWEEP if all(record.source for record in records) else ("datasets", "fetch")))

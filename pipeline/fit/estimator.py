@@ -29,9 +29,9 @@ from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import choose
 from pipeline.fit.data_notes import data_notes
-from pipeline.fit.inputs import annotator_problems, chance_problems, model_of
+from pipeline.fit.inputs import chance_problems, model_of, unknown_annotators, without_accuracy
 from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
-from pipeline.fit.solve import assignment_costs, contradiction_notes, fit, together
+from pipeline.fit.solve import Floats, assignment_costs, contradiction_notes, fit, together
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
 
@@ -76,8 +76,8 @@ class Query(NamedTuple):
     """
 
     pairs: NDArray[Any]
-    together: NDArray[np.float64]
-    information: NDArray[np.float64]
+    together: Floats
+    information: Floats
     positions: NDArray[np.int64]
 
 
@@ -282,21 +282,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         fresh = AnnotatedClustering()  # what it says of the features is kept if the fit is
         features = check_features(fresh, X, reset=True)
         given, fresh.sample_names_in_ = self._checked(must_link, cannot_link, len(features), X, samples)
-        self._fit(features, given, restarts=int(self.restarts))
+        self._fit(features, given, int(self.restarts))
         for name in ("n_features_in_", "feature_names_in_", "sample_names_in_"):
             self.__dict__.pop(name, None)  # of an earlier fit
             if getattr(fresh, name, None) is not None:
                 setattr(self, name, getattr(fresh, name))
         return self
 
-    def _fit(
-        self,
-        features: NDArray[np.float64],
-        given: Given,
-        *,
-        restarts: int,
-        start: NDArray[np.int16] | None = None,
-    ) -> None:
+    def _fit(self, features: Floats, given: Given, restarts: int, start: Any = None) -> None:
         seed, model = self.random_state, self.model
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
@@ -382,9 +375,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             is_posterior = self.model == "posterior" or (self.model == AUTO and bool(own))
             # an annotator may come with later links
             mentioned = own if given.annotators and before is None else ()
-            missing = given.annotators if is_posterior and accuracy is None else ()
-            where = "annotator_accuracy", "accuracy"
-            problems += annotator_problems(where, own, given.annotators, mentioned, missing)
+            problems += unknown_annotators("annotator_accuracy", mentioned, given.annotators)
+            needs_all = is_posterior and accuracy is None
+            missing = [name for name in given.annotators if needs_all and name not in own]
+            problems += without_accuracy("annotator_accuracy", missing, "accuracy")
         if problems:
             raise InputError(problems)
         return given, names
@@ -402,10 +396,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             `labels_`. `predict` of the same X may differ: it knows no annotations, and fills no cluster up to
             its least size.
         """
-        labels: NDArray[np.int32] = self.fit(X, **given).labels_
-        return labels
+        return np.asarray(self.fit(X, **given).labels_)
 
-    def together(self, pairs: ArrayLike) -> NDArray[np.float64]:
+    def together(self, pairs: ArrayLike) -> Floats:
         """Probability that two samples of the fit belong together, given the model.
 
         Their share of the partitions of `label_draws_`, and not a product of memberships: samples that links
@@ -430,9 +423,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         validation.check_is_fitted(self)
         if not hasattr(self, "label_draws_"):
             raise AttributeError("fitted with confidence=False, expected confidence=True")
-        draws: NDArray[np.int16] = self.label_draws_
-        names = getattr(self, "sample_names_in_", None)
-        return together(draws, Reader(draws.shape[1], names).pairs(pairs))
+        reader = Reader(len(self.X_fit_), getattr(self, "sample_names_in_", None))
+        return together(self.label_draws_, reader.pairs(pairs))
 
     def query(self, n: int = 20, *, strategy: str = "information") -> Query:
         """Choose the pairs whose answers help most, given all annotations so far.
@@ -554,7 +546,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             hint = "links would name other samples"
             raise InputError([Problem("X", found, f"those of the fit: {expected}", hint)])
         restarts = max(1, int(self.restarts) // LEAST_RESTARTS)
-        self._fit(features, given, start=self.labels_.astype(np.int16), restarts=restarts)
+        self._fit(features, given, restarts, self.labels_.astype(np.int16))
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -608,7 +600,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
         return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
 
-    def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _costs(self, X: ArrayLike) -> Floats:
         """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
         validation.check_is_fitted(self)
         features = check_features(self, X)
@@ -692,7 +684,7 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> NDArray[np.float64]:
+def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> Floats:
     """Features as a table of finite numbers: those that the estimator was fitted to, or is with `reset`.
 
     Raises
@@ -703,7 +695,7 @@ def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> N
     """
     unmasked("X", X)
     with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
-        checked: NDArray[np.float64] = validation.validate_data(
+        checked: Floats = validation.validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
         )
     wrong = declared.spread_problem(checked) if reset else None

@@ -175,10 +175,11 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     annotations, model = answered(rows), options.chosen_model
     names = annotator_names(annotations)
     needs_all = model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy)
-    # a name that is not there may be in a file that is wrong
-    mentioned, missing = () if unread else accuracies, names if needs_all else ()
     problems += unread
-    problems += annotator_problems((OWN_ACCURACY, "--accuracy"), accuracies, names, mentioned, missing)
+    # a name that is not there may be in a file that is wrong
+    problems += unknown_annotators(OWN_ACCURACY, () if unread else accuracies, names)
+    missing = [name for name in names if needs_all and name not in accuracies]
+    problems += without_accuracy(OWN_ACCURACY, missing, "--accuracy")
     problems += _column_problems(annotations, model)
     if problems or table is None:
         raise InputError(dict.fromkeys(problems))
@@ -272,37 +273,19 @@ def _read_accuracies(texts: Sequence[str], problems: list[Problem]) -> dict[str,
     return accuracies
 
 
-def annotator_problems(
-    where: tuple[str, str],
-    accuracies: Mapping[str, float],
-    names: Sequence[str],
-    mentioned: Iterable[str],
-    missing: Iterable[str],
-) -> Iterator[Problem]:
-    """Accuracies of annotators that are not there, and annotators whose accuracy is missing.
-
-    Parameters
-    ----------
-    where : tuple of str
-        Option or parameter that has the accuracies, and the one for those who have none of their own.
-    accuracies : mapping of str to float
-        By annotator.
-    names : sequence of str
-        Annotators there are.
-    mentioned : iterable of str
-        Names that have to be among them.
-    missing : iterable of str
-        Annotators that need an accuracy.
-    """
-    own, for_all = where
+def unknown_annotators(where: str, mentioned: Iterable[str], names: Sequence[str]) -> Iterator[Problem]:
+    """Annotators that have an accuracy, and are none of those there are."""
     for name in mentioned:
         if name not in names:
             expected = f"one of {', '.join(names[:20])}" if names else "no name, as there are no annotations"
-            yield Problem(own, f"annotator {name!r}", expected, did_you_mean(str(name), names))
-    for name in missing:
-        if name not in accuracies:
-            hint = f"or {for_all}, for all that have none of their own"
-            yield Problem(own, f"nothing for annotator {name!r}", PARAMETERS["accuracy"].expected, hint)
+            yield Problem(where, f"annotator {name!r}", expected, did_you_mean(str(name), names))
+
+
+def without_accuracy(where: str, names: Iterable[str], for_all: str) -> Iterator[Problem]:
+    """Annotators that need an accuracy; `for_all` gives it to those who have none of their own."""
+    for name in names:
+        hint = f"or {for_all}, for all that have none of their own"
+        yield Problem(where, f"nothing for annotator {name!r}", PARAMETERS["accuracy"].expected, hint)
 
 
 def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:

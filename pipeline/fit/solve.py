@@ -553,31 +553,42 @@ def fit(
 
     with timed():
         runs = beside(lambda: list(run(one, range(restarts))))
-    best = best_of([run.objective for run in runs])
-    found = find_confidence(problem, runs, best, seed) if confidence else None
+    number = best_of([run.objective for run in runs])
+    best = runs[number]
+    sure = find_confidence(problem, runs, number, seed) if confidence else None
+    found = {"annotation_agreement": weighted_agreement(layers, best.labels)}
+    if labels_true is not None:
+        n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
+        sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
+        covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
+        solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
+        found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
+        found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
+        found["nmi"] = scores.nmi(labels_true, best.labels)
+    defined: Any = {name: value for name, value in found.items() if not math.isnan(value)}
     return FitResult(
         model=model,
         covariance=problem.covariance,
         feature_weight=problem.data.feature_weight,
         settings=settings,
-        best=runs[best],
-        best_restart=best,
+        best=best,
+        best_restart=number,
         restart_objectives=np.array([run.objective for run in runs]),
         local_searches=sum(run.local_searches for run in runs),
         evaluations=sum(run.evaluations for run in runs),
         caps_reached=sum(run.caps_reached for run in runs),
         seconds=float(spent[0]),
         cpu_seconds=float(spent[1]),
-        scores=_scores(X, labels_true, layers, runs[best], problem, settings),
+        scores=Scores(**defined),
         kept=problem.kept,
         held_out=choice.candidates,
         notes=(
             *([choice.note] if is_auto and choice.note else []),
-            *solution_notes(X, runs[best], problem),
-            *contradiction_notes(layers, runs[best].labels),
-            *(found.notes() if found else ()),
+            *solution_notes(X, best, problem),
+            *contradiction_notes(layers, best.labels),
+            *(sure.notes() if sure else ()),
         ),
-        confidence=found,
+        confidence=sure,
     )
 
 
@@ -592,27 +603,6 @@ def to_json(result: FitResult) -> dict[str, Any]:
     values |= {"scores": asdict(result.scores), "held_out": result.predictions, "notes": list(result.notes)}
     values |= result.confidence.to_json() if result.confidence else {}
     return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
-
-
-def _scores(
-    X: Floats,
-    labels_true: NDArray[np.integer] | None,
-    layers: Sequence[Layer],
-    best: Restart,
-    problem: Problem,
-    settings: Settings,
-) -> Scores:
-    found = {"annotation_agreement": weighted_agreement(layers, best.labels)}
-    if labels_true is not None:
-        n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
-        sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
-        covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
-        solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
-        found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
-        found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
-        found["nmi"] = scores.nmi(labels_true, best.labels)
-    defined: dict[str, Any] = {name: value for name, value in found.items() if not math.isnan(value)}
-    return Scores(**defined)
 
 
 def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 import select
@@ -29,11 +28,6 @@ from sweeps.data.table import SampleRows
 SAMPLES = Samples(SampleRows(12))
 
 # Where keys come from.
-
-
-def test_lines_of_a_pipe_are_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n\n  No\nq"))
-    assert [Pipe().key() for _ in range(4)] == ["y", "n", "q", ""]
 
 
 def test_keys_of_a_terminal_which_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,13 +175,12 @@ def test_keys_become_rows(tmp_path: Path) -> None:
 
 
 def test_undo_goes_back_over_batches_and_no_further(tmp_path: Path) -> None:
-    console, _ = run(tmp_path / "a", "yyuuuxnyq")
+    console, _ = run(tmp_path / "a", "yyuuuxnyq", 0.9, Outlook(40, 92))
+    assert console.screens[0][2] == "to 90%: about 40 to 92 more questions"
     assert any(text.startswith("no such key") for text in console.said)
     assert answers(tmp_path / "a") == [(0, 1, 1), (0, 2, 0)]
-    for said in ("not undone: no answer of this session", "taken back: 1 and 3"):
+    for said in (
+        "not undone: no answer of this session",
+        "question 1, 0 answers so far; taken back: 1 and 2",
+    ):
         assert any(said in lines[0] for lines in console.screens)
-
-
-def test_the_way_to_the_level_is_shown(tmp_path: Path) -> None:
-    console, _ = run(tmp_path / "a", "q", 0.9, Outlook(40, 92))
-    assert console.screens[0][2] == "to 90%: about 40 to 92 more questions"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 import re
@@ -48,17 +47,13 @@ def keys(typed: str, *arguments: str) -> Result:
 
 
 def fill(path: str) -> int:
-    """Answer all questions of a file from the classes, every fifth one wrongly or not at all."""
+    """Answer all questions of a file from the classes, every fifth one not at all."""
     _, labels = far_clusters()
-    with open(path, newline="") as file:
-        rows = list(csv.DictReader(file))
+    header, *rows = Path(path).read_text().splitlines()
     for number, row in enumerate(rows):
-        together = labels[int(row["i"]) - 1] == labels[int(row["j"]) - 1]
-        row["answer"] = "skip" if number % 5 == 4 else "yes" if together else "no"
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
+        i, j = (int(cell) - 1 for cell in row.split(",")[:2])
+        rows[number] += "skip" if number % 5 == 4 else "yes" if labels[i] == labels[j] else "no"
+    Path(path).write_text("\n".join([header, *rows, ""]))
     return len(rows)
 
 
