@@ -149,7 +149,6 @@ OWN_FILES = {
     "kernels/": "code, and the cache of its own, which checks what it opens",
     "storage/": "cubes and run folders, which have doors of their own",
     "pipeline/ask/answers.py": "written to, once it was read",
-    "pipeline/ask/session.py": "the null device",
     "pipeline/commands/known.py": "a file of the package",
     "pipeline/commands/results.py": "a browser",
     "pipeline/jobs/keys.py": "a file of a package",

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from pipeline.fit.inputs import place_problems
 from storage.errors import StorageError, storage_errors
 from storage.files import PLAIN, sync_directory
 from sweeps.annotations.draw import CANNOT, MUST
@@ -153,14 +154,10 @@ class AnswersFile:
             os.close(file)
 
     def _is_changed(self) -> bool:
-        if self._file < 0:
-            return True
-        own = os.fstat(self._file)
-        try:
-            named = os.stat(self.path)
-        except FileNotFoundError:
-            return True
-        return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino) or own.st_size != self._ends[-1]
+        with suppress(OSError):  # closed, or gone
+            own, named = os.fstat(self._file), os.stat(self.path)
+            return not os.path.samestat(own, named) or own.st_size != self._ends[-1]
+        return True
 
     def _row(self, first: int, second: int, kind: int | None) -> bytes:
         cells = {
@@ -177,21 +174,15 @@ class AnswersFile:
 
 def check_answers_file(path: Path) -> Iterator[Problem]:
     """What keeps a session from adding answers to a file."""
-    if not path.exists():
-        folder = path.absolute().parent
-        if not folder.is_dir():
-            yield Problem(str(path), f"no folder {folder}", "a folder to make the file in")
-        elif not os.access(folder, os.W_OK):
-            yield Problem(str(path), f"a folder {folder} that cannot be written", "one that can")
-        return
     problems: list[Problem] = []
-    with collecting(problems):
-        with opened(path, MOST_BYTES):  # a pipe takes no answers
-            lines = read_lines(path)
-        if lines.first is not None:
-            _header(lines)
-        if not os.access(path, os.W_OK):
-            raise InputError([Problem(str(path), "a file that cannot be written", "one that can")])
+    if not path.exists():
+        problems += place_problems(str(path), path, overwrite=True)
+    else:
+        with collecting(problems):
+            with opened(path, MOST_BYTES):  # a pipe takes no answers
+                lines = read_lines(path)
+            if lines.first is not None:
+                _header(lines)
     yield from problems
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import brentq
 
 from pipeline.asking.belief import Belief, share_at
 from pipeline.asking.strategies import Pair, choose
@@ -21,28 +22,27 @@ from sweeps.annotations.files import Annotation, Row, Samples, Skip
 
 # How many questions are left until a share of the labels is right: a simulation under the model.
 
+# Courses of answers that are simulated.
 RUNS = 20
-"""Courses of answers that are simulated."""
 
+# The figures reach from the short end of the courses, by this factor down, to the long end, by it up.
+# Samples that depend on each other need fewer questions, and a model that is wrong more than it thinks.
 SPREAD = 2.0
-"""The figures reach from the short end of the courses, by this factor down, to the long end, by it up.
 
-Samples that depend on each other need fewer questions, and a model that is wrong more than it thinks."""
-
+# With fewer, what is said comes from the features alone, which do not tell how wrong the model is.
 LEAST_ANSWERS = 10
-"""With fewer, what is said comes from the features alone, which do not tell how wrong the model is."""
 
+# A course ends after so many questions for each sample.
 LONGEST = 20
-"""A course ends after so many questions for each sample."""
 
+# The most doubtful samples are asked about in one round: one of so many that are doubtful.
 ROUNDS = 8
-"""The most doubtful samples are asked about in one round: one of so many that are doubtful."""
 
+# But of all samples at least one of so many: large tables take no longer for what is a guess.
 LEAST_ROUND = 500
-"""But of all samples at least one of so many: large tables take no longer for what is a guess."""
 
+# Below it answers say next to nothing.
 LEAST_ACCURACY = 0.55
-"""Below it answers say next to nothing."""
 
 
 class Outlook(NamedTuple):
@@ -91,22 +91,13 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random
     if belief.accuracy < LEAST_ACCURACY:
         return Outlook(None, None, f"answers of accuracy {belief.accuracy:.2f} say next to nothing")
     rng = np.random.default_rng(seed)
-    part = _doubt_at(level, claimed, n_samples) / claimed
+    # the claim of wrong labels at which the level is passed, as a part of the one there is
+    part = brentq(lambda share: share_at(share, n_samples).mean - level, 0.0, claimed) / claimed
     courses = [_course(belief, part, rng) for _ in range(RUNS)]
     if max(courses) >= LONGEST * n_samples:
         return Outlook(None, None, f"more than {LONGEST} for each row")
     low, high = np.quantile(courses, [0.05, 0.95])
     return Outlook(max(1, int(low / SPREAD)), max(1, int(np.ceil(high * SPREAD))))
-
-
-def _doubt_at(level: float, claimed: float, n_samples: int) -> float:
-    """The largest claim of wrong labels, below the one there is, at which the level is passed."""
-    passed = 0.0
-    for _ in range(40):
-        middle = 0.5 * (passed + claimed)
-        is_passed = share_at(middle, n_samples).mean >= level
-        passed, claimed = (middle, claimed) if is_passed else (passed, middle)
-    return passed
 
 
 def _course(belief: Belief, part: float, rng: np.random.Generator) -> int:
@@ -135,17 +126,17 @@ def _course(belief: Belief, part: float, rng: np.random.Generator) -> int:
     return asked
 
 
+# A pair that was skipped is not asked again before so many further answers.
 SOON = 100
-"""A pair that was skipped is not asked again before so many further answers."""
 
+# Share of the draws from which on a sample counts as in a cluster.
 SURE = 0.95
-"""Share of the draws from which on a sample counts as in a cluster."""
 
+# Share of the draws below which a cluster is not named.
 SLIGHT = 0.05
-"""Share of the draws below which a cluster is not named."""
 
+# Clusters that are named of one sample, at most.
 NAMED = 3
-"""Clusters that are named of one sample, at most."""
 
 
 @dataclass(frozen=True)

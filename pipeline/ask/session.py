@@ -1,7 +1,7 @@
 """Questions for people: one after the other in a terminal, as a file to fill in, as JSON or as a table.
 
 A `Session` asks batch after batch through a `Terminal` or a `Pipe`, and each answer is saved before the next
-question; `csv_text`, `to_json` and `question_table` give one batch at once.
+question; `csv_text`, `to_json` and `show_table` give one batch at once.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import shlex
 import shutil
 import sys
 import termios
@@ -32,14 +31,7 @@ from rich.text import Text
 
 from pipeline.ask.answers import AnswersFile, ChangedError
 from pipeline.ask.questions import Question
-from pipeline.ask.summary import (
-    AskOptions,
-    Standing,
-    accuracy_given,
-    confidence,
-    fit_command,
-    outlook_words,
-)
+from pipeline.ask.summary import AskOptions, Standing, accuracy_given, confidence, outlook_words
 from pipeline.fit.inputs import FitInputs
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import ANNOTATOR, ASKED, Annotation, Row, Samples, Skip
@@ -49,33 +41,20 @@ from sweeps.data.lines import as_cell
 
 CTRL_D, ESCAPE = "\x04", "\x1b"
 
+# Bytes.
 LONGEST_KEY = 16
-"""Bytes."""
-
-
-class ClosedError(Exception):
-    """Nobody is there to see a question."""
 
 
 class Pipe:
     """Lines on stdout, and lines from stdin, of which the first letter counts."""
 
-    def size(self) -> tuple[int, int]:
-        """Width and height of a usual terminal, in characters."""
-        return 80, 24
-
     def show(self, lines: Sequence[str]) -> None:
         """Show the lines below the others."""
-        for line in ["", *lines]:
-            self.say(line)
+        self.say("\n".join(["", *lines]))
 
     def say(self, text: str) -> None:
-        """Show one line, with what the encoding lacks replaced."""
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-        try:
-            click.echo(text.encode(encoding, "replace").decode(encoding))
-        except OSError as error:
-            raise ClosedError("the terminal was closed") from error
+        """Show some lines."""
+        click.echo(text)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -94,18 +73,13 @@ class Terminal(Pipe):
     Keys typed before a question is on the screen do not count: they were no answer to it.
     """
 
-    def size(self) -> tuple[int, int]:
-        """As it is now: it may have been resized."""
-        return shutil.get_terminal_size((80, 24))
-
     def show(self, lines: Sequence[str]) -> None:
         """Clear, and show."""
         with suppress(termios.error):  # the terminal was closed: the next key says so
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
         with suppress(OSError):
             click.clear()
-        for line in lines:
-            self.say(line)
+        self.say("\n".join(lines))
 
     def key(self) -> str:
         """Wait for a key; for one that sends several characters, such as an arrow, these."""
@@ -130,23 +104,17 @@ class Terminal(Pipe):
                 termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
 
-def drop_output() -> None:
-    """Send nowhere what is still to be written: at its end Python would fail with it."""
-    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-
-
 # A question as lines of a terminal: two rows of the table side by side.
 
 KEYS = "[y]es together   [n]o, apart   [s]kip   [u]ndo   [q]uit"
 QUESTION = "Do these two belong together?"
 
+# Of a column's name, in characters.
 WIDEST_NAME = 24
-"""Of a column's name, in characters."""
 
+# Lines of a screen that are not of the two rows: three of progress, two blank ones, question and keys, one
+# on a wrong key, and where the cursor stands.
 BESIDE = 9
-"""Lines of a screen that are not of the two rows: three of progress, two blank ones, question and keys, one
-on a wrong key, and where the cursor stands."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +150,7 @@ class Rows:
 def rows_of(options: AskOptions, inputs: FitInputs) -> Rows:
     """What is to be shown of the table of a fit."""
     table = inputs.table
-    texts = dict(zip(options.fit.aside, table.aside, strict=True))
+    texts = dict(zip(options.aside, table.aside, strict=True))
     features = table.feature_names or [f"column {number + 1}" for number in range(table.X.shape[1])]
     names = texts[options.names] if options.names else None
     return Rows(table.X, features, names, {column: texts[column] for column in options.show}, inputs.samples)
@@ -228,8 +196,8 @@ def question_lines(rows: Rows, first: int, second: int, width: int = 80, height:
     return lines
 
 
+# Of a text that is shown.
 MOST_LINES = 3
-"""Of a text that is shown."""
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -287,13 +255,10 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
     Samples are numbers of rows from 1, or their names where they have names; labels count from 0.
     """
     belief, outlook = standing.belief, standing.outlook
-    until = outlook and {
-        "level": options.until,
-        "passed": outlook.high == 0,
-        "questions_low": outlook.low,
-        "questions_high": outlook.high,
-        "reason": outlook.reason,
-    }
+    until = None
+    if outlook is not None:
+        until = {"level": options.until, "passed": outlook.high == 0, "reason": outlook.reason}
+        until |= {"questions_low": outlook.low, "questions_high": outlook.high}
     return {
         "questions": [
             {"i": samples.told(each.first), "j": samples.told(each.second)}
@@ -310,30 +275,29 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
         "until": until,
         "labels": belief.labels.tolist(),
         "index": list(map(samples.told, range(len(belief.labels)))),
-        "fit": shlex.split(fit_command(options).replace("\\\n", "")),
     }
 
 
-def question_table(questions: Sequence[Question], rows: Rows) -> Table:
-    """Questions for a terminal."""
+def show_table(questions: Sequence[Question], rows: Rows) -> None:
+    """Show questions in a terminal."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for side in "ij":
         table.add_column(side, justify="right" if rows.names is None else "left", no_wrap=True)
-    table.add_column("together", justify="right", no_wrap=True)
-    table.add_column("nats", justify="right", no_wrap=True)
+    for number in ("together", "nats"):
+        table.add_column(number, justify="right", no_wrap=True)
     table.add_column("what the answer would settle", ratio=1, overflow="fold")
     for each in questions:
         i, j = (rows.title(sample).removeprefix("row ")[:16] for sample in (each.first, each.second))
         table.add_row(i, j, f"{each.together:.2f}", f"{each.information:.3f}", each.settles)
-    return table
+    Console().print(table)
 
 
-KINDS = {"y": MUST, "n": CANNOT, "s": None}
+# What each key answers, and how that is said.
+KINDS = {"y": (MUST, "together"), "n": (CANNOT, "apart"), "s": (None, "skipped")}
 NOTHING_LEFT = "no pair is left that was not asked; --strategy again asks those in doubt once more"
-SAID = {MUST: "together", CANNOT: "apart", None: "skipped"}
 
+# From all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.stand`.
 Stand = Callable[[Sequence[Row], int, NDArray[np.int16] | None], Standing]
-"""From all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.stand`."""
 
 
 @dataclass
@@ -394,28 +358,27 @@ class Session:
                 if key == "u":
                     queue.extendleft(self._undo())
                 else:
-                    self._answer(queue.popleft(), KINDS[key])
+                    self._answer(queue.popleft(), *KINDS[key])
             start = standing.belief.labels
 
     def _key(self, question: Question, standing: Standing) -> str:
         """Show a question, and wait for one of the keys."""
-        lines = question_lines(self.table, question.first, question.second, *self.console.size())
+        lines = question_lines(
+            self.table, question.first, question.second, *shutil.get_terminal_size((80, 24))
+        )
         self.console.show([*self._progress(standing), "", *lines, "", QUESTION, KEYS])
         while (key := self.console.key()) not in ("", *KINDS, "u", "q"):
             self.console.say(f"no such key: {KEYS}")
         return key
 
-    def _progress(self, standing: Standing) -> list[str]:
+    def _progress(self, standing: Standing) -> Iterator[str]:
         n_answers = sum(isinstance(row, Annotation) for row in self.rows)
-        line = f"expected right: {confidence(standing)} of the labels, at {standing.n_answers} answers"
-        lines = [f"question {len(self.done) + 1}, {n_answers} answers so far{self.last}", line]
-        if (outlook := standing.outlook) is not None:
-            left = f"to {self.options.until:.0%}: {outlook_words(outlook)}"
-            passed = f"{self.options.until:.0%} passed: q ends, answers still help"
-            lines.append(passed if outlook.high == 0 else left)
-        return lines
+        yield f"question {len(self.done) + 1}, {n_answers} answers so far{self.last}"
+        yield f"expected right: {confidence(standing)} of the labels, at {standing.n_answers} answers"
+        if standing.outlook is not None:
+            yield f"to {self.options.until:.0%}: {outlook_words(standing.outlook)}"
 
-    def _answer(self, question: Question, kind: int | None) -> None:
+    def _answer(self, question: Question, kind: int | None, said: str) -> None:
         first, second = question.first, question.second
         self.file.add(first, second, kind)
         if kind is None:
@@ -424,16 +387,13 @@ class Session:
             who = self.options.annotator
             self.rows.append(Annotation(self.file.path, 0, first, second, kind, 1.0, who))
         self.done.append(question)
-        self.last = f"; saved: {self._names(question)} {SAID[kind]}"
+        self.last = f"; saved: {self._names(question)} {said}"
 
     def _names(self, question: Question) -> str:
         return " and ".join(map(self.table.samples.text, (question.first, question.second)))
 
     def _undo(self) -> list[Question]:
         """Take the last answer back; its question, to be asked again."""
-        if not self.done:
-            self.last = "; nothing of this session to undo"
-            return []
         try:
             self.file.undo()
         except (ChangedError, IndexError) as error:

@@ -24,14 +24,14 @@ from sweeps.annotations.draw import answer_pairs
 
 # Pairs to choose from: all of them, or where there are too many a sample of those that may matter.
 
+# Of shape (n_pairs, 2): samples from 0.
 Pairs = NDArray[np.integer]
-"""Of shape (n_pairs, 2): samples from 0."""
 
+# All pairs of 283 samples. More than that are sampled: 200 draws of so many pairs are 8 MB.
 LARGEST = 40_000
-"""All pairs of 283 samples. More than that are sampled: 200 draws of so many pairs are 8 MB."""
 
+# Every sample may come, also one that is in the same cluster in all draws.
 LEAST_DOUBT = 1e-3
-"""Every sample may come, also one that is in the same cluster in all draws."""
 
 
 def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs:
@@ -135,11 +135,11 @@ def most_telling(belief: Belief, pairs: Pairs, count: int) -> Scored:
 
 # Questions before there is any answer.
 
+# Samples that are all asked against each other: of three answers, two check the third.
 CLIQUE = 3
-"""Samples that are all asked against each other: of three answers, two check the third."""
 
+# Cliques drawn for each one needed, before any pairs are taken: few samples have few cliques.
 TRIES = 10
-"""Cliques drawn for each one needed, before any pairs are taken: few samples have few cliques."""
 
 
 def cold_start(belief: Belief, count: int, rng: np.random.Generator) -> Scored:
@@ -187,8 +187,8 @@ def draw_spread(X: NDArray[np.float64], count: int, rng: np.random.Generator) ->
 
 # Strategies that others have used, to be measured against: far samples, and a committee that disagrees.
 
+# Of the committee.
 MEMBERS = 5
-"""Of the committee."""
 
 
 def farthest_first(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
@@ -242,18 +242,18 @@ def _squared_distances(X: NDArray[np.float64], sample: int) -> NDArray[np.float6
     return np.asarray(np.square(X - X[sample]).sum(axis=1))
 
 
+# Variance of an answer that never errs: draws are too few to know that a pair is certain.
 LEAST_NOISE = 1e-3
-"""Variance of an answer that never errs: draws are too few to know that a pair is certain."""
 
+# Pairs of the largest variance, among which the greedy choice is made: what it costs grows with them.
 WIDEST = 10_000
-"""Pairs of the largest variance, among which the greedy choice is made: what it costs grows with them."""
 
+# Sure samples of each cluster that doubtful ones are asked against, in turn.
 ANCHORS = 5
-"""Sure samples of each cluster that doubtful ones are asked against, in turn."""
 
 
+# From a belief, the annotations so far (columns i, j, kind), how many pairs, and a random stream.
 Strategy = Callable[[Belief, Pairs, int, np.random.Generator], Scored]
-"""From a belief, the annotations so far (columns i, j, kind), how many pairs, and a random stream."""
 
 
 def uniform(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
@@ -337,17 +337,15 @@ def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) 
     return scored(belief, distinct(np.concatenate([first.pairs, rest.pairs]))[:count])
 
 
-FUNCTIONS: tuple[Strategy, ...] = (
-    information, uncertain, anchors, again, farthest_first, committee, uniform,
-)  # fmt: skip
+# All strategies by name.
+FUNCTIONS: tuple[Strategy, ...] = information, uncertain, anchors, again, farthest_first, committee, uniform
 STRATEGIES = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
-"""All strategies by name."""
 
 
 # Questions of a strategy without those that were asked before.
 
+# Strategies that may ask what has been answered before.
 REPEATING = frozenset({"again"})
-"""Strategies that may ask what has been answered before."""
 
 Pair = tuple[int, int]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,21 +15,19 @@ import click
 
 from kernels.settings import AUTO, method_words
 from pipeline.commands import options as shared
-from pipeline.commands.options import declared, flag, place, put_file, reported, several, show
-from pipeline.common import INTERNAL, SAME_OPTIMUM, plural
+from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
+from pipeline.common import SAME_OPTIMUM
 from sweeps.errors import unstyled
 from sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
-    from pipeline.ask.summary import AskOptions, Standing
+    from pipeline.ask.summary import AskOptions
     from pipeline.fit.inputs import FitInputs, Judgement
     from pipeline.fit.solve import FitResult
 
-UNSURE = 0.9
-"""Labels of less confidence are counted in the summary."""
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
+# What both commands say of the same table.
+SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy", "columns"}
+SHARED |= {"index_column", "label_column", "missing", "categories", "sheet", "scale", "seed"}
 
 takes_links = shared.stacked(
     place("--must-link", help="Lines 'i j weight': pairs said to be together."),
@@ -44,14 +43,6 @@ takes_columns = partial(several, metavar="COLUMN")
 
 @click.command("fit")
 @click.argument("features", type=shared.PLACE)
-@place("--labels", help="True classes, one for each row: scores are given.")
-@takes_links
-@several(
-    "--annotations",
-    type=shared.PLACE,
-    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
-    " questions of sweep ask; may be repeated.",
-)
 @click.option(
     "-k",
     "--n-clusters",
@@ -59,6 +50,14 @@ takes_columns = partial(several, metavar="COLUMN")
     metavar="K",
     required=True,
     help="Number of clusters; or several, as 2..8 or 2,3,5: each is fitted, and one is chosen.",
+)
+@place("--labels", help="True classes, one for each row: scores are given.")
+@takes_links
+@several(
+    "--annotations",
+    type=shared.PLACE,
+    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
+    " questions of sweep ask; may be repeated.",
 )
 @declared("model")
 @declared("covariance")
@@ -110,41 +109,34 @@ def fit_command(
     one called asked. Centroids and variances are those of the scaled features.
     """
     from pipeline.choosing import option_problems, read_counts
-    from pipeline.fit.inputs import FitOptions, judge, labels_csv, read_inputs
+    from pipeline.fit.inputs import FitOptions, answered, judge, labels_csv, place_problems, read_inputs
+    from sweeps.data.table import expanded
 
     counts, wrong = read_counts(clusters)
     wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
-    options = FitOptions(n_clusters=counts[-1], **choices)
+    wrong += place_problems("--out", out, force)
+    options = FitOptions(n_clusters=counts[-1], chosen=shared.settings_in(choices), **choices)
     with reported():
-        inputs = read_inputs(options, out=out, overwrite=force, also=wrong)
+        inputs = read_inputs(options, wrong)
     _say_notes(*inputs.table.notes, *options.without_effect())
 
     # numba is loaded once there is something to solve: bad input is answered at once
     from pipeline.choosing import choose_clusters, draw_choice, picture
     from pipeline.fit.solve import fit, to_json
 
-    fitted = partial(
-        fit,
-        inputs.X,
-        inputs.layers,
-        model=options.chosen_model,
-        restarts=options.restarts,
-        settings=options.settings,
-        seed=options.seed,
-        labels_true=inputs.labels_true,
-        covariance=options.covariance,
-        predict_annotations=options.held_out,
-        rounds=partial(shared.progress_bar, title="restarts"),
-    )
-    choice = None
+    given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed", "covariance")}
+    given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
+    given["run"] = lambda one, numbers: map(one, shared.progress_bar(numbers, "restarts"))
+    fitted = partial(fit, inputs.X, inputs.layers, model=options.chosen_model, **given)
+    choice, n_clusters = None, options.n_clusters
     if len(counts) > 1:
         choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))
-        options = replace(options, n_clusters=choice.chosen.n_clusters)
+        n_clusters = choice.chosen.n_clusters
     if choice is None or confidence:
-        result = fitted(n_clusters=options.n_clusters, confidence=confidence)
+        result = fitted(n_clusters=n_clusters, confidence=confidence)
     else:
         result = choice.chosen.result
-    judgement = judge(inputs.annotations, result.best.labels, inputs.samples)
+    judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
     with reported():
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
@@ -160,13 +152,15 @@ def fit_command(
     for what, path in {"labels": out, "figure": figure}.items():
         if path is not None:
             click.echo(f"{what:<11}in {path}")
-    # how the next pairs to annotate are asked for, about the same table, with the settings of asking
-    from pipeline.ask.summary import RESTARTS, AskOptions, ask_command
-    from sweeps.data.table import expanded
+    # how the next pairs to annotate are asked for, with the settings of asking
+    without = tuple(map(str, expanded(options.drop, ())))
+    click.echo(f"next:\n{_about_the_table(ask, n_clusters=n_clusters, without=without)}", err=True)
 
-    aside = tuple(map(str, expanded(options.drop, ())))
-    usual = replace(options, restarts=RESTARTS, covariance=AUTO, chosen={}, aside=aside, drop=())
-    click.echo(f"next:\n{ask_command(AskOptions(usual))}", err=True)
+
+def _about_the_table(command: click.Command, **values: Any) -> str:
+    """The other command, as to be typed, about the table of this one."""
+    given = click.get_current_context().params
+    return typed(command, {name: given[name] for name in SHARED} | values)
 
 
 def _say_notes(*notes: str) -> None:
@@ -199,16 +193,7 @@ def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
             f" log loss {each.log_loss:.4f} nats, {shape} covariance"
         )
     yield from judgement.lines()
-    if (sure := result.confidence) is not None:
-        unsure = int((sure.confidence < UNSURE).sum())
-        yield (
-            f"confidence {sure.expected_accuracy:.3f} of the labels expected right, if the model is;"
-            f" {unsure} below {UNSURE:g}"
-        )
-        yield (
-            f"chains     {sure.chains} from {plural(sure.starts, 'distinct restart')},"
-            f" R-hat {sure.r_hat:.3f}, agreement {sure.chain_agreement:.3f}, {sure.seconds:.3f} s"
-        )
+    yield from result.confidence.lines() if result.confidence else ()
     yield (
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
         f" {result.evaluations} candidate relocations"
@@ -220,7 +205,7 @@ def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
 
 @click.command()
 @click.argument("features", type=shared.PLACE)
-@click.option("-k", "--n-clusters", type=shared.OneCount(), required=True, help="Number of clusters.")
+@click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option("-n", "count", type=int, default=20, help="Questions, or those of a batch.")
 @several(
     "--annotations",
@@ -269,101 +254,95 @@ def ask(**given: Any) -> None:
     alone whether their answers are right. Fit the answers with sweep fit --model conditional --covariance
     auto --feature-weight effective --proportions free.
     """
-    from pipeline.ask.answers import HeldError
-    from pipeline.ask.summary import AskOptions, read_ask
-    from pipeline.fit.inputs import FitOptions
+    from pipeline.ask import answers, summary
 
-    own = {each.name: given.pop(each.name) for each in fields(AskOptions) if each.name != "fit"}
-    names = [own["names"]] if own["names"] else []
-    aside = tuple(dict.fromkeys([*names, *own["show"], *given.pop("without")]))
-    fit = FitOptions(labels=None, model="conditional", held_out=False, aside=aside, **given)
-    options = AskOptions(fit, **own)
-    try:
-        with reported(HeldError):
-            (_interactive if options.interactive else _once)(options, read_ask(options))
-    except OSError as error:
-        click.echo(f"output: {error.strerror or error}", err=True)
-        sys.exit(INTERNAL)
+    chosen = shared.settings_in(given)
+    aside = _aside(given)
+    del given["without"]
+    options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **given)
+    with reported(answers.HeldError, answers.NotSavedError):
+        inputs = summary.read_ask(options)
+        _say_notes(*inputs.table.notes)
+        (_interactive if options.interactive else _once)(options, inputs)
+
+
+def _aside(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Columns that are no features, each once."""
+    names = [given["names"]] if given["names"] else []
+    return tuple(dict.fromkeys([*names, *given["show"], *given["without"]]))
 
 
 def _once(options: AskOptions, inputs: FitInputs) -> None:
     """Choose one batch, and write or print it."""
-    from pipeline.ask.session import csv_text, question_table, rows_of, to_json
-    from pipeline.ask.summary import stand
+    from pipeline.ask import session, summary
 
-    _say_notes(*inputs.table.notes)
-    rows = rows_of(options, inputs)
-    standing = stand(options, inputs, inputs.rows)
-    questions = csv_text(standing.questions, rows, options.annotator)
+    rows = session.rows_of(options, inputs)
+    standing = summary.stand(options, inputs, inputs.rows)
+    questions = session.csv_text(standing.questions, rows, options.annotator)
     if options.out is not None:
         put_file(options.out, questions)
     if options.as_json:
-        click.echo(json.dumps(to_json(options, standing, inputs.samples), allow_nan=False))
+        document = session.to_json(options, standing, inputs.samples)
+        document["fit"] = shlex.split(_fit_of_answers().replace("\\\n", ""))
+        click.echo(json.dumps(document, allow_nan=False))
         return
     is_piped = options.out is None and not sys.stdout.isatty()
     if is_piped:
         click.echo(questions, nl=False)
     elif options.out is None:
-        from rich.console import Console
-
-        Console().print(question_table(standing.questions, rows))
-    click.echo(unstyled("\n".join(_words(options, standing))), err=is_piped)
-
-
-def _words(options: AskOptions, standing: Standing) -> Iterator[str]:
-    """Where the labels stand, and what comes next."""
-    from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, following, standing_lines
-
-    yield from standing_lines(options, standing)
+        session.show_table(standing.questions, rows)
     n_asked = len(standing.questions)
+    lines = summary.standing_lines(options, standing)
     if n_asked < options.count:
-        yield f"note       {n_asked} questions, as no other pair is left that was not asked"
-    for number, line in enumerate(WHY_CONDITIONAL):
-        yield f"{'' if number else 'note':<11}{line}"
+        lines.append(f"note       {n_asked} questions, as no other pair is left that was not asked")
+    lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
     if options.out is None:
-        yield "to fill in the answers:"
-        yield ask_command(options, out=Path("ask.csv"))
-        yield "or to be asked here:"
-        yield ask_command(replace(options, interactive=True), answers=Path("answers.csv"))
-        return
-    yield f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them"
-    yield ask_command(options, answers=options.out, out=following(options.out))
-    yield "and for the clusters"
-    yield fit_command(options, answers=options.out)
+        lines += ["to fill in the answers:", _ask_again(out=Path("ask.csv"))]
+        lines += ["or to be asked here:", _ask_again(Path("answers.csv"), interactive=True)]
+    else:
+        lines.append(
+            f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them"
+        )
+        lines.append(_ask_again(options.out, out=summary.following(options.out)))
+        lines += ["and for the clusters", _fit_of_answers(options.out)]
+    click.echo(unstyled("\n".join(lines)), err=is_piped)
+
+
+def _ask_again(*answers: Path, **changes: Any) -> str:
+    """The `sweep ask` for the questions after these, as to be typed."""
+    given = click.get_current_context().params
+    files = {"annotations": tuple(dict.fromkeys([*given["annotations"], *answers]))}
+    return typed(ask, given | {"out": None, "as_json": False} | files | changes)
+
+
+def _fit_of_answers(*answers: Path) -> str:
+    """The `sweep fit` that takes all answers, as to be typed."""
+    given = click.get_current_context().params
+    chosen = {"model": "conditional", "covariance": given["covariance"], **shared.settings_in(dict(given))}
+    # what --columns does not name is no feature already
+    drop = () if given["columns"] else _aside(given)
+    files = tuple(dict.fromkeys([*given["annotations"], *answers]))
+    return _about_the_table(fit_command, clusters=given["n_clusters"], annotations=files, drop=drop, **chosen)
 
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
-    from pipeline.ask.answers import AnswersFile, NotSavedError
-    from pipeline.ask.session import ClosedError, Pipe, Session, Terminal, drop_output, rows_of
-    from pipeline.ask.summary import WHY_CONDITIONAL, ask_command, fit_command, stand
+    from pipeline.ask import answers, session, summary
 
-    file = AnswersFile(options.answers_path, options.annotator, inputs.samples)
-    console = Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipe()
-    _say_notes(*inputs.table.notes)
-    rows = rows_of(options, inputs)
-    session = Session(options, rows, inputs.rows, file, console, partial(stand, options, inputs))
-    code = 0
+    file = answers.AnswersFile(options.answers_path, options.annotator, inputs.samples)
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    console = session.Terminal() if is_terminal else session.Pipe()
+    rows, stand = session.rows_of(options, inputs), partial(summary.stand, options, inputs)
+    asking = session.Session(options, rows, inputs.rows, file, console, stand)
     try:
-        with console.opened():
-            session.run()
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    except ClosedError:
-        drop_output()
-        return
-    except NotSavedError as error:
-        done = f"{len(session.done)} answers and skips of this session were saved"
-        click.echo(f"\n{error}\n{done}", err=True)
-        sys.exit(INTERNAL)
-    finally:
-        file.close()
-    try:
-        click.echo(f"\n{len(session.done)} answers and skips of this session are in {options.answers_path}")
-        click.echo(f"to go on:\n{ask_command(options)}\nfor the clusters:\n{fit_command(options)}")
-        click.echo("\n".join(WHY_CONDITIONAL))
+        with closing(file), console.opened():
+            try:
+                asking.run()
+            finally:
+                done = f"{len(asking.done)} answers and skips of this session"
+                click.echo(f"\n{done} are in {options.answers_path}\nto go on:\n{_ask_again()}")
+                click.echo(f"for the clusters:\n{_fit_of_answers()}")
+                click.echo("\n".join(summary.WHY_CONDITIONAL))
     except OSError:
-        if not isinstance(console, Terminal):
+        if not is_terminal:  # it was closed at a question
             raise
-        drop_output()  # it was closed at a question
-    sys.exit(code)

@@ -5,32 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands.options import (
-    SECONDS,
-    Word,
-    data_dir_option,
-    flag,
-    json_option,
-    next_step,
-    reported,
-    show,
-)
+from pipeline.commands import options as shared
+from pipeline.commands.options import flag, json_option, next_step, reported
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
-from sweeps.errors import InputError, Problem, collecting, given, not_one_of
+from sweeps.errors import InputError, Problem, collecting, not_one_of
 from sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
     from pipeline.methods.check import Report
-    from pipeline.methods.loading import MethodCall
 
 NEXT_SWEEP = "submit", "sweeps/uci.toml"
-USES = ("links", "nothing")
 
 names_argument = click.argument("names", nargs=-1, metavar="[NAME]...")
 
@@ -52,7 +43,7 @@ def datasets() -> None:
 
 
 @datasets.command("list")
-@data_dir_option
+@shared.data_dir_option
 @json_option
 def list_datasets(data_dir: Path | None, as_json: bool) -> None:
     """Show sizes, licence, and where each data set would come from on this machine."""
@@ -66,9 +57,8 @@ def list_datasets(data_dir: Path | None, as_json: bool) -> None:
     click.echo(f"{'name':<16}{'N':>6}{'D':>4}{'K':>4}  source")
     for record in records:
         source = record.source or "not on this machine: sweep datasets fetch"
-        click.echo(
-            f"{record.name:<16}{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}  {source}"
-        )
+        sizes = f"{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}"
+        click.echo(f"{record.name:<16}{sizes}  {source}")
         for line in (f"{record.licence}; {record.landing_page}", *(() if record.source else record.reasons)):
             click.echo(f"{'':<32}{line}")
     next_step(*(NEXT_SWEEP if all(record.source for record in records) else ("datasets", "fetch")))
@@ -76,7 +66,7 @@ def list_datasets(data_dir: Path | None, as_json: bool) -> None:
 
 @datasets.command("fetch")
 @names_argument
-@data_dir_option
+@shared.data_dir_option
 def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     """Download what is not on this machine yet (all by default), for nodes without a network."""
     from sweeps.data.builtin import Unavailable, find
@@ -96,7 +86,7 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
 
 @datasets.command("check")
 @names_argument
-@data_dir_option
+@shared.data_dir_option
 @json_option
 def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged."""
@@ -165,12 +155,12 @@ def template() -> None:
 )
 @click.option(
     "--uses",
-    type=Word(USES),
+    type=click.Choice(("links", "nothing")),
     help='What the method sees, as in the sweep file.  [default: "links", or what a shipped method uses]',
 )
 @click.option(
     "--time-limit",
-    type=SECONDS,
+    type=shared.SECONDS,
     default=10.0,
     metavar="SECONDS",
     help="Longest time of a call; each has 30 samples at most.",
@@ -182,50 +172,34 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
     Exits with 0 if it keeps the contract, with 3 if not, and with 2 if there is no such method.
     """
     from pipeline.methods.check import check
-    from pipeline.methods.process import MethodFailed, MethodProcess
+    from pipeline.methods.loading import MethodCall, read_source
+    from pipeline.methods.process import MethodFailed
 
+    seen = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
+    problems: list[Problem] = []
+    chosen: Any = None
+    with suppress(ValueError):
+        chosen = json.loads(options)
+    if not isinstance(chosen, dict):
+        problems.append(Problem("--options", options, 'a JSON object, such as {"gamma": 0.5}'))
     with reported():
-        call, problems = _call(method, options, time_limit)
-        if uses is not None and uses not in USES:
-            problems.append(not_one_of("--uses", uses, USES))
+        with collecting(problems):
+            source = read_source(method, Path())
+        if problems:
+            raise InputError(problems)
         try:
-            if problems:
-                if call is not None:
-                    with MethodProcess() as process, collecting(problems):
-                        process.load(call)
-                raise InputError(problems)
-            seen = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
-            report = check(given(call), seen)  # type: ignore[arg-type]  # one of USES
+            report = check(MethodCall(method, method, source, chosen, time_limit), seen)  # type: ignore[arg-type]
         except MethodFailed as error:
             click.echo(error.traceback, err=True)
             problem = Problem(f"method {method!r}", error.cause, "what can be imported")
-            raise InputError([*problems, problem]) from None
+            raise InputError([problem]) from None
     if as_json:
-        show({"method": method, "uses": seen, **asdict(report)})
+        shared.show({"method": method, "uses": seen, **asdict(report)})
     else:
-        show(list(_lines(method, report)))
+        shared.show(list(_lines(method, report)))
         if not report.breaches:
             next_step("plan", "sweeps/methods.toml")
     sys.exit(FAILED_CELLS if report.breaches else COMPLETE)
-
-
-def _call(method: str, options: str, time_limit: float) -> tuple[MethodCall | None, list[Problem]]:
-    """The call, without options that are wrong; None where there is no file."""
-    from pipeline.methods.loading import MethodCall, read_source
-
-    problems: list[Problem] = []
-    chosen: Any = {}
-    try:
-        chosen = json.loads(options)
-    except ValueError as error:
-        problems.append(Problem("--options", f"{options!r} ({error})", 'JSON, such as {"gamma": 0.5}'))
-    if not isinstance(chosen, dict):
-        problems.append(Problem("--options", options, 'an object, such as {"gamma": 0.5}'))
-        chosen = {}
-    try:
-        return MethodCall(method, method, read_source(method, Path()), chosen, time_limit), problems
-    except InputError as error:
-        return None, [*error.problems, *problems]
 
 
 def _lines(method: str, report: Report) -> Iterator[str]:

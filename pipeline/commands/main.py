@@ -20,6 +20,7 @@ import click
 from pipeline.commands.options import INTERRUPTS, STDOUT
 from pipeline.common import INTERNAL, PlainFormatter
 
+# Module of this room and name there, and what the command does.
 COMMANDS = {
     "ask": ("fit:ask", "Choose the pairs of rows of FEATURES whose answers help most."),
     "cancel": ("runs:cancel", "End the run of a cube, head and workers; what was finished is kept."),
@@ -42,7 +43,6 @@ COMMANDS = {
     "verify": ("results:verify", "Compute random cells of CUBE again and compare bits."),
     "why": ("runs:why", "Show the state of CELL, why it failed, and how to run it alone."),
 }
-"""Module of this room and name there, and what the command does."""
 
 
 class Echo(logging.Handler):

@@ -11,7 +11,7 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,7 +60,7 @@ def find_place(path: Path, results: Path) -> Place:
     place = place_of(path)
     if isinstance(place, str):
         return place
-    cube = cube_of(path, results) if path.suffix == ".toml" else path
+    cube = cube_of(path, results)
     if cube.is_dir():
         return cube
     if cube is path:
@@ -97,7 +97,7 @@ def find_run(path: Path, results: Path) -> Path:
     """
     from storage.runfolder.folder import CUBE_SUFFIX, RunFolder
 
-    cube = cube_of(path, results) if path.suffix == ".toml" else path
+    cube = cube_of(path, results)
     run = RunFolder(cube)
     run.check()
     known = cube.suffix == CUBE_SUFFIX and run.path.is_dir()
@@ -105,18 +105,19 @@ def find_run(path: Path, results: Path) -> Path:
 
 
 def cube_of(path: Path, results: Path) -> Path:
-    """Where the cube of a sweep file is, or would be.
+    """Where the cube at a path, or of the sweep file there, is or would be.
 
     Raises
     ------
     InputError
         If there is no such file, or it is no sweep file.
     """
+    if path.suffix != ".toml":
+        return path
     from storage.runfolder.folder import cube_path
     from sweeps.file.reading import load_sweep
 
-    spec, _ = find_spec(path)
-    return cube_path(results, load_sweep(spec).name)
+    return cube_path(results, load_sweep(find_spec(path)[0]).name)
 
 
 # Options and arguments that several commands have, and what those of a kind have in common.
@@ -156,36 +157,14 @@ class Whole(click.IntRange):
     convert = click.types.IntParamType.convert
 
 
-class OneCount(click.types.IntParamType):
-    """A number of clusters, where several cannot be compared."""
-
-    name = "integer"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """A whole number; of several it is said which command takes them."""
-        if isinstance(value, str) and (".." in value or "," in value):
-            hint = f"sweep fit -k {value} chooses among several"
-            self.fail(f"found {value!r}, expected one number of clusters ({hint}).", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 class Real(click.FloatRange):
-    """A number, or one of the words of its setting."""
-
-    words: tuple[str, ...] = ()
+    """A number; any text may be a word of its setting."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Any number; what is none is a word, the right one or a wrong one, where there are words."""
-        try:
-            return click.FLOAT.convert(value, param, ctx)
-        except click.BadParameter:
-            if self.words:
-                return value
-            raise
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        """The words beside the number."""
-        return "|".join(["FLOAT", *self.words]) if self.words else super().get_metavar(param, ctx)
+        """Any number; what is none as it is."""
+        with suppress(ValueError):
+            return float(value)
+        return value
 
 
 Command = Callable[..., None]
@@ -202,13 +181,11 @@ def declared(setting: Setting | str, **others: Any) -> Callable[[Command], Comma
         What differs from the declaration: `default`, `help`.
     """
     setting = PARAMETERS[setting] if isinstance(setting, str) else setting
-    kind: Any = Word(setting.choices)
-    if not setting.choices:
-        bounded: Any = Whole if setting.is_whole else Real
-        kind = bounded(setting.low, setting.high, min_open=setting.above)
-        kind.words = setting.words
-    given = {
-        "type": kind,
+    number: Any = Whole if setting.is_whole else Real
+    bounded = number(setting.low, setting.high, min_open=setting.above)
+    given: dict[str, Any] = {
+        "type": Word(setting.choices) if setting.choices else bounded,
+        "metavar": "|".join(("FLOAT", *setting.words)) if setting.words else None,
         "default": setting.offered,
         "show_default": setting.unless_given or True,
         "help": setting.meaning,
@@ -217,24 +194,19 @@ def declared(setting: Setting | str, **others: Any) -> Callable[[Command], Comma
 
 
 def takes_settings(**others: int | float | str) -> Callable[[Command], Command]:
-    """Add an option for each setting and for the method; the command gets all, by name, as `chosen`.
+    """Add an option for the method and for each setting.
 
     Parameters
     ----------
     **others : int, float or str
         Defaults that are others than the declared ones.
     """
+    return stacked(*(declared(each, default=others.get(each.name, each.offered)) for each in OFFERED))
 
-    def decorate(command: Command) -> Command:
-        @functools.wraps(command)
-        def with_settings(**given: Any) -> None:
-            chosen = {each.name: given.pop(each.name) for each in OFFERED}
-            command(chosen=chosen, **given)
 
-        add = (declared(each, default=others.get(each.name, each.offered)) for each in OFFERED)
-        return stacked(*add)(with_settings)
-
-    return decorate
+def settings_in(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the method and the settings, by name, out of what a command was given."""
+    return {each.name: given.pop(each.name) for each in OFFERED}
 
 
 def stacked(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -243,9 +215,39 @@ def stacked(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
+# Of a command that is shown, in characters.
+WIDTH = 78
+
+
+def typed(command: click.Command, values: Mapping[str, Any]) -> str:
+    """A command as to be typed, in lines that are broken before options.
+
+    Parameters
+    ----------
+    command : Command
+        Its declared options say which values are shown, in their order, and which are the usual ones.
+    values : mapping of str to object
+        By name of the parameter; others than those of the command play no part.
+    """
+    lines = [f"  sweep {command.name}"]
+    for each in command.params:
+        found = values.get(str(each.name))
+        if found is None or found is False or found == each.default:
+            continue
+        for value in found if isinstance(found, tuple) else (found,):
+            option = [] if isinstance(each, click.Argument) else [each.opts[0]]
+            words = shlex.join([*option, *([] if found is True else [str(value)])])
+            if len(lines[-1]) + len(words) > WIDTH - 3:
+                lines[-1] += " \\"
+                lines.append("   ")
+            lines[-1] += f" {words}"
+    return "\n".join(lines)
+
+
 takes_cube = stacked(click.argument("cube", type=PLACE), results_option)
 takes_run = stacked(click.argument("cube_or_spec", metavar="CUBE|SPEC", type=PLACE), results_option)
 takes_spec = stacked(click.argument("spec", type=PLACE), results_option)
+# The options that say what the columns of a table are.
 takes_table = stacked(
     several(
         "--columns",
@@ -261,7 +263,6 @@ takes_table = stacked(
     declared("categories"),
     click.option("--sheet", metavar="NAME", help="Of an .xlsx workbook.  [default: the first]"),
 )
-"""The options that say what the columns of a table are."""
 
 
 # Guards, and what is shown.
@@ -313,8 +314,8 @@ def put_file(path: Path, content: str | bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
+# A run that a signal ended has this and the number of the signal.
 INTERRUPTS = 128
-"""A run that a signal ended has this and the number of the signal."""
 
 STDOUT = "standard output"
 

@@ -149,13 +149,12 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
 @options.takes_run
 def cancel(cube_or_spec: Path, results: Path) -> None:
     """End the run of a cube, head and workers; what was finished is kept."""
-    from pipeline.monitor.cancel import CannotCancel
-    from pipeline.monitor.cancel import cancel as end
+    from pipeline.monitor import cancel as ending
 
     # records of another format version are bad input
-    with reported(CannotCancel):
+    with reported(ending.CannotCancel):
         cube = options.find_run(cube_or_spec, results)
-        end(cube, click.echo)
+        ending.cancel(cube, click.echo)
     next_step("status", cube)
 
 

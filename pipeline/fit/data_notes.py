@@ -63,14 +63,19 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
 def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Iterator[str]:
     """Features in which no sample differs but by rounding, or too little where all features have one unit."""
     still, deviations = constant(X), X.std(axis=0)
-    if count := int(still.sum()):
-        features = plural(count, "feature is constant", "features are constant")
-        yield f"{features}, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
-    faint = ~still & (deviations <= FAINT * np.sqrt(np.mean(np.square(deviations))))
-    if have_one_unit and faint.any():
-        features = plural(int(faint.sum()), "feature varies", "features vary")
+    text = f"constant, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
+    yield from counted(still.sum(), "feature", "is", "are", text)
+    if have_one_unit:
+        faint = ~still & (deviations <= FAINT * np.sqrt(np.mean(np.square(deviations))))
         effect = "with one variance for all features it tells no samples apart, but counts as a dimension"
-        yield f"{features} by less than {FAINT:g} of all, of {X.shape[1]}: {effect}; scale the features"
+        text = f"by less than {FAINT:g} of all, of {X.shape[1]}: {effect}; scale the features"
+        yield from counted(faint.sum(), "feature", "varies", "vary", text)
+
+
+def counted(count: int | np.integer, noun: str, verb: str, verb_of_several: str, text: str) -> Iterator[str]:
+    """A sentence on so many clusters or features; nothing of none."""
+    if count:
+        yield f"{plural(int(count), noun)} {verb if count == 1 else verb_of_several} {text}"
 
 
 def constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:

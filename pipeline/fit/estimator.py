@@ -15,12 +15,11 @@ from numbers import Integral
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state, parallel, validation
 
 from kernels import settings as declared
 from kernels.interrupt import new_flag, sharing
@@ -30,26 +29,20 @@ from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import choose
 from pipeline.fit.data_notes import data_notes
-from pipeline.fit.inputs import annotator_problems, model_of
-from pipeline.fit.links import Given, LinkTables, Names, Reader, names_of, same_names, unmasked
-from pipeline.fit.solve import assignment_costs, contradiction_notes, fit, together
+from pipeline.fit.inputs import chance_problems, model_of, unknown_annotators, without_accuracy
+from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
+from pipeline.fit.solve import Floats, assignment_costs, contradiction_notes, fit, together
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
 
-# What may become of links of samples that X does not have.
-OUTSIDE = ("error", "drop")
-
 # Parameters as declared; here the model that goes by what is known has a name.
-CHOICES = PARAMETERS | {"model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *declared.TERMS))}
+CHOICES = PARAMETERS | {
+    "model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *declared.TERMS)),
+    "links_outside": Setting("links_outside", "error", "Links of no sample.", choices=("error", "drop")),
+}
 
 # Attributes that only a fit with `confidence` has.
-CONFIDENCE = {
-    "membership_": "membership",
-    "confidence_": "confidence",
-    "label_draws_": "draws",
-    "r_hat_": "r_hat",
-    "chain_agreement_": "chain_agreement",
-}
+CONFIDENCE = ("membership", "confidence", "label_draws", "r_hat", "chain_agreement")
 
 LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
 
@@ -83,8 +76,8 @@ class Query(NamedTuple):
     """
 
     pairs: NDArray[Any]
-    together: NDArray[np.float64]
-    information: NDArray[np.float64]
+    together: Floats
+    information: Floats
     positions: NDArray[np.int64]
 
 
@@ -288,23 +281,15 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         fresh = AnnotatedClustering()  # what it says of the features is kept if the fit is
         features = check_features(fresh, X, reset=True)
-        given, rows = self._checked(must_link, cannot_link, len(features), X=X, samples=samples)
-        self._fit(features, given, restarts=int(self.restarts))
-        fresh.sample_names_in_ = None if rows is None else rows.index
+        given, fresh.sample_names_in_ = self._checked(must_link, cannot_link, len(features), X, samples)
+        self._fit(features, given, int(self.restarts))
         for name in ("n_features_in_", "feature_names_in_", "sample_names_in_"):
             self.__dict__.pop(name, None)  # of an earlier fit
             if getattr(fresh, name, None) is not None:
                 setattr(self, name, getattr(fresh, name))
         return self
 
-    def _fit(
-        self,
-        features: NDArray[np.float64],
-        given: Given,
-        *,
-        restarts: int,
-        start: NDArray[np.int16] | None = None,
-    ) -> None:
+    def _fit(self, features: Floats, given: Given, restarts: int, start: Any = None) -> None:
         seed, model = self.random_state, self.model
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
@@ -324,7 +309,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             start=start,
             run=runner(self.n_jobs),
         )
-        best = result.best
+        best, sure = result.best, result.confidence
         self.seed_ = int(seed)
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
         self.must_link_, self.cannot_link_ = (given.of_kind(kind) for kind in (MUST, CANNOT))
@@ -341,10 +326,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.caps_reached_ = result.caps_reached
         self.notes_ = list(result.notes)
         self.annotator_accuracies_ = given.agreement(self.labels_)
-        for attribute, name in CONFIDENCE.items():
-            self.__dict__.pop(attribute, None)  # of an earlier fit
-            if result.confidence is not None:
-                setattr(self, attribute, getattr(result.confidence, name))
+        for name in CONFIDENCE:
+            self.__dict__.pop(f"{name}_", None)  # of an earlier fit
+        self.__dict__.update({f"{name}_": getattr(sure, name) for name in CONFIDENCE if sure is not None})
         for kind, text in self._warnings(given):
             warnings.warn(text, kind, stacklevel=3)
 
@@ -367,11 +351,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         must_link: LinkTables | None,
         cannot_link: LinkTables | None,
         n_samples: int,
-        *,
         X: object = None,
         samples: ArrayLike | None = None,
         before: Given | None = None,
-    ) -> tuple[Given, Names | None]:
+    ) -> tuple[Given, Any]:
         """Links with those before, and what links call samples, after a check of them and of all parameters.
 
         Raises
@@ -382,24 +365,20 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         problems = list(_parameter_problems(self.get_params(deep=False)))
         # wrong accuracies have been reported by now, and the layers are not used
         right, names, given = not problems, None, Given()
-        accuracy, own = (self.accuracy, self.annotator_accuracy or {}) if right else (None, {})
+        accuracy = float(self.accuracy) if right and self.accuracy is not None else None
+        own = self.annotator_accuracy or {} if right else {}
         with collecting(problems):
-            unmasked("samples", samples)
             names = names_of(X, samples, n_samples)
             reader = Reader(n_samples, names, drop=self.links_outside == "drop")
-            known = None if accuracy is None else float(accuracy)
-            given = reader.read(must_link, cannot_link, known, own, before)
+            given = reader.read(must_link, cannot_link, accuracy, own, before)
         if right and not problems:
             is_posterior = self.model == "posterior" or (self.model == AUTO and bool(own))
-            problems += annotator_problems(
-                "annotator_accuracy",
-                own,
-                given.annotators,
-                # an annotator may come with later links
-                mentioned=own if given.annotators and before is None else (),
-                needs_all=is_posterior and accuracy is None,
-                for_all="accuracy",
-            )
+            # an annotator may come with later links
+            mentioned = own if given.annotators and before is None else ()
+            problems += unknown_annotators("annotator_accuracy", mentioned, given.annotators)
+            needs_all = is_posterior and accuracy is None
+            missing = [name for name in given.annotators if needs_all and name not in own]
+            problems += without_accuracy("annotator_accuracy", missing, "accuracy")
         if problems:
             raise InputError(problems)
         return given, names
@@ -408,20 +387,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """Annotations so far, with the parameters as they are now."""
         return self._checked(self.must_link_, self.cannot_link_, len(self.X_fit_), before=Given())[0]
 
-    def _names(self) -> Names | None:
-        """What links of the fit call samples."""
-        index = getattr(self, "sample_names_in_", None)
-        return None if index is None else Names(index, "the index of the fit")
-
-    def fit_predict(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        must_link: LinkTables | None = None,
-        cannot_link: LinkTables | None = None,
-        samples: ArrayLike | None = None,
-    ) -> NDArray[np.int32]:
+    def fit_predict(self, X: ArrayLike, y: object = None, **given: Any) -> NDArray[np.int32]:
         """Fit, and give the labels; parameters and errors are those of `fit`.
 
         Returns
@@ -430,10 +396,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             `labels_`. `predict` of the same X may differ: it knows no annotations, and fills no cluster up to
             its least size.
         """
-        self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
-        return self.labels_
+        return np.asarray(self.fit(X, **given).labels_)
 
-    def together(self, pairs: ArrayLike) -> NDArray[np.float64]:
+    def together(self, pairs: ArrayLike) -> Floats:
         """Probability that two samples of the fit belong together, given the model.
 
         Their share of the partitions of `label_draws_`, and not a product of memberships: samples that links
@@ -455,11 +420,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         AttributeError
             If the estimator was fitted without `confidence`.
         """
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         if not hasattr(self, "label_draws_"):
             raise AttributeError("fitted with confidence=False, expected confidence=True")
-        draws: NDArray[np.int16] = self.label_draws_
-        return together(draws, Reader(draws.shape[1], self._names()).pairs(pairs))
+        reader = Reader(len(self.X_fit_), getattr(self, "sample_names_in_", None))
+        return together(self.label_draws_, reader.pairs(pairs))
 
     def query(self, n: int = 20, *, strategy: str = "information") -> Query:
         """Choose the pairs whose answers help most, given all annotations so far.
@@ -492,20 +457,16 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         ValueError
             If n or the strategy is not possible, or the accuracy of the estimator is not above 1/2.
         """
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         problems = []
         if not _is_whole(n) or n < 1:
             problems.append(Problem("n", repr(n), "a whole number, 1 or more"))
         if not isinstance(strategy, str) or strategy not in STRATEGIES:
             problems.append(not_one_of("strategy", strategy, STRATEGIES))
-        accuracy = self.accuracy
-        if isinstance(accuracy, (int, float)) and 0 < accuracy <= 0.5:
-            hint = "answers that are right no more often than by chance say nothing"
-            expected = "None, or a number above 0.5, at most 1"
-            problems.append(Problem("accuracy", repr(accuracy), expected, hint))
         given = Given()
         with collecting(problems):
             given = self._given()
+            problems += chance_problems("accuracy", self.accuracy)
         if problems:
             raise InputError(problems)
         layers = [layer for layer in given.layers if len(layer.pairs)]
@@ -516,7 +477,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             self.X_fit_,
             layers,
             n_clusters=int(self.n_clusters),
-            accuracy=None if accuracy is None else float(accuracy),
+            accuracy=None if self.accuracy is None else float(self.accuracy),
             seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
             covariance=self.covariance,
             restarts=min(int(self.restarts), MOST_RESTARTS),
@@ -525,9 +486,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
         found = choose(belief, answers, strategy=strategy, count=int(n), seed=seed)
-        positions, names = found.pairs.astype(np.int64), self._names()
-        pairs = positions if names is None else names.take(positions)
-        return Query(pairs, belief.together(found.pairs), found.scores, positions)
+        positions = found.pairs.astype(np.int64)
+        names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
+        return Query(names[positions], belief.together(found.pairs), found.scores, positions)
 
     def partial_fit(
         self,
@@ -574,14 +535,18 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             expected = f"that of the fit, of shape {self.X_fit_.shape}"
             raise InputError([Problem("X", found, expected, "fit takes new samples")])
         before = self._given()
-        given, names = self._checked(
-            must_link, cannot_link, len(features), X=X, samples=samples, before=before
+        given, names = self._checked(must_link, cannot_link, len(features), X, samples, before)
+        # rows without names are numbered from 0
+        places = pd.RangeIndex(len(features))
+        names, fitted = (
+            places if each is None else each for each in (names, getattr(self, "sample_names_in_", None))
         )
-        if not same_names(names, self._names(), len(features)):
-            found, expected = _told(names), f"as in the fit: {_told(self._names())}"
-            raise InputError([Problem("X", found, expected, "links would name other samples")])
+        if not names.equals(fitted):
+            found, expected = (f"rows named {each[:3].tolist()} ..." for each in (names, fitted))
+            hint = "links would name other samples"
+            raise InputError([Problem("X", found, f"those of the fit: {expected}", hint)])
         restarts = max(1, int(self.restarts) // LEAST_RESTARTS)
-        self._fit(features, given, start=self.labels_.astype(np.int16), restarts=restarts)
+        self._fit(features, given, restarts, self.labels_.astype(np.int16))
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
@@ -635,9 +600,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
         return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
 
-    def _costs(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _costs(self, X: ArrayLike) -> Floats:
         """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
-        check_is_fitted(self)
+        validation.check_is_fitted(self)
         features = check_features(self, X)
         covariances = self.covariances_
         if not covariances.any():
@@ -676,7 +641,8 @@ def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[in
             with sharing(flag):
                 return function(number)
 
-        return list(Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(one)(number) for number in numbers))
+        calls = map(parallel.delayed(one), numbers)
+        return list(parallel.Parallel(n_jobs=n_jobs, require="sharedmem")(calls))
 
     return run
 
@@ -689,36 +655,36 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
         value = parameters[setting.name]
         hint = did_you_mean(value, setting.choices) if isinstance(value, str) else ""
         yield Problem(setting.name, found, expected, hint)
-    own, accuracy = parameters["annotator_accuracy"], PARAMETERS["accuracy"]
-    if own is not None and not isinstance(own, Mapping):
-        yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
+    own, n_jobs, state = (parameters[name] for name in ("annotator_accuracy", "n_jobs", "random_state"))
     for name, value in own.items() if isinstance(own, Mapping) else ():
         if not isinstance(name, str):
             yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
-        elif not accuracy.allows(value):
-            yield Problem(f"annotator_accuracy of {name}", repr(value), accuracy.expected)
-    outside, n_jobs, state = (parameters[name] for name in ("links_outside", "n_jobs", "random_state"))
-    if outside not in OUTSIDE:
-        yield not_one_of("links_outside", outside, OUTSIDE)
-    if n_jobs is not None and not (_is_whole(n_jobs) and n_jobs != 0):
-        yield Problem("n_jobs", repr(n_jobs), "None or a whole number other than 0", "-1 is all cores")
-    if not isinstance(parameters["confidence"], (bool, np.bool_)):
-        yield Problem("confidence", repr(parameters["confidence"]), "True or False")
-    if not (state is None or isinstance(state, np.random.RandomState) or (_is_whole(state) and state >= 0)):
-        yield Problem("random_state", repr(state), "None, a RandomState or a whole number, 0 or more")
+        elif not PARAMETERS["accuracy"].allows(value):
+            yield Problem(f"annotator_accuracy of {name}", repr(value), PARAMETERS["accuracy"].expected)
+    is_state = state is None or isinstance(state, np.random.RandomState)
+    for name, is_possible, expected in (
+        (
+            "annotator_accuracy",
+            own is None or isinstance(own, Mapping),
+            "None or a mapping of names to numbers",
+        ),
+        ("n_jobs", n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "None or a whole number but 0"),
+        ("confidence", isinstance(parameters["confidence"], bool | np.bool_), "True or False"),
+        (
+            "random_state",
+            is_state or (_is_whole(state) and state >= 0),
+            "None, a RandomState or a whole number",
+        ),
+    ):
+        if not is_possible:
+            yield Problem(name, repr(parameters[name]), expected)
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _told(names: Names | None) -> str:
-    if names is None:
-        return "rows without names"
-    return f"rows named {', '.join(map(repr, names.labels[:3]))} ..."
-
-
-def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> NDArray[np.float64]:
+def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> Floats:
     """Features as a table of finite numbers: those that the estimator was fitted to, or is with `reset`.
 
     Raises
@@ -729,7 +695,7 @@ def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> N
     """
     unmasked("X", X)
     with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
-        checked: NDArray[np.float64] = validate_data(
+        checked: Floats = validation.validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
         )
     wrong = declared.spread_problem(checked) if reset else None

@@ -1,14 +1,11 @@
 """Reading and checking what `sweep fit` is given, and how its annotators come out.
 
 `FitOptions` has what the options say, `read_inputs` reads the files and checks all of it together, and
-`judge` compares the annotations with the solution. Bad input is answered before a compiler is loaded: what is
-of the kernels is imported where arrays are good.
+`judge` compares the annotations with the solution. No compiler is loaded here: bad input is answered before.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 import sys
@@ -18,10 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
+from kernels.problem.shapes import SPHERES, unused_priors
 from kernels.settings import DEFAULT, PARAMETERS, TERMS, Settings, settings_of, wrong_settings
-from sweeps.annotations.draw import CANNOT, MUST
+from pipeline.fit.data_notes import constant
 from sweeps.annotations.files import KIND_NAMES, Annotation, Row, Samples, read_answers, read_links
 from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
@@ -29,7 +29,6 @@ from sweeps.data.table import LabelledTable, SampleRows, TableChoice, read_label
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 
 if TYPE_CHECKING:
-    from kernels.problem.data import Layer
     from pipeline.fit.solve import FitResult
 
 # Contradictions that people see; the JSON has them all.
@@ -38,48 +37,35 @@ SHOWN = 5
 OWN_ACCURACY = "--annotator-accuracy"
 
 
-@dataclass(frozen=True)
-class FitOptions:
-    """What `sweep fit` is given; the fields are its options.
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(TableChoice):
+    """What `sweep fit` is given; the fields are its options, those of the table included.
 
     `chosen` has the method and the settings by name, None where one was not given and goes by the method.
     `aside` has the columns that are left out of the features, and whose texts are kept.
     """
 
     features: Path
-    labels: Path | None
-    must_link: Path | None
-    cannot_link: Path | None
     n_clusters: int
-    model: str | None
-    accuracy: float | None
-    restarts: int
-    seed: int
-    scale: str
+    labels: Path | None = None
+    must_link: Path | None = None
+    cannot_link: Path | None = None
     annotations: tuple[Path, ...] = ()
-    annotator_accuracy: tuple[str, ...] = ()
+    model: str | None = None
     covariance: str = "spherical"
+    accuracy: float | None = None
+    annotator_accuracy: tuple[str, ...] = ()
     held_out: bool = True
-    aside: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    index_column: str | None = None
-    label_column: str | None = None
-    missing: str = "error"
-    categories: str = "error"
-    sheet: str | None = None
+    restarts: int = 10
+    seed: int = 0
+    scale: str = "none"
     chosen: Mapping[str, Any] = field(default_factory=dict)
+    as_options: bool = True
 
     @property
     def settings(self) -> Settings:
         """Settings of the search and of the objective; the right ones of those given, if some are wrong."""
         return settings_of(self.chosen)
-
-    @property
-    def choice(self) -> TableChoice:
-        """What the columns of the table are."""
-        names = TableChoice.__dataclass_fields__.keys() - {"as_options"}
-        return TableChoice(**{name: getattr(self, name) for name in names}, as_options=True)
 
     @property
     def chosen_model(self) -> str:
@@ -94,20 +80,16 @@ class FitOptions:
 
     def without_effect(self) -> list[str]:
         """What is given, but not seen by the model."""
-        from kernels.problem.shapes import unused_priors
-
-        accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
-        notes = [
-            f"{option} is not used by the model {self.chosen_model!r}"
-            for option, is_given in accuracies.items()
-            if is_given and self.chosen_model not in ("posterior", "conditional")
-        ]
+        notes = []
+        if self.chosen_model not in ("posterior", "conditional"):
+            accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
+            unused = [option for option, is_given in accuracies.items() if is_given]
+            notes += [f"{option} is not used by the model {self.chosen_model!r}" for option in unused]
         if self.has_links and self.chosen_model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
         for name in unused_priors([self.covariance]):
             if getattr(self.settings, name) != getattr(DEFAULT, name):
-                option = f"--{name.replace('_', '-')}"
-                notes.append(f"{option} is not used by {self.covariance} covariances")
+                notes.append(f"--{name.replace('_', '-')} is not used by {self.covariance} covariances")
         return notes
 
 
@@ -130,6 +112,8 @@ class FitInputs:
         Of all files: must-links, cannot-links, annotation files.
     layers : list of Layer
         One for each annotator and kind.
+    accuracies : dict of str to float
+        Of annotators that have one of their own.
     table : LabelledTable
         The features as they are in the file, with their names and the columns left out.
     samples : Samples
@@ -140,13 +124,9 @@ class FitInputs:
     labels_true: NDArray[np.int16] | None
     rows: list[Row]
     layers: list[Layer]
+    accuracies: dict[str, float]
     table: LabelledTable
     samples: Samples
-
-    @property
-    def annotations(self) -> list[Annotation]:
-        """Rows that say something."""
-        return answered(self.rows)
 
 
 def answered(rows: Iterable[Row]) -> list[Annotation]:
@@ -154,58 +134,57 @@ def answered(rows: Iterable[Row]) -> list[Annotation]:
     return [row for row in rows if isinstance(row, Annotation)]
 
 
-def read_inputs(
-    options: FitOptions, *, out: Path | None = None, overwrite: bool = False, also: Iterable[Problem] = ()
-) -> FitInputs:
+def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     """Read the files of a fit and check them with the options.
 
     Parameters
     ----------
     options : FitOptions
         Of the command.
-    out : Path, optional
-        File that labels will be written to.
-    overwrite : bool
-        Whether it may be there.
     also : iterable of Problem
         What else is wrong.
 
     Raises
     ------
     InputError
-        With the problems of all options and all files.
+        With the problems of all options and all files, each once.
     """
-    problems = [*also, *_option_problems(options), *place_problems("--out", out, overwrite)]
+    problems = [*also, *_option_problems(options)]
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
     with collecting(problems):
-        table = read_table(options.features, options.choice)
+        table = read_table(options.features, options)
         problems += _table_problems(options, table)
     with collecting(problems):
         labels = _labels(options, table)
-    accuracies, wrong = read_accuracies(options.annotator_accuracy)
-    problems += wrong
+    accuracies = _read_accuracies(options.annotator_accuracy, problems)
     # Without a table annotation files are still checked, as far as the number of samples does not matter; not
     # where names of samples would be in it.
     samples = None if options.index_column else Samples(SampleRows(sys.maxsize))
     if table is not None:
         samples = Samples(table.rows or SampleRows(len(table.X)))
-    rows, unread = _rows(options, samples) if samples else ([], [])
-    problems += unread
+    rows: list[Row] = []
+    unread: list[Problem] = []
+    if samples is not None:
+        for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
+            with collecting(unread):
+                rows += read_links(path, samples, kind) if path else []
+        for path in options.annotations:
+            with collecting(unread):
+                rows += read_answers(path, samples)
     annotations, model = answered(rows), options.chosen_model
-    problems += annotator_problems(
-        OWN_ACCURACY,
-        accuracies,
-        annotator_names(annotations),
-        mentioned=() if unread else accuracies,  # else the name may be in a file that is wrong
-        needs_all=model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy),
-        for_all="--accuracy",
-    )
+    names = annotator_names(annotations)
+    needs_all = model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy)
+    problems += unread
+    # a name that is not there may be in a file that is wrong
+    problems += unknown_annotators(OWN_ACCURACY, () if unread else accuracies, names)
+    missing = [name for name in names if needs_all and name not in accuracies]
+    problems += without_accuracy(OWN_ACCURACY, missing, "--accuracy")
     problems += _column_problems(annotations, model)
     if problems or table is None:
-        raise InputError(problems)
+        raise InputError(dict.fromkeys(problems))
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    return FitInputs(scale(table.X, options.scale), labels, rows, layers, table, given(samples))
+    return FitInputs(scale(table.X, options.scale), labels, rows, layers, accuracies, table, given(samples))
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
@@ -229,6 +208,13 @@ def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[
         yield Problem(option, f"{path}, which is there already", "a new file", "--force overwrites it")
 
 
+def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
+    """An accuracy from which no question follows."""
+    if isinstance(accuracy, int | float) and 0 < accuracy <= 0.5:
+        hint = "answers that are right no more often than by chance say nothing"
+        yield Problem(where, str(accuracy), "a number above 0.5, at most 1", hint)
+
+
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
     least = options.settings.min_cluster_size
@@ -238,12 +224,9 @@ def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Probl
     elif options.n_clusters * least > n_samples > 0:
         found = f"{options.n_clusters} clusters of {least} or more for {n_samples} samples"
         yield Problem("-k", found, "samples enough", "see --min-cluster-size")
-    if options.covariance not in ("spherical", "common"):
-        from pipeline.fit.data_notes import constant
-
-        if constant(table.X).all():
-            found = "features that vary by no more than rounding"
-            yield Problem(str(options.features), found, "samples that differ", "subtract what they share")
+    if options.covariance not in SPHERES and constant(table.X).all():
+        found = "features that vary by no more than rounding"
+        yield Problem(str(options.features), found, "samples that differ", "subtract what they share")
 
 
 def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int16] | None:
@@ -260,93 +243,49 @@ def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int1
     if len(labels) != n_rows:
         expected = f"{n_rows}, one for each row of {options.features}"
         raise InputError([Problem(str(options.labels), f"{len(labels)} labels", expected)])
-    if kept is None:
-        return labels
     # classes of rows that are left out may be gone with them
-    codes: NDArray[np.int16] = np.unique(labels[kept], return_inverse=True)[1].astype(np.int16)
-    return codes
-
-
-def _rows(options: FitOptions, samples: Samples) -> tuple[list[Row], list[Problem]]:
-    """What all files say that are right, and the problems of the others."""
-    found: list[Row] = []
-    problems: list[Problem] = []
-    for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
-        if path is not None:
-            with collecting(problems):
-                found += read_links(path, samples, kind)
-    for path in options.annotations:
-        with collecting(problems):
-            found += read_answers(path, samples)
-    return found, problems
+    codes = np.unique(labels if kept is None else labels[kept], return_inverse=True)[1]
+    return np.asarray(codes, dtype=np.int16)
 
 
 # Accuracies of annotators.
 
 
-def read_accuracies(texts: Sequence[str]) -> tuple[dict[str, float], list[Problem]]:
-    """Accuracies of `NAME=p` texts; the name ends at the last equals sign.
+def _read_accuracies(texts: Sequence[str], problems: list[Problem]) -> dict[str, float]:
+    """Accuracies of `NAME=p` texts by annotator; NaN for one that is wrong, so that it is not missed as well.
 
-    Returns
-    -------
-    accuracies : dict of str to float
-        By annotator; NaN for one that is wrong, so that it is not missed as well.
-    problems : list of Problem
-        Every text that is no accuracy, and every name that comes twice.
+    The name ends at the last equals sign. Problems are added of every text that is no accuracy, and of every
+    name that comes twice.
     """
     accuracies: dict[str, float] = {}
-    problems, parameter = [], PARAMETERS["accuracy"]
     for text in texts:
-        name, equals, cell = text.rpartition("=")
-        if not (equals and name):
-            problems.append(Problem(OWN_ACCURACY, repr(text), "NAME=p"))
+        name, _, cell = text.rpartition("=")
+        accuracy, where = to_number(cell), f"{OWN_ACCURACY} {name}".strip()
+        if not name:
+            problems.append(Problem(where, repr(text), "NAME=p"))
             continue
-        where, accuracy = f"{OWN_ACCURACY} {name}", to_number(cell)
         if name in accuracies:
             problems.append(Problem(where, "a second accuracy", "one for each annotator"))
-        if accuracy is None or not parameter.allows(accuracy):
-            problems.append(Problem(where, repr(cell), parameter.expected))
+        if accuracy is None or not PARAMETERS["accuracy"].allows(accuracy):
+            problems.append(Problem(where, repr(cell), PARAMETERS["accuracy"].expected))
             accuracy = math.nan
         accuracies[name] = accuracy
-    return accuracies, problems
+    return accuracies
 
 
-def annotator_problems(
-    where: str,
-    accuracies: Mapping[str, float],
-    names: Sequence[str],
-    *,
-    mentioned: Iterable[str],
-    needs_all: bool,
-    for_all: str,
-) -> Iterator[Problem]:
-    """Accuracies of annotators that are not there, and annotators whose accuracy is missing.
-
-    Parameters
-    ----------
-    where : str
-        Option or parameter that has the accuracies.
-    accuracies : mapping of str to float
-        By annotator.
-    names : sequence of str
-        Annotators there are.
-    mentioned : iterable of str
-        Names that have to be among them.
-    needs_all : bool
-        Whether each annotator needs an accuracy.
-    for_all : str
-        Option or parameter that gives it to those who have none of their own.
-    """
+def unknown_annotators(where: str, mentioned: Iterable[str], names: Sequence[str]) -> Iterator[Problem]:
+    """Annotators that have an accuracy, and are none of those there are."""
     for name in mentioned:
         if name not in names:
             expected = f"one of {', '.join(names[:20])}" if names else "no name, as there are no annotations"
             yield Problem(where, f"annotator {name!r}", expected, did_you_mean(str(name), names))
-    if needs_all:
+
+
+def without_accuracy(where: str, names: Iterable[str], for_all: str) -> Iterator[Problem]:
+    """Annotators that need an accuracy; `for_all` gives it to those who have none of their own."""
+    for name in names:
         hint = f"or {for_all}, for all that have none of their own"
-        for name in names:
-            if name not in accuracies:
-                expected = PARAMETERS["accuracy"].expected
-                yield Problem(where, f"nothing for annotator {name!r}", expected, hint)
+        yield Problem(where, f"nothing for annotator {name!r}", PARAMETERS["accuracy"].expected, hint)
 
 
 def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
@@ -385,22 +324,20 @@ def annotator_layers(
     accuracy : float or None
         Accuracy of the others.
     """
-    from kernels.problem.data import Layer
-
     names = annotator_names(annotations)
-    groups: dict[tuple[str, int], list[Annotation]] = {
+    groups: dict[tuple[str, int], list[tuple[int, int, float, float | None]]] = {
         each: [] for each in itertools.product(names, KIND_NAMES)
     }
-    for annotation in annotations:
-        groups[annotation.annotator, annotation.kind].append(annotation)
+    for item in annotations:
+        groups[item.annotator, item.kind].append((item.first, item.second, item.count, item.accuracy))
     layers = []
-    for (name, kind), own in groups.items():
-        if own:
-            pairs = np.array([(item.first, item.second) for item in own], dtype=np.int64)
-            counts = np.array([item.count for item in own], dtype=np.float64)
-            of_lines = np.array([item.accuracy for item in own], dtype=np.float64)  # None becomes NaN
+    for (name, kind), rows in groups.items():
+        if rows:
+            first, second, counts, of_lines = np.array(rows, dtype=np.float64).T  # None becomes NaN
+            pairs = np.column_stack([first, second]).astype(np.int64)
             told = None if np.isnan(of_lines).all() else of_lines
-            layers.append(Layer(kind, pairs, counts, accuracies.get(name, accuracy), told, names.index(name)))
+            own = accuracies.get(name, accuracy)
+            layers.append(Layer(kind, pairs, counts, own, told, names.index(name)))
     return layers
 
 
@@ -413,47 +350,35 @@ class Judgement:
     accuracies : dict of str to (float or None)
         Share of each annotator's annotations that agrees with the partition, self pairs left out; None if
         there are no others.
-    counts : dict of str to float
-        Annotations of each annotator, self pairs included.
-    contradictions : list of Annotation
-        All that the partition contradicts, in the order of files and lines. A sample that cannot be linked
-        with itself is among them.
-    samples : Samples
-        What samples are called.
+    counts, contradicted : dict of str to float
+        Annotations of each annotator, self pairs included, and those of them that the partition contradicts.
+    contradictions : list of dict
+        Every line that the partition contradicts, in the order of files and lines; a sample that cannot be
+        linked with itself is among them. Lines, and samples without names, count from 1; weights are those of
+        the files.
     """
 
     accuracies: dict[str, float | None]
     counts: dict[str, float]
-    contradictions: list[Annotation]
-    samples: Samples
+    contradicted: dict[str, float]
+    contradictions: list[dict[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; lines, and samples without names, count from 1 and weights are those of the files."""
-        names = ("i", "j", "kind", "weight", "annotator", "file", "line")
-        rows = [dict(zip(names, self._row(item), strict=True)) for item in self.contradictions]
-        return {"annotator_accuracies": self.accuracies, "contradictions": rows}
+        """Plain values."""
+        return {"annotator_accuracies": self.accuracies, "contradictions": self.contradictions}
 
-    def _row(self, item: Annotation) -> tuple[Any, ...]:
-        pair = self.samples.told(item.first), self.samples.told(item.second)
-        return *pair, KIND_NAMES[item.kind], item.weight, item.annotator, str(item.file), item.line
-
-    def lines(self) -> list[str]:
+    def lines(self) -> Iterator[str]:
         """A line for each annotator, and the first contradictions, for people."""
-        lines = []
         for name, accuracy in self.accuracies.items():
-            contradicted = sum(item.count for item in self.contradictions if item.annotator == name)
             share = "unknown" if accuracy is None else f"{accuracy:.3f}"
-            counts = f"{contradicted:g} of {self.counts[name]:g} annotations contradicted"
-            lines.append(f"annotator  {name}: accuracy {share}, {counts}")
+            counts = f"{self.contradicted[name]:g} of {self.counts[name]:g} annotations contradicted"
+            yield f"annotator  {name}: accuracy {share}, {counts}"
         if self.contradictions:
-            lines.append("contradicted by the clusters")
-        for item in self.contradictions[:SHOWN]:
-            first, second, kind, weight, annotator, file, line = self._row(item)
-            text = f"{first} {second} {kind} {weight:g} {annotator}"
-            lines.append(f"           {file}, line {line}: {text}")
+            yield "contradicted by the clusters"
+        for row in self.contradictions[:SHOWN]:
+            yield "           {file}, line {line}: {i} {j} {kind} {weight:g} {annotator}".format_map(row)
         if len(self.contradictions) > SHOWN:
-            lines.append(f"           and {len(self.contradictions) - SHOWN} more (--json lists all)")
-        return lines
+            yield f"           and {len(self.contradictions) - SHOWN} more (--json lists all)"
 
 
 def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer], samples: Samples) -> Judgement:
@@ -468,20 +393,20 @@ def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer], sample
     samples : Samples
         What samples are called.
     """
-    from kernels.problem.data import inferred_accuracies
-
     names = annotator_names(annotations)
     shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
     accuracies = {names[number]: None if math.isnan(share) else share for number, share in shares.items()}
-    counts = dict.fromkeys(names, 0.0)
+    counts, contradicted = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    rows = []
     for item in annotations:
         counts[item.annotator] += item.count
-    agree = [(labels[item.first] == labels[item.second]) == (item.kind == MUST) for item in annotations]
-    wrong = [item for item, agrees in zip(annotations, agree, strict=True) if not agrees]
-    return Judgement(accuracies, counts, wrong, samples)
-
-
-# What is written: labels as a table of one row for each sample.
+        if (labels[item.first] == labels[item.second]) != (item.kind == MUST):
+            contradicted[item.annotator] += item.count
+            pair = {"i": samples.told(item.first), "j": samples.told(item.second)}
+            of_line = {"weight": item.weight, "annotator": item.annotator}
+            place = {"file": str(item.file), "line": item.line}
+            rows.append(pair | {"kind": KIND_NAMES[item.kind]} | of_line | place)
+    return Judgement(accuracies, counts, contradicted, rows)
 
 
 def labels_csv(samples: Samples, result: FitResult) -> str:
@@ -496,11 +421,8 @@ def labels_csv(samples: Samples, result: FitResult) -> str:
     result : FitResult
         The fit.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    found = result.confidence
-    writer.writerow(["index", "label", *(["confidence"] if found else [])])
-    for position, label in enumerate(result.best.labels.tolist()):
-        sure = [f"{found.confidence[position]:.4f}"] if found else []
-        writer.writerow([samples.cell(position), label, *sure])
-    return text.getvalue()
+    labels = result.best.labels
+    table = pd.DataFrame({"index": list(map(samples.cell, range(len(labels)))), "label": labels})
+    if result.confidence is not None:
+        table["confidence"] = result.confidence.confidence
+    return str(table.to_csv(index=False, float_format="%.4f", lineterminator="\n"))

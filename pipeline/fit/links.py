@@ -1,14 +1,14 @@
 """Annotations as the estimator takes them: tables of links, of one annotator or of several.
 
-`names_of` says what links call samples, and a `Reader` checks links of these and lays them out as `Given`.
+A `Reader` checks links of the samples there are, and lays them out as `Given`. Links call samples by the
+labels of an index, of any kind; where rows have no names, places from 0 are their labels.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,7 @@ from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies, layer
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
-# What links call samples: labels of an index, or places from 0.
-
-# Unknown labels that are told one by one.
+# Rows and labels that are told one by one.
 SHOWN = 10
 
 # Labels among which one that is meant is looked for: it takes about 0.1 s for each unknown label.
@@ -29,6 +27,18 @@ MOST_COMPARED = 5000
 
 # Place of a label that no sample has.
 OUTSIDE = -1
+
+# Annotator of links that name nobody, as of link files of `sweep fit`.
+LINKS = "links"
+
+# Links of one annotator, or those of several by name.
+LinkTables = ArrayLike | Mapping[str, ArrayLike]
+
+# What may be done about links of samples that are not there.
+DROP = 'where X is a part of a table on purpose, links_outside="drop" leaves these links out'
+NAME = (
+    "counted from 0; if X is a part of a table, name its rows: by the index of a data frame, or by samples="
+)
 
 
 def unmasked(where: str, values: object) -> None:
@@ -45,99 +55,8 @@ def unmasked(where: str, values: object) -> None:
         raise InputError([Problem(where, f"{count:,} masked values", "none", "leave them out, or fill them")])
 
 
-@dataclass(frozen=True, eq=False)
-class Names:
-    """Names of samples, in their order.
-
-    Parameters
-    ----------
-    index : pandas.Index
-        Of n_samples labels.
-    source : str
-        Where they are from, for messages.
-    """
-
-    index: pd.Index
-    source: str
-
-    @cached_property
-    def labels(self) -> list[Hashable]:
-        """The labels as Python has them; tuples of a MultiIndex."""
-        return [plain(label) for label in self.index]
-
-    def places(self, labels: Iterable[Any]) -> NDArray[np.int64]:
-        """Place of each label, `OUTSIDE` of one that no sample has."""
-        known = {label: place for place, label in enumerate(self.labels)}
-        found = []
-        for label in map(plain, labels):
-            try:
-                found.append(known.get(label, OUTSIDE))
-            except TypeError:  # what cannot be hashed is no label
-                found.append(OUTSIDE)
-        return np.array(found, dtype=np.int64)
-
-    def take(self, places: NDArray[np.integer]) -> NDArray[Any]:
-        """Labels of places, in the shape of those; tuples if they are of a MultiIndex."""
-        labels = np.asarray(self.index)
-        if isinstance(self.index, pd.MultiIndex):
-            labels = np.empty(len(self.index), dtype=object)
-            labels[:] = self.labels
-        return np.asarray(labels[places])
-
-    def repeated(self) -> Problem | None:
-        """What is wrong where links name samples by labels, and some have the same one."""
-        again = self.index[self.index.duplicated()].unique()
-        if not len(again):
-            return None
-        first, more = plain(again[0]), len(again) - 1
-        found = f"{first!r} on {self.labels.count(first)} rows"
-        found += f", and {more} more labels that repeat" if more else ""
-        remedy = "links name rows by these labels; reset_index(drop=True) numbers the rows"
-        return Problem(self.source, found, "a label of its own for each row", remedy)
-
-    def unknown(self, where: str, cells: list[tuple[int, Any]], n_links: int) -> Iterator[Problem]:
-        """Problems of labels that no sample has: how many, then each of them with the nearest there is.
-
-        Parameters
-        ----------
-        where : str
-            Name of the table.
-        cells : list of tuple
-            Row and label.
-        n_links : int
-            Rows of the table.
-        """
-        first: dict[str, tuple[int, Any]] = {}
-        for row, label in cells:
-            first.setdefault(repr(plain(label)), (row, plain(label)))
-        such, expected = ", ".join(map(repr, self.labels[:3])), f"labels of {self.source}"
-        found = f"{len({row for row, _ in cells})} of {n_links} rows with labels that no row of X has"
-        remedy = 'where X is a part of a table on purpose, links_outside="drop" leaves these links out'
-        are_places = all(isinstance(label, int) for _, label in first.values())
-        if are_places and not any(isinstance(label, int) for label in self.labels):
-            remedy = "X.to_numpy() has no labels: there, links are places from 0"
-        yield Problem(where, found, f"{expected}, such as {such}", remedy)
-        known = {str(each): each for each in self.labels[:MOST_COMPARED]}
-        for text, (row, label) in list(first.items())[:SHOWN]:
-            meant = did_you_mean(label, known) if isinstance(label, str) else ""
-            if str(label) in known:  # 3 for '3', or the other way round
-                meant = f"did you mean {known[str(label)]!r}, of type {type(known[str(label)]).__name__}?"
-            yield Problem(f"{where}, row {row}", text, f"a label of {self.source}", meant)
-        if len(first) > SHOWN:
-            yield Problem(where, f"{len(first) - SHOWN} more unknown labels", expected)
-
-
-def plain(label: Any) -> Any:
-    """A label as Python has it, a tuple in place of a list."""
-    if isinstance(label, (list, tuple)):
-        return tuple(map(plain, label))
-    if isinstance(label, np.datetime64):
-        return pd.Timestamp(label)
-    return label.item() if isinstance(label, np.generic) else label
-
-
-def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> Names | None:
-    """Names of the rows of X: those given, else its index if it is a data frame.
+def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> pd.Index | None:
+    """Names of the rows of X: those given, else its index if it is a data frame; None if they have no names.
 
     Parameters
     ----------
@@ -148,40 +67,31 @@ def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> Names | No
     n_samples : int
         Rows of X.
 
-    Returns
-    -------
-    Names or None
-        None if rows have no names, but places.
-
     Raises
     ------
     InputError
         If the names are not one for each row.
     """
     if samples is None:
-        return Names(X.index, "the index of X") if isinstance(X, pd.DataFrame) else None
+        return X.index if isinstance(X, pd.DataFrame) else None
+    unmasked("samples", samples)
     given: Any = samples
-    shape = getattr(given, "shape", (len(given),) if _is_list(given) else None)
+    is_list = hasattr(given, "__len__") and not isinstance(given, str | bytes)
+    shape = getattr(given, "shape", (len(given),) if is_list else None)
     if shape != (n_samples,):
         found = repr(samples) if shape is None else f"shape {shape}"
         expected = f"shape ({n_samples},), a name for each row of X"
         raise InputError([Problem("samples", found, expected)])
-    return Names(pd.Index(given), "samples")
+    return pd.Index(given)
 
 
-def same_names(one: Names | None, other: Names | None, n_samples: int) -> bool:
-    """Whether rows are called the same; without names they are numbers from 0."""
-    first, second = (list(range(n_samples)) if names is None else names.labels for names in (one, other))
-    return first == second
-
-
-# Annotator of links that name nobody, as of link files of `sweep fit`.
-LINKS = "links"
-
-# Links of one annotator, or those of several by name.
-LinkTables = ArrayLike | Mapping[str, ArrayLike]
-
-SHAPES = "shape (n_links, 2) or (n_links, 3)"
+def plain(label: Any) -> Any:
+    """A label as Python has it, a tuple in place of a list."""
+    if isinstance(label, list | tuple):
+        return tuple(map(plain, label))
+    if isinstance(label, np.datetime64):
+        return pd.Timestamp(label)
+    return label.item() if isinstance(label, np.generic) else label
 
 
 @dataclass(frozen=True)
@@ -216,10 +126,8 @@ class Given:
 
     def agreement(self, labels: NDArray[np.integer]) -> dict[str, float | None]:
         """By annotator, the share of the annotations that agree with a partition; None if there are none."""
-        with_pairs = [layer for layer in self.layers if len(layer.pairs)]
-        shares = inferred_accuracies(with_pairs, labels)
-        found = {name: shares.get(number, np.nan) for number, name in enumerate(self.annotators)}
-        return {name: None if np.isnan(share) else share for name, share in found.items()}
+        shares = inferred_accuracies(self.layers, labels)
+        return {self.annotators[who]: None if np.isnan(share) else share for who, share in shares.items()}
 
 
 @dataclass(frozen=True)
@@ -230,14 +138,14 @@ class Reader:
     ----------
     n_samples : int
         Rows of X.
-    names : Names or None
+    names : pandas.Index or None
         What links call them; None if by their places.
     drop : bool
         Whether links of samples that are not there are left out, and no problem; only of names.
     """
 
     n_samples: int
-    names: Names | None = None
+    names: pd.Index | None = None
     drop: bool = False
 
     def read(
@@ -263,43 +171,24 @@ class Reader:
         dropped, total = before.dropped, before.total
         for where, kind, annotator, links in _tables(must_link, cannot_link, problems):
             with collecting(problems):
-                pairs, weights, outside = self._links(where, links)
+                pairs, weights, outside = self._links(where, _frame(where, links, (2, 3)))
                 found.setdefault((annotator, kind), []).append((pairs, weights))
                 dropped, total = dropped + outside, total + outside + len(pairs)
-        if self.names is not None and total > before.total and (repeated := self.names.repeated()):
-            problems.append(repeated)
+        if self.names is not None and total > before.total and self.names.has_duplicates:
+            again = self.names[self.names.duplicated()].unique().tolist()
+            expected = "a label of its own for each row, as links name rows by these labels"
+            hint = "reset_index(drop=True) numbers the rows"
+            problems.append(Problem("names of rows", f"labels that repeat: {again[:SHOWN]}", expected, hint))
         if problems:
             raise InputError(problems)
         annotators, own = list(dict.fromkeys(name for name, _ in found)), annotator_accuracy or {}
         layers = []
-        for name, kind in itertools.product(annotators, (MUST, CANNOT)):
+        for number, kind in itertools.product(range(len(annotators)), (MUST, CANNOT)):
+            name = annotators[number]
             if (name, kind) in found:
                 pairs, weights = map(np.concatenate, zip(*found[name, kind], strict=True))
-                number = annotators.index(name)
                 layers.append(Layer(kind, pairs, weights, own.get(name, accuracy), None, number))
         return Given(layers, annotators, dropped, total)
-
-    def _links(self, where: str, links: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-        """Pairs of places, the annotations each stands for, and the number of links left out."""
-        unmasked(where, links)
-        if self.names is None:
-            return *_by_place(where, links, self.n_samples), 0
-        first, second, *third = _cells(where, links)
-        try:
-            weights = np.asarray(third[0] if third else np.ones(len(first)), dtype=np.float64)
-        except (TypeError, ValueError):
-            found = "weights that are no numbers"
-            raise InputError([Problem(where, found, WEIGHTS, "the third column has the weights")]) from None
-        problems = list(_weight_problems(where, weights))
-        places = np.column_stack([self.names.places(first), self.names.places(second)])
-        outside = places == OUTSIDE
-        if outside.any() and not self.drop:
-            cells = [(int(row), (first, second)[end][row]) for row, end in np.argwhere(outside)]
-            problems += self.names.unknown(where, cells, len(places))
-        if problems:
-            raise InputError(problems)
-        inside = ~outside.any(axis=1)
-        return places[inside], weights[inside], int((~inside).sum())
 
     def pairs(self, pairs: ArrayLike) -> NDArray[np.int64]:
         """Pairs of samples as a table of places, of shape (n_pairs, 2).
@@ -309,11 +198,50 @@ class Reader:
         InputError
             If they are no such table, or name a sample that does not exist.
         """
-        unmasked("pairs", pairs)
-        width = _numbers("pairs", pairs).shape[1] if self.names is None else len(_cells("pairs", pairs))
-        if width != 2:
-            raise InputError([Problem("pairs", f"rows of {width}", "shape (n_pairs, 2)")])
-        return self._links("pairs", pairs)[0]
+        return self._links("pairs", _frame("pairs", pairs, (2,)))[0]
+
+    def _links(self, where: str, table: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
+        """Pairs of places, the annotations each stands for, and the number of links left out."""
+        problems: list[Problem] = []
+        weights = np.ones(len(table))
+        if table.shape[1] == 3:
+            weights = pd.to_numeric(table.iloc[:, 2], errors="coerce").to_numpy(np.float64)
+            wrong = np.flatnonzero(~((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
+            for row in wrong[:SHOWN]:
+                problems.append(Problem(f"{where}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
+        index = range(self.n_samples) if self.names is None else map(plain, self.names)
+        known = {label: place for place, label in enumerate(index)}
+        ends = [list(map(plain, table.iloc[:, end].tolist())) for end in (0, 1)]
+        found = [[known.get(e, OUTSIDE) if isinstance(e, Hashable) else OUTSIDE for e in end] for end in ends]
+        places = np.array(found, dtype=np.int64).T
+        outside = places == OUTSIDE
+        if outside.any() and not (self.drop and self.names is not None):
+            unknown = [(int(row), ends[end][row]) for row, end in np.argwhere(outside)]
+            problems += self._unknown(where, unknown, known)
+        if problems:
+            raise InputError(problems)
+        inside = ~outside.any(axis=1)
+        return places[inside], weights[inside], int((~inside).sum())
+
+    def _unknown(
+        self, where: str, cells: list[tuple[int, Any]], known: Mapping[Hashable, int]
+    ) -> Iterator[Problem]:
+        """Labels that no sample has: how many, then the first of them, each with the nearest there is."""
+        some = list(itertools.islice(known, MOST_COMPARED))
+        expected, hint = f"labels of rows of X, such as {', '.join(map(repr, some[:3]))}", DROP
+        if self.names is None:
+            expected, hint = f"places 0 to {self.n_samples - 1}", NAME
+        found = f"{len({row for row, _ in cells})} rows with samples that X does not have"
+        yield Problem(where, found, expected, hint)
+        first: dict[str, tuple[int, Any]] = {}
+        for row, label in cells:
+            first.setdefault(repr(label), (row, label))
+        by_text = {str(each): each for each in some}
+        for text, (row, label) in itertools.islice(first.items(), SHOWN):
+            meant = did_you_mean(label, by_text) if isinstance(label, str) else ""
+            if str(label) in by_text:  # 3 for '3', or the other way round
+                meant = f"did you mean {by_text[str(label)]!r}, of type {type(by_text[str(label)]).__name__}?"
+            yield Problem(f"{where}, row {row}", text, "a sample of X", meant)
 
 
 def _tables(
@@ -332,69 +260,16 @@ def _tables(
                 problems.append(Problem(name, found, expected))
 
 
-def _by_place(where: str, links: ArrayLike, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    table = _numbers(where, links)
-    samples, weights = table[:, :2], table[:, 2] if table.shape[1] == 3 else np.ones(len(table))
-    in_range = (samples >= 0) & (samples < n_samples) & (np.floor(samples) == samples)
-    hint = "samples are counted from 0"
-    if (samples >= n_samples).any():
-        hint += "; if X is a part of a table, name its rows: by the index of a data frame, or by samples="
-    problems = [
-        *_row_problems(where, samples, ~in_range.all(axis=1), f"whole numbers 0 to {n_samples - 1}", hint),
-        *_weight_problems(where, weights),
-    ]
-    if problems:
-        raise InputError(problems)
-    return samples.astype(np.int64), weights
-
-
-def _numbers(where: str, links: ArrayLike) -> NDArray[np.float64]:
+def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
+    """A table of one of these numbers of columns, whose cells may be labels of any kind."""
+    unmasked(where, links)
+    expected = f"shape {' or '.join(f'(n_links, {width})' for width in widths)}"
     try:
-        table = np.asarray(links, dtype=np.float64)
+        table = pd.DataFrame(links)
     except (TypeError, ValueError):
-        raise _no_table(where, links, "numbers") from None
-    if table.shape == (0,):
-        return table.reshape(0, 2)
-    if table.ndim != 2 or table.shape[1] not in (2, 3):
-        raise InputError([Problem(where, f"shape {table.shape}", SHAPES)])
+        raise InputError([Problem(where, f"a {type(links).__name__}, no table", expected)]) from None
+    if table.shape == (0, 0):
+        return pd.DataFrame(columns=range(2))
+    if table.shape[1] not in widths:
+        raise InputError([Problem(where, f"shape {table.shape}", expected)])
     return table
-
-
-def _no_table(where: str, links: object, cells: str) -> InputError:
-    return InputError([Problem(where, f"a {type(links).__name__} that makes no table of {cells}", SHAPES)])
-
-
-def _cells(where: str, links: Any) -> list[Sequence[Any]]:
-    """Two or three columns of a table whose cells may be labels of any kind."""
-    if isinstance(links, pd.DataFrame) or (isinstance(links, np.ndarray) and links.ndim == 2):
-        frame = pd.DataFrame(links)
-        if frame.shape[1] not in (2, 3):
-            raise InputError([Problem(where, f"shape {frame.shape}", SHAPES)])
-        return [list(frame.iloc[:, column]) for column in range(frame.shape[1])]
-    rows = list(links) if _is_list(links) else []
-    if not _is_list(links) or not all(map(_is_list, rows)):
-        raise _no_table(where, links, "labels")
-    lengths = {len(row) for row in rows} or {2}
-    if len(lengths) > 1 or not lengths <= {2, 3}:
-        raise InputError([Problem(where, f"rows of {' and '.join(map(str, sorted(lengths)))} cells", SHAPES)])
-    return [[row[column] for row in rows] for column in range(lengths.pop())]
-
-
-def _is_list(value: object) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, (str, bytes))
-
-
-def _row_problems(
-    where: str, cells: NDArray[np.float64], bad: NDArray[np.bool_], expected: str, hint: str = ""
-) -> Iterator[Problem]:
-    """The first bad row, with the number of those that follow."""
-    rows = np.flatnonzero(bad)
-    if len(rows):
-        others = f", and {len(rows) - 1} more such rows" if len(rows) > 1 else ""
-        found = ", ".join(f"{cell:.15g}" for cell in np.atleast_1d(cells[rows[0]]))
-        yield Problem(f"{where}, row {rows[0]}", found + others, expected, hint)
-
-
-def _weight_problems(where: str, weights: NDArray[np.float64]) -> Iterator[Problem]:
-    is_good = (weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)
-    return _row_problems(where, weights, ~is_good, WEIGHTS)

@@ -10,7 +10,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from kernels.problem.data import agrees, layer_weights
-from pipeline.fit.links import LinkTables, Names, Reader, names_of
+from pipeline.fit.links import LinkTables, Reader, names_of
 from sweeps.errors import InputError, Problem
 
 
@@ -70,8 +70,16 @@ class LinkScorer:
         """
         last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
         check_is_fitted(last)
-        names, labels, first = _clusters(last, X, estimator)
-        links = Reader(len(labels), names, drop=True).read(self.must_link, self.cannot_link)
+        fitted, rows = getattr(last, "sample_names_in_", None), names_of(X, None, len(X))
+        if fitted is None or rows is None:
+            expected = "data frames, whose index names the rows; or a fit with samples"
+            raise InputError([Problem("the fit" if fitted is None else "X", "rows without names", expected)])
+        # rows of the fit that are not in X, then those of X
+        others = ~np.asarray(fitted.isin(rows))
+        first = int(others.sum())
+        labels = np.concatenate([last.labels_[others], estimator.predict(X)])
+        reader = Reader(len(labels), fitted[others].append(rows), drop=True)
+        links = reader.read(self.must_link, self.cannot_link)
         agreeing = total = 0.0
         for layer in links.layers:
             i, j = layer.pairs.T
@@ -83,21 +91,3 @@ class LinkScorer:
             hint = "fewer, larger folds have more of them"
             raise InputError([Problem("links", found, "one or more", hint)])
         return agreeing / total
-
-
-def _clusters(last: Any, X: Any, estimator: Any) -> tuple[Names, np.ndarray, int]:
-    """Names and clusters of rows of the fit that are not in X, then of X, and where these begin."""
-    fitted = getattr(last, "sample_names_in_", None)
-    rows = names_of(X, None, len(X))
-    problems = []
-    if fitted is None:
-        expected = "one to a data frame, or with samples"
-        problems.append(Problem("estimator", "a fit to rows without names", expected))
-    if rows is None:
-        problems.append(Problem("X", f"a {type(X).__name__}", "a data frame, whose index names the rows"))
-    if fitted is None or rows is None:
-        raise InputError(problems)
-    others = ~np.asarray(fitted.isin(rows.index))
-    index = fitted[others].append(rows.index)
-    labels = np.concatenate([last.labels_[others], estimator.predict(X)])
-    return Names(index, "the index of X"), labels, int(others.sum())

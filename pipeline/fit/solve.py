@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from kernels import scores
-from kernels.choice.held_out import Choice, HeldOut, choose_covariance
-from kernels.choice.held_out import warm_up as warm_up_predictions
+from kernels.choice import held_out as predictions
 from kernels.interrupt import beside
 from kernels.problem.data import DEGENERATE, agrees, layer_weights, pair_accuracies
 from kernels.problem.problem import Layer, Problem, build_problem
@@ -39,7 +38,7 @@ Floats = NDArray[np.float64]
 def assignment_costs(X: Floats, centers: Floats, covariances: Floats, kept: NDArray[np.int64]) -> Floats:
     """Half the squared distance by the covariance, plus half its log-determinant.
 
-    Sums go over features one by one, so that the cost of a sample does not depend on the other rows.
+    Each row is summed by itself: no bit of the cost of a sample depends on the other rows.
 
     Parameters
     ----------
@@ -62,31 +61,19 @@ def assignment_costs(X: Floats, centers: Floats, covariances: Floats, kept: NDAr
     for cluster, covariance in enumerate(covariances):
         if not covariance.any():
             continue
-        differences = X - centers[cluster]
-        if covariance.ndim == 0:
-            distances = np.square(differences).sum(axis=1)
-            costs[:, cluster] = distances * (0.5 / covariance) + 0.5 * X.shape[1] * np.log(covariance)
-        elif covariance.ndim == 1:
-            variances = covariance[kept]
-            distances = (np.square(differences[:, kept]) / variances).sum(axis=1)
-            costs[:, cluster] = 0.5 * (distances + np.log(variances).sum())
-        else:
-            costs[:, cluster] = _matrix_costs(differences[:, kept], covariance[np.ix_(kept, kept)])
+        is_matrix = covariance.ndim == 2
+        variances = np.broadcast_to(covariance.diagonal() if is_matrix else covariance, X.shape[1])[kept]
+        deviations = np.sqrt(variances)
+        logs = np.log(deviations).sum()
+        scaled = np.ascontiguousarray((X - centers[cluster])[:, kept] / deviations)
+        if is_matrix:
+            # Scaled to a diagonal of ones: units of features may differ by any factor.
+            factor = np.linalg.cholesky(covariance[np.ix_(kept, kept)] / np.outer(deviations, deviations))
+            logs += np.log(factor.diagonal()).sum()
+            # no product of matrices: its last bits depend on the other rows
+            scaled = np.column_stack([(scaled * row).sum(axis=1) for row in np.linalg.inv(factor)])
+        costs[:, cluster] = 0.5 * np.square(scaled).sum(axis=1) + logs
     return costs
-
-
-def _matrix_costs(differences: Floats, covariance: Floats) -> Floats:
-    # Scaled to a diagonal of ones: units of features may differ by any factor.
-    deviations = np.sqrt(np.diag(covariance))
-    factor = np.linalg.cholesky(covariance / np.outer(deviations, deviations))
-    solved = np.zeros_like(differences)
-    for d in range(len(factor)):
-        left = differences[:, d] / deviations[d]
-        for e in range(d):
-            left = left - factor[d, e] * solved[:, e]
-        solved[:, d] = left / factor[d, d]
-    logs = np.log(np.diag(factor)).sum() + np.log(deviations).sum()
-    return np.asarray(0.5 * np.square(solved).sum(axis=1) + logs)
 
 
 # How sure a solution is of each label: shares of draws from chains (docs/model.md, section 9).
@@ -108,6 +95,9 @@ LARGEST_R_HAT, LEAST_AGREEMENT = 1.1, 0.5
 
 PAIRS_AT_ONCE = 10_000
 
+# Labels of less confidence are counted.
+UNSURE = 0.9
+
 
 @dataclass(frozen=True, eq=False)
 class Confidence:
@@ -119,7 +109,7 @@ class Confidence:
     ----------
     labels : ndarray of shape (n_samples,), int16
         The solution.
-    draws : ndarray of shape (n_draws, n_samples), int16
+    label_draws : ndarray of shape (n_draws, n_samples), int16
         Partitions, chain after chain; their clusters are numbered to share as many labels as possible with
         the solution.
     membership : ndarray of shape (n_samples, n_clusters)
@@ -129,18 +119,17 @@ class Confidence:
         chains agree, infinite if none of them moves and they differ.
     chain_agreement : float
         1 less the largest difference between the memberships of two chains.
-    chains, starts : int
-        Chains, and distinct restarts that they started from.
+    starts : int
+        Distinct restarts that the chains started from.
     seconds : float
         Elapsed in the chains, compilation of kernels included.
     """
 
     labels: NDArray[np.int16]
-    draws: NDArray[np.int16]
+    label_draws: NDArray[np.int16]
     membership: Floats
     r_hat: float
     chain_agreement: float
-    chains: int
     starts: int
     seconds: float
 
@@ -158,7 +147,15 @@ class Confidence:
         """Values that strict JSON can hold, but for arrays."""
         names = ("membership", "confidence", "expected_accuracy", "r_hat", "chain_agreement")
         values = {name: getattr(self, name) for name in names}
-        return values | ({} if np.isfinite(self.r_hat) else {"r_hat": None})
+        return values | {"r_hat": self.r_hat if np.isfinite(self.r_hat) else None}
+
+    def lines(self) -> list[str]:
+        """Two lines, for people."""
+        unsure = f"{int((self.confidence < UNSURE).sum())} below {UNSURE:g}"
+        expected = f"{self.expected_accuracy:.3f} of the labels expected right, if the model is; {unsure}"
+        agree = f"R-hat {self.r_hat:.3f}, agreement {self.chain_agreement:.3f}, {self.seconds:.3f} s"
+        starts = plural(self.starts, "distinct restart")
+        return [f"confidence {expected}", f"chains     {CHAINS} from {starts}, {agree}"]
 
     def notes(self) -> Iterator[str]:
         """Say where chains disagree."""
@@ -201,11 +198,10 @@ def find_confidence(problem: Problem, runs: Sequence[Restart], best: int, seed: 
     agreements = np.array([(chain.labels == labels).mean(axis=1) for chain in chains])
     return Confidence(
         labels=labels,
-        draws=np.concatenate([chain.labels for chain in chains]),
+        label_draws=np.concatenate([chain.labels for chain in chains]),
         membership=shares.mean(axis=0),
         r_hat=max(split_r_hat(np.array([chain.objectives for chain in chains])), split_r_hat(agreements)),
         chain_agreement=1.0 - float(np.ptp(shares, axis=0).max()),
-        chains=CHAINS,
         starts=min(len(starts), CHAINS),
         seconds=time.perf_counter() - began,
     )
@@ -264,12 +260,8 @@ def together(draws: NDArray[np.int16], pairs: NDArray[np.integer]) -> Floats:
     -------
     ndarray of shape (n_pairs,)
     """
-    shares = np.empty(len(pairs))
-    for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        some = slice(start, start + PAIRS_AT_ONCE)
-        first, second = draws[:, pairs[some, 0]], draws[:, pairs[some, 1]]
-        shares[some] = (first == second).mean(axis=0)
-    return shares
+    parts = (part.T for part in np.array_split(pairs, len(pairs) // PAIRS_AT_ONCE + 1))
+    return np.concatenate([(draws[:, first] == draws[:, second]).mean(axis=0) for first, second in parts])
 
 
 # What to know of features and solution before trusting a fit.
@@ -280,6 +272,7 @@ NEARLY_DEGENERATE = 1e-6
 # Chance of so many contradictions, if accuracies are as told, up to which it is said.
 UNLIKELY = 1e-3
 
+NOTHING = "it adds nothing to the objective, whose best then depends on units"
 SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 
 
@@ -300,58 +293,43 @@ def solution_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
     str
         A sentence; none for most data.
     """
-    groups, n_clusters = notes.equal_rows(X), problem.n_clusters
+    groups, counted, has_prior = notes.equal_rows(X), notes.counted, problem.data.kappa > 0
     if problem.covariance not in SPHERES:
-        yield from _shape_notes(X, best, problem)
-        yield from notes.crowding_notes(groups, n_clusters)
+        reason = "constant" if problem.covariance == "diagonal" else "constant, or given by the others,"
+        text = f"{reason} and left out of the covariances, of {X.shape[1]}"
+        yield from counted(X.shape[1] - len(problem.kept), "feature", "is", "are", text)
+        degenerate = ~best.covariances.reshape(len(best.sizes), -1).any(axis=1)
+        text = f"degenerate, without variance in some feature: {NOTHING}; {SHAPE_BOUND}"
+        yield from counted(degenerate.sum(), "cluster", "is", "are", text)
+        if problem.covariance == "full":
+            text = "no more samples than features: its covariance owes much to the prior"
+            yield from counted((best.sizes <= len(problem.kept)).sum(), "cluster", "has", "have", text)
+        yield from notes.crowding_notes(groups, problem.n_clusters)
         return
     yield from notes.feature_notes(X, have_one_unit=True)
-    yield from notes.crowding_notes(groups, n_clusters)
-    sizes, _, variances = scores.cluster_gaussians(X, best.labels, n_clusters)
-    ratios, has_prior = variances / scores.total_variance(X), problem.data.kappa > 0
-    is_degenerate = (sizes <= 1) | (ratios <= DEGENERATE)
-    degenerate, near = int(is_degenerate.sum()), int(((ratios < NEARLY_DEGENERATE) & ~is_degenerate).sum())
+    yield from notes.crowding_notes(groups, problem.n_clusters)
+    sizes, _, variances = scores.cluster_gaussians(X, best.labels, problem.n_clusters)
+    ratios = variances / scores.total_variance(X)
+    degenerate = (sizes <= 1) | (ratios <= DEGENERATE)
     if problem.covariance == "common":
         if float(sizes @ ratios) / len(X) < NEARLY_DEGENERATE:
             effect = f"is next to 0, and the objective no measure of anything; {notes.BOUND}"
             effect = "comes from the prior alone" if has_prior else effect
             yield f"all clusters hold nothing but (nearly) equal rows: the common variance {effect}"
-        return
-    if has_prior and degenerate:
-        clusters = plural(degenerate, "cluster holds", "clusters hold")
-        yield f"{clusters} nothing but (nearly) equal rows: the variance comes from the prior alone"
-    elif degenerate:
-        clusters = plural(degenerate, "cluster is degenerate", "clusters are degenerate")
-        effect = "the variance is 0 and adds nothing to the objective, whose best then depends on units"
-        repeats = len(X) - len(groups)
-        rows = f"; {repeats} of {len(X)} rows repeat another one" if repeats else ""
-        yield f"{clusters}, a single row or (nearly) equal ones: {effect}; {notes.BOUND}{rows}"
-    elif not has_prior:
-        yield from notes.repeat_notes(groups)
-    if near and not has_prior:
-        clusters = plural(near, "cluster has", "clusters have")
-        yield (
-            f"{clusters} a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows,"
-            f" which outweigh the rest of the objective; {notes.BOUND}"
+    elif has_prior:
+        text = "nothing but (nearly) equal rows: the variance comes from the prior alone"
+        yield from counted(degenerate.sum(), "cluster", "holds", "hold", text)
+    else:
+        text = f"degenerate, a single row or (nearly) equal ones: {NOTHING}; {notes.BOUND}"
+        yield from counted(degenerate.sum(), "cluster", "is", "are", text)
+        if not degenerate.any():
+            yield from notes.repeat_notes(groups)
+        near = (ratios < NEARLY_DEGENERATE) & ~degenerate
+        text = (
+            f"a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which outweigh"
+            f" the rest of the objective; {notes.BOUND}"
         )
-
-
-def _shape_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
-    """Features that are left out, clusters that only the prior bounds, and degenerate ones without it."""
-    left = X.shape[1] - len(problem.kept)
-    if left:
-        features = plural(left, "feature is", "features are")
-        reason = "constant" if problem.covariance == "diagonal" else "constant, or given by the others,"
-        yield f"{features} {reason} and left out of the covariances, of {X.shape[1]}"
-    degenerate = int((~best.covariances.reshape(len(best.sizes), -1).any(axis=1)).sum())
-    if degenerate:
-        clusters = plural(degenerate, "cluster is degenerate", "clusters are degenerate")
-        effect = "it adds nothing to the objective, whose best then depends on units"
-        yield f"{clusters}, without variance in some feature: {effect}; {SHAPE_BOUND}"
-    few = int((best.sizes <= len(problem.kept)).sum())
-    if few and problem.covariance == "full":
-        clusters = plural(few, "cluster has", "clusters have")
-        yield f"{clusters} no more samples than features: its covariance owes much to the prior"
+        yield from counted(near.sum(), "cluster", "has", "have", text)
 
 
 def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) -> Iterator[str]:
@@ -369,13 +347,12 @@ def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) ->
     str
         One sentence, or none.
     """
-    given = [layer for layer in layers if len(layer.pairs)]
-    if not given:
+    if not layers:
         return
-    pairs = np.concatenate([layer.pairs for layer in given])
-    weights = np.concatenate([layer_weights(layer) for layer in given]) * (pairs[:, 0] != pairs[:, 1])
-    told = np.concatenate([pair_accuracies(layer) for layer in given])
-    right = np.concatenate([agrees(layer, labels) for layer in given])
+    pairs = np.concatenate([layer.pairs for layer in layers])
+    weights = np.concatenate([layer_weights(layer) for layer in layers]) * (pairs[:, 0] != pairs[:, 1])
+    told = np.concatenate([pair_accuracies(layer) for layer in layers])
+    right = np.concatenate([agrees(layer, labels) for layer in layers])
     wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
     contradicted = float(weights[~right].sum())
     total, expected = float(weights.sum()), float(weights @ wrong)
@@ -385,17 +362,13 @@ def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) ->
     if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
         return
     error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
-    known = np.unique(told)  # of NaN one is left
-    explains = "guessing" if np.isnan(known).all() else "what is told of their accuracy"
-    if len(known) == 1 and not np.isnan(known[0]):
-        explains = f"an accuracy of {known[0]:.4g}"
+    explains = "guessing" if np.isnan(told).all() else "what is told of their accuracy"
     yield (
         f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, {explains} explains"
         f" {expected:.3g} ± {error:.2g}: see that samples and kinds are those meant, and K"
     )
 
 
-Rounds = Callable[[Iterable[int]], Iterable[int]]
 Runner = Callable[[Callable[[int], Restart], Iterable[int]], Iterable[Restart]]
 
 
@@ -470,7 +443,7 @@ class FitResult:
     cpu_seconds: float
     scores: Scores
     kept: NDArray[np.int64]
-    held_out: dict[str, HeldOut]
+    held_out: dict[str, predictions.HeldOut]
     notes: tuple[str, ...]
     confidence: Confidence | None = None
 
@@ -506,7 +479,6 @@ def fit(
     covariance: str = "spherical",
     predict_annotations: bool = False,
     confidence: bool = False,
-    rounds: Rounds = iter,
     run: Runner = map,
     start: NDArray[np.int16] | None = None,
 ) -> FitResult:
@@ -535,8 +507,6 @@ def fit(
         shape is chosen.
     confidence : bool
         Whether chains are run from the solution, to say how sure its labels are.
-    rounds : callable
-        Takes and returns the numbers of the restarts, as a progress bar does.
     run : callable
         Applies a function to the numbers of the restarts, as `map` does, in order or at once; results come
         in order.
@@ -552,7 +522,7 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
-    is_auto, choice = covariance == AUTO, Choice(covariance, {})
+    is_auto, choice = covariance == AUTO, predictions.Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
     given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
     spent = np.zeros(2)
@@ -569,10 +539,11 @@ def fit(
     warm_up()
     if is_auto or predict_annotations:
         if len(problem.data.annotated):
-            warm_up_predictions()
+            predictions.warm_up()
         with timed():
             seeds = np.random.SeedSequence(seed)
-            choice = beside(lambda: choose_covariance(X, layers, seed=seeds, candidates=candidates, **given))
+            given_all = {"seed": seeds, "candidates": candidates, **given}
+            choice = beside(lambda: predictions.choose_covariance(X, layers, **given_all))
             if choice.covariance != problem.covariance:
                 problem = build_problem(X, layers, covariance=choice.covariance, **given)
 
@@ -581,67 +552,57 @@ def fit(
         return run_restart(problem, settings, rng, None if restart else start)
 
     with timed():
-        runs = beside(lambda: list(run(one, rounds(range(restarts)))))
-    best = best_of([run.objective for run in runs])
-    found = find_confidence(problem, runs, best, seed) if confidence else None
-    known = {}
+        runs = beside(lambda: list(run(one, range(restarts))))
+    number = best_of([run.objective for run in runs])
+    best = runs[number]
+    sure = find_confidence(problem, runs, number, seed) if confidence else None
+    found = {"annotation_agreement": weighted_agreement(layers, best.labels)}
     if labels_true is not None:
-        known = _against(X, labels_true, runs[best], problem, settings.covariance_prior)
+        n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
+        sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
+        covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
+        solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
+        found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
+        found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
+        found["nmi"] = scores.nmi(labels_true, best.labels)
+    defined: Any = {name: value for name, value in found.items() if not math.isnan(value)}
     return FitResult(
         model=model,
         covariance=problem.covariance,
         feature_weight=problem.data.feature_weight,
         settings=settings,
-        best=runs[best],
-        best_restart=best,
+        best=best,
+        best_restart=number,
         restart_objectives=np.array([run.objective for run in runs]),
         local_searches=sum(run.local_searches for run in runs),
         evaluations=sum(run.evaluations for run in runs),
         caps_reached=sum(run.caps_reached for run in runs),
         seconds=float(spent[0]),
         cpu_seconds=float(spent[1]),
-        scores=Scores(annotation_agreement=_defined(weighted_agreement(layers, runs[best].labels)), **known),
+        scores=Scores(**defined),
         kept=problem.kept,
         held_out=choice.candidates,
         notes=(
             *([choice.note] if is_auto and choice.note else []),
-            *solution_notes(X, runs[best], problem),
-            *contradiction_notes(layers, runs[best].labels),
-            *(found.notes() if found else ()),
+            *solution_notes(X, best, problem),
+            *contradiction_notes(layers, best.labels),
+            *(sure.notes() if sure else ()),
         ),
-        confidence=found,
+        confidence=sure,
     )
 
 
 def to_json(result: FitResult) -> dict[str, Any]:
     """The result as plain values that strict JSON can hold; labels count from 0."""
-    of_fit = ("covariances", "restart_objectives", "best_restart", "local_searches", "evaluations", "seconds")
-    values: dict[str, Any] = {
-        name: getattr(result, name) for name in ("model", "covariance", "feature_weight")
-    }
-    values |= {"method": method_words(result.settings), "settings": vars(result.settings)}
+    of_fit = ("model", "covariance", "feature_weight", "covariances", "restart_objectives", "best_restart")
+    times = ("local_searches", "evaluations", "seconds", "cpu_seconds")
     of_best = ("objective", "gmm", "sbm", "prior", "labels", "sizes", "centroids")
+    values: dict[str, Any] = {name: getattr(result, name) for name in of_fit + times}
     values |= {name: getattr(result.best, name) for name in of_best}
-    values |= {name: getattr(result, name) for name in (*of_fit, "cpu_seconds")}
+    values |= {"method": method_words(result.settings), "settings": vars(result.settings)}
     values |= {"scores": asdict(result.scores), "held_out": result.predictions, "notes": list(result.notes)}
     values |= result.confidence.to_json() if result.confidence else {}
     return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
-
-
-def _against(
-    X: Floats, labels_true: NDArray[np.integer], best: Restart, problem: Problem, prior: float
-) -> dict[str, Any]:
-    """Scores of a solution against the classes."""
-    n_classes = int(labels_true.max()) + 1
-    sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
-    covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
-    solution = best.sizes, best.centroids, best.covariances
-    divergence = scores.goldberger_kl(*solution, sizes, centroids, covariances, scores.total_variance(X))
-    return {
-        "nmi": scores.nmi(labels_true, best.labels),
-        "goldberger_kl": _defined(divergence),
-        "centroid_index": scores.centroid_index(best.centroids, centroids),
-    }
 
 
 def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> float:
@@ -655,7 +616,3 @@ def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> 
     agreeing = sum(float(layer_weights(layer)[agrees(layer, labels)].sum()) for layer in layers)
     total = sum(float(layer_weights(layer).sum()) for layer in layers)
     return agreeing / total if total else math.nan
-
-
-def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else value

@@ -8,15 +8,8 @@ import numpy as np
 import pytest
 from beliefs import made_up, random_belief
 
-from pipeline.ask.questions import (
-    LEAST_ANSWERS,
-    SOON,
-    SPREAD,
-    next_questions,
-    questions_left,
-    skipped_lately,
-)
-from pipeline.asking.belief import Belief, share_at
+from pipeline.ask.questions import LEAST_ANSWERS, SOON, SPREAD, next_questions, questions_left, skipped_lately
+from pipeline.asking.belief import share_at
 from pipeline.asking.strategies import STRATEGIES
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import Annotation, Row, Samples, Skip
@@ -26,14 +19,6 @@ from sweeps.data.table import SampleRows
 
 SEED = np.random.SeedSequence(0)
 SAMPLES = Samples(SampleRows(12))
-
-
-def doubtful(n_samples: int, accuracy: float) -> Belief:
-    """Every sample is in either of two clusters with probability 1/2, but for two that are sure."""
-    rng = np.random.default_rng(0)
-    draws = rng.integers(0, 2, size=(200, n_samples))
-    draws[:, :2] = 0, 1
-    return made_up(draws, accuracy=accuracy)
 
 
 def test_what_cannot_be_said_has_a_reason() -> None:
@@ -51,13 +36,15 @@ def test_what_cannot_be_said_has_a_reason() -> None:
 
 
 def test_a_right_answer_for_each_doubtful_sample_is_what_it_takes() -> None:
+    draws = np.random.default_rng(0).integers(0, 2, size=(200, 42))
+    draws[:, :2] = 0, 1  # all others are in either of two clusters with probability 1/2
     # p = 1 and two clusters: one answer settles one sample, whichever it is
-    found = questions_left(doubtful(42, 1.0), share_at(1e-4, 42).mean, 50, SEED)
+    found = questions_left(made_up(draws, accuracy=1.0), share_at(1e-4, 42).mean, 50, SEED)
     assert found.low == pytest.approx(40 / SPREAD, abs=1)
     assert found.high == pytest.approx(40 * SPREAD, abs=2)
     # more errors and a higher level take more
     cases = ((1.0, 0.8), (0.9, 0.8), (0.9, 0.9), (0.75, 0.9))
-    highs = [questions_left(doubtful(42, p), level, 50, SEED).high or 0 for p, level in cases]
+    highs = [questions_left(made_up(draws, accuracy=p), level, 50, SEED).high or 0 for p, level in cases]
     assert highs == sorted({*highs, 1} - {1})
 
 

