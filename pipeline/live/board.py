@@ -1,9 +1,8 @@
 """What a page shows of the cells of a sweep, kept up to date cell by cell: its map, and its scores so far.
 
-`Board` counts: `begin` takes every block as it stands in the cube, `settle` a cell that has ended, `write`
-one block that was written, `score` the NMI of a cell; `tiles` and `series` say what changed since some
-version. `Grid` says on which tile of the map a cell is, `look` how a model is drawn. What tells a board is in
-`pipeline.live.sources`.
+`Board` counts: `write` takes a block as it stands in the cube, `settle` a cell that has ended, `score` the
+NMI of a cell; `tiles` and `series` say what changed since some version. `Grid` says on which tile of the map
+a cell is, `look` how a model is drawn. What tells a board is in `pipeline.live.sources`.
 """
 
 from __future__ import annotations
@@ -20,9 +19,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr
 
-from pipeline.monitor.status import DatasetStatus
-from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
+from pipeline.monitor.status import STATES, DatasetStatus, count_states
+from storage.cube.schema import ANSWERED, PENDING
 from sweeps.plan import ACCURACY, VARIANTS, Block, Cell, DatasetPlan, Node
 from sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
@@ -177,27 +177,17 @@ def nmi_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]) -
         In [0, 1]; docs/model.md, eq. (27).
     """
     n_cells, n_samples = labels.shape
-    classes, clusters = int(labels_true.max()) + 1, int(labels.max()) + 1
-    size = classes * clusters
-    at = (np.arange(n_cells) * size)[:, None] + labels_true.astype(np.int64) * clusters + labels
-    joint = np.bincount(at.ravel(), minlength=n_cells * size).reshape(n_cells, classes, clusters) / n_samples
-    rows, columns = joint.sum(axis=2), joint.sum(axis=1)
-    of_true, of_found = _entropy(rows), _entropy(columns)
-    information = of_true + of_found - _entropy(joint.reshape(n_cells, size))
+    shape = n_cells, int(labels_true.max()) + 1, int(labels.max()) + 1
+    # one count of all cells together: sixty times as fast as one cell after the other
+    places = np.ravel_multi_index((np.arange(n_cells)[:, None], labels_true, labels), shape)
+    joint = np.bincount(places.ravel(), minlength=math.prod(shape)).reshape(shape)
+    # from whole numbers, so that the entropy of one class is 0 and nothing near it
+    of_true, of_found = (entr(joint.sum(axis=axis) / n_samples).sum(axis=1) for axis in (2, 1))
+    information = of_true + of_found - entr(joint / n_samples).sum(axis=(1, 2))
     least = np.minimum(of_true, of_found)
-    one_class = (rows > 0).sum(axis=1) == 1, (columns > 0).sum(axis=1) == 1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.clip(information / least, 0.0, 1.0)
-    value[one_class[0] | one_class[1]] = 0.0
-    value[one_class[0] & one_class[1]] = 1.0
-    return value
-
-
-def _entropy(share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Nats, of each row."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        terms = np.where(share > 0, share * np.log(share), 0.0)
-    return -np.asarray(terms.sum(axis=1), dtype=np.float64)
+    both_one = (of_true == of_found).astype(np.float64)
+    shares: NDArray[np.float64] = np.divide(information, least, out=both_one, where=least > 0)
+    return shares.clip(0.0, 1.0)
 
 
 def mean_of(units: Units) -> tuple[float, float | None, int]:
@@ -243,8 +233,6 @@ def look(model: str) -> dict[str, str]:
 
 # The board: counts by tile and model, and means by curve.
 
-STATES = (DONE, FAILED, NO_SOLUTION)
-
 Statuses = NDArray[np.int8]
 
 
@@ -262,18 +250,16 @@ class Settled:
     labels: NDArray[np.int16] | None = None
 
 
-def _none() -> NDArray[np.int64]:
-    return np.zeros(1 + len(STATES), np.int64)
-
-
 @dataclass(slots=True)
 class Tally:
     """Cells of one model in one tile.
 
     Parameters
     ----------
-    written : array of int64, shape (4,)
-        All cells of the grid, and those of each of `STATES` in the cube.
+    cells : int
+        All of the grid.
+    written : array of int64, shape (3,)
+        Those of each of `STATES` in the cube.
     waiting : Counter of int
         Cells by state that are finished and not in the cube yet.
     seconds, timed : float, int
@@ -282,7 +268,8 @@ class Tally:
         Largest objective, and the cell that has it.
     """
 
-    written: NDArray[np.int64] = field(default_factory=_none)
+    cells: int = 0
+    written: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(STATES), np.int64))
     waiting: Counter[int] = field(default_factory=Counter)
     seconds: float = 0.0
     timed: int = 0
@@ -291,7 +278,7 @@ class Tally:
 
     def row(self) -> list[object]:
         """For JSON: cells; done, failed and without solution in the cube; the same waiting; seconds; best."""
-        counts = [*self.written.tolist(), *(self.waiting[state] for state in STATES)]
+        counts = [self.cells, *self.written.tolist(), *(self.waiting[state] for state in STATES)]
         seconds = self.seconds / self.timed if self.timed else None
         return [*counts, seconds, None if math.isinf(self.best) else self.best, self.where]
 
@@ -320,8 +307,10 @@ class Changes:
 class Board:
     """Counts by tile and model, and means by curve, from what is told of blocks and cells.
 
-    Not for several threads at once. `statuses` are those of each block as it was told last, `tiles` and
-    `series` what a page has to know of each tile and curve.
+    Not for several threads at once. `statuses` are those of each block as it was told last, pending at first;
+    `waiting` cells that are finished and not in the cube yet, with their state; `open_blocks` those with a
+    cell that is finished, and one that is not, or not in the cube yet; `tiles` and `series` what a page has
+    to know of each tile and curve.
 
     Parameters
     ----------
@@ -334,27 +323,29 @@ class Board:
         self.version = 0
         self.blocks_done = self.scored = 0
         self.statuses: dict[Block, Statuses] = {}
+        self.waiting: dict[Cell, int] = {}
+        self.open_blocks: set[Block] = set()
         self.tiles, self.series = Changes(), Changes()
         self._tallies = [{model: Tally() for model in models} for models in self.grid.models]
-        self._totals = {name: _none() for name in self.grid.plans}
-        self._waiting: dict[Cell, int] = {}
-        self._begun: set[Block] = set()
+        self._totals = {name: np.zeros(len(STATES), np.int64) for name in self.grid.plans}
         self._curves: dict[CurveKey, dict[int | None, Units]] = {}
         self._touched: set[int] = set()
         self._touched_curves: set[CurveKey] = set()
-
-    def begin(self, block: Block, statuses: Statuses) -> None:
-        """Count a block as it stands in the cube; each of the grid once."""
-        self._count(block, statuses, 1)
-        self._note_begun(block)
+        for plan in self.grid.plans.values():
+            for block in plan.blocks():
+                tile = self.grid.tile(block.first)
+                self.statuses[block] = np.full(block.n_cells, PENDING, np.int8)
+                for model in block.models:
+                    self._tallies[tile][model].cells += block.n_cells // len(block.models)
+                self._touched.add(tile)
 
     def settle(self, settled: Settled) -> bool:
         """Take a cell that is finished and waits for its block; False if it was taken before."""
         cell = settled.cell
-        if cell in self._waiting:
+        if cell in self.waiting:
             return False
-        self._waiting[cell] = settled.status
-        self._begun.add(self.grid.plans[cell.dataset].block_of(cell))
+        self.waiting[cell] = settled.status
+        self.open_blocks.add(self.grid.plans[cell.dataset].block_of(cell))
         self._tallies[self.grid.tile(cell)][cell.model].waiting[settled.status] += 1
         self.note(settled)
         return True
@@ -370,8 +361,8 @@ class Board:
             tally.best, tally.where = settled.best, str(settled.cell)
         self._touched.add(tile)
 
-    def write(self, block: Block, after: Statuses) -> list[Cell]:
-        """Take a block that was written; answered cells of which nothing was told before.
+    def write(self, block: Block, after: Statuses) -> NDArray[np.bool_]:
+        """Take a block as it stands in the cube; which cells have an answer that nothing was told of before.
 
         Parameters
         ----------
@@ -380,40 +371,28 @@ class Board:
         after : array of int8, shape (n_cells,)
             Its statuses now.
         """
-        before = self.statuses[block]
-        self._count(block, before, -1)
-        self._count(block, after, 1)
-        tallies, unknown = self._tallies[self.grid.tile(block.first)], []
-        for cell, old, new in zip(block.cells(), before.tolist(), after.tolist(), strict=True):
-            waiting = self._waiting.get(cell)
-            if waiting is None:
-                if old != new and new in ANSWERED:
-                    unknown.append(cell)
-            # A block is written draw by draw: what is pending still, or as failed as before, waits on.
-            elif new != PENDING and (old != new or waiting == new):
-                tallies[cell.model].waiting[self._waiting.pop(cell)] -= 1
-        self._note_begun(block)
-        return unknown
-
-    def _count(self, block: Block, statuses: Statuses, sign: int) -> None:
-        """Add the cells of a block, or take them away."""
-        self.statuses[block] = statuses.copy()
-        tile, width = self.grid.tile(block.first), len(block.models)
+        before, tile = self.statuses[block], self.grid.tile(block.first)
+        self.statuses[block] = after.copy()
+        tallies, width = self._tallies[tile], len(block.models)
         for place, model in enumerate(block.models):
-            states = statuses[place::width]
-            counts = sign * np.array([len(states), *(np.count_nonzero(states == each) for each in STATES)])
-            self._tallies[tile][model].written += counts
-            self._totals[block.dataset] += counts
-        self.blocks_done += sign * bool((statuses != PENDING).all())
+            moved = count_states(after[place::width]) - count_states(before[place::width])
+            tallies[model].written += moved
+            self._totals[block.dataset] += moved
+        self.blocks_done += int((after != PENDING).all()) - int((before != PENDING).all())
+        unknown: NDArray[np.bool_] = (before != after) & np.isin(after, ANSWERED)
+        is_open = len(np.unique(after == PENDING)) == 2
+        for place, cell in enumerate(block.cells() if self.waiting else ()):
+            if cell in self.waiting:
+                unknown[place] = False
+                # A block is written draw by draw: what is pending still, or as failed as before, waits on.
+                is_new = after[place] != PENDING and after[place] != before[place]
+                if is_new or after[place] == self.waiting[cell]:
+                    tallies[cell.model].waiting[self.waiting.pop(cell)] -= 1
+                else:
+                    is_open = True
+        (self.open_blocks.add if is_open else self.open_blocks.discard)(block)
         self._touched.add(tile)
-
-    def _note_begun(self, block: Block) -> None:
-        settled = self.statuses[block] != PENDING
-        part = settled.any() and not settled.all()
-        if part or (self._waiting and any(cell in self._waiting for cell in block.cells())):
-            self._begun.add(block)
-        else:
-            self._begun.discard(block)
+        return unknown
 
     def score(self, cell: Cell, value: float) -> None:
         """Take the NMI of a cell."""
@@ -426,19 +405,10 @@ class Board:
         self.scored += 1
         self._touched_curves.add(key)
 
-    @property
-    def waiting(self) -> int:
-        """Cells that are finished and not in the cube yet."""
-        return len(self._waiting)
-
-    @property
-    def open_blocks(self) -> int:
-        """Blocks that have a cell that is finished, and one that is not, or not in the cube yet."""
-        return len(self._begun)
-
     def datasets(self) -> tuple[DatasetStatus, ...]:
         """Cells of each data set in the cube, as `sweep status` counts them."""
-        return tuple(DatasetStatus(name, *row.tolist()) for name, row in self._totals.items())
+        rows = self._totals.items()
+        return tuple(DatasetStatus(name, self.grid.plans[name].n_cells, *row.tolist()) for name, row in rows)
 
     def advance(self) -> int:
         """Number of this state: one more where anything has changed since the last one was numbered."""

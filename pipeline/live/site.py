@@ -14,12 +14,11 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from pipeline.common import VARIABLE, is_own, own_names
@@ -40,13 +39,12 @@ ALWAYS = {
 }
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Status, headers and body of an answer."""
+class Answer(NamedTuple):
+    """Status, body and headers of an answer."""
 
     status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes
+    headers: Mapping[str, str]
 
 
 class Site:
@@ -76,9 +74,9 @@ class Site:
         if not is_own(headers):
             text = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}."
             return plain(403, text)
+        # A link on another page may lead to this one; its script may read nothing.
         led_here = path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not led_here:
-            # A link on another page may lead to this one; its script may read nothing.
             return plain(403, "Not served to other pages.")
         if path == PAGE:
             body, policy = page()
@@ -150,16 +148,14 @@ class FilesState:
 
     def _begin(self) -> None:
         self._follower = Follower(self._cube)
-        self._state = State(self._cube, self._follower, skipped=self._follower.skipped)
+        self._state = State(self._cube, self._follower)
 
 
 def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:
     """Address of the page for a browser on this machine, and how one elsewhere reaches it."""
-    port = server.server_address[1]
-    return (
-        f"http://{LOOPBACK}:{port}{PAGE}",
-        f"from elsewhere: ssh -L {port}:{LOOPBACK}:{port} {socket.gethostname()}",
-    )
+    place = f"{LOOPBACK}:{server.server_address[1]}"
+    tunnel = f"ssh -L {server.server_address[1]}:{place} {socket.gethostname()}"
+    return f"http://{place}{PAGE}", f"from elsewhere: {tunnel}"
 
 
 @contextmanager
@@ -179,9 +175,8 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
         If it is no cube, or somebody listens on the port.
     """
     own_names()
-    site = Site(FilesState(cube))
     try:
-        server = _Server(site, port)
+        server = _Server(Site(FilesState(cube)), port)
     except OSError as error:
         expected = "a port that is free; without --port one is found"
         raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error
@@ -232,9 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer one request."""
-        headers: dict[str, str] = {}
-        for name, value in self.headers.items():
-            headers[name.title()] = f"{headers[name.title()]},{value}" if name.title() in headers else value
+        headers = {name.title(): ",".join(self.headers.get_all(name, ())) for name in self.headers}
         try:
             parts = urlsplit(self.path)
             since = parse_qs(parts.query).get("since", [""])[0]

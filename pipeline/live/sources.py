@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -27,10 +27,11 @@ from pipeline.work.merge import CellResult, Mismatch
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import ANSWERED, DONE, PENDING
+from storage.cube.schema import DONE, PENDING
 from storage.errors import StorageError
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import JournalDamaged, replay
+from sweeps.errors import given
 from sweeps.plan import Block, Cell
 from sweeps.words import is_model
 
@@ -42,34 +43,35 @@ MOST_WAITING = 64 * 2**20
 AT_ONCE = 256
 """Cells that are scored together."""
 
-Truth = Callable[[str, int | None], NDArray[np.int16] | None]
-"""True labels by data set and mixture; None where they are not known."""
-
 
 class Keeper:
-    """Keeps a board; `update` brings it up to date, under the lock.
+    """Keeps the board of a cube; `update` brings it up to date, under the lock. It changes no file.
 
     Parameters
     ----------
-    board : Board
-        Nothing counted yet.
-    truth : callable
-        True labels.
-    store : BlockStore or None
-        The cube, to read; None where there is none yet.
+    cube : Path
+        The cube. Where there is none yet the board is empty.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If there is something else.
+    storage.errors.StorageError
+        If it cannot be read.
     """
 
-    def __init__(self, board: Board, truth: Truth, store: BlockStore | None) -> None:
-        self.board = board
+    def __init__(self, cube: Path) -> None:
         self.lock = threading.RLock()
-        self._truth = truth
-        self._store = store
+        self.manifest = read_manifest(cube) if cube.is_dir() else None
+        self._plans = {} if self.manifest is None else self.manifest.plans
+        self.board = Board(self._plans.values())
+        self._cube = cube
+        self._store = None if self.manifest is None else BlockStore(cube, read_only=True)
+        self._truths: dict[str, NDArray[np.int16] | None] = {}
         self._unread: deque[tuple[Block, NDArray[np.bool_]]] = deque()
         self._unscored: deque[Settled] = deque()
         self._bytes = 0
-        for block, statuses in self._statuses():
-            board.begin(block, statuses)
-            self._read_later(block, np.isin(statuses, ANSWERED))
+        self._look()
 
     @property
     def unread(self) -> int:
@@ -90,10 +92,12 @@ class Keeper:
         """Whether more cells may be read, or scored."""
         raise NotImplementedError
 
-    def _statuses(self) -> Iterator[tuple[Block, Statuses]]:
-        if self._store is not None:
-            for plan in self.board.grid.plans.values():
-                yield from self._store.all_statuses(plan)
+    def _look(self) -> None:
+        """Count the blocks that are not as they were; cells that nothing was told of are read later."""
+        for plan in self._plans.values():
+            for block, now in given(self._store).all_statuses(plan):
+                if not np.array_equal(self.board.statuses[block], now):
+                    self._unread.append((block, self.board.write(block, now)))
 
     def _settle(self, settled: Settled) -> None:
         """Take a cell that is finished and not in the cube yet; its score comes later."""
@@ -102,17 +106,13 @@ class Keeper:
             self._bytes += size
             self._unscored.append(settled)
 
-    def _read_later(self, block: Block, wanted: NDArray[np.bool_]) -> None:
-        if wanted.any():
-            self._unread.append((block, wanted))
-
     def _read_some(self) -> bool:
         """Score some of the cells that wait, or else read a block; False if there is neither."""
         if self._unscored:
             some = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
             self._bytes -= sum(each.labels.nbytes for each in some if each.labels is not None)
-        elif self._unread and self._store is not None:
-            some = list(_cells_of(self._store, *self._unread.popleft()))
+        elif self._unread:
+            some = list(_cells_of(given(self._store), *self._unread.popleft()))
             for each in some:
                 self.board.note(each)
         else:
@@ -120,16 +120,20 @@ class Keeper:
         self._score(some)
         return True
 
-    def _score(self, cells: Iterable[Settled]) -> None:
+    def _score(self, cells: list[Settled]) -> None:
         """Tell the board the NMI of every cell that has labels, those of the same data at once."""
         alike: dict[tuple[str, int | None], list[tuple[Cell, NDArray[np.int16]]]] = {}
         for each in cells:
             if each.labels is not None and each.status == DONE:
                 where = each.cell.dataset, each.cell.mixture
                 alike.setdefault(where, []).append((each.cell, each.labels))
-        for where, group in alike.items():
-            labels_true = self._truth(*where)
-            if labels_true is not None:
+        for (dataset, mixture), group in alike.items():
+            if dataset not in self._truths:
+                node = open_cube(self._cube)[dataset]
+                self._truths[dataset] = np.asarray(node["labels_true"]) if "labels_true" in node else None
+            truth = self._truths[dataset]
+            if truth is not None:
+                labels_true = truth if mixture is None else truth[mixture]
                 values = nmi_of_many(labels_true, np.stack([labels for _, labels in group]))
                 for (cell, _), value in zip(group, values.tolist(), strict=True):
                     self.board.score(cell, value)
@@ -167,20 +171,10 @@ SHARE, CREDIT = 0.002, 2.0
 
 
 class Feed(Keeper):
-    """Keeps a board while a driver runs, told by a `Collector`; a context manager.
+    """Keeps the board of a cube while a driver runs, told by a `Collector`; a context manager."""
 
-    Parameters
-    ----------
-    board : Board
-        Nothing counted yet.
-    store : BlockStore
-        The cube, to read.
-    truth : callable
-        True labels.
-    """
-
-    def __init__(self, board: Board, store: BlockStore, truth: Truth) -> None:
-        super().__init__(board, truth, store)
+    def __init__(self, cube: Path) -> None:
+        super().__init__(cube)
         self.cpu_seconds = 0.0
         self._queue: deque[Callable[[], object]] = deque()
         self._scoring, self._began = 0.0, time.monotonic()
@@ -247,35 +241,12 @@ MOST_JOURNAL = 64 * 2**20
 
 
 class Follower(Keeper):
-    """Keeps a board by looking at the files of a cube and of its run folder; it changes nothing there.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube. Where there is none yet the board is empty.
-
-    Raises
-    ------
-    sweeps.errors.InputError
-        If there is something else.
-    storage.errors.StorageError
-        If it cannot be read.
-    """
+    """Keeps the board of a cube by looking at its files and at those of its run folder."""
 
     def __init__(self, cube: Path) -> None:
-        self._cube = cube
-        self._manifest = read_manifest(cube) if cube.is_dir() else None
-        self._plans = {} if self._manifest is None else self._manifest.plans
-        self._truths: dict[str, NDArray[np.int16] | None] = {}
+        super().__init__(cube)
         self._journal: tuple[str, int] = "", 0
         self._next = self._until = 0.0
-        store = BlockStore(cube, read_only=True) if self._plans else None
-        super().__init__(Board(self._plans.values()), self._labels_true, store)
-
-    @property
-    def skipped(self) -> dict[str, list[str]]:
-        """Data sets that the last run did not have, and why."""
-        return {} if self._manifest is None else self._manifest.skipped
 
     @property
     def outgrown(self) -> bool:
@@ -288,10 +259,7 @@ class Follower(Keeper):
     def _hear(self) -> None:
         began = time.monotonic()
         if began >= self._next:
-            for block, now in self._statuses():
-                if not np.array_equal(self.board.statuses[block], now):
-                    unknown = set(self.board.write(block, now))
-                    self._read_later(block, np.array([cell in unknown for cell in block.cells()]))
+            self._look()
             self._replay()
             ended = time.monotonic()
             self._next = ended + max(LEAST_SECONDS, PATIENCE * (ended - began))
@@ -304,7 +272,7 @@ class Follower(Keeper):
             now = str(path), path.stat().st_size
         except OSError:
             return
-        if self._manifest is None or now == self._journal or now[1] > MOST_JOURNAL:
+        if self.manifest is None or now == self._journal or now[1] > MOST_JOURNAL:
             return
         self._journal = now
         results: dict[Cell, CellResult] = {}
@@ -314,7 +282,7 @@ class Follower(Keeper):
                     cell = done.span.unit
                     if isinstance(cell, Cell) and cell.dataset in self._plans:
                         if cell not in results:
-                            stop = self._manifest.spec.stop if is_model(cell.model) else None
+                            stop = self.manifest.spec.stop if is_model(cell.model) else None
                             restarts = self._plans[cell.dataset].restarts_of(cell.model)
                             results[cell] = CellResult(cell, restarts, stop)
                         results[cell].add(done)
@@ -324,10 +292,3 @@ class Follower(Keeper):
             block = self._plans[cell.dataset].block_of(cell)
             if result.end is not None and self.board.statuses[block][block.position(cell)] == PENDING:
                 self._settle(settled_of(result))
-
-    def _labels_true(self, dataset: str, mixture: int | None) -> NDArray[np.int16] | None:
-        if dataset not in self._truths:
-            node = open_cube(self._cube)[dataset]
-            self._truths[dataset] = np.asarray(node["labels_true"]) if "labels_true" in node else None
-        labels = self._truths[dataset]
-        return labels if labels is None or mixture is None else labels[mixture]

@@ -10,7 +10,7 @@ import os
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import islice, pairwise
 from pathlib import Path
@@ -62,10 +62,8 @@ class Pace:
     def __init__(self) -> None:
         self._points: deque[tuple[float, int]] = deque()
 
-    def note(self, progress: Progress | None) -> None:
+    def note(self, progress: Progress) -> None:
         """Take what the driver wrote last."""
-        if progress is None:
-            return
         done, points = progress.restarts + progress.asked, self._points
         if points and (done < points[-1][1] or progress.at < points[-1][0]):
             points.clear()  # another run, or a clock that was set back
@@ -92,28 +90,18 @@ class State:
         Its cube.
     keeper : Keeper
         Of the board.
-    skipped : mapping of str to sequence of str
-        Data sets that are left out, and why.
     crew : callable or None
         Who works now; None where that is not known here.
     """
 
-    def __init__(
-        self,
-        cube: Path,
-        keeper: Keeper,
-        *,
-        skipped: Mapping[str, Sequence[str]],
-        crew: Callable[[], Crew] | None = None,
-    ) -> None:
+    def __init__(self, cube: Path, keeper: Keeper, crew: Callable[[], Crew] | None = None) -> None:
         self.token = secrets.token_hex(8)
         self._cube = cube
         self._keeper = keeper
-        self._skipped = {name: list(reasons) for name, reasons in skipped.items()}
         self._crew = crew
         self._pace = Pace()
         self._made, self._version, self._number, self._head = -SNAPSHOT_SECONDS, 0, 0, ""
-        self._failures: tuple[object, list[FailureRecord]] = None, []
+        self._failures: tuple[object, dict[str, Any]] = None, {}
 
     def document(self, since: str = "") -> tuple[str, bytes]:
         """Name of the state there is now, and JSON of what changed since another, nothing where none did.
@@ -155,10 +143,10 @@ class State:
 
     def _rest(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)
-        status = counted_status(
-            self._cube, board.datasets(), (len(board.statuses), board.blocks_done), self._skipped
-        )
-        self._pace.note(status.progress)
+        blocks = len(board.statuses), board.blocks_done
+        status = counted_status(self._cube, self._keeper.manifest, board.datasets(), blocks)
+        if status.progress is not None:
+            self._pace.note(status.progress)
         journal = run.last_run.journal
         return {
             "cube": self._cube.name,
@@ -168,8 +156,8 @@ class State:
             "pace": self._pace.to_dict(),
             "journal": {
                 "bytes": journal.stat().st_size if os.path.exists(journal) else 0,
-                "waiting": board.waiting,
-                "open_blocks": board.open_blocks,
+                "waiting": len(board.waiting),
+                "open_blocks": len(board.open_blocks),
             },
             "scored": board.scored,
             "unread": self._keeper.unread,
@@ -180,35 +168,33 @@ class State:
 
     def _grid(self) -> dict[str, Any]:
         grid = self._keeper.board.grid
-        models = dict.fromkeys(
-            model for plan in grid.plans.values() for model in (*plan.baselines, *plan.models)
-        )
+        models = [model for plan in grid.plans.values() for model in (*plan.baselines, *plan.models)]
+        units = {name: "mixtures" if plan.mixtures else "redraws" for name, plan in grid.plans.items()}
         return {
             "panels": [asdict(panel) for panel in grid.panels],
             "looks": {model: look(model) for model in models},
-            "units": {
-                name: "redraws" if plan.mixtures is None else "mixtures" for name, plan in grid.plans.items()
-            },
+            "units": units,
         }
 
     def _failed(self, run: RunFolder) -> dict[str, Any]:
         """The last failures, one of each cell, with the tile of the cell."""
         files = [generation.failures for generation in run.generations()]
         key = [(path, path.stat().st_size) for path in files if path.exists()]
-        if key != self._failures[0]:
-            self._failures = key, read_failures(run)
-        records, grid = self._failures[1], self._keeper.board.grid
+        if key == self._failures[0]:
+            return self._failures[1]
+        records, plans = read_failures(run), self._keeper.board.grid.plans
         last: dict[str, FailureRecord] = {}
         for record in reversed(records):
             last.setdefault(record.cell, record)
         shown = []
         for record in islice(last.values(), MOST_FAILURES):
-            cell = record.work.cell
-            there = cell is not None and cell.dataset in grid.plans and grid.plans[cell.dataset].has(cell)
+            cell, tile = record.work.cell, None
+            if cell is not None and cell.dataset in plans and plans[cell.dataset].has(cell):
+                tile = self._keeper.board.grid.tile(cell)
             fields = record.model_dump(include={"cell", "at", "node", "job", "attempt"})
-            tile = grid.tile(cell) if there and cell is not None else None
             shown.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
-        return {"cells": len(last), "records": len(records), "last": shown}
+        self._failures = key, {"cells": len(last), "records": len(records), "last": shown}
+        return self._failures[1]
 
 
 def _steady(status: Status) -> dict[str, Any]:

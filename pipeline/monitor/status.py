@@ -12,15 +12,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.common import at_hand, cells_left_out, duration, plural
 from pipeline.monitor.runs import RunState, last_lines, read_run_state
 from storage.cube.chunks import status_chunks
-from storage.cube.manifest import read_manifest
+from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import JobList, JobRecord, LostJob, Progress
 from sweeps.file.spec import SweepSpec
+
+STATES = (DONE, FAILED, NO_SOLUTION)
+"""Of cells that have ended, in the order in which they are shown."""
+
+
+def count_states(statuses: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Cells in each of `STATES`."""
+    return np.array([np.count_nonzero(statuses == state) for state in STATES])
 
 
 @dataclass(frozen=True)
@@ -201,32 +210,25 @@ def read_status(cube: Path) -> Status:
         If there is neither a cube at `cube` nor a trace of a run.
     """
     if not cube.is_dir() and RunFolder(cube).path.is_dir():
-        return counted_status(cube, (), (0, 0), {})
+        return counted_status(cube, None, (), (0, 0))
     manifest = read_manifest(cube)
     datasets, blocks, done = [], 0, 0
     for plan in manifest.plans.values():
-        counts = dict.fromkeys((DONE, FAILED, NO_SOLUTION), 0)
+        counts = np.zeros(len(STATES), np.int64)
         for node in plan.nodes:
             for _, states in status_chunks(manifest, node.path):
                 blocks += 1
                 done += bool((states != PENDING).all())
-                for state in counts:
-                    counts[state] += int(np.count_nonzero(states == state))
-        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.values()))
-    return counted_status(cube, tuple(datasets), (blocks, done), manifest.skipped, manifest.spec)
+                counts += count_states(states)
+        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.tolist()))
+    return counted_status(cube, manifest, tuple(datasets), (blocks, done))
 
 
 def counted_status(
-    cube: Path,
-    datasets: tuple[DatasetStatus, ...],
-    blocks: tuple[int, int],
-    skipped: dict[str, list[str]],
-    spec: SweepSpec | None = None,
+    cube: Path, manifest: Manifest | None, datasets: tuple[DatasetStatus, ...], blocks: tuple[int, int]
 ) -> Status:
-    """State of a cube whose cells and blocks are counted already, and of the driver that runs it.
-
-    What data sets that are not at hand leave out is known with the sweep alone.
-    """
+    """State of a cube whose cells and blocks are counted already, and of the driver that runs it."""
     run, last = read_run_state(cube), RunFolder(cube).last_run
     progress = None if run.holder is None else Progress.read(last.state)
+    skipped, spec = ({}, None) if manifest is None else (manifest.skipped, manifest.spec)
     return Status(cube, datasets, *blocks, skipped, spec, run, JobList.read(last.jobs), progress)

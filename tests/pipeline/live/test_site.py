@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from browser import Page, chromium
 from cubes.small import SPEC, draw_block, draw_inputs, files, make_plan, make_spec
@@ -357,13 +357,13 @@ def test_names_that_are_html_are_text(made: Path, browser: Page, monkeypatch: py
 
     keeper = Follower(made.with_name("none.zarr"))
     keeper.board = Board([plan])
+    keeper.manifest = SimpleNamespace(skipped={NASTY: [NASTY]}, spec=None)  # type: ignore[assignment]
     for block in plan.blocks():
-        keeper.board.begin(block, np.zeros(block.n_cells, np.int8))
         for cell in block.cells():
             keeper.board.settle(Settled(cell, DONE, 1.0, -1.0))
             keeper.board.score(cell, 0.5)
     crew = state.Crew(1, [state.AtWork(NASTY, NASTY, NASTY, NASTY, 0.0)])
-    shown = state.State(made, keeper, skipped={NASTY: [NASTY]}, crew=lambda: crew)
+    shown = state.State(made, keeper, lambda: crew)
     monkeypatch.setattr(FilesState, "document", lambda self, since="": shown.document(since))
     with served(made) as address:
         loaded(browser, address)

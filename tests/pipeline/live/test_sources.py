@@ -17,7 +17,6 @@ from processes.sweeping import wait_until
 
 from pipeline.live import sources as module
 from pipeline.live import state as state_module
-from pipeline.live.board import Board
 from pipeline.live.sources import Feed, Follower
 from pipeline.live.state import MOST_WORKERS, AtWork, Crew, Pace, State
 from pipeline.monitor.status import read_status
@@ -26,6 +25,8 @@ from pipeline.run.request import Wanted
 from pipeline.work.journalled import to_record
 from pipeline.work.records import Failed, Science, Solved, Span
 from storage.cube.blocks import BlockStore
+from storage.cube.manifest import append_run
+from storage.provenance import run_record
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease
@@ -78,7 +79,7 @@ class Run:
             failed=lambda record: append_failure(generation.failures, record),
             wanted=wanted or Wanted(),
         )
-        self.feed = Feed(Board([GRID]), BlockStore(cube, read_only=True), lambda dataset, mixture: data[1])
+        self.feed = Feed(cube)
         self.collector.tell(self.feed)
 
     def solve(self, work: Span) -> None:
@@ -98,7 +99,7 @@ def shown(feed: Feed | Follower) -> tuple[Any, ...]:
     board.advance()
     tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles.since(-1))}
     series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
-    return board.datasets(), board.blocks_done, board.waiting, board.open_blocks, tiles, series
+    return board.datasets(), board.blocks_done, len(board.waiting), len(board.open_blocks), tiles, series
 
 
 def test_the_board_of_a_run_is_that_of_its_files(start: Start, cube: Path) -> None:
@@ -201,22 +202,22 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     follower = Follower(cube)
     follower.update()
     board = follower.board
-    assert (board.waiting, board.open_blocks, board.scored) == (1, 1, 1)
+    assert (len(board.waiting), len(board.open_blocks), board.scored) == (1, 1, 1)
     assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
     block = GRID.block_of(FIRST)
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
-    assert (board.waiting, board.open_blocks, board.scored) == (0, 0, 2)
+    assert (len(board.waiting), len(board.open_blocks), board.scored) == (0, 0, 2)
     again = Follower(cube)
     again.update()
-    assert again.board.waiting == 0  # the journal still has what is in the cube
+    assert not again.board.waiting  # the journal still has what is in the cube
     # a damaged journal is left to the next driver
     raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
     generation.journal.write_bytes(raw)
     fresh = Follower(cube)
     fresh.update()
-    assert (fresh.board.waiting, fresh.board.scored) == (0, 2)
+    assert (fresh.board.waiting, fresh.board.scored) == ({}, 2)
 
 
 def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +234,7 @@ NASTY = "<img src=x onerror=alert(1)>"
 
 def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
     follower, store = Follower(cube), BlockStore(cube)
-    state = State(cube, follower, skipped={})
+    state = State(cube, follower)
     name, first = state.document()
     states: list[dict[str, Any]] = [json.loads(first)]
     assert state.document(name) == (name, b"")
@@ -267,7 +268,8 @@ def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> Non
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
         crew = Crew(1000, [AtWork(f"w{n}", "n", "", "a", float(-n)) for n in range(996)])
-        state = State(cube, Follower(cube), skipped={"ecoli": ("not here",)}, crew=lambda: crew)
+        append_run(cube, run_record({"ecoli": ("not here",)}))
+        state = State(cube, Follower(cube), lambda: crew)
         shown = json.loads(state.document()[1])["head"]
         status = read_status(cube)
     assert [line.split()[1] for line in shown["log"]] == [str(n) for n in range(18, 30)]
@@ -296,7 +298,7 @@ def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
             record = FailureRecord(work=work, cause=cause, cell=str(other), attempt=attempt, **facts)
             append_failure(generation.failures, record)
     follower = Follower(cube)
-    found = json.loads(State(cube, follower, skipped={}).document()[1])["head"]["failures"]
+    found = json.loads(State(cube, follower).document()[1])["head"]["failures"]
     assert (found["cells"], found["records"]) == (2, 4)
     gone, mine = found["last"]
     assert (mine["cell"], mine["cause"], mine["attempt"]) == (str(cell), f"{NASTY} 2", 2)
@@ -309,7 +311,7 @@ def test_a_state_is_made_once_for_all_who_look(cube: Path, monkeypatch: pytest.M
     looks: list[int] = []
     keeper = Follower(cube)
     monkeypatch.setattr(keeper, "update", lambda: looks.append(1))
-    state = State(cube, keeper, skipped={})
+    state = State(cube, keeper)
     assert len({state.document() for _ in range(10)}) == 1
     assert len(looks) == 1
 

@@ -123,7 +123,7 @@ def test_a_cause_is_one_line_wherever_it_is_shown(tmp_path: Path, error: Excepti
         submitted = sweep("submit", write_spec(tmp_path, SMALL), "--results", tmp_path, "--workers", 0)
     assert submitted.exit_code == 3
     cube, cause = tmp_path / "tiny.zarr", cause_of(error)
-    state = State(cube, Follower(cube), skipped={})
+    state = State(cube, Follower(cube))
     (page,) = {each["cause"] for each in json.loads(state.document()[1])["head"]["failures"]["last"]}
     assert cause.startswith(page)
     assert f"{CELLS[0]}: {cause}" in sweep("why", cube).stdout.splitlines()
