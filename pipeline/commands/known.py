@@ -223,7 +223,7 @@ def _call(method: str, options: str, time_limit: float) -> tuple[MethodCall | No
         problems.append(Problem("--options", options, 'an object, such as {"gamma": 0.5}'))
         chosen = {}
     try:
-        return MethodCall(method, method, read_source(method, Path()), chosen, time_limit), problems
+        return MethodCall(method, method, read_source(method), chosen, time_limit), problems
     except InputError as error:
         return None, [*error.problems, *problems]
 

@@ -139,16 +139,11 @@ class MethodProcess:
         Descriptor for what methods print; by default stderr of this process.
     marked : bool
         Whether each line that they print begins with the name of the method.
-    start_limit : float
-        Seconds for a process to start and a method to be imported.
     """
 
-    def __init__(
-        self, *, output: int = _STDERR, marked: bool = True, start_limit: float = START_LIMIT
-    ) -> None:
+    def __init__(self, *, output: int = _STDERR, marked: bool = True) -> None:
         self._output = output
         self._marked = marked
-        self._start_limit = start_limit
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
 
@@ -168,7 +163,7 @@ class MethodProcess:
             If its file or package raises, or does not come to an end.
         """
         with self._lent(call) as lent:
-            reply = lent.ask(child.LOAD, call, {}, limit=self._start_limit)
+            reply = lent.ask(child.LOAD, call, {}, limit=START_LIMIT)
         return str(_understood(reply, child.LOADED)["version"])
 
     def solve(
@@ -215,8 +210,8 @@ class MethodProcess:
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
         arrays = (must_link, cannot_link, *weights)
         with self._lent(call) as lent:
-            lent.take(key, X, self._start_limit)
-            reply = lent.ask(child.SOLVE, call, note, *arrays, limit=self._start_limit)
+            lent.take(key, X, START_LIMIT)
+            reply = lent.ask(child.SOLVE, call, note, *arrays, limit=START_LIMIT)
             if reply.kind == child.BEGUN:
                 lent.phase = _CALLED
                 reply = lent.reply(call.time_limit, most)
@@ -230,8 +225,8 @@ class MethodProcess:
     def close(self) -> None:
         """End the processes that no call is using."""
         with self._lock:
-            ours, self._idle = self._ours(), []
-        for each in ours:
+            idle, self._idle = self._idle, []
+        for each in idle:
             each.close()
 
     def __enter__(self) -> Self:
@@ -246,7 +241,7 @@ class MethodProcess:
         lent = self._taken(call)
         try:
             if lent.phase == _STARTED:
-                lent.reply(self._start_limit)
+                lent.reply(START_LIMIT)
                 lent.phase = _LOADED
             yield lent
             if not lent.channel.is_quiet():
@@ -255,7 +250,7 @@ class MethodProcess:
             lent.kill()
             if lent.phase == _CALLED:
                 raise TimeLimit(f"longer than its time limit of {call.time_limit:g} s") from None
-            raise MethodFailed(f"{lent.phase} within {self._start_limit:g} s") from None
+            raise MethodFailed(f"{lent.phase} within {START_LIMIT:g} s") from None
         except (Spoilt, EOFError, OSError) as error:
             how = SPOILT if isinstance(error, Spoilt) else lent.how_it_ended()
             lent.kill()
@@ -274,7 +269,6 @@ class MethodProcess:
         """The latest process that waits for calls of this method, or a new one."""
         place = _place(call)
         with self._lock:
-            self._idle = self._ours()
             found = next((each for each in reversed(self._idle) if each.place == place), None)
             if found is not None:
                 self._idle.remove(found)
@@ -286,10 +280,6 @@ class MethodProcess:
             found.kill()
         mark = "methods" if call.call in SHIPPED else call.call
         return _Child(place, self._output, f"[{mark}]" if self._marked else "")
-
-    def _ours(self) -> list[_Child]:
-        """Those that wait for a call, and that this process made, not one that it was forked from."""
-        return [each for each in self._idle if each.owner == os.getpid()]
 
 
 def _understood(reply: Message, expected: int) -> dict[str, Any]:
@@ -328,29 +318,22 @@ class _Child:
 
     def __init__(self, place: Hashable, output: int, mark: str) -> None:
         ours, theirs = socket.socketpair()
-        their_end, self._lifeline = os.pipe()
+        self._lifeline, their_end = socket.socketpair()  # nothing is said there: it ends with this process
+        ends = theirs.fileno(), their_end.fileno()
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
-        try:
+        with theirs, their_end:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _COMMAND, _HOME, str(theirs.fileno()), str(their_end), mark],
+                [sys.executable, "-P", "-c", _COMMAND, _HOME, *map(str, ends), mark],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=environment | ENVIRONMENT,
-                pass_fds=(theirs.fileno(), their_end),
+                pass_fds=ends,
                 process_group=0,  # Ctrl-C is for the caller
             )
-        except BaseException:
-            ours.close()
-            os.close(self._lifeline)
-            raise
-        finally:
-            theirs.close()
-            os.close(their_end)
         self.place = place
         self.channel = Channel(ours)
         self.phase = _STARTED
-        self.owner = os.getpid()
         self._number = 0
         self._key: Hashable = self  # of no table
 
@@ -404,4 +387,4 @@ class _Child:
             self.process.kill()
             self.process.wait()
         self.channel.close()
-        os.close(self._lifeline)
+        self._lifeline.close()

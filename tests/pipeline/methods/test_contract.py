@@ -13,19 +13,15 @@ SIZES = {"n_samples": 4, "n_features": 2, "n_clusters": 3}
 LABELS = [0, 2, 2, 0]
 
 
-@pytest.mark.parametrize(
-    "labels", [LABELS, [0.0, 2.0, 2.0, 0.0], np.array(LABELS, dtype=np.uint8), (0, 2, 2, 0)]
-)
+@pytest.mark.parametrize("labels", [LABELS, np.array(LABELS, dtype=float), (0, 2, 2, 0)])
 def test_what_is_known_is_kept_in_one_form(labels: object) -> None:
     alone = checked(labels, **SIZES)
-    assert alone.labels.dtype == np.int16
-    assert alone.labels.tolist() == LABELS
+    assert (alone.labels.dtype, alone.labels.tolist()) == (np.int16, LABELS)
     assert (alone.objective, alone.centroids, alone.probabilities) == (None, None, None)
     centroids = [[0, 1], [np.nan, np.nan], [2, 3]]
     probabilities = np.full((4, 3), 1 / 3, dtype=np.float32)
     whole = checked(Solution(labels, np.float32(-1.5), centroids, probabilities), **SIZES)
-    assert isinstance(whole.objective, float)
-    assert whole.objective == -1.5
+    assert (type(whole.objective), whole.objective) == (float, -1.5)
     assert np.array_equal(whole.centroids, centroids, equal_nan=True)
     assert whole.probabilities.dtype == np.float64
 
@@ -34,25 +30,19 @@ def test_what_is_known_is_kept_in_one_form(labels: object) -> None:
     ("answer", "found"),
     [
         ([0, 1, 2], "labels: found shape (3,), expected (4,)"),
-        ([[0], [1], [2], [0]], "labels: found shape (4, 1), expected (4,)"),
-        ([0, 1, -1, 1], "labels: found -1, expected 0 to 2"),
-        ([0, 1, 2, 3], "labels: found 3 among 4 different ones, expected 0 to 2"),
-        ([0, -1, 7.5, np.nan], "labels: found 1 that are NaN or infinite; labels: found 7.5, expected whole"),
+        ([0, 3, -1, 1], "labels: found -1, 3, expected whole numbers from 0 to 2"),
+        ([0, -np.inf, 1.5, np.nan], "labels: found -inf, 1.5, nan, expected whole"),
         ([True, False, True, False], "labels: found bool values"),
-        (["a", "b", "a", "b"], "labels: found <U1 values"),
         (None, "labels: found None"),
         ([[0, 1], [2]], "labels: found list that makes no array"),
         (np.ma.masked_less([0, 1, 2, 0], 1), "labels: found a masked array"),
-        (Solution(LABELS, objective=np.nan), "objective: found nan, expected a finite number"),
-        (Solution(LABELS, objective=np.inf), "objective: found inf"),
-        (Solution(LABELS, objective="good"), "objective: found 'good', expected a number"),
-        (Solution(LABELS, centroids=[[0, 1]]), "centroids: found shape (1, 2), expected (3, 2)"),
+        (Solution(LABELS, objective=np.inf), "objective: found inf, expected a finite number"),
+        (Solution(LABELS, objective="good"), "objective: found 'good', expected a finite number"),
         (Solution(LABELS, centroids=[["a", "b"]]), "centroids: found <U1 values"),
-        (Solution(LABELS, centroids=[[0, 1], [0, 0], [np.nan, 0]]), "ones of clusters 2, which have samples"),
-        (Solution(LABELS, probabilities=np.ones((4, 2))), "found shape (4, 2), expected (4, 3)"),
-        (Solution(LABELS, probabilities=np.ones((4, 3))), "found 4 rows with sums such as 3, 3"),
-        (Solution(LABELS, probabilities=np.full((4, 3), np.nan)), "found nan, nan"),
-        (Solution(LABELS, probabilities=[[2, -1, 0]] * 4), "found 2, -1, 2, -1, 2, ..., expected 0 to 1"),
+        (Solution(LABELS, centroids=[[0, 1], [0, 0], [np.nan, 0]]), "that have samples: found nan"),
+        (Solution(LABELS, probabilities=np.ones((4, 3))), "probabilities: found 3, expected sums of 1"),
+        (Solution(LABELS, probabilities=[[2, -1, 0]] * 4), "probabilities: found -1, 2, expected 0 to 1"),
+        (Solution(LABELS, probabilities=np.full((4, 3), np.nan)), "found nan, expected 0 to 1"),
         (
             Solution([0, -1], objective=np.nan, centroids=[1], probabilities=[2]),
             "labels: found shape (2,), expected (4,); centroids: found shape (1,), expected (3, 2); "
@@ -66,17 +56,6 @@ def test_what_is_no_answer_is_named(answer: object, found: str) -> None:
     assert found in str(refused.value)
 
 
-def test_links_of_a_hand_case() -> None:
-    annotations = np.array([[3, 1, 0], [1, 3, 0], [1, 3, 1], [2, 2, 0], [0, 2, 1], [4, 0, 0]], dtype=np.int32)
-    must, cannot, weights = merged_links(annotations)
-    assert (must.tolist(), cannot.tolist()) == ([[0, 4], [1, 3]], [[0, 2], [1, 3]])
-    assert [each.tolist() for each in weights] == [[1.0, 2.0], [1.0, 1.0]]
-    assert must.dtype == np.int64
-    must, cannot, weights = merged_links(np.empty((0, 3), dtype=np.int32))
-    assert must.shape == cannot.shape == (0, 2)
-    assert [len(each) for each in weights] == [0, 0]
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 1)), max_size=40))
 def test_links_count_what_was_annotated(annotations: list[tuple[int, int, int]]) -> None:
     links = merged_links(np.array(annotations, dtype=np.int32).reshape(-1, 3))
@@ -86,5 +65,6 @@ def test_links_count_what_was_annotated(annotations: list[tuple[int, int, int]])
             if its == kind and i != j:
                 pair = (min(i, j), max(i, j))
                 expected[pair] = expected.get(pair, 0) + 1
+        assert (pairs.dtype, pairs.shape) == (np.int64, (len(expected), 2))
         assert [tuple(pair) for pair in pairs.tolist()] == sorted(expected)
         assert weights.tolist() == [expected[pair] for pair in sorted(expected)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-import traceback
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,10 +26,6 @@ from sweeps.errors import InputError
 from sweeps.words import SHIPPED
 
 
-def whole(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):  # type: ignore[no-untyped-def]
-    """A function of the contract."""
-
-
 def with_options(data, k, must, cannot, *, weights, accuracy, random_state, gamma=1.0):  # type: ignore[no-untyped-def]
     """The first four may have any names."""
 
@@ -50,20 +45,18 @@ def needy(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_st
 class Needy:
     """Has neither a number of clusters nor a fit, and needs an option."""
 
-    def __init__(self, radius: float) -> None:
+    def __init__(self, radius) -> None:  # type: ignore[no-untyped-def]
         self.radius = radius
 
 
 CALLED = "every call gives it"
 SHORT = "short(X, n_clusters, *, random_state)"
 CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state)"
-BY_PLACE = "X, n_clusters, must_link and cannot_link come by position"
 
 
 @pytest.mark.parametrize(
     ("found", "options", "expected"),
     [
-        (whole, {}, []),
         (with_options, {"gamma": 2}, []),
         (generous, {"a": 1}, []),
         (needy, {"gamma": 1}, []),
@@ -73,15 +66,14 @@ BY_PLACE = "X, n_clusters, must_link and cannot_link come by position"
             short,
             {"gama": 1, "random_state": 2},
             [
-                (SHORT, CONTRACT, BY_PLACE),
-                (SHORT, CONTRACT, "it does not take weights, accuracy"),
                 ("option 'gama'", "no options", ""),
                 ("option 'random_state'", "another name", CALLED),
+                (SHORT, CONTRACT, "too many positional arguments"),
             ],
         ),
         (with_options, {"gama": 1}, [("option 'gama'", "one of gamma", "did you mean 'gamma'?")]),
         (with_options, {"data": 1}, [("option 'data'", "another name", CALLED)]),
-        (needy, {}, [(f"needy{CONTRACT[:-1]}, gamma)", "options gamma", "they have no default")]),
+        (needy, {}, [(f"needy{CONTRACT[:-1]}, gamma)", CONTRACT, "missing a required argument: 'gamma'")]),
         (
             Needy,
             {"width": 1},
@@ -89,14 +81,15 @@ BY_PLACE = "X, n_clusters, must_link and cannot_link come by position"
                 ("class Needy", "a class with fit or fit_predict, or a function", ""),
                 ("class Needy(radius)", "a parameter n_clusters or n_components", ""),
                 ("option 'width'", "one of radius", ""),
-                ("class Needy(radius)", "options radius", "they have no default"),
+                (
+                    "class Needy(radius)",
+                    "options for all without default",
+                    "missing a required argument: 'radius'",
+                ),
             ],
         ),
-        (
-            KMeans,
-            {"random_state": 3, "n_clusters": 4},
-            [(f"option {name!r}", "another name", CALLED) for name in ("random_state", "n_clusters")],
-        ),
+        (KMeans, {"random_state": 3}, [("option 'random_state'", "another name", CALLED)]),
+        (KMeans, {"n_clusters": 3}, [("option 'n_clusters'", "another name", CALLED)]),
     ],
 )
 def test_all_that_does_not_fit_is_named(found: Any, options: dict[str, Any], expected: list[Any]) -> None:
@@ -167,15 +160,9 @@ class State:
 class Holder:
     @staticmethod
     def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, shift=0):
-        state = pickle.loads(pickle.dumps(State(shift)))
-        return [state.value] * len(X)
+        return [pickle.loads(pickle.dumps(State(shift))).value] * len(X)
 
-def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, shift=0):
-    return Holder.cluster(X, 0, 0, 0, weights=0, accuracy=0, random_state=0, shift=shift)
-
-def fails(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
-    raise KeyError("here")
-
+cluster = Holder.cluster
 number = 3
 '''
 
@@ -204,10 +191,6 @@ def test_a_file_is_a_module_of_its_own() -> None:
     load(another)
     assert len(set(sys.modules) - before) == 1
     assert answer(mine("cluster", shift=1)) == answer(mine("Holder.cluster", shift=1)) == [1, 1]
-    with pytest.raises(KeyError) as failed:
-        answer(mine("fails"))
-    text = "".join(traceback.format_exception(failed.value))
-    assert 'File "folder/mine.py", line 20, in fails\n    raise KeyError("here")' in text
     before = set(sys.modules)
     with pytest.raises(OSError, match="no licence"):
         load(MethodCall("mine", "broken.py:cluster", "import sys\nraise OSError('no licence')\n"))
@@ -224,10 +207,11 @@ def test_a_file_is_a_module_of_its_own() -> None:
             "'k-mean', expected a shipped method, package.module:function, or file.py:",
         ),
         (MethodCall("a", "k-mean"), "did you mean 'k-means'?"),
-        (MethodCall("a", "numpy:"), "found 'numpy:', expected a shipped method"),
-        (MethodCall("a", "numpy:1st"), "found 'numpy:1st'"),
-        (MethodCall("a", "numpi.linalg:eig"), "found no module 'numpi', expected one that is installed"),
-        (MethodCall("a", "numpy.linalk:eig"), "found no module 'numpy.linalk'"),
+        (MethodCall("a", "numpy:1st"), "found 'numpy:1st', expected a shipped method"),
+        (
+            MethodCall("a", "numpy.linalk:eig"),
+            "found no module 'numpy.linalk', expected one that is installed",
+        ),
         (MethodCall("a", "mine.py:cluster"), "found mine.py without its text, expected a file that was read"),
         (mine("clustr"), "found no 'clustr' in folder/mine.py, expected a function or a class (did you mean"),
         (mine("number"), "found number, of type int, expected a function or a class"),
@@ -247,10 +231,8 @@ def test_what_a_file_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
         load(MethodCall("a", "lacking_module:cluster"))
-    assert read_source("lacking_module.py:f", tmp_path) == "import a_module_that_is_not_there\n"
-    assert read_source("lacking_module:f", tmp_path) is None
-    with pytest.raises(InputError, match=r"found no lacking.py, .*did you mean 'lacking_module.py'"):
-        read_source("lacking.py:f", tmp_path)
+    found = [read_source(f"{tmp_path}/lacking_module{end}:f") for end in (".py", "")]
+    assert found == ["import a_module_that_is_not_there\n", None]
 
 
 def test_versions() -> None:
