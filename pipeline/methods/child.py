@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from pipeline.methods import contract, loading
-from pipeline.methods.contract import Method, NoSolution, checked
+from pipeline.methods import loading
+from pipeline.methods.contract import BadAnswer, Method, NoSolution, checked
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, cause_of, given, one_line
 
@@ -189,7 +189,7 @@ FORKED = f"{WARNING}a process that the method forked came back from it, and was 
 LONGEST = 20_000
 """Characters of a traceback that travel."""
 
-_OURS = {__file__, loading.__file__, contract.__file__}
+_OURS = {__file__, loading.__file__}
 
 
 def serve(messages: int) -> None:
@@ -309,11 +309,11 @@ def _seed_globally(seed: int) -> None:
 
 
 def _failure(error: BaseException) -> dict[str, str]:
-    """Cause of a failure, and the traceback from the first line of the method on; none of our lines alone."""
+    """Cause of a failure, and the traceback from the first line of the method on."""
     place, lines = error.__traceback__, ""
     while place is not None and place.tb_frame.f_code.co_filename in _OURS:
         place = place.tb_next
-    if place is not None:
+    if not isinstance(error, BadAnswer):  # which only we raise, after the method has returned
         with suppress(Exception):  # of an error whose own methods raise
             lines = "".join(traceback.format_exception(type(error), error, place))
     return {"cause": cause_of(error), "traceback": lines[-LONGEST:]}

@@ -14,15 +14,15 @@ import struct
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from browser import Page, chromium
-from cubes.small import SPEC, draw_block, draw_inputs, files, make_plan, make_spec
-from cubes.writer import next_generation
+from cubes.small import draw_block, draw_inputs, files, make_plan, make_spec
+from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
 from pipeline.common import VARIABLE
@@ -32,7 +32,7 @@ from pipeline.live.site import LOOPBACK, PAGE, STATE, FilesState, Site, address_
 from pipeline.live.sources import Follower
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
-from storage.cube.growth import create, grow
+from storage.cube.growth import grow
 from storage.cube.schema import DONE, FAILED
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import FailedWork, FailureRecord, append_failure
@@ -45,9 +45,6 @@ HERE = {"Host": "127.0.0.1:8787"}
 class Counter:
     def document(self, since: str = "") -> tuple[str, bytes]:
         return "a.1.2", b"" if since == "a.1.2" else b"{}"
-
-
-SITE = Site(Counter())
 
 
 WHO = [
@@ -64,18 +61,18 @@ WHO = [
 
 
 def test_who_is_answered() -> None:
+    ours = Site(Counter())  # type: ignore[arg-type]
     for headers, statuses in WHO:
-        answers = [SITE.answer(path, headers) for path in (PAGE, STATE)]
+        answers = [ours.answer(path, headers) for path in (PAGE, STATE)]
         assert tuple(answer.status for answer in answers) == statuses, headers
-        for answer in (*answers, SITE.answer("/sweep/other", HERE)):
+        for answer in (*answers, ours.answer("/sweep/other", HERE)):
             found = {name.lower(): value for name, value in answer.headers.items()}
             assert not any(name.startswith("access-control") for name in found)
             assert (found["x-content-type-options"], found["x-frame-options"]) == ("nosniff", "DENY")
             assert found["cache-control"] == "no-store"
-    unchanged = SITE.answer(STATE, HERE, "a.1.2")
+    unchanged = ours.answer(STATE, HERE, "a.1.2")
     assert (unchanged.status, unchanged.body, unchanged.headers["ETag"]) == (304, b"", '"a.1.2"')
-    assert SITE.answer(STATE, HERE, "older").body == b"{}"
-    assert SITE.answer("/sweep/other", HERE).status == 404
+    assert ours.answer(STATE, HERE, "older").body == b"{}"
 
 
 def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
@@ -85,11 +82,10 @@ def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
     assert {rules[name] for name in closed} == {"'none'"}
     assert (rules["connect-src"], rules["img-src"]) == ("'self'", "data:")
     text = body.decode()
-    for kind, rule in (("style", "style-src"), ("script", "script-src")):
+    for kind in ("style", "script"):
         (inside,) = re.findall(rf"<{kind}>(.*?)</{kind}>", text, re.S)
         digest = base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()
-        assert rules[rule] == f"'sha256-{digest}'"
-    assert "unsafe" not in policy
+        assert rules[f"{kind}-src"] == f"'sha256-{digest}'"
     outside = text.split("<style>")[0] + text[text.rindex("</style>") : text.index("<script>")]
     assert not re.search(r"(src|href|action)=[\"'](?!data:)| style=| on\w+=", outside)
     # names are set as text
@@ -107,19 +103,16 @@ GONE = Cell("a", None, 0.9, 8, 1, "posterior")
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All but the last block; a cell failed, with a cause from hell."""
-    path = tmp_path_factory.mktemp("page") / "tiny.zarr"
-    create(path, [PLAN], draw_inputs, SPEC)
-    store = BlockStore(path)
-    failed = replace(GONE, m=4)
+    path = empty(tmp_path_factory.mktemp("page"), PLAN)
+    store, failed = BlockStore(path), replace(GONE, m=4)
     for block in list(PLAN.blocks())[:-1]:
         results = draw_block(PLAN, block)
         if block == PLAN.block_of(failed):
             results["status"][-1] = FAILED
         store.write(block, results)
-    generation = next_generation(path)
     work = FailedWork(cell=failed, start=0, stop=3)
     record = FailureRecord(work=work, cause=NASTY, node="n1", job="", traceback="", cell=str(failed))
-    append_failure(generation.failures, record)
+    append_failure(next_generation(path).failures, record)
     RunFolder(path).log.write_text(f"2026-01-01 INFO {NASTY}\n", encoding="utf-8")
     return path
 
@@ -144,17 +137,18 @@ def served(cube: Path) -> Iterator[str]:
 
 
 def ask(address: str, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes]:
-    host = address.split("/")[2]
-    connection = http.client.HTTPConnection(host, timeout=20)
-    try:
+    connection = http.client.HTTPConnection(address.split("/")[2], timeout=20)
+    with closing(connection):
         connection.request(method, path, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.read()
-    finally:
-        connection.close()
 
 
-def test_the_page_and_its_state_are_served(cube: Path) -> None:
+def test_the_page_and_its_state_are_served_and_nothing_is_written(cube: Path) -> None:
+    before = files(cube), files(RunFolder(cube).path)
+    folders = [path for path in cube.parent.rglob("*") if path.is_dir()]
+    for folder in folders:
+        folder.chmod(0o500)
     with served(cube) as address:
         assert address.startswith(f"http://{LOOPBACK}:")
         status, body = ask(address, STATE)
@@ -163,10 +157,12 @@ def test_the_page_and_its_state_are_served(cube: Path) -> None:
         assert document["head"]["status"]["total"] == read_status(cube).to_dict()["total"]
         assert ask(address, f"{STATE}?since={document['name']}")[0] in (200, 304)
         assert [ask(address, STATE, way)[0] for way in ("POST", "PUT", "DELETE", "OPTIONS")] == [501] * 4
+        for folder in folders:
+            folder.chmod(0o700)
+        assert (files(cube), files(RunFolder(cube).path)) == before
         os.rename(cube / "zarr.json", cube / "gone")
         status, body = ask(address, STATE)
-        assert status == 503
-        assert b"tiny.zarr" in body
+        assert (status, b"tiny.zarr" in body) == (503, True)
 
 
 def say(address: str, words: bytes, *, reset: bool = False) -> bytes:
@@ -212,10 +208,7 @@ def test_whatever_is_asked_is_answered(made: Path, caplog: pytest.LogCaptureFixt
 
 
 def test_clients_that_leave_or_stay_silent_cost_nothing(
-    made: Path,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
+    made: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "MOST_CONNECTIONS", 16)
     whole = GET + LOCAL + b"\r\n"
@@ -228,7 +221,6 @@ def test_clients_that_leave_or_stay_silent_cost_nothing(
         assert ask(address, STATE)[0] == 200
         assert threading.active_count() < site.MOST_CONNECTIONS + 20
     assert capfd.readouterr() == ("", "")
-    assert caplog.text == ""
 
 
 def test_a_fault_of_the_page_is_one_line(
@@ -262,20 +254,6 @@ def test_bad_input_starts_no_server_and_a_proxy_is_named(
     hosts = ("hub.Example:443", "[fe80::1]", "x.hub.example")
     with served(made) as address:
         assert [ask(address, PAGE, Host=host)[0] for host in hosts] == [200, 200, 403]
-
-
-def test_files_are_read_and_nothing_is_written(cube: Path) -> None:
-    before = files(cube), files(RunFolder(cube).path)
-    folders = [path for path in cube.parent.rglob("*") if path.is_dir()]
-    for folder in folders:
-        folder.chmod(0o500)
-    try:
-        with served(cube) as address:
-            assert ask(address, STATE)[0] == 200
-    finally:
-        for folder in folders:
-            folder.chmod(0o700)
-    assert (files(cube), files(RunFolder(cube).path)) == before
 
 
 def test_a_cube_that_is_made_or_grown_is_shown_anew(
@@ -376,25 +354,17 @@ def test_names_that_are_html_are_text(made: Path, browser: Page, monkeypatch: py
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "dark"), (400, "light")])
-def test_it_fits_and_is_readable(made: Path, browser: Page, width: int, scheme: str) -> None:
+def test_it_fits_and_is_readable_and_a_hidden_page_asks_nothing(made: Path, browser: Page) -> None:
+    background = "return getComputedStyle(document.body).backgroundColor"
     with served(made) as address:
-        browser.resize(width)
-        browser.prefer(scheme)
-        loaded(browser, address)
-        assert browser.run("return document.documentElement.scrollWidth") <= width
-        paper = browser.run("return getComputedStyle(document.body).backgroundColor")
-        assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 28)"}[scheme]
-        browser.run("document.getElementById('theme').click()")
-        assert browser.run("return getComputedStyle(document.body).backgroundColor") != paper
-        browser.resize(1280)
-        browser.prefer("light")
-
-
-@pytest.mark.slow
-def test_a_hidden_page_asks_nothing(made: Path, browser: Page) -> None:
-    with served(made) as address:
-        loaded(browser, address)
+        for width, scheme, paper in ((1280, "dark", "rgb(20, 23, 28)"), (400, "light", "rgb(255, 255, 255)")):
+            browser.resize(width)
+            browser.prefer(scheme)
+            loaded(browser, address)
+            assert browser.run("return document.documentElement.scrollWidth") <= width
+            assert browser.run(background) == paper
+            browser.run("document.getElementById('theme').click()")
+            assert browser.run(background) != paper
         browser.run("Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})")
         time.sleep(2.5)  # what was planned before is dropped
         browser.requests()

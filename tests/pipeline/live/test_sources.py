@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,34 @@ def partial(cell: Cell, start: int, stop: int) -> Solved:
     return Solved(Span(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
 
 
-Start = Callable[..., "Run"]
+class Run:
+    """Collectors of a cube, with feeds; each start is another process, after the one before has died."""
+
+    def __init__(self, cube: Path, stack: ExitStack) -> None:
+        self.cube, self.stack = cube, stack
+
+    def start(self, wanted: Wanted | None = None) -> Iterator[Span]:
+        """What is left to do."""
+        self.stack.close()
+        generation = next_generation(self.cube)
+        self.collector = Collector(
+            BlockStore(self.cube, files=generation.files),
+            self.stack.enter_context(Journal(generation.journal, generation.files)),
+            Inputs((GRID,), {"a": RealSource(*draw_inputs(GRID))}, {}),
+            {"a": Science(7, (), GRID.n_clusters)},
+            failed=lambda record: append_failure(generation.failures, record),
+            wanted=wanted or Wanted(),
+        )
+        self.feed = Feed(self.cube)
+        self.collector.tell(self.feed)
+        return iter(list(self.collector.left(GRID)))
+
+    def solve(self, work: Span) -> None:
+        self.collector.take([partial(work.unit, work.start, work.stop)])
+
+    def fail(self, work: Span) -> None:
+        for _ in range(ATTEMPTS):
+            self.collector.take([Failed(work, "ValueError: no", "n1", "", "Traceback")])
 
 
 @pytest.fixture
@@ -54,40 +81,9 @@ def cube(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def start(cube: Path) -> Iterator[Callable[..., Run]]:
-    """Starts a run; each call stands for another process, after the one before has died."""
+def run(cube: Path) -> Iterator[Run]:
     with ExitStack() as stack:
-
-        def begin(wanted: Wanted | None = None) -> Run:
-            stack.close()
-            return Run(cube, stack, wanted)
-
-        yield begin
-
-
-class Run:
-    """A collector and its feed."""
-
-    def __init__(self, cube: Path, stack: ExitStack, wanted: Wanted | None) -> None:
-        generation = next_generation(cube)
-        data = draw_inputs(GRID)
-        self.collector = Collector(
-            BlockStore(cube, files=generation.files),
-            stack.enter_context(Journal(generation.journal, generation.files)),
-            Inputs((GRID,), {"a": RealSource(*data)}, {}),
-            {"a": Science(7, (), GRID.n_clusters)},
-            failed=lambda record: append_failure(generation.failures, record),
-            wanted=wanted or Wanted(),
-        )
-        self.feed = Feed(cube)
-        self.collector.tell(self.feed)
-
-    def solve(self, work: Span) -> None:
-        self.collector.take([partial(work.unit, work.start, work.stop)])
-
-    def fail(self, work: Span) -> None:
-        for _ in range(ATTEMPTS):
-            self.collector.take([Failed(work, "ValueError: no", "n1", "", "Traceback")])
+        yield Run(cube, stack)
 
 
 def shown(feed: Feed | Follower) -> tuple[Any, ...]:
@@ -102,62 +98,46 @@ def shown(feed: Feed | Follower) -> tuple[Any, ...]:
     return board.datasets(), board.blocks_done, len(board.waiting), len(board.open_blocks), tiles, series
 
 
-def test_the_board_of_a_run_is_that_of_its_files(start: Start, cube: Path) -> None:
-    run = start()
-    work = list(run.collector.left(GRID))
-    run.solve(work[0])  # the baseline: a block of its own
-    run.solve(work[1])
+def test_the_board_of_a_run_is_that_of_its_files(run: Run, cube: Path) -> None:
+    work = run.start()
+    run.solve(next(work))  # the baseline: a block of its own
+    run.solve(next(work))
     assert shown(run.feed)[1:4] == (1, 1, 1)
-    run.fail(work[2])
+    run.fail(next(work))
     found = shown(run.feed)
     assert found[1:4] == (2, 0, 0)
     assert found[0] == read_status(cube).datasets
     assert (found[0][0].done, found[0][0].failed, found[0][0].left) == (2, 1, 2)
     assert found == shown(Follower(cube))
-    assert run.feed.unread == 0
-
-
-def test_a_resumed_run_shows_what_was_done_before(start: Start, cube: Path) -> None:
-    first = start()
-    work = list(first.collector.left(GRID))
-    for each in work[:3]:
-        first.solve(each)
-    first.solve(work[3])  # stays in the journal
-    before = shown(first.feed)
-    again = start()
-    after = shown(again.feed)
+    run.solve(next(work))  # stays in the journal
+    before = shown(run.feed)
+    work = run.start()  # what was done before is shown
+    after = shown(run.feed)
     assert after[0] == before[0] == read_status(cube).datasets
     assert after[5] == before[5]
     assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
-    for each in again.collector.left(GRID):
-        again.solve(each)
-    final = shown(again.feed)
+    for each in work:
+        run.solve(each)
+    final = shown(run.feed)
     assert final[1:4] == (3, 0, 0)
     assert final == shown(Follower(cube))
+    assert run.feed.unread == 0
 
 
-def test_a_failed_cell_that_is_tried_again_moves(start: Start, cube: Path) -> None:
-    first = start()
-    first.fail(next(iter(first.collector.left(GRID))))
-    assert shown(first.feed)[0][0].failed == 1
-    again = start(Wanted(retry_failed=True))
-    assert shown(again.feed)[0][0].failed == 1
-    work = next(iter(again.collector.left(GRID)))
-    again.fail(work)  # once more: it is the same that is in the cube
-    found = shown(again.feed)
+def test_a_failed_cell_that_is_tried_again_moves(run: Run) -> None:
+    run.fail(next(run.start()))
+    assert shown(run.feed)[0][0].failed == 1
+    run.fail(next(run.start(Wanted(retry_failed=True))))  # once more: it is the same that is in the cube
+    found = shown(run.feed)
     assert (found[0][0].failed, found[2]) == (1, 0)
-    last = start(Wanted(retry_failed=True))
-    last.solve(next(iter(last.collector.left(GRID))))
-    (row,) = shown(last.feed)[0]
+    run.solve(next(run.start(Wanted(retry_failed=True))))
+    (row,) = shown(run.feed)[0]
     assert (row.done, row.failed) == (1, 0)
 
 
-def test_scores_wait_until_they_are_paid_for(
-    start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_wait_until_they_are_paid_for(run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CREDIT", -1.0)
-    run = start()
-    for each in run.collector.left(GRID):
+    for each in run.start():
         run.solve(each)
     found = shown(run.feed)
     assert found[0] == read_status(cube).datasets  # counts never wait
@@ -168,16 +148,15 @@ def test_scores_wait_until_they_are_paid_for(
 
 
 def test_a_page_that_fails_does_not_end_the_run(
-    start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
-    run = start()
+    work = run.start()
     monkeypatch.setattr(run.feed.board, "settle", lambda settled: 1 / 0)
-    work = list(run.collector.left(GRID))
     with run.feed:
-        run.solve(work[0])
+        run.solve(next(work))
         wait_until(lambda: "stands still" in caplog.text)
-    run.solve(work[1])
+    run.solve(next(work))
     assert not run.feed._queue
     assert read_status(cube).datasets[0].done == 1
 
@@ -218,15 +197,6 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     fresh = Follower(cube)
     fresh.update()
     assert (fresh.board.waiting, fresh.board.scored) == ({}, 2)
-
-
-def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[int] = []
-    follower = Follower(cube)
-    monkeypatch.setattr(follower, "_replay", lambda: looks.append(1))
-    for _ in range(5):
-        follower.update()
-    assert len(looks) == 1
 
 
 NASTY = "<img src=x onerror=alert(1)>"
@@ -306,14 +276,17 @@ def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
     assert gone["tile"] is None
 
 
-def test_a_state_is_made_once_for_all_who_look(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_module, "SNAPSHOT_SECONDS", 1000.0)
+def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
-    keeper = Follower(cube)
-    monkeypatch.setattr(keeper, "update", lambda: looks.append(1))
-    state = State(cube, keeper)
+    follower = Follower(cube)
+    state = State(cube, follower)
+    monkeypatch.setattr(follower, "_replay", lambda: looks.append(1))
+    monkeypatch.setattr(state_module, "SNAPSHOT_SECONDS", 1000.0)
+    for _ in range(5):
+        follower.update()
+    monkeypatch.setattr(follower, "update", lambda: looks.append(2))
     assert len({state.document() for _ in range(10)}) == 1
-    assert len(looks) == 1
+    assert looks == [1, 2]
 
 
 def test_the_pace_is_that_of_the_last_minutes() -> None:
