@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.cluster import AgglomerativeClustering, Birch, KMeans
+from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
 from pipeline.methods.contract import Solution, checked
@@ -26,54 +26,41 @@ from sweeps.errors import InputError
 from sweeps.words import SHIPPED
 
 
-def with_options(data, k, must, cannot, *, weights, accuracy, random_state, gamma=1.0):  # type: ignore[no-untyped-def]
-    """The first four may have any names."""
-
-
-def generous(*arguments, **keywords):  # type: ignore[no-untyped-def]
-    """Takes everything."""
-
-
-def short(X, n_clusters, *, random_state):  # type: ignore[no-untyped-def]
-    """Takes too little."""
-
-
-def needy(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, gamma):  # type: ignore[no-untyped-def]
-    """An option without a default."""
-
-
 class Needy:
     """Has neither a number of clusters nor a fit, and needs an option."""
 
-    def __init__(self, radius) -> None:  # type: ignore[no-untyped-def]
-        self.radius = radius
+    def __init__(self, radius: float) -> None: ...
 
 
+def with_option(data: Any, k: Any, must: Any, cannot: Any, *, weights, accuracy, random_state, gamma=1.0): ...  # type: ignore[no-untyped-def]
+
+
+NEEDY = lambda X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, gamma: None  # noqa: E731
+SHORT = lambda X, n_clusters, *, random_state: None  # noqa: E731
 CALLED = "every call gives it"
-SHORT = "short(X, n_clusters, *, random_state)"
 CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state)"
 
 
 @pytest.mark.parametrize(
     ("found", "options", "expected"),
     [
-        (with_options, {"gamma": 2}, []),
-        (generous, {"a": 1}, []),
-        (needy, {"gamma": 1}, []),
+        (with_option, {"gamma": 2}, []),
+        (lambda *arguments, **keywords: None, {"a": 1}, []),
+        (NEEDY, {"gamma": 1}, []),
         (iter, {}, []),  # whose signature is not known
         (KMeans, {"n_init": 5}, []),
         (
-            short,
+            SHORT,
             {"gama": 1, "random_state": 2},
             [
                 ("option 'gama'", "no options", ""),
                 ("option 'random_state'", "another name", CALLED),
-                (SHORT, CONTRACT, "too many positional arguments"),
+                ("<lambda>(X, n_clusters, *, random_state)", CONTRACT, "too many positional arguments"),
             ],
         ),
-        (with_options, {"gama": 1}, [("option 'gama'", "one of gamma", "did you mean 'gamma'?")]),
-        (with_options, {"data": 1}, [("option 'data'", "another name", CALLED)]),
-        (needy, {}, [(f"needy{CONTRACT[:-1]}, gamma)", CONTRACT, "missing a required argument: 'gamma'")]),
+        (with_option, {"gama": 1}, [("option 'gama'", "one of gamma", "did you mean 'gamma'?")]),
+        (with_option, {"data": 1}, [("option 'data'", "another name", CALLED)]),
+        (NEEDY, {}, [(f"<lambda>{CONTRACT[:-1]}, gamma)", CONTRACT, "missing a required argument: 'gamma'")]),
         (
             Needy,
             {"width": 1},
@@ -99,13 +86,12 @@ def test_all_that_does_not_fit_is_named(found: Any, options: dict[str, Any], exp
 # Classes by scikit-learn's conventions as methods.
 
 X = np.concatenate([np.random.default_rng(0).normal(center, 0.1, (10, 2)) for center in (0, 5, 9)])
-TRUE = np.repeat([0, 1, 2], 10)
 EMPTY = np.empty((0, 2), dtype=np.int64)
 LINKS: dict[str, Any] = {"must_link": EMPTY, "cannot_link": EMPTY, "weights": (np.empty(0), np.empty(0))}
 
 
-def call(cls: type, seed: int = 0, **options: Any) -> Solution:
-    answer = method_of_class(cls, options)(X, 3, **LINKS, accuracy=0.8, random_state=seed)
+def call(cls: type, **options: Any) -> Solution:
+    answer = method_of_class(cls, options)(X, 3, **LINKS, accuracy=0.8, random_state=7)
     return checked(answer, n_samples=30, n_features=2, n_clusters=3)
 
 
@@ -116,8 +102,7 @@ class Linked:
         self.scale = scale
 
     def fit(self, X: Any, y: Any = None, *, must_link: Any, accuracy: float, **others: Any) -> None:
-        assert not others
-        assert must_link.shape == (0, 2)
+        assert (others, must_link.shape) == ({}, (0, 2))
         self.labels_ = np.full(len(X), int(accuracy * self.scale))
 
 
@@ -132,16 +117,16 @@ class Predicting:
 
 
 def test_what_a_class_knows_is_taken() -> None:
-    for cls in (KMeans, GaussianMixture, AgglomerativeClustering, Birch):
-        labels = np.asarray(call(cls).labels)
-        assert {tuple(set(labels[each == TRUE])) for each in range(3)} == {(0,), (1,), (2,)}
     kmeans = KMeans(n_clusters=3, random_state=7, n_init=2).fit(X)
     mixture = GaussianMixture(n_components=3, random_state=7).fit(X)
-    assert call(KMeans, 7, n_init=2).objective == -kmeans.inertia_
-    assert np.array_equal(np.asarray(call(KMeans, 7, n_init=2).centroids), kmeans.cluster_centers_)
-    assert call(GaussianMixture, 7).objective == mixture.lower_bound_
-    assert np.array_equal(np.asarray(call(GaussianMixture, 7).centroids), mixture.means_)
-    assert call(AgglomerativeClustering).objective is None
+    for found, labels, objective, centroids in (
+        (call(KMeans, n_init=2), kmeans.labels_, -kmeans.inertia_, kmeans.cluster_centers_),
+        (call(GaussianMixture), mixture.predict(X), mixture.lower_bound_, mixture.means_),
+    ):
+        assert np.array_equal(found.labels, labels)
+        assert found.objective == objective
+        assert np.array_equal(np.asarray(found.centroids), centroids)
+    assert call(Predicting).objective is None
     # fit gets what it names, and fit_predict alone will do
     assert set(np.asarray(call(Linked, scale=2.5).labels)) == set(np.asarray(call(Predicting).labels)) == {2}
 
@@ -195,23 +180,15 @@ def test_a_file_is_a_module_of_its_own() -> None:
     with pytest.raises(OSError, match="no licence"):
         load(MethodCall("mine", "broken.py:cluster", "import sys\nraise OSError('no licence')\n"))
     assert set(sys.modules) == before
-    with pytest.raises(SyntaxError, match=r"broken.py, line 1"):
-        load(MethodCall("mine", "broken.py:cluster", "def cluster(:\n"))
 
 
 @pytest.mark.parametrize(
     ("call", "found"),
     [
-        (
-            MethodCall("a", "k-mean"),
-            "'k-mean', expected a shipped method, package.module:function, or file.py:",
-        ),
+        (MethodCall("a", "k-mean"), "found 'k-mean', expected a shipped method, package.module:function, or"),
         (MethodCall("a", "k-mean"), "did you mean 'k-means'?"),
         (MethodCall("a", "numpy:1st"), "found 'numpy:1st', expected a shipped method"),
-        (
-            MethodCall("a", "numpy.linalk:eig"),
-            "found no module 'numpy.linalk', expected one that is installed",
-        ),
+        (MethodCall("a", "numpy.linalk:eig"), "found no module 'numpy.linalk', expected one that is"),
         (MethodCall("a", "mine.py:cluster"), "found mine.py without its text, expected a file that was read"),
         (mine("clustr"), "found no 'clustr' in folder/mine.py, expected a function or a class (did you mean"),
         (mine("number"), "found number, of type int, expected a function or a class"),
@@ -220,10 +197,9 @@ def test_a_file_is_a_module_of_its_own() -> None:
     ],
 )
 def test_what_is_no_method_is_said(call: MethodCall, found: str) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match=f"^method {call.name!r}: ") as refused:
         load(call)
     assert found in str(refused.value)
-    assert str(refused.value).startswith(f"method {call.name!r}: ")
 
 
 def test_what_a_file_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
