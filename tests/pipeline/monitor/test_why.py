@@ -10,7 +10,6 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from cubes.small import SPEC, draw_cell, draw_inputs, fill, make_plan
 from processes.commandline import sweep
 from processes.sweeping import TINY, run, write_spec
 
@@ -19,12 +18,10 @@ from pipeline.live.sources import Follower
 from pipeline.live.state import State
 from pipeline.monitor.why import explain
 from pipeline.work.records import Science, Solved, Span
-from storage.cube.growth import create
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import cause_of
 from sweeps.inputs import Source
 from sweeps.plan import Cell
-from sweeps.shapes import CODES
 
 CELLS = [Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1)]
 SMALL = TINY[: TINY.index("datasets")] + 'datasets = ["iris"]\n' + TINY[TINY.index("p = [") :]
@@ -137,12 +134,8 @@ def test_a_cause_is_one_line_wherever_it_is_shown(tmp_path: Path, error: Excepti
     assert "Logging error" not in submitted.stderr
 
 
-def test_the_shape_that_a_cell_chose_is_named(tmp_path: Path) -> None:
-    plan = make_plan(models=("likelihood", "posterior-auto"))
-    create(tmp_path / "tiny.zarr", [plan], draw_inputs, SPEC)
-    fill(tmp_path / "tiny.zarr", [plan])
-    cell = Cell("a", None, 0.9, 4, 1, "posterior-auto")
-    found = explain(tmp_path / "tiny.zarr", str(cell))
-    assert found.covariance == list(CODES)[int(draw_cell(plan, cell)["covariance_shape"])]
-    assert found.lines()[0].endswith(f"; it chose {found.covariance} covariances")
-    assert explain(tmp_path / "tiny.zarr", "a/p=0.9/m=4/replicate=1/likelihood").covariance is None
+def test_a_part_of_a_block_waits_in_the_journal_and_is_not_computed_again(tmp_path: Path) -> None:
+    line = ("submit", write_spec(tmp_path, SMALL), "--results", tmp_path, "--workers", 0)
+    assert "5 restarts, 0 blocks" in sweep(*line, "--only", CELLS[0]).stderr
+    assert "pending: not finished yet" in sweep("why", tmp_path / "tiny.zarr", CELLS[0]).stdout
+    assert "15 restarts, 1 block" in sweep(*line).stderr
