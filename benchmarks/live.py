@@ -22,8 +22,7 @@ from tornado.web import Application
 from pipeline.cluster.pages import NAME, OwnPage
 from pipeline.live.board import Statuses
 from pipeline.live.site import Site
-from pipeline.live.sources import Feed
-from pipeline.live.state import AtWork, Crew, State
+from pipeline.live.state import AtWork, Crew, Feed, State
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Solved, Span
 from storage.cube.growth import create

@@ -2,7 +2,7 @@
 
 `Board` counts: `write` takes a block as it stands in the cube, `settle` a cell that has ended, `score` the
 NMI of a cell; `tiles` and `series` say what changed since some version. `Grid` says on which tile of the map
-a cell is, `look` how a model is drawn. What tells a board is in `pipeline.live.sources`.
+a cell is, `look` how a model is drawn. What tells a board is in `pipeline.live.state`.
 """
 
 from __future__ import annotations

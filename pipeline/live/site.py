@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from pipeline.common import VARIABLE, is_own, own_names
-from pipeline.live.sources import Follower
-from pipeline.live.state import State
+from pipeline.live.state import Follower, State
 from storage.errors import StorageError
 from sweeps.errors import InputError, Problem, cause_of
 

@@ -13,7 +13,7 @@ import psutil
 
 from pipeline.jobs import slurm
 from pipeline.jobs.slurm import head_name, job_prefix
-from pipeline.monitor.runs import RunState, read_run_state
+from pipeline.monitor.status import RunState, read_run_state
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder.folder import RunFolder

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.monitor.runs import submit_words
+from pipeline.monitor.status import submit_words
 from pipeline.work.journalled import spans_of
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest

@@ -27,8 +27,7 @@ from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, pl
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from pipeline.live.site import Site
-from pipeline.live.sources import Feed
-from pipeline.live.state import AtWork, Crew, State
+from pipeline.live.state import AtWork, Crew, Feed, State
 from pipeline.run.driver import Driver, open_sweep
 from pipeline.run.progress import step
 from pipeline.run.request import Request

@@ -17,7 +17,7 @@ from processes.commandline import sweep
 
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import head_name
-from pipeline.monitor.runs import read_run_state
+from pipeline.monitor.status import read_run_state
 from storage.runfolder.folder import RunFolder
 
 PROFILES = """

@@ -18,7 +18,7 @@ from cubes.small import make_plan
 
 from kernels.scores import nmi
 from pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, nmi_of_many
-from pipeline.live.sources import Follower
+from pipeline.live.state import Follower
 from pipeline.report import look as report_look
 from pipeline.scoring.tables import cell_table
 from storage.cube.growth import open_cube

@@ -28,7 +28,7 @@ from pipeline.common import VARIABLE
 from pipeline.live import site, state
 from pipeline.live.board import Board, Settled
 from pipeline.live.site import LOOPBACK, PAGE, STATE, FilesState, Site, address_of, page, serving
-from pipeline.live.sources import Follower
+from pipeline.live.state import Follower
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import grow

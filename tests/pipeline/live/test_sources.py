@@ -16,10 +16,8 @@ from cubes.small import draw_block, draw_inputs, make_plan
 from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
-from pipeline.live import sources as module
-from pipeline.live import state as state_module
-from pipeline.live.sources import Feed, Follower
-from pipeline.live.state import MOST_WORKERS, AtWork, Crew, Pace, State
+from pipeline.live import state as module
+from pipeline.live.state import MOST_WORKERS, AtWork, Crew, Feed, Follower, Pace, State
 from pipeline.monitor.status import read_status
 from pipeline.run.ledger import ATTEMPTS, Collector
 from pipeline.run.request import Wanted
@@ -170,7 +168,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every update look at the files, and not every other second."""
     monkeypatch.setattr(module, "PATIENCE", 0)
     monkeypatch.setattr(module, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(state_module, "SNAPSHOT_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
 
 
 def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
@@ -274,7 +272,7 @@ def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.Mo
     follower = Follower(cube)
     state = State(cube, follower)
     monkeypatch.setattr(follower, "_replay", lambda: looks.append(1))
-    monkeypatch.setattr(state_module, "SNAPSHOT_SECONDS", 1000.0)
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
     for _ in range(5):
         follower.update()
     monkeypatch.setattr(follower, "update", lambda: looks.append(2))

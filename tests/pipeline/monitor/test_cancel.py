@@ -18,7 +18,7 @@ from pipeline.jobs import slurm
 from pipeline.jobs.slurm import CommandFailed, LiveJob, head_name, job_prefix
 from pipeline.monitor import cancel as cancelling
 from pipeline.monitor.cancel import CannotCancel, cancel
-from pipeline.monitor.runs import read_run_state
+from pipeline.monitor.status import read_run_state
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Cancelled, Lease
 from storage.runfolder.records import ENDED, REQUEUED, HeadRecord, StopRequest, Submission

@@ -23,9 +23,8 @@ from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, us
 from pipeline.jobs import slurm
 from pipeline.jobs.slurm import CommandFailed
 from pipeline.live.site import FilesState
-from pipeline.monitor import runs
-from pipeline.monitor.runs import RunState, find_logs, follow, last_lines, read_run_state
-from pipeline.monitor.status import read_status
+from pipeline.monitor import status as runs
+from pipeline.monitor.status import RunState, find_logs, follow, last_lines, read_run_state, read_status
 from storage.cube.blocks import BlockStore
 from storage.cube.manifest import append_run, read_manifest
 from storage.cube.schema import FAILED, NO_SOLUTION

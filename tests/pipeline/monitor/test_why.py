@@ -14,8 +14,7 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, run, write_spec
 
 import pipeline.work.tasks
-from pipeline.live.sources import Follower
-from pipeline.live.state import State
+from pipeline.live.state import Follower, State
 from pipeline.monitor.why import explain
 from pipeline.work.records import Science, Solved, Span
 from storage.runfolder.folder import RunFolder

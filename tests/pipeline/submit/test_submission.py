@@ -14,7 +14,7 @@ from processes.sweeping import TINY, wait_until, write_spec
 from rich.console import Console
 
 from pipeline.jobs.slurm import head_name
-from pipeline.monitor.runs import read_run_state
+from pipeline.monitor.status import read_run_state
 from pipeline.run.request import Options, Request
 from pipeline.submit import submission
 from pipeline.submit.submission import submit
