@@ -118,7 +118,7 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
 
     with reported():
         state = read_status(options.find_run(cube_or_spec, results))
-    tell(state, as_json, *(state.next_step or ()))
+    tell(state, as_json, *state.outlook[1])
 
 
 @click.command()

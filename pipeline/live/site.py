@@ -11,9 +11,8 @@ import logging
 import socket
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -120,9 +119,6 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 
-MOST_CONNECTIONS = 128
-"""Open at once, each of which has a thread."""
-
 
 class FilesState:
     """Documents of a cube from its files; it begins again when the cube has grown, or was made.
@@ -187,26 +183,11 @@ class _Server(ThreadingHTTPServer):
     """Whatever a client does costs a line at most: it may leave, send nothing or nonsense, or come often."""
 
     daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS
+    request_queue_size = 128  # of connections that wait to be taken
 
     def __init__(self, site: Site, port: int) -> None:
-        self._open: deque[socket.socket] = deque()
         self.site = site
         super().__init__((LOOPBACK, port), _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread; where there are too many, the connection that was opened first is closed."""
-        self._open.append(request)
-        while len(self._open) > MOST_CONNECTIONS:
-            with suppress(OSError):
-                self._open.popleft().shutdown(socket.SHUT_RDWR)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection."""
-        with suppress(ValueError):
-            self._open.remove(request)
-        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say what could not be answered, but for clients that have left."""

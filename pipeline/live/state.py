@@ -187,7 +187,7 @@ class Feed(Keeper):
         self.cpu_seconds = 0.0
         self._queue: deque[Callable[[], object]] = deque()
         self._scoring, self._began = 0.0, time.monotonic()
-        self._over, self._stopped = threading.Event(), False
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
 
     def __enter__(self) -> Self:
@@ -200,13 +200,11 @@ class Feed(Keeper):
 
     def settled(self, result: CellResult) -> None:
         """Take a cell that ended: done, failed or without a solution."""
-        if not self._stopped:
-            self._queue.append(partial(self._settle, settled_of(result)))
+        self._queue.append(partial(self._settle, settled_of(result)))
 
     def written(self, block: Block, after: Statuses) -> None:
         """Take a block that was written, with its statuses."""
-        if not self._stopped:
-            self._queue.append(partial(self.board.write, block, after))
+        self._queue.append(partial(self.board.write, block, after))
 
     def _hear(self) -> None:
         while self._queue:
@@ -233,8 +231,7 @@ class Feed(Keeper):
             except Exception:
                 # whatever is wrong with a page, the run goes on
                 logger.exception("the page of this run stands still; sweep open shows its files")
-                self._stopped = True
-                self._queue.clear()
+                self._queue = deque(maxlen=0)  # which takes nothing
                 return
             self.cpu_seconds = time.thread_time()
 
@@ -433,7 +430,7 @@ class State:
         return {
             "cube": self._cube.name,
             "status": _steady(status),
-            "who": status.who,
+            "who": status.outlook[0],
             "ends_at": None if status.progress is None else status.progress.at + status.progress.left,
             "pace": self._pace.to_dict(),
             "journal": {

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from pipeline.methods import loading
-from pipeline.methods.contract import BadAnswer, Method, NoSolution, checked
+from pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, cause_of, given, one_line
 
@@ -231,8 +231,8 @@ class Host:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._process = os.getpid()
-        self._loaded: list[tuple[MethodCall, Method]] = []
-        self._X: NDArray[np.float64] | None = None
+        self._loaded: dict[str, Method] = {}
+        self._X: Floats | None = None
 
     def answer(self, message: Message) -> None:
         """Do what the caller says."""
@@ -242,7 +242,10 @@ class Host:
             return
         call = MethodCall(**note.pop("method"))
         try:
-            method = self._method(call)
+            if repr(call) not in self._loaded:
+                self._loaded[repr(call)] = loading.load(call)
+                threadpool_limits(limits=1)  # of libraries that came with it, whatever the environment says
+            method = self._loaded[repr(call)]
         except InputError as error:
             self._say(REFUSED, number, {"problems": [asdict(each) for each in error.problems]})
         except BaseException as error:
@@ -265,16 +268,6 @@ class Host:
             with suppress(Exception):  # a method may have closed or replaced it
                 stream.flush()
         self._channel.send(kind, number, note, *arrays)
-
-    def _method(self, call: MethodCall) -> Method:
-        """The method, loaded once."""
-        for known, method in self._loaded:
-            if known == call:
-                return method
-        method = loading.load(call)
-        threadpool_limits(limits=1)  # of libraries that came with it, whatever they make of the environment
-        self._loaded.append((call, method))
-        return method
 
     def _solve(self, number: int, method: Method, note: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
         X = given(self._X)

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 MUST, CANNOT = 0, 1
 """Kinds of an annotation, as `sweeps.annotations.draw` has them."""
 
-Links = NDArray[np.int64]
-Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Links = Whole
+Weights = tuple[Floats, Floats]
 
 _TOLERANCE = 1e-6
 """How far the probabilities of a sample may be from summing to 1: float32 is good enough."""
@@ -82,7 +84,7 @@ class Method(Protocol):
 
     def __call__(
         self,
-        X: NDArray[np.float64],
+        X: Floats,
         n_clusters: int,
         must_link: Links,
         cannot_link: Links,
@@ -182,9 +184,7 @@ def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_
     return Solution(labels.astype(np.int16), objective, centroids, probabilities)
 
 
-def _array(
-    name: str, found: ArrayLike | None, shape: tuple[int, ...], problems: list[str]
-) -> NDArray[np.float64] | None:
+def _array(name: str, found: ArrayLike | None, shape: tuple[int, ...], problems: list[str]) -> Floats | None:
     """Numbers of a shape; None where there are none, or something is wrong with them."""
     if found is None:
         return None

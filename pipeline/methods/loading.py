@@ -76,11 +76,6 @@ class MethodCall:
     options: Mapping[str, Any] = field(default_factory=dict)
     time_limit: float = PER_CALL
 
-    @property
-    def where(self) -> str:
-        """What problems with it begin with."""
-        return f"method {self.name!r}"
-
 
 def load(call: MethodCall) -> Method:
     """The method itself, which takes the options of `call` without being given them.
@@ -105,9 +100,8 @@ def load(call: MethodCall) -> Method:
         all that is wrong. What a file or a package raises while it is imported is passed on.
     """
     found, is_shipped = _found(call), call.call in SHIPPED
-    problems = [Problem(call.where, *each) for each in method_problems(found, call.options, is_shipped)]
-    if problems:
-        raise InputError(problems)
+    if problems := list(method_problems(found, call.options, is_shipped)):
+        raise _refused(call, *problems)
     if isinstance(found, type):
         return method_of_class(found, call.options)
     if not is_shipped:
@@ -250,6 +244,11 @@ def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
     return cast(Method, fitted)
 
 
+def _refused(call: MethodCall, *problems: tuple[str, str, str]) -> InputError:
+    """Of what was found, what was expected, and a hint, each."""
+    return InputError(Problem(f"method {call.name!r}", *each) for each in problems)
+
+
 def _found(call: MethodCall) -> Any:
     """The function or class that a call names."""
     if call.call in SHIPPED:
@@ -257,17 +256,17 @@ def _found(call: MethodCall) -> Any:
         return getattr(module, call.call.replace("-", "_"))
     if not CALL.fullmatch(call.call):
         hint = "" if ":" in call.call else did_you_mean(call.call, SHIPPED)
-        raise InputError([Problem(call.where, repr(call.call), FORMS, hint)])
+        raise _refused(call, (repr(call.call), FORMS, hint))
     place, _, attribute = call.call.partition(":")
     expected, found = "a function or a class", _module(call, place)
     for step in attribute.split("."):
         if not hasattr(found, step):
             names = [name for name, value in vars(found).items() if callable(value) and name[0] != "_"]
             hint = did_you_mean(step, names)
-            raise InputError([Problem(call.where, f"no {step!r} in {place}", expected, hint)])
+            raise _refused(call, (f"no {step!r} in {place}", expected, hint))
         found = getattr(found, step)
     if not callable(found):
-        raise InputError([Problem(call.where, f"{attribute}, of type {type(found).__name__}", expected)])
+        raise _refused(call, (f"{attribute}, of type {type(found).__name__}", expected, ""))
     return found
 
 
@@ -275,7 +274,7 @@ def _module(call: MethodCall, place: str) -> Any:
     """The module of a package, or the one that the text of a file becomes."""
     source = call.source
     if source is None and place.endswith(".py"):
-        raise InputError([Problem(call.where, f"{place} without its text", "a file that was read")])
+        raise _refused(call, (f"{place} without its text", "a file that was read", ""))
     if source is None:
         try:
             return import_module(place)
@@ -283,8 +282,7 @@ def _module(call: MethodCall, place: str) -> Any:
             if error.name is None or not f"{place}.".startswith(f"{error.name}."):
                 raise  # something that the package needs
             hint = "files are named with .py: file.py:function"
-            problem = Problem(call.where, f"no module {error.name!r}", "one that is installed", hint)
-            raise InputError([problem]) from None
+            raise _refused(call, (f"no module {error.name!r}", "one that is installed", hint)) from None
     private = PRIVATE + hashlib.sha256(f"{place}\0{source}".encode()).hexdigest()[:16]
     if private in sys.modules:
         return sys.modules[private]

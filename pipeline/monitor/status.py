@@ -261,45 +261,30 @@ class Status:
             # a head that has not started according to its files may have died at once
             lines += [f"  {output} ends: {line}" for line in last_lines(output, 1)]
         lines += self._job_lines()
-        if os.path.exists(log):
-            lines.append(f"log: {log}")
-        if self.run.dashboard:
-            lines.append(f"dashboard: {self.run.dashboard}")
-        return [*lines, self.who]
+        lines += [f"log: {log}"] if os.path.exists(log) else []
+        lines += [f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []
+        return [*lines, self.outlook[0]]
 
     @property
-    def next_step(self) -> tuple[object, ...] | None:
-        """The command that comes next; None while a run waits to start, or where no file names the sweep."""
-        total = self.total
-        if self.run.holder is not None:
-            return "logs", self.cube, "--follow"
-        if self.run.waiting is not None:
-            return None
-        if self.run.closed and total.left:
-            return "report", self.cube
-        if self.datasets and total.left == 0:
-            return ("why" if total.failed else "report"), self.cube
-        return None if self.run.head is None else ("submit", self.run.head.spec)
-
-    @property
-    def who(self) -> str:
-        """Who runs it and how far that is, or what to do next."""
-        holder, left = self.run.holder, self.total.left or not self.datasets
-        if holder is None and self.run.waiting is not None:
-            return f"not running yet: its head waits in the queue, job {self.run.waiting}"
-        if self.run.closed and left:
-            return f"whether it runs cannot be seen: {self.run.closed}"
-        if holder is None:
-            complete = "complete" if not self.skipped else "complete, but for data sets that are not at hand"
-            return "not running: submit again to resume" if left else complete
-        if self.progress is None or self.eta is None:
-            return f"run by {holder}"
-        done = self.progress
-        restarts = f"{done.restarts:,} of {done.total:,} restarts of this run"
-        if done.questions:
-            restarts += f", {done.asked:,} of {done.questions:,} questions asked"
-        workers = plural(done.workers, "worker")
-        return f"run by {holder}: {restarts}, {workers}, about {duration(self.eta)} left"
+    def outlook(self) -> tuple[str, tuple[object, ...]]:
+        """Who runs it and how far that is, or what to do next; and the command that comes next, if any."""
+        run, total, done = self.run, self.total, self.progress
+        if run.holder is not None:
+            text = f"run by {run.holder}"
+            if done is not None and self.eta is not None:
+                text += f": {done.restarts:,} of {done.total:,} restarts of this run"
+                text += f", {done.asked:,} of {done.questions:,} questions asked" if done.questions else ""
+                text += f", {plural(done.workers, 'worker')}, about {duration(self.eta)} left"
+            return text, ("logs", self.cube, "--follow")
+        if run.waiting is not None:
+            return f"not running yet: its head waits in the queue, job {run.waiting}", ()
+        if self.datasets and not total.left:
+            text = "complete, but for data sets that are not at hand" if self.skipped else "complete"
+            return text, ("why" if total.failed else "report", self.cube)
+        if run.closed:
+            return f"whether it runs cannot be seen: {run.closed}", ("report", self.cube)
+        again = () if run.head is None else ("submit", run.head.spec)
+        return "not running: submit again to resume", again
 
     def _job_lines(self) -> list[str]:
         """Worker jobs of a run in progress; those of an ended run no longer exist."""

@@ -29,7 +29,7 @@ UNKNOWN = "unknown"
 NO_FAILURE = "no failure is recorded"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """What is known about one cell.
 
@@ -58,10 +58,10 @@ class Explanation:
 
     cell: str
     state: str
-    restarts: int | None
-    seconds: float | None
+    restarts: int | None = None
+    seconds: float | None = None
     failures: tuple[FailureRecord, ...]
-    log: str
+    log: str = ""
     command: str
     covariance: str | None = None
     questions: str = ""
@@ -83,14 +83,13 @@ class Explanation:
             if self.state == STATUS_WORDS[NO_SOLUTION]:
                 found = f"the method found no solution in {self.restarts} calls"
                 text = f"{self.cell}: {found}, {self.seconds:.3g} s"
-            text += "" if self.covariance is None else f"; it chose {self.covariance} covariances"
+            text += f"; it chose {self.covariance} covariances" if self.covariance else ""
             if last is None:
                 return [text]
             times = f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}"
             return [text, f"{times}: {last.cause}"]
         lines = [f"{self.cell}: {'pending: not finished yet' if self.state == 'pending' else self.state}"]
-        if self.questions:
-            lines.append(self.questions)
+        lines += [self.questions] if self.questions else []
         if last is not None:
             facts = {
                 "cause": last.cause,
@@ -103,10 +102,9 @@ class Explanation:
             lines += [f"  {key + ':':<10}{value}" for key, value in facts.items()]
             if trace := last.traceback.strip().splitlines()[-TRACEBACK_LINES:]:
                 lines += ["", "the end of the traceback:", *(f"  {line}" for line in trace)]
+            lines += ["", "to see the log:", f"  {self.log}"]
         elif self.state == "failed":
             lines.append(self.closed or NO_FAILURE)
-        if self.log:
-            lines += ["", "to see the log:", f"  {self.log}"]
         return [*lines, "", "to run it alone:", f"  {self.command}"]
 
 
@@ -133,29 +131,26 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     failures = tuple(record for record in read_failures(run) if record.cell in names)
     block = plans[cell.dataset].block_of(cell)
     position = block.position(cell)
-    status = int(store.statuses(block)[position])
-    found = Explanation(
-        cell=str(cell),
-        state=STATUS_WORDS.get(status, "pending"),
-        restarts=None,
-        seconds=None,
-        failures=failures,
-        log="",
-        command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
-        closed=run.closed,
-    )
+    status, known = int(store.statuses(block)[position]), dict[str, Any]()
     if status in ANSWERED:
-        arrays, shape = store.read(block), None
+        arrays = store.read(block)
+        known = {
+            "restarts": int(arrays["restarts_done"][position]),
+            "seconds": float(arrays["seconds"][position]),
+        }
         if chooses(cell.model):
             code = int(arrays["covariance_shape"][position])
             # the code of a shape that no solver writes is shown as it is
-            shape = next((shape for shape, known in CODES.items() if known == code), str(code))
-        restarts, seconds = int(arrays["restarts_done"][position]), float(arrays["seconds"][position])
-        return replace(found, restarts=restarts, seconds=seconds, covariance=shape)
-    job = failures[-1].job if failures else ""
-    log = shlex.join(["sweep", "logs", str(cube), *(["--job", job] if job else [])])
-    questions = _questions(plans[cell.dataset], store, run, cell) if asks(cell.design) else ""
-    return replace(found, log=log if failures else "", questions=questions)
+            known["covariance"] = {value: shape for shape, value in CODES.items()}.get(code, str(code))
+    else:
+        if failures:
+            job = ["--job", failures[-1].job] if failures[-1].job else []
+            known["log"] = shlex.join(["sweep", "logs", str(cube), *job])
+        if asks(cell.design):
+            known["questions"] = _questions(plans[cell.dataset], store, run, cell)
+    command = shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)])
+    facts = {"cell": str(cell), "state": STATUS_WORDS.get(status, "pending"), "closed": run.closed}
+    return Explanation(**facts, failures=failures, command=command, **known)
 
 
 def _questions(plan: DatasetPlan, store: BlockStore, run: RunFolder, cell: Cell) -> str:
