@@ -37,8 +37,8 @@ LEAST_TILES = 24
 Way = tuple[str | None, ...]
 """A value of each of `VARIANTS`."""
 
-Key = tuple[float | None, int | str, Way]
-"""Accuracy, number of annotations and variant; of a baseline no accuracy, its name, its variant."""
+Key = tuple[str, float | None, int | str, Way]
+"""Data set, accuracy, number of annotations and variant; of a baseline no accuracy, its name, its variant."""
 
 
 @dataclass(frozen=True)
@@ -81,32 +81,38 @@ class Grid:
         self.plans = {plan.name: plan for plan in plans}
         self.panels: list[Panel] = []
         self.models: list[tuple[str, ...]] = []
-        self._tiles: dict[str, dict[Key, int]] = {}
+        self._tiles: dict[Key, int] = {}
         n_panels = sum(len(_variants(plan.nodes[-1])) for plan in self.plans.values() if plan.supervised)
         most = max(LEAST_TILES, MOST_TILES // max(n_panels, 1))
         for plan in self.plans.values():
-            tiles = self._tiles[plan.name] = {}
             if plan.baselines:
                 # a method, which has no search, is in the first row
-                ways = [_variants(plan.node_of[name]) for name in plan.baselines]
-                longest: list[Way] = max(ways, key=len)
+                ways = {name: _variants(plan.node_of[name]) for name in plan.baselines}
+                longest: list[Way] = max(ways.values(), key=len)
                 rows = tuple(map(variant, longest))
                 first = self._add(Panel(plan.name, "", True, (), rows, plan.baselines))
-                for column, (name, own) in enumerate(zip(plan.baselines, ways, strict=True)):
-                    for row, way in enumerate(own):
-                        tile = tiles[None, name, way] = first + row * len(plan.baselines) + column
+                for column, name in enumerate(plan.baselines):
+                    for row, way in enumerate(ways[name]):
+                        tile = self._tiles[plan.name, None, name, way] = first + row * len(ways) + column
                         self.models[tile] = (name,)
             if plan.supervised:
-                places, columns = _shared(sorted(plan.p), sorted(plan.m), most)
+                n_p, n_m, down, across = len(plan.p), len(plan.m), 1, 1
+                while ceil(n_p / down) * ceil(n_m / across) > most:
+                    # the longer side loses first: tiles stay about as fine in both directions
+                    if n_m / across >= n_p / down:
+                        across += 1
+                    else:
+                        down += 1
+                places, rows = _shared(sorted(plan.p), down)
+                places_m, columns = _shared(sorted(plan.m), across)
                 for way in _variants(plan.nodes[-1]):
-                    labels = _labels(places), _labels(columns)
-                    first = self._add(Panel(plan.name, variant(way), False, plan.models, *labels))
-                    for (p, row), (m, column) in product(places.items(), columns.items()):
-                        tiles[p, m, way] = first + row * len(labels[1]) + column
+                    first = self._add(Panel(plan.name, variant(way), False, plan.models, rows, columns))
+                    for (p, row), (m, column) in product(places.items(), places_m.items()):
+                        self._tiles[plan.name, p, m, way] = first + row * len(columns) + column
 
     def tile(self, cell: Cell) -> int:
         """Number of the tile that holds a cell, and its block."""
-        return self._tiles[cell.dataset][cell.p, cell.model if cell.m is None else cell.m, way_of(cell)]
+        return self._tiles[cell.dataset, cell.p, cell.model if cell.m is None else cell.m, way_of(cell)]
 
     def _add(self, panel: Panel) -> int:
         """Number of the first tile of a new panel."""
@@ -130,25 +136,11 @@ def _variants(node: Node) -> list[Way]:
     return list(product(*(dim.values for dim in node.dims if dim.name in VARIANTS)))
 
 
-def _shared(p: Sequence[float], m: Sequence[int], most: int) -> tuple[dict[Any, int], dict[Any, int]]:
-    """Row of each accuracy and column of each count, at most so many tiles in all."""
-    across = down = 1
-    while ceil(len(p) / down) * ceil(len(m) / across) > most:
-        # the longer side loses first: tiles stay about as fine in both directions
-        if len(m) / across >= len(p) / down:
-            across += 1
-        else:
-            down += 1
-    rows = {value: place // down for place, value in enumerate(p)}
-    return rows, {value: place // across for place, value in enumerate(m)}
-
-
-def _labels(places: dict[Any, int]) -> tuple[str, ...]:
-    """Value of each row or column, or the first and the last of those that share one."""
-    groups: dict[int, list[str]] = {}
-    for value, place in places.items():
-        groups.setdefault(place, []).append(_name(value))
-    return tuple("–".join(dict.fromkeys((values[0], values[-1]))) for values in groups.values())
+def _shared(values: Sequence[Any], n: int) -> tuple[dict[Any, int], tuple[str, ...]]:
+    """Row or column of each value where n neighbours share one, and their labels: the first and the last."""
+    groups = [values[start : start + n] for start in range(0, len(values), n)]
+    places = {value: place for place, group in enumerate(groups) for value in group}
+    return places, tuple("–".join(dict.fromkeys(map(_name, (group[0], group[-1])))) for group in groups)
 
 
 def _name(value: float) -> str:
@@ -205,7 +197,6 @@ def mean_of(units: Units) -> tuple[float, float | None, int]:
 TERMS = {"posterior": "var(--blue)", "likelihood": "var(--vermillion)", "conditional": "var(--green)"}
 """Variables of the style sheet, of each annotation term."""
 
-ALONE = "var(--grey)"
 METHODS = ("#a6761d", "#cc79a7", "#b0605a", "#4d9bc7", "#7a6fb0")
 SHAPES = {
     "spherical": "",
@@ -226,9 +217,8 @@ def look(model: str) -> dict[str, str]:
         place = names.index(model) if model in names else zlib.crc32(model.encode())
         return {"color": METHODS[place % len(METHODS)], "dash": ("", "6 3", "1.5 3")[place % 3]}
     term, shape = split_model(model)
-    if model in BASELINES:
-        return {"color": ALONE, "dash": SHAPES.get(shape, AUTO) or "6 3"}
-    return {"color": TERMS[term], "dash": SHAPES.get(shape, AUTO)}
+    color, dash = TERMS.get(term, "var(--grey)"), SHAPES.get(shape, AUTO)
+    return {"color": color, "dash": dash or "6 3" if model in BASELINES else dash}
 
 
 # The board: counts by tile and model, and means by curve.

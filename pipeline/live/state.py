@@ -79,7 +79,6 @@ class Keeper:
         self._truths: dict[str, NDArray[np.int16] | None] = {}
         self._unread: deque[tuple[Block, NDArray[np.bool_]]] = deque()
         self._unscored: deque[Settled] = deque()
-        self._bytes = 0
         self._look()
 
     @property
@@ -89,16 +88,6 @@ class Keeper:
 
     def update(self) -> None:
         """Take what has changed; scores as far as there is time."""
-        self._hear()
-        while self._has_time() and self._read_some():
-            pass
-
-    def _hear(self) -> None:
-        """Count what has changed since the last time."""
-        raise NotImplementedError
-
-    def _has_time(self) -> bool:
-        """Whether more cells may be read, or scored."""
         raise NotImplementedError
 
     def _look(self) -> None:
@@ -110,16 +99,19 @@ class Keeper:
 
     def _settle(self, settled: Settled) -> None:
         """Take a cell that is finished and not in the cube yet; its score comes later."""
-        size = 0 if settled.labels is None else settled.labels.nbytes
-        if self.board.settle(settled) and size and self._bytes + size <= MOST_WAITING:
-            self._bytes += size
+        labels = settled.labels
+        # as if all that wait were of this size, which those of one data set are
+        if (
+            self.board.settle(settled)
+            and labels is not None
+            and labels.nbytes * len(self._unscored) < MOST_WAITING
+        ):
             self._unscored.append(settled)
 
     def _read_some(self) -> bool:
         """Score some of the cells that wait, or else read a block; False if there is neither."""
         if self._unscored:
             some = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
-            self._bytes -= sum(each.labels.nbytes for each in some if each.labels is not None)
         elif self._unread:
             some = list(_cells_of(given(self._store), *self._unread.popleft()))
             for each in some:
@@ -206,12 +198,12 @@ class Feed(Keeper):
         """Take a block that was written, with its statuses."""
         self._queue.append(partial(self.board.write, block, after))
 
-    def _hear(self) -> None:
+    def update(self) -> None:
+        """Take what was told; scores as far as they are paid for."""
         while self._queue:
             self._queue.popleft()()
-
-    def _has_time(self) -> bool:
-        return self._scoring <= CREDIT + SHARE * (time.monotonic() - self._began)
+        while self._scoring <= CREDIT + SHARE * (time.monotonic() - self._began) and self._read_some():
+            pass
 
     def _read_some(self) -> bool:
         began = time.thread_time()
@@ -252,24 +244,24 @@ class Follower(Keeper):
     def __init__(self, cube: Path) -> None:
         super().__init__(cube)
         self._journal: tuple[str, int] = "", 0
-        self._next = self._until = 0.0
+        self._next = 0.0
 
     @property
     def outgrown(self) -> bool:
         """Whether the cube has another grid by now, or has been made: a new board is needed."""
         return (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans
 
-    def _has_time(self) -> bool:
-        return time.monotonic() < self._until
-
-    def _hear(self) -> None:
+    def update(self) -> None:
+        """Look at the files, now and then; read cells for a moment."""
         began = time.monotonic()
         if began >= self._next:
             self._look()
             self._replay()
             ended = time.monotonic()
             self._next = ended + max(LEAST_SECONDS, PATIENCE * (ended - began))
-        self._until = time.monotonic() + READING_SECONDS
+        until = time.monotonic() + READING_SECONDS
+        while time.monotonic() < until and self._read_some():
+            pass
 
     def _replay(self) -> None:
         """Cells that are finished according to the journal, and not in the cube yet."""
@@ -287,11 +279,9 @@ class Follower(Keeper):
                 for done in from_record(header, arrays, self._plans):
                     cell = done.span.unit
                     if isinstance(cell, Cell) and cell.dataset in self._plans:
-                        if cell not in results:
-                            stop = self.manifest.spec.stop if is_model(cell.model) else None
-                            restarts = self._plans[cell.dataset].restarts_of(cell.model)
-                            results[cell] = CellResult(cell, restarts, stop)
-                        results[cell].add(done)
+                        stop = self.manifest.spec.stop if is_model(cell.model) else None
+                        restarts = self._plans[cell.dataset].restarts_of(cell.model)
+                        results.setdefault(cell, CellResult(cell, restarts, stop)).add(done)
         except (JournalDamaged, Mismatch, ValueError):
             return  # the next driver reports it; what was read so far stays
         for cell, result in results.items():

@@ -119,10 +119,9 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno(), marked=False) as methods:
         version = methods.load(call)
         for name in problems if uses == "links" else ["no links"]:
-            links = dict(
-                zip(("must_link", "cannot_link", "weights"), merged_links(problems[name]), strict=True)
-            )
-            seen: Any = {**links, "accuracy": 0.9 if uses == "links" else None}
+            must_link, cannot_link, weights = merged_links(problems[name])
+            seen: Any = {"must_link": must_link, "cannot_link": cannot_link, "weights": weights}
+            seen["accuracy"] = 0.9 if uses == "links" else None
             try:
                 first, again = (
                     methods.solve(call, name, X, n_clusters=CLUSTERS, random_state=SEED, **seen)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from pipeline.methods import child
 from pipeline.methods.child import Channel, Message, Spoilt
-from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+from pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, Problem, one_line, plain_lines
 from sweeps.words import SHIPPED
@@ -170,7 +170,7 @@ class MethodProcess:
         self,
         call: MethodCall,
         key: Hashable,
-        X: NDArray[np.float64],
+        X: Floats,
         *,
         n_clusters: int,
         must_link: Links,
@@ -222,11 +222,12 @@ class MethodProcess:
         parts = {name: array.copy() for name, array in zip(said["given"], reply.arrays, strict=True)}
         return Answer(Solution(objective=said["objective"], **parts), said["seconds"], said["cpu_seconds"])
 
-    def close(self) -> None:
-        """End the processes that no call is using."""
+    def close(self, keep: int = 0) -> None:
+        """End the processes that no call is using, but for the latest ones."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for each in idle:
+            over = self._idle[: max(0, len(self._idle) - keep)]
+            del self._idle[: len(over)]
+        for each in over:
             each.close()
 
     def __enter__(self) -> Self:
@@ -260,16 +261,12 @@ class MethodProcess:
             raise
         with self._lock:
             self._idle.append(lent)
-            over = self._idle[:-MOST_PROCESSES]
-            del self._idle[:-MOST_PROCESSES]
-        for each in over:
-            each.close()
+        self.close(MOST_PROCESSES)
 
     def _taken(self, call: MethodCall) -> _Child:
         """The latest process that waits for calls of this method, or a new one."""
-        place = _place(call)
         with self._lock:
-            found = next((each for each in reversed(self._idle) if each.place == place), None)
+            found = next((each for each in reversed(self._idle) if each.place == _place(call)), None)
             if found is not None:
                 self._idle.remove(found)
         if found is not None:
@@ -279,7 +276,7 @@ class MethodProcess:
             # Ended, or spoilt by what the method had started, after its answer: no fault of this call.
             found.kill()
         mark = "methods" if call.call in SHIPPED else call.call
-        return _Child(place, self._output, f"[{mark}]" if self._marked else "")
+        return _Child(_place(call), self._output, f"[{mark}]" if self._marked else "")
 
 
 def _understood(reply: Message, expected: int) -> dict[str, Any]:
@@ -337,7 +334,7 @@ class _Child:
         self._number = 0
         self._key: Hashable = self  # of no table
 
-    def take(self, key: Hashable, X: NDArray[np.float64], limit: float) -> None:
+    def take(self, key: Hashable, X: Floats, limit: float) -> None:
         """Have this table, if it is not the latest one."""
         if key != self._key:
             self._key = self

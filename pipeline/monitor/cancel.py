@@ -17,7 +17,7 @@ from pipeline.monitor.status import RunState, read_run_state
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import PATIENCE, Holder, Lease, LeaseHeld, LeaseLost, clock, last_lease
+from storage.runfolder.lease import PATIENCE, Lease, LeaseHeld, LeaseLost, clock, last_lease
 from storage.runfolder.records import ENDED, StopRequest
 
 Echo = Callable[[str], None]
@@ -122,9 +122,8 @@ def _end_process(cube: Path, echo: Echo) -> None:
     state = read_run_state(cube)
     if state.holder is None or state.lease is None or not state.lease.alive:
         return
-    holder: Holder = state.holder
     with suppress(psutil.NoSuchProcess):
-        driver = psutil.Process(holder.process.pid)
+        driver = psutil.Process(state.holder.process.pid)
         family = [driver, *driver.children(recursive=True)]
         driver.terminate()
         _, left = psutil.wait_procs(family, timeout=END_SECONDS)

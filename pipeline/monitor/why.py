@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline.monitor.status import submit_words
-from pipeline.work.journalled import spans_of
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import replay
 from storage.runfolder.records import FailureRecord, read_failures
-from sweeps.plan import AskedPath, Cell, DatasetPlan, find_cell
+from sweeps.plan import AskedPath, find_cell
 from sweeps.shapes import CODES
 from sweeps.words import asks, chooses
 
@@ -51,7 +49,7 @@ class Explanation:
     covariance : str or None
         Shape of covariances that a cell that is done has chosen; None where the model says which.
     questions : str
-        How far the questions are whose answers the cell waits for; empty where it waits for none.
+        Where the annotations come from that the cell waits for; empty where it waits for none.
     closed : str
         Why failures cannot be read, where they cannot.
     """
@@ -134,10 +132,8 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     status, known = int(store.statuses(block)[position]), dict[str, Any]()
     if status in ANSWERED:
         arrays = store.read(block)
-        known = {
-            "restarts": int(arrays["restarts_done"][position]),
-            "seconds": float(arrays["seconds"][position]),
-        }
+        known["restarts"] = int(arrays["restarts_done"][position])
+        known["seconds"] = float(arrays["seconds"][position])
         if chooses(cell.model):
             code = int(arrays["covariance_shape"][position])
             # the code of a shape that no solver writes is shown as it is
@@ -147,26 +143,15 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
             job = ["--job", failures[-1].job] if failures[-1].job else []
             known["log"] = shlex.join(["sweep", "logs", str(cube), *job])
         if asks(cell.design):
-            known["questions"] = _questions(plans[cell.dataset], store, run, cell)
-    command = shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)])
-    facts = {"cell": str(cell), "state": STATUS_WORDS.get(status, "pending"), "closed": run.closed}
-    return Explanation(**facts, failures=failures, command=command, **known)
-
-
-def _questions(plan: DatasetPlan, store: BlockStore, run: RunFolder, cell: Cell) -> str:
-    """How far the path is whose answers a cell waits for, from cube and journal."""
-    path, asked, m = AskedPath.of(cell), 0, cell.m or 0
-    for other in plan.m:
-        like = replace(cell, m=other)
-        block = plan.block_of(like)
-        if store.annotations(block)[1][block.graph(like)]:
-            asked = max(asked, other)
-    for generation in run.generations():
-        for header, _ in replay(generation.journal):
-            asked = max([asked, *(span.stop for span in spans_of(header) if span.unit == path)])
-    if asked >= m:
-        return f"the pairs it needs were asked for: {asked} answers of {path}"
-    return f"it waits for pairs that are asked for batch after batch: {asked} of {m} answers of {path}"
+            known["questions"] = f"its annotations are answers of {AskedPath.of(cell)}"
+    return Explanation(
+        cell=str(cell),
+        state=STATUS_WORDS.get(status, "pending"),
+        failures=failures,
+        command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
+        closed=run.closed,
+        **known,
+    )
 
 
 def failed_causes(cube: Path) -> dict[str, str]:
