@@ -24,7 +24,6 @@ from threadpoolctl import threadpool_limits
 
 from pipeline.methods import loading
 from pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
-from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, cause_of, given, one_line
 
 # Messages between a process and the one that runs a method: numbered, bounded, and read within a limit.
@@ -240,7 +239,7 @@ class Host:
         if kind == TABLE:
             (self._X,) = arrays
             return
-        call = MethodCall(**note.pop("method"))
+        call = loading.MethodCall(**note.pop("method"))
         try:
             if repr(call) not in self._loaded:
                 self._loaded[repr(call)] = loading.load(call)

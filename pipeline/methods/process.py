@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.methods import child
-from pipeline.methods.child import Channel, Message, Spoilt
 from pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, Problem, one_line, plain_lines
@@ -246,14 +245,14 @@ class MethodProcess:
                 lent.phase = _LOADED
             yield lent
             if not lent.channel.is_quiet():
-                raise Spoilt
+                raise child.Spoilt
         except TimeoutError:
             lent.kill()
             if lent.phase == _CALLED:
                 raise TimeLimit(f"longer than its time limit of {call.time_limit:g} s") from None
             raise MethodFailed(f"{lent.phase} within {START_LIMIT:g} s") from None
-        except (Spoilt, EOFError, OSError) as error:
-            how = SPOILT if isinstance(error, Spoilt) else lent.how_it_ended()
+        except (child.Spoilt, EOFError, OSError) as error:
+            how = SPOILT if isinstance(error, child.Spoilt) else lent.how_it_ended()
             lent.kill()
             raise MethodFailed(how) from None
         except BaseException:  # such as KeyboardInterrupt
@@ -279,7 +278,7 @@ class MethodProcess:
         return _Child(_place(call), self._output, f"[{mark}]" if self._marked else "")
 
 
-def _understood(reply: Message, expected: int) -> dict[str, Any]:
+def _understood(reply: child.Message, expected: int) -> dict[str, Any]:
     """What a reply says, or the error that it stands for."""
     note = reply.note
     if reply.kind == child.NONE:
@@ -329,7 +328,7 @@ class _Child:
                 process_group=0,  # Ctrl-C is for the caller
             )
         self.place = place
-        self.channel = Channel(ours)
+        self.channel = child.Channel(ours)
         self.phase = _STARTED
         self._number = 0
         self._key: Hashable = self  # of no table
@@ -343,17 +342,17 @@ class _Child:
 
     def ask(
         self, kind: int, call: MethodCall, note: dict[str, Any], *arrays: NDArray[Any], limit: float
-    ) -> Message:
+    ) -> child.Message:
         """Begin a call, and hear the first reply."""
         self._number += 1
         self.channel.send(kind, self._number, {**note, "method": asdict(call)}, *arrays, limit=limit)
         return self.reply(limit)
 
-    def reply(self, limit: float, most: int = 0) -> Message:
+    def reply(self, limit: float, most: int = 0) -> child.Message:
         """What is said next of the latest call."""
         message = self.channel.receive(limit=limit, most=most)
         if message.number != self._number:
-            raise Spoilt
+            raise child.Spoilt
         return message
 
     def how_it_ended(self) -> str:

@@ -377,18 +377,12 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
         raise InputError([Problem(str(cube), run.closed, "a run of your own")])
     if job is None:
         return [run.head_log if head else run.log]
-    wanted, known, found = {job, job.rpartition("-")[0]}, set[str](), list[Path]()
-    for path in run.job_logs.glob("*"):
-        match = JOB_LOG.fullmatch(path.name)
-        if match is not None:
-            known.add(match["number"])
-            if wanted & {match["number"], match["name"]}:  # or the name of one of its workers
-                found.append(path)
+    logs = {path: match for path in run.job_logs.glob("*") if (match := JOB_LOG.fullmatch(path.name))}
+    wanted = {job, job.rpartition("-")[0]}  # or the name of one of its workers
+    found = [path for path, match in logs.items() if wanted & {match["number"], match["name"]}]
     if not found:
-        numbers = sorted(known, key=int)
-        some = (
-            f"one of the worker jobs {', '.join(numbers)}" if numbers else "a worker job, and there was none"
-        )
+        numbers = sorted({match["number"] for match in logs.values()}, key=int)
+        some = f"one of the worker jobs {', '.join(numbers)}" if numbers else "no worker job: there was none"
         raise InputError([Problem("--job", repr(job), some, did_you_mean(job, numbers))])
     found.sort(key=lambda path: path.stat().st_size, reverse=True)
     return [path for path in found if path.stat().st_size] or found[:1]

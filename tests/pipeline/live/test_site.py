@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from browser import Page, chromium
@@ -26,13 +25,11 @@ from processes.sweeping import wait_until
 
 from pipeline.common import VARIABLE
 from pipeline.live import state
-from pipeline.live.board import Board, Settled
 from pipeline.live.site import LOOPBACK, PAGE, STATE, FilesState, Site, address_of, page, serving
-from pipeline.live.state import Follower
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import grow
-from storage.cube.schema import DONE, FAILED
+from storage.cube.schema import FAILED
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
@@ -318,31 +315,6 @@ def test_the_page_shows_the_cube(made: Path, browser: Page) -> None:
         assert browser.run(CARD) == ""
         assert browser.console() == []
         assert {url.split("?")[0] for url in browser.requests()} == {address, f"{address}/state.json"}
-
-
-@pytest.mark.slow
-def test_names_that_are_html_are_text(made: Path, browser: Page, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A data set, a model and a worker of such names are refused elsewhere; the page must not count on it."""
-    plan = make_plan(NASTY, models=(NASTY + "m",), baselines=(NASTY + "b",))
-
-    keeper = Follower(made.with_name("none.zarr"))
-    keeper.board = Board([plan])
-    keeper.manifest = SimpleNamespace(skipped={NASTY: [NASTY]}, spec=None)  # type: ignore[assignment]
-    for block in plan.blocks():
-        for cell in block.cells():
-            keeper.board.settle(Settled(cell, DONE, 1.0, -1.0))
-            keeper.board.score(cell, 0.5)
-    crew = state.Crew(1, [state.AtWork(NASTY, NASTY, NASTY, NASTY, 0.0)])
-    shown = state.State(made, keeper, lambda: crew)
-    monkeypatch.setattr(FilesState, "document", lambda self, since="": shown.document(since))
-    with served(made) as address:
-        loaded(browser, address)
-        browser.run("document.querySelector('td[data-at]').focus()")
-        assert browser.run("return document.title") == "tiny.zarr · sweep"
-        assert browser.run("return document.images.length") == 0
-        # data set, baseline, model, worker, failure, log and skipped: all are there to read
-        assert browser.run("return document.body.textContent").count("<img src=x") >= 12
-        assert browser.console() == []
 
 
 @pytest.mark.slow
