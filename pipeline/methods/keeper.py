@@ -154,9 +154,8 @@ def _forward(source: int, mark: bytes) -> None:
     while data:
         data = os.read(source, 65536)
         *whole, rest = (rest + (data or b"\n").replace(b"\r", b"\n")).split(b"\n")
-        while len(rest) > LONGEST_LINE:
-            whole.append(rest[:LONGEST_LINE])
-            rest = rest[LONGEST_LINE:]
+        if len(rest) > LONGEST_LINE:  # a line without an end is printed as it comes
+            whole, rest = [*whole, rest], b""
         for line in whole:
             for start in range(0, len(line), LONGEST_LINE):
                 text = plain_lines(line[start : start + LONGEST_LINE].decode(errors="replace"))

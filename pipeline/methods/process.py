@@ -209,7 +209,10 @@ class MethodProcess:
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
         arrays = (must_link, cannot_link, *weights)
         with self._lent(call) as lent:
-            lent.take(key, X, START_LIMIT)
+            if key != lent.key:
+                lent.key = lent  # of no table, until all of this one is there
+                lent.channel.send(child.TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=START_LIMIT)
+                lent.key = key
             reply = lent.ask(child.SOLVE, call, note, *arrays, limit=START_LIMIT)
             if reply.kind == child.BEGUN:
                 lent.phase = _CALLED
@@ -331,14 +334,7 @@ class _Child:
         self.channel = child.Channel(ours)
         self.phase = _STARTED
         self._number = 0
-        self._key: Hashable = self  # of no table
-
-    def take(self, key: Hashable, X: Floats, limit: float) -> None:
-        """Have this table, if it is not the latest one."""
-        if key != self._key:
-            self._key = self
-            self.channel.send(child.TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=limit)
-            self._key = key
+        self.key: Hashable = self  # of no table
 
     def ask(
         self, kind: int, call: MethodCall, note: dict[str, Any], *arrays: NDArray[Any], limit: float

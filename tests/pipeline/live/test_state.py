@@ -161,7 +161,6 @@ def assert_same(board: Board, written: Cells, waiting: Cells, seen: dict[int, li
                 sum(states.get(cell) == end for cell in mine) for states in (written, waiting) for end in ENDS
             ]
             assert found_row[:7] == [len(mine), *expected]
-    assert set(seen) == set(range(len(board.grid.models)))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -193,6 +192,7 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
                     del waiting[cell]
             found = board.write(block, np.array([written[cell] for cell in block.cells()], np.int8))
             assert set(compress(block.cells(), found)) == unknown
+            assert_same(board, written, waiting, {})
         if rng.random() < 0.5:  # a page does not see every state
             board.advance()
             seen |= tiles_of(board, version)
@@ -201,6 +201,7 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
     seen |= tiles_of(board, version)
     assert_same(board, written, waiting, seen)
     assert tiles_of(board) == seen
+    assert set(seen) == set(range(len(board.grid.models)))
 
 
 def test_nothing_new_is_no_new_version() -> None:
@@ -480,13 +481,14 @@ def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> Non
 
 def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
     cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
-    failures = next_generation(cube).failures
+    failures, follower = next_generation(cube).failures, Follower(cube)
+    state = State(cube, follower)
+    assert json.loads(state.document()[1])["head"]["failures"]["cells"] == 0
     for attempt, each in product((1, 2), (cell, gone)):
         facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
         work = FailedWork(cell=each, start=0, stop=3)
         append_failure(failures, FailureRecord(work=work, node="n1", job="7", traceback="", **facts))
-    follower = Follower(cube)
-    found = json.loads(State(cube, follower).document()[1])["head"]["failures"]
+    found = json.loads(state.document()[1])["head"]["failures"]
     tiles = {str(gone): None, str(cell): follower.board.grid.tile(cell)}
     assert (found["cells"], found["records"]) == (2, 4)
     assert [(each["cell"], each["tile"], each["cause"], each["attempt"]) for each in found["last"]] == [
