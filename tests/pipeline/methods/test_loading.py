@@ -253,7 +253,7 @@ def test_what_is_known_is_kept_in_one_form(labels: object) -> None:
         (Solution(LABELS, objective="good"), "objective: found 'good', expected a finite number"),
         (Solution(LABELS, centroids=[["a", "b"]]), "centroids: found <U1 values"),
         (Solution(LABELS, centroids=[[0, 1], [0, 0], [np.nan, 0]]), "that have samples: found nan"),
-        (Solution(LABELS, probabilities=np.ones((4, 3))), "probabilities: found 3, expected sums of 1"),
+        (Solution(LABELS, probabilities=[[1, 1, 1], [0, 0.5, 0]] * 2), "found 0.5, 3, expected sums of 1"),
         (Solution(LABELS, probabilities=[[2, -1, 0]] * 4), "probabilities: found -1, 2, expected 0 to 1"),
         (Solution(LABELS, probabilities=np.full((4, 3), np.nan)), "found nan, expected 0 to 1"),
         (
