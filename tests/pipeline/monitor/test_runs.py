@@ -44,6 +44,7 @@ def test_a_head_that_waits_is_told_from_one_that_died(tmp_path: Path) -> None:
     run = RunFolder(cube)
     run.make()
     assert read_run_state(cube).over
+    assert read_status(cube).outlook == ("not running: submit again to resume", ())
     records.Submission(system="slurm", job="12", host="here", at=100.0).write(run.submission)
     run.head_log.write_text("head.sh: line 12: python: No such file\n")
     shown = sweep("status", cube).stdout
