@@ -20,13 +20,11 @@ from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
 from pipeline.cluster.pages import NAME, OwnPage
-from pipeline.live.board import Board, Statuses
+from pipeline.live.board import Statuses
 from pipeline.live.site import Site
-from pipeline.live.sources import Feed
-from pipeline.live.state import AtWork, Crew, State
+from pipeline.live.state import AtWork, Crew, Feed, State
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Solved, Span
-from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
 from storage.cube.schema import DONE
 from storage.runfolder.folder import RunFolder
@@ -90,14 +88,12 @@ def _row(restart: float, viewers: int) -> tuple[object, ...]:
 
 def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[float, float, float]:
     """Of a core: what the driver's thread, the page's thread, and all that answers spend."""
-    truth = draw_inputs(plan)[1]
-    store = BlockStore(cube, read_only=True)
     busy = [
         AtWork(f"10.0.0.{n % 250}:{n}", f"node{n}", "17", f"a/p=0.9/m=60/replicate=3/posterior {n}", float(n))
         for n in range(WORKERS)
     ]
-    with Feed(Board([plan]), store, lambda dataset, mixture: truth) as feed, ExitStack() as stack:
-        site = Site(State(cube, feed, skipped={}, crew=lambda: Crew(WORKERS, busy)))
+    with Feed(cube) as feed, ExitStack() as stack:
+        site = Site(State(cube, feed, crew=lambda: Crew(WORKERS, busy)))
         port = stack.enter_context(_served(site))
         looking = [Viewer(port) for _ in range(viewers)]
         begun = time.monotonic()

@@ -154,7 +154,7 @@ OWN_FILES = {
     "pipeline/jobs/keys.py": "a file of a package",
     "pipeline/jobs/watch.py": "the log of a job",
     "pipeline/live/site.py": "files of the package",
-    "pipeline/monitor/runs.py": "logs of a run folder",
+    "pipeline/monitor/status.py": "logs of a run folder",
     "pipeline/report/export.py": "written",
     "pipeline/report/elements.py": "files of the package",
     "pipeline/report/look.py": "a file of the package",

@@ -184,7 +184,7 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
         problems.append(Problem("--options", options, 'a JSON object, such as {"gamma": 0.5}'))
     with reported():
         with collecting(problems):
-            source = read_source(method, Path())
+            source = read_source(method)
         if problems:
             raise InputError(problems)
         try:

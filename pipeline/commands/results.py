@@ -212,7 +212,7 @@ def verify(
 def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> None:
     """Find damaged files of CUBE, and have what they held computed again by the next submit."""
     from pipeline.check.repair import repair_cube, repair_lines
-    from pipeline.monitor.runs import submit_words
+    from pipeline.monitor.status import submit_words
     from storage.runfolder.lease import LeaseHeld
 
     with reported(LeaseHeld):

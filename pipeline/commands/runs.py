@@ -118,7 +118,7 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
 
     with reported():
         state = read_status(options.find_run(cube_or_spec, results))
-    tell(state, as_json, *(state.next_step or ()))
+    tell(state, as_json, *state.outlook[1])
 
 
 @click.command()
@@ -129,7 +129,7 @@ def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
 @click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
 def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
     """Show the end of the driver's log, or of another log of a run."""
-    from pipeline.monitor import runs
+    from pipeline.monitor import status as runs
 
     if head and job is not None:
         raise click.UsageError("--head and --job exclude each other")

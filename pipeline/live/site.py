@@ -11,20 +11,17 @@ import logging
 import socket
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from pipeline.common import VARIABLE, is_own, own_names
-from pipeline.live.sources import Follower
-from pipeline.live.state import State
+from pipeline.live.state import Follower, State
 from storage.errors import StorageError
 from sweeps.errors import InputError, Problem, cause_of
 
@@ -40,13 +37,12 @@ ALWAYS = {
 }
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Status, headers and body of an answer."""
+class Answer(NamedTuple):
+    """Status, body and headers of an answer."""
 
     status: int
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes
+    headers: Mapping[str, str]
 
 
 class Site:
@@ -76,9 +72,9 @@ class Site:
         if not is_own(headers):
             text = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}."
             return plain(403, text)
+        # A link on another page may lead to this one; its script may read nothing.
         led_here = path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
         if headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin") and not led_here:
-            # A link on another page may lead to this one; its script may read nothing.
             return plain(403, "Not served to other pages.")
         if path == PAGE:
             body, policy = page()
@@ -123,9 +119,6 @@ logger = logging.getLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 
-MOST_CONNECTIONS = 128
-"""Open at once, each of which has a thread."""
-
 
 class FilesState:
     """Documents of a cube from its files; it begins again when the cube has grown, or was made.
@@ -150,16 +143,14 @@ class FilesState:
 
     def _begin(self) -> None:
         self._follower = Follower(self._cube)
-        self._state = State(self._cube, self._follower, skipped=self._follower.skipped)
+        self._state = State(self._cube, self._follower)
 
 
 def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:
     """Address of the page for a browser on this machine, and how one elsewhere reaches it."""
-    port = server.server_address[1]
-    return (
-        f"http://{LOOPBACK}:{port}{PAGE}",
-        f"from elsewhere: ssh -L {port}:{LOOPBACK}:{port} {socket.gethostname()}",
-    )
+    place = f"{LOOPBACK}:{server.server_address[1]}"
+    tunnel = f"ssh -L {server.server_address[1]}:{place} {socket.gethostname()}"
+    return f"http://{place}{PAGE}", f"from elsewhere: {tunnel}"
 
 
 @contextmanager
@@ -179,9 +170,8 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
         If it is no cube, or somebody listens on the port.
     """
     own_names()
-    site = Site(FilesState(cube))
     try:
-        server = _Server(site, port)
+        server = _Server(Site(FilesState(cube)), port)
     except OSError as error:
         expected = "a port that is free; without --port one is found"
         raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error
@@ -193,26 +183,11 @@ class _Server(ThreadingHTTPServer):
     """Whatever a client does costs a line at most: it may leave, send nothing or nonsense, or come often."""
 
     daemon_threads = True
-    request_queue_size = MOST_CONNECTIONS
+    request_queue_size = 128  # of connections that wait to be taken
 
     def __init__(self, site: Site, port: int) -> None:
-        self._open: deque[socket.socket] = deque()
         self.site = site
         super().__init__((LOOPBACK, port), _Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread; where there are too many, the connection that was opened first is closed."""
-        self._open.append(request)
-        while len(self._open) > MOST_CONNECTIONS:
-            with suppress(OSError):
-                self._open.popleft().shutdown(socket.SHUT_RDWR)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection."""
-        with suppress(ValueError):
-            self._open.remove(request)
-        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say what could not be answered, but for clients that have left."""
@@ -232,9 +207,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer one request."""
-        headers: dict[str, str] = {}
-        for name, value in self.headers.items():
-            headers[name.title()] = f"{headers[name.title()]},{value}" if name.title() in headers else value
+        headers = {name.title(): ",".join(self.headers.get_all(name, ())) for name in self.headers}
         try:
             parts = urlsplit(self.path)
             since = parse_qs(parts.query).get("since", [""])[0]

@@ -1,4 +1,10 @@
-"""All that the page shows, as one JSON document: what changed since another, and the few numbers beside.
+"""What the page of a run shows, kept up to date, and as one JSON document: what changed since another.
+
+`Feed` is of a run in progress, in its driver's process: the driver puts what happened into a queue, which
+costs it a microsecond, and a thread takes it from there once a second. `Follower` looks at the cube and at
+its run folder, while another process, maybe on another machine, writes them. Both are a `Keeper`, which
+counts the blocks of the cube to begin with, and reads cells that are done, for times and scores, as far as
+there is time.
 
 `State.document` is called by whoever answers for the page. Counts and scores are those of a `Keeper`'s board,
 everything else is read from the run folder, as `sweep status` reads it.
@@ -6,22 +12,285 @@ everything else is read from the run folder, as `sweep status` reads it.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pipeline.live.board import look, to_json
-from pipeline.live.sources import Keeper
-from pipeline.monitor.runs import last_lines
-from pipeline.monitor.status import Status, counted_status
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.live.board import Board, Settled, Statuses, look, nmi_of_many, to_json
+from pipeline.monitor.status import Status, counted_status, last_lines
+from pipeline.work.journalled import from_record
+from pipeline.work.merge import CellResult, Mismatch
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import open_cube
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import DONE, PENDING
+from storage.errors import StorageError
 from storage.runfolder.folder import RunFolder
+from storage.runfolder.journal import JournalDamaged, replay
 from storage.runfolder.records import FailureRecord, Progress, read_failures
+from sweeps.errors import given
+from sweeps.plan import Block, Cell
+from sweeps.words import is_model
+
+logger = logging.getLogger(__name__)
+
+MOST_WAITING = 64 * 2**20
+"""Bytes of labels that wait for their scores; those beyond are shown without."""
+
+AT_ONCE = 256
+"""Cells that are scored together."""
+
+
+class Keeper:
+    """Keeps the board of a cube; `update` brings it up to date, under the lock. It changes no file.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube. Where there is none yet the board is empty.
+
+    Raises
+    ------
+    sweeps.errors.InputError
+        If there is something else.
+    storage.errors.StorageError
+        If it cannot be read.
+    """
+
+    def __init__(self, cube: Path) -> None:
+        self.lock = threading.RLock()
+        self.manifest = read_manifest(cube) if cube.is_dir() else None
+        self._plans = {} if self.manifest is None else self.manifest.plans
+        self.board = Board(self._plans.values())
+        self._cube = cube
+        self._store = None if self.manifest is None else BlockStore(cube, read_only=True)
+        self._truths: dict[str, NDArray[np.int16] | None] = {}
+        self._unread: deque[tuple[Block, NDArray[np.bool_]]] = deque()
+        self._unscored: deque[Settled] = deque()
+        self._look()
+
+    @property
+    def unread(self) -> int:
+        """Cells that are done, and not read yet or without their score so far."""
+        return sum(int(wanted.sum()) for _, wanted in self._unread) + len(self._unscored)
+
+    def update(self) -> None:
+        """Take what has changed; scores as far as there is time."""
+        raise NotImplementedError
+
+    def _look(self) -> None:
+        """Count the blocks that are not as they were; cells that nothing was told of are read later."""
+        for plan in self._plans.values():
+            for block, now in given(self._store).all_statuses(plan):
+                if not np.array_equal(self.board.statuses[block], now):
+                    self._unread.append((block, self.board.write(block, now)))
+
+    def _settle(self, settled: Settled) -> None:
+        """Take a cell that is finished and not in the cube yet; its score comes later."""
+        labels = settled.labels
+        # as if all that wait were of this size, which those of one data set are
+        if (
+            self.board.settle(settled)
+            and labels is not None
+            and labels.nbytes * len(self._unscored) < MOST_WAITING
+        ):
+            self._unscored.append(settled)
+
+    def _read_some(self) -> bool:
+        """Score some of the cells that wait, or else read a block; False if there is neither."""
+        if self._unscored:
+            some = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
+        elif self._unread:
+            some = list(_cells_of(given(self._store), *self._unread.popleft()))
+            for each in some:
+                self.board.note(each)
+        else:
+            return False
+        self._score(some)
+        return True
+
+    def _score(self, cells: list[Settled]) -> None:
+        """Tell the board the NMI of every cell that has labels, those of the same data at once."""
+        alike: dict[tuple[str, int | None], list[tuple[Cell, NDArray[np.int16]]]] = {}
+        for each in cells:
+            if each.labels is not None and each.status == DONE:
+                where = each.cell.dataset, each.cell.mixture
+                alike.setdefault(where, []).append((each.cell, each.labels))
+        for (dataset, mixture), group in alike.items():
+            if dataset not in self._truths:
+                node = open_cube(self._cube)[dataset]
+                self._truths[dataset] = np.asarray(node["labels_true"]) if "labels_true" in node else None
+            truth = self._truths[dataset]
+            if truth is not None:
+                labels_true = truth if mixture is None else truth[mixture]
+                values = nmi_of_many(labels_true, np.stack([labels for _, labels in group]))
+                for (cell, _), value in zip(group, values.tolist(), strict=True):
+                    self.board.score(cell, value)
+
+
+def _cells_of(store: BlockStore, block: Block, wanted: NDArray[np.bool_]) -> Iterator[Settled]:
+    """Cells of a block as the cube has them."""
+    arrays = store.read(block)
+    for place, cell in enumerate(block.cells()):
+        if wanted[place]:
+            status, seconds = int(arrays["status"][place]), float(arrays["seconds"][place])
+            labels = arrays["labels"][place]
+            known = labels if labels.size and labels.min() >= 0 else None
+            yield Settled(cell, status, seconds, _largest(arrays["log_likelihood"][place]), known)
+
+
+def settled_of(result: CellResult) -> Settled:
+    """What the page shows of a cell that ended."""
+    if result.best is None or result.failed:
+        return Settled(result.cell, result.status)
+    labels = result.best.labels if result.best.solved else None
+    best = _largest(result.objectives[result.known])
+    return Settled(result.cell, result.status, result.seconds, best, labels)
+
+
+def _largest(objectives: NDArray[np.float64]) -> float:
+    return float(np.fmax.reduce(objectives)) if len(objectives) else np.nan
+
+
+TURN_SECONDS = 1.0
+"""Between two looks at the queue."""
+
+SHARE, CREDIT = 0.002, 2.0
+"""Of a core, for reading cells that were done before and for scores; CPU seconds to begin with."""
+
+
+class Feed(Keeper):
+    """Keeps the board of a cube while a driver runs, told by a `Collector`; a context manager."""
+
+    def __init__(self, cube: Path) -> None:
+        super().__init__(cube)
+        self.cpu_seconds = 0.0
+        self._queue: deque[Callable[[], object]] = deque()
+        self._scoring, self._began = 0.0, time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="live", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def settled(self, result: CellResult) -> None:
+        """Take a cell that ended: done, failed or without a solution."""
+        self._queue.append(partial(self._settle, settled_of(result)))
+
+    def written(self, block: Block, after: Statuses) -> None:
+        """Take a block that was written, with its statuses."""
+        self._queue.append(partial(self.board.write, block, after))
+
+    def update(self) -> None:
+        """Take what was told; scores as far as they are paid for."""
+        while self._queue:
+            self._queue.popleft()()
+        while self._scoring <= CREDIT + SHARE * (time.monotonic() - self._began) and self._read_some():
+            pass
+
+    def _read_some(self) -> bool:
+        began = time.thread_time()
+        try:
+            return super()._read_some()
+        except StorageError:
+            return False  # the driver meets it too, and says what it is
+        finally:
+            self._scoring += time.thread_time() - began
+
+    def _run(self) -> None:
+        while not self._over.wait(TURN_SECONDS):
+            try:
+                with self.lock:
+                    self.update()
+                    self.board.advance()
+            except Exception:
+                # whatever is wrong with a page, the run goes on
+                logger.exception("the page of this run stands still; sweep open shows its files")
+                self._queue = deque(maxlen=0)  # which takes nothing
+                return
+            self.cpu_seconds = time.thread_time()
+
+
+PATIENCE, LEAST_SECONDS = 20, 2.0
+"""A look at all files is repeated after so many times what it took, and not before so many seconds."""
+
+READING_SECONDS = 0.5
+"""Time for cells that were not read yet, in each look."""
+
+MOST_JOURNAL = 64 * 2**20
+"""Bytes of a journal that is read; of a longer one only its length is shown."""
+
+
+class Follower(Keeper):
+    """Keeps the board of a cube by looking at its files and at those of its run folder."""
+
+    def __init__(self, cube: Path) -> None:
+        super().__init__(cube)
+        self._journal: tuple[str, int] = "", 0
+        self._next = 0.0
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether the cube has another grid by now, or has been made: a new board is needed."""
+        return (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans
+
+    def update(self) -> None:
+        """Look at the files, now and then; read cells for a moment."""
+        began = time.monotonic()
+        if began >= self._next:
+            self._look()
+            self._replay()
+            ended = time.monotonic()
+            self._next = ended + max(LEAST_SECONDS, PATIENCE * (ended - began))
+        until = time.monotonic() + READING_SECONDS
+        while time.monotonic() < until and self._read_some():
+            pass
+
+    def _replay(self) -> None:
+        """Cells that are finished according to the journal, and not in the cube yet."""
+        path = RunFolder(self._cube).last_run.journal
+        try:
+            now = str(path), path.stat().st_size
+        except OSError:
+            return
+        if self.manifest is None or now == self._journal or now[1] > MOST_JOURNAL:
+            return
+        self._journal = now
+        results: dict[Cell, CellResult] = {}
+        try:
+            for header, arrays in replay(path):
+                for done in from_record(header, arrays, self._plans):
+                    cell = done.span.unit
+                    if isinstance(cell, Cell) and cell.dataset in self._plans:
+                        stop = self.manifest.spec.stop if is_model(cell.model) else None
+                        restarts = self._plans[cell.dataset].restarts_of(cell.model)
+                        results.setdefault(cell, CellResult(cell, restarts, stop)).add(done)
+        except (JournalDamaged, Mismatch, ValueError):
+            return  # the next driver reports it; what was read so far stays
+        for cell, result in results.items():
+            block = self._plans[cell.dataset].block_of(cell)
+            if result.end is not None and self.board.statuses[block][block.position(cell)] == PENDING:
+                self._settle(settled_of(result))
+
+
+# All that the page shows, as one document.
 
 SNAPSHOT_SECONDS = 1.0
 """A state is looked at once in so many seconds at most, however many look at the page."""
@@ -62,10 +331,8 @@ class Pace:
     def __init__(self) -> None:
         self._points: deque[tuple[float, int]] = deque()
 
-    def note(self, progress: Progress | None) -> None:
+    def note(self, progress: Progress) -> None:
         """Take what the driver wrote last."""
-        if progress is None:
-            return
         done, points = progress.restarts + progress.asked, self._points
         if points and (done < points[-1][1] or progress.at < points[-1][0]):
             points.clear()  # another run, or a clock that was set back
@@ -92,28 +359,18 @@ class State:
         Its cube.
     keeper : Keeper
         Of the board.
-    skipped : mapping of str to sequence of str
-        Data sets that are left out, and why.
     crew : callable or None
         Who works now; None where that is not known here.
     """
 
-    def __init__(
-        self,
-        cube: Path,
-        keeper: Keeper,
-        *,
-        skipped: Mapping[str, Sequence[str]],
-        crew: Callable[[], Crew] | None = None,
-    ) -> None:
+    def __init__(self, cube: Path, keeper: Keeper, crew: Callable[[], Crew] | None = None) -> None:
         self.token = secrets.token_hex(8)
         self._cube = cube
         self._keeper = keeper
-        self._skipped = {name: list(reasons) for name, reasons in skipped.items()}
         self._crew = crew
         self._pace = Pace()
         self._made, self._version, self._number, self._head = -SNAPSHOT_SECONDS, 0, 0, ""
-        self._failures: tuple[object, list[FailureRecord]] = None, []
+        self._failures: tuple[object, dict[str, Any]] = None, {}
 
     def document(self, since: str = "") -> tuple[str, bytes]:
         """Name of the state there is now, and JSON of what changed since another, nothing where none did.
@@ -155,21 +412,21 @@ class State:
 
     def _rest(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)
-        status = counted_status(
-            self._cube, board.datasets(), (len(board.statuses), board.blocks_done), self._skipped
-        )
-        self._pace.note(status.progress)
+        blocks = len(board.statuses), board.blocks_done
+        status = counted_status(self._cube, self._keeper.manifest, board.datasets(), blocks)
+        if status.progress is not None:
+            self._pace.note(status.progress)
         journal = run.last_run.journal
         return {
             "cube": self._cube.name,
             "status": _steady(status),
-            "who": status.who,
+            "who": status.outlook[0],
             "ends_at": None if status.progress is None else status.progress.at + status.progress.left,
             "pace": self._pace.to_dict(),
             "journal": {
                 "bytes": journal.stat().st_size if os.path.exists(journal) else 0,
-                "waiting": board.waiting,
-                "open_blocks": board.open_blocks,
+                "waiting": len(board.waiting),
+                "open_blocks": len(board.open_blocks),
             },
             "scored": board.scored,
             "unread": self._keeper.unread,
@@ -180,35 +437,33 @@ class State:
 
     def _grid(self) -> dict[str, Any]:
         grid = self._keeper.board.grid
-        models = dict.fromkeys(
-            model for plan in grid.plans.values() for model in (*plan.baselines, *plan.models)
-        )
+        models = [model for plan in grid.plans.values() for model in (*plan.baselines, *plan.models)]
+        units = {name: "mixtures" if plan.mixtures else "redraws" for name, plan in grid.plans.items()}
         return {
             "panels": [asdict(panel) for panel in grid.panels],
             "looks": {model: look(model) for model in models},
-            "units": {
-                name: "redraws" if plan.mixtures is None else "mixtures" for name, plan in grid.plans.items()
-            },
+            "units": units,
         }
 
     def _failed(self, run: RunFolder) -> dict[str, Any]:
         """The last failures, one of each cell, with the tile of the cell."""
         files = [generation.failures for generation in run.generations()]
         key = [(path, path.stat().st_size) for path in files if path.exists()]
-        if key != self._failures[0]:
-            self._failures = key, read_failures(run)
-        records, grid = self._failures[1], self._keeper.board.grid
+        if key == self._failures[0]:
+            return self._failures[1]
+        records, plans = read_failures(run), self._keeper.board.grid.plans
         last: dict[str, FailureRecord] = {}
         for record in reversed(records):
             last.setdefault(record.cell, record)
         shown = []
         for record in islice(last.values(), MOST_FAILURES):
-            cell = record.work.cell
-            there = cell is not None and cell.dataset in grid.plans and grid.plans[cell.dataset].has(cell)
+            cell, tile = record.work.cell, None
+            if cell is not None and cell.dataset in plans and plans[cell.dataset].has(cell):
+                tile = self._keeper.board.grid.tile(cell)
             fields = record.model_dump(include={"cell", "at", "node", "job", "attempt"})
-            tile = grid.tile(cell) if there and cell is not None else None
             shown.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
-        return {"cells": len(last), "records": len(records), "last": shown}
+        self._failures = key, {"cells": len(last), "records": len(records), "last": shown}
+        return self._failures[1]
 
 
 def _steady(status: Status) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -120,19 +120,11 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
         version = methods.load(call)
         for name in problems if uses == "links" else ["no links"]:
             must_link, cannot_link, weights = merged_links(problems[name])
+            seen: Any = {"must_link": must_link, "cannot_link": cannot_link, "weights": weights}
+            seen["accuracy"] = 0.9 if uses == "links" else None
             try:
                 first, again = (
-                    methods.solve(
-                        call,
-                        name,
-                        X,
-                        n_clusters=CLUSTERS,
-                        must_link=must_link,
-                        cannot_link=cannot_link,
-                        weights=weights,
-                        accuracy=0.9 if uses == "links" else None,
-                        random_state=SEED,
-                    )
+                    methods.solve(call, name, X, n_clusters=CLUSTERS, random_state=SEED, **seen)
                     for _ in range(2)
                 )
             except (NoSolution, MethodFailed, TimeLimit) as error:

@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections.abc import Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from pipeline.methods import loading
-from pipeline.methods.contract import BadAnswer, Method, NoSolution, checked
-from pipeline.methods.loading import MethodCall
-from sweeps.errors import InputError, given
+from pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
+from sweeps.errors import InputError, cause_of, given, one_line
 
 # Messages between a process and the one that runs a method: numbered, bounded, and read within a limit.
 #
@@ -40,7 +39,6 @@ _HEAD = struct.Struct("!8sBQQQ")  # mark, kind, number, bytes of the note, bytes
 TEXT = 2**20
 """Bytes that the note of a reply may have: a cause, a traceback or some problems."""
 
-_KINDS = frozenset("iuf")
 Limit = float | None
 
 
@@ -131,7 +129,7 @@ class Channel:
             body = memoryview(self._read(rest, end)).toreadonly()
             for name, shape in kinds:
                 kind_of = np.dtype(name)
-                if kind_of.kind not in _KINDS:
+                if kind_of.kind not in "iuf":
                     raise Spoilt
                 size = math.prod(shape)
                 array = np.frombuffer(body, kind_of, size, place) if size else np.empty(0, kind_of)
@@ -187,8 +185,8 @@ WARNING = "warning: "
 FORKED = f"{WARNING}a process that the method forked came back from it, and was ended"
 """Said by such a process."""
 
-LONGEST, MOST = 20_000, 20
-"""Characters of a cause or traceback that travel, and problems."""
+LONGEST = 20_000
+"""Characters of a traceback that travel."""
 
 _OURS = {__file__, loading.__file__}
 
@@ -232,8 +230,8 @@ class Host:
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self._process = os.getpid()
-        self._loaded: list[tuple[MethodCall, Method]] = []
-        self._X: NDArray[np.float64] | None = None
+        self._loaded: dict[str, Method] = {}
+        self._X: Floats | None = None
 
     def answer(self, message: Message) -> None:
         """Do what the caller says."""
@@ -241,15 +239,14 @@ class Host:
         if kind == TABLE:
             (self._X,) = arrays
             return
-        call = MethodCall(**note.pop("method"))
+        call = loading.MethodCall(**note.pop("method"))
         try:
-            method = self._method(call)
+            if repr(call) not in self._loaded:
+                self._loaded[repr(call)] = loading.load(call)
+                threadpool_limits(limits=1)  # of libraries that came with it, whatever the environment says
+            method = self._loaded[repr(call)]
         except InputError as error:
-            problems = [
-                asdict(replace(each, found=each.found[:LONGEST], expected=each.expected[:LONGEST]))
-                for each in error.problems[:MOST]
-            ]
-            self._say(REFUSED, number, {"problems": problems})
+            self._say(REFUSED, number, {"problems": [asdict(each) for each in error.problems]})
         except BaseException as error:
             self._say(FAILED, number, _failure(error))
         else:
@@ -271,16 +268,6 @@ class Host:
                 stream.flush()
         self._channel.send(kind, number, note, *arrays)
 
-    def _method(self, call: MethodCall) -> Method:
-        """The method, loaded once."""
-        for known, method in self._loaded:
-            if known == call:
-                return method
-        method = loading.load(call)
-        threadpool_limits(limits=1)  # of libraries that came with it, whatever they make of the environment
-        self._loaded.append((call, method))
-        return method
-
     def _solve(self, number: int, method: Method, note: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
         X = given(self._X)
         must_link, cannot_link, weights = arrays[0], arrays[1], (arrays[2], arrays[3])
@@ -299,9 +286,7 @@ class Host:
             times = passed()
             found = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
         except NoSolution as error:
-            self._say(NONE, number, {"reason": _text(error), **passed()})
-        except BadAnswer as error:
-            self._say(FAILED, number, {"cause": f"BadAnswer: {error}"[:LONGEST], "traceback": ""})
+            self._say(NONE, number, {"reason": one_line(error), **passed()})
         except BaseException as error:
             self._say(FAILED, number, _failure(error))
         else:
@@ -315,23 +300,12 @@ def _seed_globally(seed: int) -> None:
     np.random.seed(seed)  # noqa: NPY002  # for methods that draw from it
 
 
-def _text(error: BaseException) -> str:
-    try:
-        return str(error)[:LONGEST]
-    except Exception:
-        return ""
-
-
 def _failure(error: BaseException) -> dict[str, str]:
     """Cause of a failure, and the traceback from the first line of the method on."""
-    place = error.__traceback__
+    place, lines = error.__traceback__, ""
     while place is not None and place.tb_frame.f_code.co_filename in _OURS:
         place = place.tb_next
-    try:
-        cause = "".join(traceback.format_exception_only(error)).strip()
-        lines = "".join(traceback.format_exception(type(error), error, place))
-    except Exception:  # an error whose own methods raise
-        cause, lines = type(error).__name__, ""
-    if cause.startswith(loading.PRIVATE):  # nobody else knows that name of the file
-        cause = cause.removeprefix(f"{type(error).__module__}.")
-    return {"cause": cause[:LONGEST], "traceback": lines[-LONGEST:]}
+    if not isinstance(error, BadAnswer):  # which only we raise, after the method has returned
+        with suppress(Exception):  # of an error whose own methods raise
+            lines = "".join(traceback.format_exception(type(error), error, place))
+    return {"cause": cause_of(error), "traceback": lines[-LONGEST:]}

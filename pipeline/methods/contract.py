@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 MUST, CANNOT = 0, 1
 """Kinds of an annotation, as `sweeps.annotations.draw` has them."""
 
-Links = NDArray[np.int64]
-Weights = tuple[NDArray[np.float64], NDArray[np.float64]]
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+Links = Whole
+Weights = tuple[Floats, Floats]
 
 _TOLERANCE = 1e-6
 """How far the probabilities of a sample may be from summing to 1: float32 is good enough."""
@@ -82,7 +84,7 @@ class Method(Protocol):
 
     def __call__(
         self,
-        X: NDArray[np.float64],
+        X: Floats,
         n_clusters: int,
         must_link: Links,
         cannot_link: Links,
@@ -147,67 +149,42 @@ def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_
     """
     given = answer if isinstance(answer, Solution) else Solution(answer)
     problems: list[str] = []
-    shapes = {
-        "labels": (n_samples,),
-        "centroids": (n_clusters, n_features),
-        "probabilities": (n_samples, n_clusters),
-    }
-    arrays = {name: _array(name, getattr(given, name), shape, problems) for name, shape in shapes.items()}
-    labels, centroids, probabilities = arrays.values()
+
+    def refuse(what: str, values: NDArray[Any], right: NDArray[np.bool_], expected: str) -> None:
+        if not right.all():
+            wrong = np.unique(values[~right])
+            more = ", ..." if len(wrong) > _SHOWN else ""
+            found = ", ".join(f"{value:g}" for value in wrong[:_SHOWN].tolist())
+            problems.append(f"{what}: found {found}{more}, expected {expected}")
+
+    labels = _array("labels", given.labels, (n_samples,), problems)
+    centroids = _array("centroids", given.centroids, (n_clusters, n_features), problems)
+    probabilities = _array("probabilities", given.probabilities, (n_samples, n_clusters), problems)
     if labels is not None:
-        problems += [f"labels: {each}" for each in _label_problems(labels, n_clusters)]
-    elif given.labels is None:
-        problems.append("labels: found None, expected whole numbers")
-    objective = None if given.objective is None else _objective(given.objective, problems)
-    if labels is not None and centroids is not None and not problems:
-        filled = np.unique(labels.astype(np.int16))
-        wrong = filled[~np.isfinite(centroids[filled]).all(axis=1)]
-        if len(wrong):
-            found = f"NaN or infinite ones of clusters {_some(wrong)}"
-            problems.append(f"centroids: found {found}, which have samples")
+        whole = (labels >= 0) & (labels < n_clusters) & (labels == np.floor(labels))
+        refuse("labels", labels, whole, f"whole numbers from 0 to {n_clusters - 1}")
+        if centroids is not None and whole.all():
+            filled = centroids[np.unique(labels.astype(np.int16))]
+            refuse("centroids of clusters that have samples", filled, np.isfinite(filled), "finite numbers")
     if probabilities is not None:
-        outside = ~((probabilities >= 0) & (probabilities <= 1 + _TOLERANCE))
-        if outside.any():
-            problems.append(f"probabilities: found {_some(probabilities[outside])}, expected 0 to 1")
+        within = (probabilities >= 0) & (probabilities <= 1 + _TOLERANCE)
+        refuse("probabilities", probabilities, within, "0 to 1")
         sums = probabilities.sum(axis=1)
-        off = ~(np.abs(sums - 1) <= _TOLERANCE)
-        if off.any():
-            found = f"{off.sum()} rows with sums such as {_some(sums[off])}"
-            problems.append(f"probabilities: found {found}, expected 1")
+        refuse("probabilities", sums, np.abs(sums - 1) <= _TOLERANCE, "sums of 1")
+    objective = None
+    if given.objective is not None:
+        try:
+            objective = float(given.objective) + 0.0  # no minus before a zero
+        except (TypeError, ValueError):
+            objective = np.nan
+        if not np.isfinite(objective):
+            problems.append(f"objective: found {given.objective!r:.60}, expected a finite number")
     if problems or labels is None:
-        raise BadAnswer("; ".join(problems))
+        raise BadAnswer("; ".join(problems or ["labels: found None, expected whole numbers"]))
     return Solution(labels.astype(np.int16), objective, centroids, probabilities)
 
 
-def _label_problems(labels: NDArray[Any], n_clusters: int) -> list[str]:
-    missing = ~np.isfinite(labels)
-    whole = labels[~missing]
-    problems = [f"found {missing.sum()} that are NaN or infinite"] if missing.any() else []
-    broken = whole != np.floor(whole)
-    if broken.any():
-        problems.append(f"found {_some(whole[broken])}, expected whole numbers")
-    outside = np.unique(whole[~broken & ((whole < 0) | (whole >= n_clusters))])
-    if len(outside):
-        count = len(np.unique(whole))
-        among = f" among {count} different ones" if count > n_clusters else ""
-        problems.append(f"found {_some(outside)}{among}, expected 0 to {n_clusters - 1}")
-    return problems
-
-
-def _objective(found: Any, problems: list[str]) -> float | None:
-    try:
-        objective = float(found)
-    except (TypeError, ValueError):
-        problems.append(f"objective: found {found!r:.60}, expected a number")
-        return None
-    if not np.isfinite(objective):
-        problems.append(f"objective: found {objective}, expected a finite number")
-    return objective + 0.0  # no minus before a zero
-
-
-def _array(
-    name: str, found: ArrayLike | None, shape: tuple[int, ...], problems: list[str]
-) -> NDArray[np.float64] | None:
+def _array(name: str, found: ArrayLike | None, shape: tuple[int, ...], problems: list[str]) -> Floats | None:
     """Numbers of a shape; None where there are none, or something is wrong with them."""
     if found is None:
         return None
@@ -225,11 +202,6 @@ def _array(
     else:
         return array.astype(np.float64)
     return None
-
-
-def _some(values: NDArray[Any]) -> str:
-    more = ", ..." if len(values) > _SHOWN else ""
-    return ", ".join(f"{value:g}" for value in values[:_SHOWN].tolist()) + more
 
 
 def merged_links(annotations: NDArray[np.integer]) -> tuple[Links, Links, Weights]:

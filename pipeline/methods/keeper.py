@@ -47,9 +47,9 @@ def main(messages: int, lifeline: int, mark: str) -> None:
     messages : int
         Descriptor of the socket to the caller.
     lifeline : int
-        Descriptor of a pipe that ends with the caller: nothing is ever written to it.
+        Descriptor of a socket that ends with the caller: nothing is ever written to it.
     mark : str
-        Begins every line that is printed; nothing leaves what is printed as it is.
+        Begins every line that is printed; may be empty.
     """
     woken, wake = os.pipe()
     for end in (woken, wake):
@@ -58,7 +58,7 @@ def main(messages: int, lifeline: int, mark: str) -> None:
         signal.signal(number, lambda number, frame: None)
     before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     _prctl(_SUBREAPER, 1)
-    heard, said = os.pipe() if mark else (None, 2)
+    heard, said = os.pipe()
     keeper = os.getpid()
     child = os.fork()
     if child == 0:
@@ -69,12 +69,9 @@ def main(messages: int, lifeline: int, mark: str) -> None:
         _prctl(_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != keeper:  # it died before it could be said to matter
             os._exit(1)
-        if heard is not None:
-            os.dup2(said, 1)
-            os.dup2(said, 2)
-            os.close(heard)
-            os.close(said)
-        for each in (woken, wake, lifeline):
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        for each in (heard, said, woken, wake, lifeline):
             os.close(each)
         os.set_inheritable(messages, False)
         from pipeline.methods.child import serve
@@ -83,18 +80,15 @@ def main(messages: int, lifeline: int, mark: str) -> None:
         return
     os.close(messages)
     # a thread, as a terminal that stands still must not keep us from our other task
-    lines = Thread(target=_forward, args=(heard, f"{one_line(mark)} ".encode()), daemon=True)
-    if heard is not None:
-        lines.start()
+    lines = Thread(target=_forward, args=(heard, one_line(mark).encode() + b" " * bool(mark)), daemon=True)
+    lines.start()
     status, alone = _wait(child, lifeline, woken)
     if _end_others(child, GRACE if alone and status == 0 else 0.0) and alone:
-        if heard is not None:
-            os.set_blocking(said, False)
+        os.set_blocking(said, False)
         with suppress(OSError):
             os.write(said, f"\n{LEFT}\n".encode())
-    if heard is not None:
-        os.close(said)
-        lines.join(PATIENCE)  # longer only if somebody who could not be ended holds the other end
+    os.close(said)
+    lines.join(PATIENCE)  # longer only if somebody who could not be ended holds the other end
     _end_as(status)
 
 
@@ -160,9 +154,8 @@ def _forward(source: int, mark: bytes) -> None:
     while data:
         data = os.read(source, 65536)
         *whole, rest = (rest + (data or b"\n").replace(b"\r", b"\n")).split(b"\n")
-        while len(rest) > LONGEST_LINE:
-            whole.append(rest[:LONGEST_LINE])
-            rest = rest[LONGEST_LINE:]
+        if len(rest) > LONGEST_LINE:  # a line without an end is printed as it comes
+            whole, rest = [*whole, rest], b""
         for line in whole:
             for start in range(0, len(line), LONGEST_LINE):
                 text = plain_lines(line[start : start + LONGEST_LINE].decode(errors="replace"))

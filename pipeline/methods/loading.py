@@ -76,11 +76,6 @@ class MethodCall:
     options: Mapping[str, Any] = field(default_factory=dict)
     time_limit: float = PER_CALL
 
-    @property
-    def where(self) -> str:
-        """What problems with it begin with."""
-        return f"method {self.name!r}"
-
 
 def load(call: MethodCall) -> Method:
     """The method itself, which takes the options of `call` without being given them.
@@ -105,9 +100,8 @@ def load(call: MethodCall) -> Method:
         all that is wrong. What a file or a package raises while it is imported is passed on.
     """
     found, is_shipped = _found(call), call.call in SHIPPED
-    problems = [Problem(call.where, *each) for each in method_problems(found, call.options, is_shipped)]
-    if problems:
-        raise InputError(problems)
+    if problems := list(method_problems(found, call.options, is_shipped)):
+        raise _refused(call, *problems)
     if isinstance(found, type):
         return method_of_class(found, call.options)
     if not is_shipped:
@@ -138,39 +132,17 @@ def version_of(call: MethodCall) -> str:
     return installed_version(package) if package else f"{OWN} {version(OWN)}"
 
 
-def read_source(call: str, folder: Path) -> str | None:
-    """Text of the file that a `call` names; None where it names none.
-
-    Parameters
-    ----------
-    call : str
-        As in `MethodCall`.
-    folder : Path
-        That a relative path begins in.
-
-    Returns
-    -------
-    str or None
-        The whole file.
+def read_source(call: str) -> str | None:
+    """Text of the file that a `call` names, as in `MethodCall`; None where it names none.
 
     Raises
     ------
     InputError
         If there is no such file, or it is no text.
     """
-    place = call.partition(":")[0]
-    if ":" not in call or not place.endswith(".py"):
-        return None
-    path = folder / place
-    try:
-        return text_of_code(path, read_code(path))
-    except InputError as error:
-        found, hint = f"{place}: {error.problems[0].found}", ""
-        if isinstance(error.__cause__, FileNotFoundError):
-            beside = [each.name for each in path.parent.glob("*.py")]
-            found, hint = f"no {place}", did_you_mean(path.name, beside)
-        expected = "a Python file that can be read"
-        raise InputError([Problem(f"method {call!r}", found, expected, hint)]) from None
+    place, colon, _ = call.partition(":")
+    path = Path(place)
+    return text_of_code(path, read_code(path)) if colon and place.endswith(".py") else None
 
 
 def method_problems(
@@ -184,59 +156,48 @@ def method_problems(
     is_class, name = isinstance(found, type), getattr(found, "__name__", "it")
     if is_class and not any(callable(getattr(found, fit, None)) for fit in ("fit", "fit_predict")):
         yield f"class {name}", "a class with fit or fit_predict, or a function", ""
-    parameters = parameters_of(found)
-    if parameters is None:
-        return
-    kinds = {each.kind for each in parameters.values()}
-    takes_any = inspect.Parameter.VAR_KEYWORD in kinds
+    signature, kinds = _signature(found), inspect.Parameter
+    parameters = {key: each.kind for key, each in signature.parameters.items()}
+    form = f"class {name}({', '.join(parameters)})" if is_class else f"{name}{signature}"
+    # what comes by position, and what by name; then how the whole is called
+    n_places, named, expected = 4, {*GIVEN}, CONTRACT
     if is_class:
-        form = f"class {name}({', '.join(parameters)})"
-        number = _number(parameters)
-        if number is None:
+        numbers = [key for key in NUMBERS if key in parameters]
+        if not numbers:
             yield form, "a parameter n_clusters or n_components", ""
-        taken = {SEED, number} & set(parameters)
-        known = set(parameters) - {SEED, *NUMBERS}
+        n_places, named, expected = (
+            0,
+            {*numbers, *{SEED} & parameters.keys()},
+            "options for all without default",
+        )
     elif is_shipped:
-        form, taken = name, {"X", "n_clusters", *LINKS, SEED}
-        known = set(parameters) - taken
-    else:
-        form = f"{name}{inspect.signature(found)}"
-        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        places = [name for name, each in parameters.items() if each.kind in positional][:4]
-        if len(places) < 4 and inspect.Parameter.VAR_POSITIONAL not in kinds:
-            yield form, CONTRACT, "X, n_clusters, must_link and cannot_link come by position"
-        named = {name for name, each in parameters.items() if each.kind in by_name} - set(places)
-        lacking = [name for name in GIVEN if name not in named]
-        if lacking and not takes_any:
-            yield form, CONTRACT, f"it does not take {', '.join(lacking)}"
-        taken, known = {*places, *GIVEN}, named - set(GIVEN)
+        n_places, named = 2, {*LINKS, SEED} & parameters.keys()
+    places = [key for key, kind in parameters.items() if kind < kinds.VAR_POSITIONAL][:n_places]
+    by_name = {
+        key for key, kind in parameters.items() if kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
+    }
+    known = sorted(by_name - named - set(places))
     for option in options:
-        if option in taken:
+        if option in {*named, *places}:
             yield f"option {option!r}", "another name", "every call gives it"
-        elif option not in known and not takes_any:
-            expected = f"one of {', '.join(sorted(known))}" if known else "no options"
-            yield f"option {option!r}", expected, did_you_mean(option, sorted(known))
-    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    needed = [
-        name
-        for name, each in parameters.items()
-        if each.default is each.empty and each.kind not in variable and name not in {*taken, *options}
-    ]
-    if needed:
-        yield form, f"options {', '.join(needed)}", "they have no default"
-
-
-def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
-    """Parameters by name; None where they are not known, as of some functions of extension modules."""
+        elif option not in known and kinds.VAR_KEYWORD not in parameters.values():
+            yield (
+                f"option {option!r}",
+                f"one of {', '.join(known)}" if known else "no options",
+                did_you_mean(option, known),
+            )
     try:
-        return inspect.signature(function).parameters
+        signature.bind(*[None] * n_places, **dict.fromkeys({*named, *(options.keys() & set(known))}))
+    except TypeError as error:
+        yield form, expected, str(error)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """How it is called; in any way where that is not known, as of some functions of extension modules."""
+    try:
+        return inspect.signature(function)
     except (TypeError, ValueError):
-        return None
-
-
-def _number(parameters: Mapping[str, Any]) -> str | None:
-    return next((name for name in NUMBERS if name in parameters), None)
+        return inspect.signature(lambda *arguments, **options: None)
 
 
 def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
@@ -259,10 +220,10 @@ def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
     Method
         To be called with the arguments of the contract.
     """
-    parameters = parameters_of(cls) or {}
-    number = _number(parameters) or NUMBERS[0]
+    parameters = _signature(cls).parameters
+    number = next(name for name in NUMBERS if name in parameters)
     fits: Any = getattr(cls, "fit", None) or getattr(cls, "fit_predict", None)
-    seen = set(LINKS) & set(parameters_of(fits) or ())
+    seen = set(LINKS) & _signature(fits).parameters.keys()
 
     def fitted(X: Any, n_clusters: int, must_link: Links, cannot_link: Links, **told: Any) -> Solution:
         told |= {"must_link": must_link, "cannot_link": cannot_link, number: n_clusters}
@@ -283,6 +244,11 @@ def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
     return cast(Method, fitted)
 
 
+def _refused(call: MethodCall, *problems: tuple[str, str, str]) -> InputError:
+    """Of what was found, what was expected, and a hint, each."""
+    return InputError(Problem(f"method {call.name!r}", *each) for each in problems)
+
+
 def _found(call: MethodCall) -> Any:
     """The function or class that a call names."""
     if call.call in SHIPPED:
@@ -290,17 +256,17 @@ def _found(call: MethodCall) -> Any:
         return getattr(module, call.call.replace("-", "_"))
     if not CALL.fullmatch(call.call):
         hint = "" if ":" in call.call else did_you_mean(call.call, SHIPPED)
-        raise InputError([Problem(call.where, repr(call.call), FORMS, hint)])
+        raise _refused(call, (repr(call.call), FORMS, hint))
     place, _, attribute = call.call.partition(":")
     expected, found = "a function or a class", _module(call, place)
     for step in attribute.split("."):
         if not hasattr(found, step):
             names = [name for name, value in vars(found).items() if callable(value) and name[0] != "_"]
             hint = did_you_mean(step, names)
-            raise InputError([Problem(call.where, f"no {step!r} in {place}", expected, hint)])
+            raise _refused(call, (f"no {step!r} in {place}", expected, hint))
         found = getattr(found, step)
     if not callable(found):
-        raise InputError([Problem(call.where, f"{attribute}, of type {type(found).__name__}", expected)])
+        raise _refused(call, (f"{attribute}, of type {type(found).__name__}", expected, ""))
     return found
 
 
@@ -308,7 +274,7 @@ def _module(call: MethodCall, place: str) -> Any:
     """The module of a package, or the one that the text of a file becomes."""
     source = call.source
     if source is None and place.endswith(".py"):
-        raise InputError([Problem(call.where, f"{place} without its text", "a file that was read")])
+        raise _refused(call, (f"{place} without its text", "a file that was read", ""))
     if source is None:
         try:
             return import_module(place)
@@ -316,8 +282,7 @@ def _module(call: MethodCall, place: str) -> Any:
             if error.name is None or not f"{place}.".startswith(f"{error.name}."):
                 raise  # something that the package needs
             hint = "files are named with .py: file.py:function"
-            problem = Problem(call.where, f"no module {error.name!r}", "one that is installed", hint)
-            raise InputError([problem]) from None
+            raise _refused(call, (f"no module {error.name!r}", "one that is installed", hint)) from None
     private = PRIVATE + hashlib.sha256(f"{place}\0{source}".encode()).hexdigest()[:16]
     if private in sys.modules:
         return sys.modules[private]

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.methods import child
-from pipeline.methods.child import Channel, Message, Spoilt
-from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+from pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights
 from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, Problem, one_line, plain_lines
 from sweeps.words import SHIPPED
@@ -139,16 +138,11 @@ class MethodProcess:
         Descriptor for what methods print; by default stderr of this process.
     marked : bool
         Whether each line that they print begins with the name of the method.
-    start_limit : float
-        Seconds for a process to start and a method to be imported.
     """
 
-    def __init__(
-        self, *, output: int = _STDERR, marked: bool = True, start_limit: float = START_LIMIT
-    ) -> None:
+    def __init__(self, *, output: int = _STDERR, marked: bool = True) -> None:
         self._output = output
         self._marked = marked
-        self._start_limit = start_limit
         self._lock = threading.Lock()
         self._idle: list[_Child] = []
 
@@ -168,14 +162,14 @@ class MethodProcess:
             If its file or package raises, or does not come to an end.
         """
         with self._lent(call) as lent:
-            reply = lent.ask(child.LOAD, call, {}, limit=self._start_limit)
+            reply = lent.ask(child.LOAD, call, {}, limit=START_LIMIT)
         return str(_understood(reply, child.LOADED)["version"])
 
     def solve(
         self,
         call: MethodCall,
         key: Hashable,
-        X: NDArray[np.float64],
+        X: Floats,
         *,
         n_clusters: int,
         must_link: Links,
@@ -215,8 +209,11 @@ class MethodProcess:
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
         arrays = (must_link, cannot_link, *weights)
         with self._lent(call) as lent:
-            lent.take(key, X, self._start_limit)
-            reply = lent.ask(child.SOLVE, call, note, *arrays, limit=self._start_limit)
+            if key != lent.key:
+                lent.key = lent  # of no table, until all of this one is there
+                lent.channel.send(child.TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=START_LIMIT)
+                lent.key = key
+            reply = lent.ask(child.SOLVE, call, note, *arrays, limit=START_LIMIT)
             if reply.kind == child.BEGUN:
                 lent.phase = _CALLED
                 reply = lent.reply(call.time_limit, most)
@@ -227,11 +224,12 @@ class MethodProcess:
         parts = {name: array.copy() for name, array in zip(said["given"], reply.arrays, strict=True)}
         return Answer(Solution(objective=said["objective"], **parts), said["seconds"], said["cpu_seconds"])
 
-    def close(self) -> None:
-        """End the processes that no call is using."""
+    def close(self, keep: int = 0) -> None:
+        """End the processes that no call is using, but for the latest ones."""
         with self._lock:
-            ours, self._idle = self._ours(), []
-        for each in ours:
+            over = self._idle[: max(0, len(self._idle) - keep)]
+            del self._idle[: len(over)]
+        for each in over:
             each.close()
 
     def __enter__(self) -> Self:
@@ -246,18 +244,18 @@ class MethodProcess:
         lent = self._taken(call)
         try:
             if lent.phase == _STARTED:
-                lent.reply(self._start_limit)
+                lent.reply(START_LIMIT)
                 lent.phase = _LOADED
             yield lent
             if not lent.channel.is_quiet():
-                raise Spoilt
+                raise child.Spoilt
         except TimeoutError:
             lent.kill()
             if lent.phase == _CALLED:
                 raise TimeLimit(f"longer than its time limit of {call.time_limit:g} s") from None
-            raise MethodFailed(f"{lent.phase} within {self._start_limit:g} s") from None
-        except (Spoilt, EOFError, OSError) as error:
-            how = SPOILT if isinstance(error, Spoilt) else lent.how_it_ended()
+            raise MethodFailed(f"{lent.phase} within {START_LIMIT:g} s") from None
+        except (child.Spoilt, EOFError, OSError) as error:
+            how = SPOILT if isinstance(error, child.Spoilt) else lent.how_it_ended()
             lent.kill()
             raise MethodFailed(how) from None
         except BaseException:  # such as KeyboardInterrupt
@@ -265,17 +263,12 @@ class MethodProcess:
             raise
         with self._lock:
             self._idle.append(lent)
-            over = self._idle[:-MOST_PROCESSES]
-            del self._idle[:-MOST_PROCESSES]
-        for each in over:
-            each.close()
+        self.close(MOST_PROCESSES)
 
     def _taken(self, call: MethodCall) -> _Child:
         """The latest process that waits for calls of this method, or a new one."""
-        place = _place(call)
         with self._lock:
-            self._idle = self._ours()
-            found = next((each for each in reversed(self._idle) if each.place == place), None)
+            found = next((each for each in reversed(self._idle) if each.place == _place(call)), None)
             if found is not None:
                 self._idle.remove(found)
         if found is not None:
@@ -285,14 +278,10 @@ class MethodProcess:
             # Ended, or spoilt by what the method had started, after its answer: no fault of this call.
             found.kill()
         mark = "methods" if call.call in SHIPPED else call.call
-        return _Child(place, self._output, f"[{mark}]" if self._marked else "")
-
-    def _ours(self) -> list[_Child]:
-        """Those that wait for a call, and that this process made, not one that it was forked from."""
-        return [each for each in self._idle if each.owner == os.getpid()]
+        return _Child(_place(call), self._output, f"[{mark}]" if self._marked else "")
 
 
-def _understood(reply: Message, expected: int) -> dict[str, Any]:
+def _understood(reply: child.Message, expected: int) -> dict[str, Any]:
     """What a reply says, or the error that it stands for."""
     note = reply.note
     if reply.kind == child.NONE:
@@ -328,52 +317,38 @@ class _Child:
 
     def __init__(self, place: Hashable, output: int, mark: str) -> None:
         ours, theirs = socket.socketpair()
-        their_end, self._lifeline = os.pipe()
+        self._lifeline, their_end = socket.socketpair()  # nothing is said there: it ends with this process
+        ends = theirs.fileno(), their_end.fileno()
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
-        try:
+        with theirs, their_end:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _COMMAND, _HOME, str(theirs.fileno()), str(their_end), mark],
+                [sys.executable, "-P", "-c", _COMMAND, _HOME, *map(str, ends), mark],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=environment | ENVIRONMENT,
-                pass_fds=(theirs.fileno(), their_end),
+                pass_fds=ends,
                 process_group=0,  # Ctrl-C is for the caller
             )
-        except BaseException:
-            ours.close()
-            os.close(self._lifeline)
-            raise
-        finally:
-            theirs.close()
-            os.close(their_end)
         self.place = place
-        self.channel = Channel(ours)
+        self.channel = child.Channel(ours)
         self.phase = _STARTED
-        self.owner = os.getpid()
         self._number = 0
-        self._key: Hashable = self  # of no table
-
-    def take(self, key: Hashable, X: NDArray[np.float64], limit: float) -> None:
-        """Have this table, if it is not the latest one."""
-        if key != self._key:
-            self._key = self
-            self.channel.send(child.TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=limit)
-            self._key = key
+        self.key: Hashable = self  # of no table
 
     def ask(
         self, kind: int, call: MethodCall, note: dict[str, Any], *arrays: NDArray[Any], limit: float
-    ) -> Message:
+    ) -> child.Message:
         """Begin a call, and hear the first reply."""
         self._number += 1
         self.channel.send(kind, self._number, {**note, "method": asdict(call)}, *arrays, limit=limit)
         return self.reply(limit)
 
-    def reply(self, limit: float, most: int = 0) -> Message:
+    def reply(self, limit: float, most: int = 0) -> child.Message:
         """What is said next of the latest call."""
         message = self.channel.receive(limit=limit, most=most)
         if message.number != self._number:
-            raise Spoilt
+            raise child.Spoilt
         return message
 
     def how_it_ended(self) -> str:
@@ -404,4 +379,4 @@ class _Child:
             self.process.kill()
             self.process.wait()
         self.channel.close()
-        os.close(self._lifeline)
+        self._lifeline.close()

@@ -12,12 +12,11 @@ from pathlib import Path
 import psutil
 
 from pipeline.jobs import slurm
-from pipeline.jobs.slurm import head_name, job_prefix
-from pipeline.monitor.runs import RunState, read_run_state
+from pipeline.monitor.status import RunState, read_run_state
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import PATIENCE, Holder, Lease, LeaseHeld, LeaseLost, clock, last_lease
+from storage.runfolder.lease import PATIENCE, Lease, LeaseHeld, LeaseLost, clock, last_lease
 from storage.runfolder.records import ENDED, StopRequest
 
 Echo = Callable[[str], None]
@@ -65,7 +64,7 @@ def cancel(cube: Path, echo: Echo) -> None:
         _forget(cube, state)
         echo(f"{cube} is not running: nothing to cancel")
         return
-    heads = [job.number for job in jobs or [] if job.name == head_name(run)]
+    heads = [job.number for job in jobs or [] if job.name == slurm.head_name(run)]
     if heads:
         slurm.cancel(heads)
         echo(f"ended the head, job {', '.join(heads)}")
@@ -88,7 +87,7 @@ def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
             raise CannotCancel("it has a job in a queue, but there is no squeue here: cancel it elsewhere")
         return None
     try:
-        return slurm.live_jobs(job_prefix(run))
+        return slurm.live_jobs(slurm.job_prefix(run))
     except slurm.CommandFailed as error:
         raise CannotCancel(f"nothing was cancelled, the queue does not answer: {error}") from error
 
@@ -122,9 +121,8 @@ def _end_process(cube: Path, echo: Echo) -> None:
     state = read_run_state(cube)
     if state.holder is None or state.lease is None or not state.lease.alive:
         return
-    holder: Holder = state.holder
     with suppress(psutil.NoSuchProcess):
-        driver = psutil.Process(holder.process.pid)
+        driver = psutil.Process(state.holder.process.pid)
         family = [driver, *driver.children(recursive=True)]
         driver.terminate()
         _, left = psutil.wait_procs(family, timeout=END_SECONDS)
@@ -139,7 +137,7 @@ def _end_process(cube: Path, echo: Echo) -> None:
 
 def _end_jobs(run: RunFolder, echo: Echo) -> None:
     """End worker jobs, until the queue shows none twice in a row."""
-    prefix, seen, clear = job_prefix(run), set[str](), 0
+    prefix, seen, clear = slurm.job_prefix(run), set[str](), 0
     deadline = time.monotonic() + END_SECONDS
     while clear < 2:
         try:

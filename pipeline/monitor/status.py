@@ -1,25 +1,150 @@
-"""How far a sweep is, from files alone: `read_status`.
+"""Who runs a cube, or waits to run it, how far the sweep is, and the logs of its run; from files alone.
 
-`counted_status` is for who has counted the cells already, as the page of a run does.
+`read_status` counts a cube; `counted_status` is for who has counted the cells already, as the page of a run
+does. `read_run_state` reads the lease and the records of the head together. `find_logs` finds the driver's
+log, that of a detached head or of a worker job; `follow` goes on until the run ends.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.common import at_hand, cells_left_out, duration, plural
-from pipeline.monitor.runs import RunState, last_lines, read_run_state
-from storage.cube.manifest import read_manifest
+from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from storage.runfolder import records
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import JobList, JobRecord, LostJob, Progress
+from storage.runfolder.lease import Holder, LeaseState, read_lease
+from sweeps.errors import InputError, Problem, did_you_mean, plain_lines
 from sweeps.file.spec import SweepSpec
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What its files say about a run.
+
+    Parameters
+    ----------
+    lease : LeaseState or None
+        The lease as it is; None if no process ever held it.
+    head : HeadRecord or None
+        Of the last driver.
+    submission : Submission or None
+        Of the last head that was started detached.
+    closed : str
+        Why none of these can be read, where they cannot.
+    """
+
+    lease: LeaseState | None
+    head: records.HeadRecord | None
+    submission: records.Submission | None
+    closed: str = ""
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who runs it now, as far as can be seen."""
+        return None if self.lease is None or self.lease.free else self.lease.holder
+
+    @property
+    def waiting(self) -> str | None:
+        """Number of the head's job in the queue, where files know of one that has not started."""
+        if self.holder is not None:
+            return None
+        if self.head is not None and self.head.state == records.REQUEUED:
+            return self.head.job
+        sent = self.submission
+        if sent is None or (self.head is not None and self.head.at >= sent.at):
+            return None
+        return sent.job if sent.system != "process" else None
+
+    @property
+    def dashboard(self) -> str | None:
+        """How to reach the dashboard of the run in progress."""
+        return self.head.dashboard if self.holder is not None and self.head is not None else None
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """The head for JSON: state, job, node, unix time since when, how often queued again, how it ended."""
+        head = self.head
+        if self.waiting is not None:
+            at = max(record.at for record in (head, self.submission) if record is not None)
+            again = head.restarts + 1 if head is not None and head.state == records.REQUEUED else 0
+            found = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
+            return {**found, "since": at, "restarts": again}
+        if head is None:
+            return None
+        died = self.holder is None and head.state == records.RUNNING
+        found = head.model_dump(include={"job", "node", "restarts", "how"})
+        return {**found, "state": "died" if died else head.state, "since": head.at}
+
+    def lines(self) -> list[str]:
+        """The head for people, a line or none."""
+        found = self.to_dict()
+        if found is None:
+            return []
+        what = f"job {found['job']}" if found["job"] else "a process"
+        where = f" on {found['node']}" if found["node"] else ""
+        again = f", queued again {found['restarts']} times" if found["restarts"] else ""
+        how = ", according to its files" if found["state"] == "waiting" else ""
+        how = f": {found['how']}" if found["how"] else how
+        return [f"head: {what}{where}, {found['state']} since {_clock(found['since'])}{again}{how}"]
+
+    @property
+    def over(self) -> bool:
+        """Whether it is not running, and not waiting to start."""
+        return self.holder is None and self.waiting is None
+
+
+def _clock(seconds: float) -> str:
+    """Unix time on a clock of this place; of a file that somebody changed it may be no time at all."""
+    try:
+        return datetime.fromtimestamp(seconds).astimezone().isoformat(sep=" ", timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return f"the time {seconds:g}"
+
+
+def read_run_state(cube: Path) -> RunState:
+    """Read the files of a run beside its cube, which need not exist yet.
+
+    Raises
+    ------
+    StorageError
+        If the file system refuses.
+    """
+    run = RunFolder(cube)
+    if run.closed:
+        return RunState(None, None, None, run.closed)
+    return RunState(
+        read_lease(cube), records.HeadRecord.read(run.last_run.head), records.Submission.read(run.submission)
+    )
+
+
+def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[str]:
+    """The command that resumes a sweep: of a sweep file, or of the one that was submitted last."""
+    head = records.HeadRecord.read(RunFolder(cube).last_run.head)
+    file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
+    data_dir = [] if head is None or head.data_dir is None else ["--data-dir", head.data_dir]
+    return ["sweep", "submit", file, "--results", str(cube.resolve().parent), *options, *data_dir]
+
+
+# How far a sweep is.
+
+STATES = (DONE, FAILED, NO_SOLUTION)
+"""Of cells that have ended, in the order in which they are shown."""
+
+
+def count_states(statuses: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Cells in each of `STATES`."""
+    return np.array([np.count_nonzero(statuses == state) for state in STATES])
 
 
 @dataclass(frozen=True)
@@ -73,8 +198,8 @@ class Status:
     skipped: dict[str, list[str]]
     spec: SweepSpec | None
     run: RunState
-    jobs: JobList | None
-    progress: Progress | None
+    jobs: records.JobList | None
+    progress: records.Progress | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -135,45 +260,30 @@ class Status:
             # a head that has not started according to its files may have died at once
             lines += [f"  {output} ends: {line}" for line in last_lines(output, 1)]
         lines += self._job_lines()
-        if os.path.exists(log):
-            lines.append(f"log: {log}")
-        if self.run.dashboard:
-            lines.append(f"dashboard: {self.run.dashboard}")
-        return [*lines, self.who]
+        lines += [f"log: {log}"] if os.path.exists(log) else []
+        lines += [f"dashboard: {self.run.dashboard}"] if self.run.dashboard else []
+        return [*lines, self.outlook[0]]
 
     @property
-    def next_step(self) -> tuple[object, ...] | None:
-        """The command that comes next; None while a run waits to start, or where no file names the sweep."""
-        total = self.total
-        if self.run.holder is not None:
-            return "logs", self.cube, "--follow"
-        if self.run.waiting is not None:
-            return None
-        if self.run.closed and total.left:
-            return "report", self.cube
-        if self.datasets and total.left == 0:
-            return ("why" if total.failed else "report"), self.cube
-        return None if self.run.head is None else ("submit", self.run.head.spec)
-
-    @property
-    def who(self) -> str:
-        """Who runs it and how far that is, or what to do next."""
-        holder, left = self.run.holder, self.total.left or not self.datasets
-        if holder is None and self.run.waiting is not None:
-            return f"not running yet: its head waits in the queue, job {self.run.waiting}"
-        if self.run.closed and left:
-            return f"whether it runs cannot be seen: {self.run.closed}"
-        if holder is None:
-            complete = "complete" if not self.skipped else "complete, but for data sets that are not at hand"
-            return "not running: submit again to resume" if left else complete
-        if self.progress is None or self.eta is None:
-            return f"run by {holder}"
-        done = self.progress
-        restarts = f"{done.restarts:,} of {done.total:,} restarts of this run"
-        if done.questions:
-            restarts += f", {done.asked:,} of {done.questions:,} questions asked"
-        workers = plural(done.workers, "worker")
-        return f"run by {holder}: {restarts}, {workers}, about {duration(self.eta)} left"
+    def outlook(self) -> tuple[str, tuple[object, ...]]:
+        """Who runs it and how far that is, or what to do next; and the command that comes next, if any."""
+        run, total, done = self.run, self.total, self.progress
+        if run.holder is not None:
+            text = f"run by {run.holder}"
+            if done is not None and self.eta is not None:
+                text += f": {done.restarts:,} of {done.total:,} restarts of this run"
+                text += f", {done.asked:,} of {done.questions:,} questions asked" if done.questions else ""
+                text += f", {plural(done.workers, 'worker')}, about {duration(self.eta)} left"
+            return text, ("logs", self.cube, "--follow")
+        if run.waiting is not None:
+            return f"not running yet: its head waits in the queue, job {run.waiting}", ()
+        if self.datasets and not total.left:
+            text = "complete, but for data sets that are not at hand" if self.skipped else "complete"
+            return text, ("why" if total.failed else "report", self.cube)
+        if run.closed:
+            return f"whether it runs cannot be seen: {run.closed}", ("report", self.cube)
+        again = () if run.head is None else ("submit", run.head.spec)
+        return "not running: submit again to resume", again
 
     def _job_lines(self) -> list[str]:
         """Worker jobs of a run in progress; those of an ended run no longer exist."""
@@ -181,7 +291,7 @@ class Status:
             return []
         counts = f"{self.jobs.wanted} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
 
-        def place(job: JobRecord | LostJob) -> str:
+        def place(job: records.JobRecord | records.LostJob) -> str:
             return f"  {job.job or '-':<10}{job.node or '-':<12}"
 
         return [
@@ -200,32 +310,154 @@ def read_status(cube: Path) -> Status:
         If there is neither a cube at `cube` nor a trace of a run.
     """
     if not cube.is_dir() and RunFolder(cube).path.is_dir():
-        return counted_status(cube, (), (0, 0), {})
+        return counted_status(cube, None, (), (0, 0))
     manifest = read_manifest(cube)
     datasets, blocks, done = [], 0, 0
     for plan in manifest.plans.values():
-        counts = dict.fromkeys((DONE, FAILED, NO_SOLUTION), 0)
+        counts = np.zeros(len(STATES), np.int64)
         for block in plan.blocks():
             states = manifest.chunks.read(block, "status")
             blocks += 1
             done += bool((states != PENDING).all())
-            for state in counts:
-                counts[state] += int(np.count_nonzero(states == state))
-        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.values()))
-    return counted_status(cube, tuple(datasets), (blocks, done), manifest.skipped, manifest.spec)
+            counts += count_states(states)
+        datasets.append(DatasetStatus(plan.name, plan.n_cells, *counts.tolist()))
+    return counted_status(cube, manifest, tuple(datasets), (blocks, done))
 
 
 def counted_status(
-    cube: Path,
-    datasets: tuple[DatasetStatus, ...],
-    blocks: tuple[int, int],
-    skipped: dict[str, list[str]],
-    spec: SweepSpec | None = None,
+    cube: Path, manifest: Manifest | None, datasets: tuple[DatasetStatus, ...], blocks: tuple[int, int]
 ) -> Status:
-    """State of a cube whose cells and blocks are counted already, and of the driver that runs it.
-
-    What data sets that are not at hand leave out is known with the sweep alone.
-    """
+    """State of a cube whose cells and blocks are counted already, and of the driver that runs it."""
     run, last = read_run_state(cube), RunFolder(cube).last_run
-    progress = None if run.holder is None else Progress.read(last.state)
-    return Status(cube, datasets, *blocks, skipped, spec, run, JobList.read(last.jobs), progress)
+    progress = None if run.holder is None else records.Progress.read(last.state)
+    skipped, spec = ({}, None) if manifest is None else (manifest.skipped, manifest.spec)
+    return Status(cube, datasets, *blocks, skipped, spec, run, records.JobList.read(last.jobs), progress)
+
+
+# Logs.
+
+POLL_SECONDS = 0.5
+"""Between looks at a log that is followed."""
+
+QUEUE_SECONDS = 10.0
+"""Between questions to the queue."""
+
+TAIL_BYTES = 65536
+"""The end of a log is searched in this many bytes, or in 200 a line where that is more."""
+
+JOB_LOG = re.compile(r"(?P<name>.+)(?:-|\.[eo])(?P<number>\d+)(?:\.(?:err|out))?")
+"""Names that queueing systems give to the logs of their jobs."""
+
+
+def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list[Path]:
+    """Files of one kind of log.
+
+    Parameters
+    ----------
+    cube : Path
+        The cube, which need not exist yet.
+    head : bool
+        What a detached head printed, in place of the driver's log.
+    job : str or None
+        Number or name of a worker job, or name of one of its workers, in place of the driver's log.
+
+    Returns
+    -------
+    list of Path
+        At least one, fuller ones first. The driver's and the head's need not exist.
+
+    Raises
+    ------
+    InputError
+        If there is no log of such a job.
+    """
+    run = RunFolder(cube)
+    if run.closed:
+        raise InputError([Problem(str(cube), run.closed, "a run of your own")])
+    if job is None:
+        return [run.head_log if head else run.log]
+    logs = {path: match for path in run.job_logs.glob("*") if (match := JOB_LOG.fullmatch(path.name))}
+    wanted = {job, job.rpartition("-")[0]}  # or the name of one of its workers
+    found = [path for path, match in logs.items() if wanted & {match["number"], match["name"]}]
+    if not found:
+        numbers = sorted({match["number"] for match in logs.values()}, key=int)
+        some = f"one of the worker jobs {', '.join(numbers)}" if numbers else "no worker job: there was none"
+        raise InputError([Problem("--job", repr(job), some, did_you_mean(job, numbers))])
+    found.sort(key=lambda path: path.stat().st_size, reverse=True)
+    return [path for path in found if path.stat().st_size] or found[:1]
+
+
+def last_lines(path: Path, count: int) -> list[str]:
+    """The end of a file, no line where there is no file."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - max(TAIL_BYTES, 200 * count)))
+            return _lines(file.read())[-count:] if count else []
+    except OSError:
+        return []
+
+
+def _lines(content: bytes) -> list[str]:
+    """Lines of a log; what methods and libraries print into one does nothing to a terminal."""
+    text = content.decode("utf-8", errors="replace")
+    return plain_lines(text, 4 * len(text)).split("\n") if text else []
+
+
+def end_of(path: Path, count: int) -> Iterator[str]:
+    """The end of a log as one text, nothing where it is empty."""
+    if lines := last_lines(path, count):
+        yield "\n".join(lines) + "\n"
+
+
+def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
+    """The end of a log, then what is added to it, until the run ends.
+
+    Parameters
+    ----------
+    path : Path
+        The log, which need not exist yet.
+    cube : Path
+        Whose run is watched: by its files, and by the queue while these say that its head waits there.
+    lines : int
+        Number of lines to begin with.
+
+    Yields
+    ------
+    str
+        Text as it comes.
+    """
+    # here, so that `sweep status` does not load what asks a queue
+    from pipeline.jobs import slurm
+
+    run, start = RunFolder(cube), path.stat().st_size if path.exists() else 0
+    missed, asked, ended = 0, 0.0, False
+    yield from end_of(path, lines)
+    while not ended:
+        # Asked before reading, so that what was written just before the end is not missed.
+        state = read_run_state(cube)
+        if state.waiting is None:
+            missed = 0
+        elif time.monotonic() - asked >= QUEUE_SECONDS:
+            asked = time.monotonic()
+            try:
+                missed = missed + 1 if slurm.other_head(run) is None else 0
+            except slurm.CommandFailed:
+                missed = 0
+        # Twice: a job that has just started is no longer waiting, but its files may appear late.
+        vanished = state.waiting if missed == 2 else None
+        ended = state.over or vanished is not None
+        if path.exists():
+            with path.open("rb") as file:
+                file.seek(start)
+                added = file.read()
+            if not ended:
+                added = added[: added.rfind(b"\n") + 1]  # a line, or a letter, may be half written
+            start += len(added)
+            if added:
+                yield "\n".join(_lines(added)) + "\n"
+        if vanished is not None:
+            # A job that could not be started writes no file.
+            yield f"the head, job {vanished}, has left the queue without running; see {run.head_log}\n"
+        elif not ended:
+            time.sleep(POLL_SECONDS)

@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.monitor.runs import submit_words
-from pipeline.work.journalled import spans_of
+from pipeline.monitor.status import submit_words
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
 from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import replay
 from storage.runfolder.records import FailureRecord, read_failures
-from sweeps.plan import AskedPath, Cell, DatasetPlan, find_cell
+from sweeps.plan import AskedPath, find_cell
 from sweeps.shapes import CODES
 from sweeps.words import asks, chooses
 
@@ -29,7 +27,7 @@ UNKNOWN = "unknown"
 NO_FAILURE = "no failure is recorded"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Explanation:
     """What is known about one cell.
 
@@ -51,17 +49,17 @@ class Explanation:
     covariance : str or None
         Shape of covariances that a cell that is done has chosen; None where the model says which.
     questions : str
-        How far the questions are whose answers the cell waits for; empty where it waits for none.
+        Where the annotations come from that the cell waits for; empty where it waits for none.
     closed : str
         Why failures cannot be read, where they cannot.
     """
 
     cell: str
     state: str
-    restarts: int | None
-    seconds: float | None
+    restarts: int | None = None
+    seconds: float | None = None
     failures: tuple[FailureRecord, ...]
-    log: str
+    log: str = ""
     command: str
     covariance: str | None = None
     questions: str = ""
@@ -83,14 +81,13 @@ class Explanation:
             if self.state == STATUS_WORDS[NO_SOLUTION]:
                 found = f"the method found no solution in {self.restarts} calls"
                 text = f"{self.cell}: {found}, {self.seconds:.3g} s"
-            text += "" if self.covariance is None else f"; it chose {self.covariance} covariances"
+            text += f"; it chose {self.covariance} covariances" if self.covariance else ""
             if last is None:
                 return [text]
             times = f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}"
             return [text, f"{times}: {last.cause}"]
         lines = [f"{self.cell}: {'pending: not finished yet' if self.state == 'pending' else self.state}"]
-        if self.questions:
-            lines.append(self.questions)
+        lines += [self.questions] if self.questions else []
         if last is not None:
             facts = {
                 "cause": last.cause,
@@ -103,10 +100,9 @@ class Explanation:
             lines += [f"  {key + ':':<10}{value}" for key, value in facts.items()]
             if trace := last.traceback.strip().splitlines()[-TRACEBACK_LINES:]:
                 lines += ["", "the end of the traceback:", *(f"  {line}" for line in trace)]
+            lines += ["", "to see the log:", f"  {self.log}"]
         elif self.state == "failed":
             lines.append(self.closed or NO_FAILURE)
-        if self.log:
-            lines += ["", "to see the log:", f"  {self.log}"]
         return [*lines, "", "to run it alone:", f"  {self.command}"]
 
 
@@ -133,45 +129,29 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     failures = tuple(record for record in read_failures(run) if record.cell in names)
     block = plans[cell.dataset].block_of(cell)
     position = block.position(cell)
-    status = int(store.statuses(block)[position])
-    found = Explanation(
-        cell=str(cell),
-        state=STATUS_WORDS.get(status, "pending"),
-        restarts=None,
-        seconds=None,
-        failures=failures,
-        log="",
-        command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
-        closed=run.closed,
-    )
+    status, known = int(store.statuses(block)[position]), dict[str, Any]()
     if status in ANSWERED:
-        arrays, shape = store.read(block), None
+        arrays = store.read(block)
+        known["restarts"] = int(arrays["restarts_done"][position])
+        known["seconds"] = float(arrays["seconds"][position])
         if chooses(cell.model):
             code = int(arrays["covariance_shape"][position])
             # the code of a shape that no solver writes is shown as it is
-            shape = next((shape for shape, known in CODES.items() if known == code), str(code))
-        restarts, seconds = int(arrays["restarts_done"][position]), float(arrays["seconds"][position])
-        return replace(found, restarts=restarts, seconds=seconds, covariance=shape)
-    job = failures[-1].job if failures else ""
-    log = shlex.join(["sweep", "logs", str(cube), *(["--job", job] if job else [])])
-    questions = _questions(plans[cell.dataset], store, run, cell) if asks(cell.design) else ""
-    return replace(found, log=log if failures else "", questions=questions)
-
-
-def _questions(plan: DatasetPlan, store: BlockStore, run: RunFolder, cell: Cell) -> str:
-    """How far the path is whose answers a cell waits for, from cube and journal."""
-    path, asked, m = AskedPath.of(cell), 0, cell.m or 0
-    for other in plan.m:
-        like = replace(cell, m=other)
-        block = plan.block_of(like)
-        if store.annotations(block)[1][block.graph(like)]:
-            asked = max(asked, other)
-    for generation in run.generations():
-        for header, _ in replay(generation.journal):
-            asked = max([asked, *(span.stop for span in spans_of(header) if span.unit == path)])
-    if asked >= m:
-        return f"the pairs it needs were asked for: {asked} answers of {path}"
-    return f"it waits for pairs that are asked for batch after batch: {asked} of {m} answers of {path}"
+            known["covariance"] = {value: shape for shape, value in CODES.items()}.get(code, str(code))
+    else:
+        if failures:
+            job = ["--job", failures[-1].job] if failures[-1].job else []
+            known["log"] = shlex.join(["sweep", "logs", str(cube), *job])
+        if asks(cell.design):
+            known["questions"] = f"its annotations are answers of {AskedPath.of(cell)}"
+    return Explanation(
+        cell=str(cell),
+        state=STATUS_WORDS.get(status, "pending"),
+        failures=failures,
+        command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
+        closed=run.closed,
+        **known,
+    )
 
 
 def failed_causes(cube: Path) -> dict[str, str]:

@@ -14,12 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
 from pipeline.cluster.connect import connect, dashboard_address
@@ -28,10 +25,8 @@ from pipeline.cluster.pages import published
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
-from pipeline.live.board import Board
 from pipeline.live.site import Site
-from pipeline.live.sources import Feed
-from pipeline.live.state import AtWork, Crew, State
+from pipeline.live.state import AtWork, Crew, Feed, State
 from pipeline.run.driver import Driver, open_sweep
 from pipeline.run.ledger import Collector
 from pipeline.run.progress import step
@@ -41,7 +36,6 @@ from pipeline.work.merge import Mismatch
 from pipeline.work.tasks import Executor, SerialExecutor
 from storage.cube import schema
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells, unsolved_cells
-from storage.cube.manifest import read_manifest
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
@@ -74,9 +68,6 @@ COMPILING = "loading the search, compiled at the first start on a machine (about
 
 LEASE_SECONDS = 5.0
 """Between attempts to take the lease of a head that died on another node."""
-
-MOST_MIXTURES = 4096
-"""Whose true labels are kept for the page of a run; those of others are drawn again."""
 
 
 @dataclass(frozen=True)
@@ -282,15 +273,9 @@ def _page(prepared: Prepared, collector: Collector, executor: Executor) -> Itera
     if not isinstance(executor, DaskExecutor) or executor.client.cluster is None:
         yield
         return
-    sources, cube = prepared.inputs.sources, prepared.cube
-
-    @lru_cache(MOST_MIXTURES)
-    def truth(dataset: str, mixture: int | None) -> NDArray[np.int16] | None:
-        # a data set that is not available this time is in the cube all the same
-        return sources[dataset].arrays(mixture)[1] if dataset in sources else None
-
-    with Feed(Board(read_manifest(cube).plans.values()), BlockStore(cube, read_only=True), truth) as feed:
-        state = State(cube, feed, skipped=prepared.inputs.skipped, crew=lambda: crew_of(executor))
+    cube = prepared.cube
+    with Feed(cube) as feed:
+        state = State(cube, feed, crew=lambda: crew_of(executor))
         with published(executor.client, Site(state)):
             collector.tell(feed)
             yield

@@ -21,7 +21,7 @@ from pipeline.jobs import slurm
 from pipeline.jobs.cluster import job_problems
 from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
-from pipeline.monitor.runs import last_lines, read_run_state
+from pipeline.monitor.status import last_lines, read_run_state
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
 from pipeline.run.request import Options, Request, Wanted, prepare
 from pipeline.submit.overview import note_lines, plan_overview, search_notes, sweep_notes

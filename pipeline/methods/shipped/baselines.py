@@ -8,11 +8,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods.contract import NoSolution, Solution
+from pipeline.methods.contract import Floats, NoSolution, Solution
 from pipeline.methods.shipped.links import padded
 
 _ILL_DEFINED = "ill-defined empirical covariance"
@@ -20,12 +19,7 @@ _ILL_DEFINED = "ill-defined empirical covariance"
 
 
 def k_means(
-    X: NDArray[np.float64],
-    n_clusters: int,
-    *,
-    random_state: int,
-    max_iter: int = 300,
-    tol: float = 1e-4,
+    X: Floats, n_clusters: int, *, random_state: int, max_iter: int = 300, tol: float = 1e-4
 ) -> Solution:
     """k-means from one k-means++ start (Arthur and Vassilvitskii 2007).
 
@@ -52,7 +46,7 @@ def k_means(
 
 def _gaussian_mixture(
     covariance_type: str,
-    X: NDArray[np.float64],
+    X: Floats,
     n_clusters: int,
     *,
     random_state: int,
@@ -107,7 +101,7 @@ gaussian_mixture_tied = partial(_gaussian_mixture, "tied")
 gaussian_mixture_full = partial(_gaussian_mixture, "full")
 
 
-def ward(X: NDArray[np.float64], n_clusters: int) -> Solution:
+def ward(X: Floats, n_clusters: int) -> Solution:
     """Agglomeration of the two clusters whose union adds least to the inertia (Ward 1963).
 
     It takes memory for all pairs of samples. The objective is that of `k_means`, minus the inertia.

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from pipeline.methods.contract import Links, NoSolution, Solution, Weights
+from pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights, Whole
 
 # What links say of each other: samples that must-links join, and cannot-links between such sets.
 
 
-def must_components(n_samples: int, must_link: Links) -> NDArray[np.int64]:
+def must_components(n_samples: int, must_link: Links) -> Whole:
     """Number of the set of each sample: those that a chain of must-links joins.
 
     Parameters
@@ -58,9 +58,9 @@ class SignedGraph:
         left out.
     """
 
-    starts: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    starts: Whole
+    neighbours: Whole
+    weights: Floats
 
     @classmethod
     def of(cls, n_samples: int, must_link: Links, cannot_link: Links, weights: Weights) -> Self:
@@ -77,11 +77,11 @@ class SignedGraph:
         return cls(starts, others[order], np.concatenate([totals, totals])[order])
 
     @property
-    def ends(self) -> NDArray[np.int64]:
+    def ends(self) -> Whole:
         """The sample of each neighbour, of shape (2 * n_pairs,)."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
-    def around(self, sample: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def around(self, sample: int) -> tuple[Whole, Floats]:
         """Neighbours of a sample, and the weights of the links to them."""
         row = slice(self.starts[sample], self.starts[sample + 1])
         return self.neighbours[row], self.weights[row]
@@ -91,12 +91,7 @@ class SignedGraph:
         return float(self.weights[labels[self.ends] == labels[self.neighbours]].sum() / 2)
 
 
-def settle(
-    labels: NDArray[np.int64],
-    pull: NDArray[np.float64],
-    graph: SignedGraph,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
+def settle(labels: Whole, pull: Floats, graph: SignedGraph, rng: np.random.Generator) -> Whole:
     r"""Move samples one at a time until no move gains anything.
 
     What is maximised is
@@ -144,15 +139,13 @@ def settle(
 # Squared distances to centroids, and where centroids begin.
 
 
-def squared_distances(X: NDArray[np.float64], centroids: NDArray[np.float64]) -> NDArray[np.float64]:
+def squared_distances(X: Floats, centroids: Floats) -> Floats:
     """Of all samples to all centroids, of shape (n_samples, n_clusters)."""
     # One centroid at a time: exact where samples lie close together, and no array of three dimensions.
     return np.stack([((X - center) ** 2).sum(axis=1) for center in centroids], axis=1)
 
 
-def centroids_of(
-    X: NDArray[np.float64], labels: NDArray[np.int64], before: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def centroids_of(X: Floats, labels: Whole, before: Floats) -> Floats:
     """Means of clusters; an empty one stays where it was.
 
     Parameters
@@ -171,17 +164,13 @@ def centroids_of(
     """
     sizes = np.bincount(labels, minlength=len(before))
     sums = np.stack([np.bincount(labels, weights=feature, minlength=len(before)) for feature in X.T], axis=1)
-    means: NDArray[np.float64] = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], before)
+    means: Floats = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], before)
     return means
 
 
 def spread_out(
-    candidates: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    centers: NDArray[np.float64],
-    n_centers: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
+    candidates: Floats, weights: Floats, centers: Floats, n_centers: int, rng: np.random.Generator
+) -> Floats:
     """More centres, drawn far from those there are: k-means++ (Arthur and Vassilvitskii 2007).
 
     Parameters
@@ -220,7 +209,7 @@ def spread_out(
     return np.array(chosen).reshape(-1, candidates.shape[1])
 
 
-def padded(centroids: NDArray[np.float64], n_clusters: int) -> NDArray[np.float64]:
+def padded(centroids: Floats, n_clusters: int) -> Floats:
     """Centroids of all clusters, NaN for those beyond the number of samples."""
     missing = np.full((n_clusters - len(centroids), centroids.shape[1]), np.nan)
     return np.concatenate([centroids, missing])
@@ -230,7 +219,7 @@ def padded(centroids: NDArray[np.float64], n_clusters: int) -> NDArray[np.float6
 
 
 def cop_kmeans(
-    X: NDArray[np.float64],
+    X: Floats,
     n_clusters: int,
     must_link: Links,
     cannot_link: Links,
@@ -309,11 +298,7 @@ def cop_kmeans(
 
 
 def _placed(
-    distances: NDArray[np.float64],
-    names: list[int],
-    apart: dict[int, set[int]],
-    rng: np.random.Generator,
-    orders: int,
+    distances: Floats, names: list[int], apart: dict[int, set[int]], rng: np.random.Generator, orders: int
 ) -> dict[int, int] | None:
     """Cluster of each set, where the first of its samples that comes in decides; None if all get stuck.
 
@@ -346,7 +331,7 @@ def _placed(
 
 
 def pckmeans(
-    X: NDArray[np.float64],
+    X: Floats,
     n_clusters: int,
     must_link: Links,
     cannot_link: Links,
@@ -414,9 +399,7 @@ def pckmeans(
     return Solution(labels, -(0.5 * inertia + broken), padded(centroids, n_clusters))
 
 
-def _first_centroids(
-    X: NDArray[np.float64], n_clusters: int, must_link: Links, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _first_centroids(X: Floats, n_clusters: int, must_link: Links, rng: np.random.Generator) -> Floats:
     components = must_components(len(X), must_link)
     sizes = np.bincount(components)
     shared = np.flatnonzero(sizes > 1)
@@ -429,7 +412,7 @@ def _first_centroids(
 
 
 def correlation_clustering(
-    X: NDArray[np.float64],
+    X: Floats,
     n_clusters: int,
     must_link: Links,
     cannot_link: Links,
@@ -470,7 +453,7 @@ def correlation_clustering(
     return Solution(labels, float(weights[1].sum()) + graph.agreement(labels))
 
 
-def _along_links(graph: SignedGraph, n_clusters: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _along_links(graph: SignedGraph, n_clusters: int, rng: np.random.Generator) -> Whole:
     """Labels of samples that come in one after the other, each to the best cluster so far."""
     n_samples = len(graph.starts) - 1
     labels = np.zeros(n_samples, dtype=np.int64)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
-from pipeline.methods.contract import Links, Solution, Weights
+from pipeline.methods.contract import Floats, Links, Solution, Weights
 from pipeline.methods.shipped.links import SignedGraph
 
 LARGEST_DENSE = 2000
@@ -21,7 +20,7 @@ _BELOW = 1e-3
 
 
 def spectral_links(
-    X: NDArray[np.float64],
+    X: Floats,
     n_clusters: int,
     must_link: Links,
     cannot_link: Links,
@@ -84,7 +83,7 @@ def spectral_links(
     return Solution(found.labels_, -float(found.inertia_))
 
 
-def _affinity(X: NDArray[np.float64], sigma: float | None, neighbours: int) -> csr_array:
+def _affinity(X: Floats, sigma: float | None, neighbours: int) -> csr_array:
     """Affinity of near samples, 0 of a sample with itself."""
     squared = 2 * float(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()) if sigma is None else sigma**2
     near = NearestNeighbors(n_neighbors=neighbours).fit(X).kneighbors_graph(mode="distance").tocoo()
@@ -103,13 +102,13 @@ def _with_links(affinity: csr_array, graph: SignedGraph) -> csr_array:
     return replaced.tocsr()
 
 
-def _leading(affinity: csr_array, count: int) -> NDArray[np.float64]:
+def _leading(affinity: csr_array, count: int) -> Floats:
     """Eigenvectors of the smallest eigenvalues of D - A, which are the leading ones of (A + d I - D) / d."""
     n_samples = affinity.shape[0]
     sums = np.asarray(affinity.sum(axis=1)).ravel()
     laplacian = diags_array(sums) - affinity
     if n_samples <= LARGEST_DENSE or count >= n_samples - 1:
-        vectors: NDArray[np.float64] = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])[1]
+        vectors: Floats = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])[1]
         return vectors
     start = np.random.default_rng(0).normal(size=n_samples)  # the solver's own would differ from call to call
     shift = -_BELOW * max(float(sums.max()), 1.0)

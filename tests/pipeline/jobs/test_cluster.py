@@ -27,7 +27,7 @@ from pipeline.cluster.profiles import load_profile
 from pipeline.jobs import cluster, slurm
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import head_name, job_prefix, live_jobs
-from pipeline.monitor.runs import read_run_state
+from pipeline.monitor.status import read_run_state
 from storage.errors import LeaseLost
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease

@@ -7,9 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 from checkout import ROOT
+from processes.sweeping import wait_until
 
 from pipeline.methods import process
 from pipeline.methods.child import FORKED
@@ -26,6 +26,7 @@ from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import SPOILT, Answer, MethodFailed, MethodProcess, TimeLimit, processes_kept
 from sweeps.errors import InputError
 
+# A method that does what it is told, and whose objective is what it is asked for.
 SOURCE = """
 import ctypes, os, random, stat, struct, sys, threading, time
 import numpy as np
@@ -36,82 +37,17 @@ class Odd(Exception):
     def __str__(self):
         raise KeyError
 
-def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, act="none", key=0):
-    if act == "eight":
-        return np.full(len(X), 8)
-    objective = {
-        "pid": os.getpid,
-        "sum": X.sum,
-        "draw": lambda: np.random.random() + random.random(),
-        "words": lambda: hash("word") % 1000,
-        "errors": lambda: 1.0 if np.seterr(all="raise")["under"] == "raise" else 0.0,
-        "threads": threads,
-    }.get(act)
-    if objective is not None:
-        return Solution(np.zeros(len(X)), objective())
-    if act == "print":
-        print("something to say\\n\\x1b[2Jred" + "x" * 100_000)
-        os.write(2, b"no end of line")
-        sys.stderr.write("\\rlast\\n")
-    if act == "raise":
-        raise ValueError("no such value")
-    if act == "odd":
-        raise Odd
-    if act == "long":
-        raise ValueError("x" * 10**7)
-    if act == "leave":
-        raise SystemExit(3)
-    if act == "write":
-        array = [X, must_link, weights[0]][key]
-        array.setflags(write=True)
-    if act == "none":
-        raise NoSolution("links contradict")
-    if act == "exit":
-        os._exit(7)
-    if act == "crash":
-        os.kill(os.getpid(), 11)
-    if act == "hang":
-        time.sleep(600)
-    if act == "hold":  # without releasing the interpreter's lock
-        ctypes.PyDLL(None).sleep(600)
-    if act == "fork":
-        if os.fork() == 0:
-            time.sleep(max(key, 0))
-        elif key < 0:
-            os._exit(5)
-    if act == "daemon":
-        if os.fork() == 0:
-            os.setsid()
-            if os.fork() == 0:
-                os.write(1, b"daemon %d\\n" % os.getpid())
-                time.sleep(600)
-            os._exit(0)
-        os.wait()
-    if act == "die":  # with the connection open elsewhere
-        if os.fork() == 0:
-            time.sleep(600)
-        os._exit(7)
-    if act in ("junk", "half", "huge", "late", "reply"):
-        note = b'[{"given": [], "objective": 1, "seconds": 0, "cpu_seconds": 0}, []]'
-        text = {
-            "junk": b"hello",
-            "half": b"\\x00swp\\xff\\x02\\r\\n",
-            "huge": struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", 3, abs(key), 2, 2**40),
-            "late": b"too late",
-            "reply": struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", 3, abs(key), len(note), 0) + note,
-        }[act]
-        (ours,) = (each for each in range(3, 1024) if is_socket(each))
-        after = 0.2 if act == "late" else 0
-        speak = lambda: (time.sleep(after), os.write(ours, text + b"x" * (act == "reply" and key > 0)))
-        threading.Thread(target=speak).start() if after else speak()
-        if act in ("half", "reply"):
-            time.sleep(600)
-    return np.arange(len(X)) % n_clusters
+def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, act="", value="None"):
+    names = {**globals(), **locals()}
+    exec(act, names)
+    return Solution(np.arange(len(X)) % n_clusters, eval(value, names))
 
-def threads():
-    np.linalg.inv(np.eye(3))
-    pools = [pool["num_threads"] for pool in threadpool_info()]
-    return max(pools) if os.environ["OMP_NUM_THREADS"] == "1" else -1
+def reply(kind, number, note, size, rest=b""):
+    return struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", kind, number, len(note), size) + note + rest
+
+def write(text):
+    (ours,) = (each for each in range(3, 1024) if is_socket(each))
+    os.write(ours, text)
 
 def is_socket(number):
     try:
@@ -120,17 +56,22 @@ def is_socket(number):
         return False
 """
 X = np.arange(8.0).reshape(4, 2)
+HANG = "time.sleep(600)"
+HOLD = "ctypes.PyDLL(None).sleep(600)"  # without releasing the interpreter's lock
+DAEMON = """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.write(1, b"daemon %d\\n" % os.getpid())
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+"""
+NOTE = b'[{"given": [], "objective": 1, "seconds": 0, "cpu_seconds": 0}, []]'
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
-def mine(act: str, *, key: float = 0, file: str = "mine", **settings: Any) -> MethodCall:
-    return MethodCall("mine", f"{file}.py:cluster", SOURCE, {"act": act, "key": key}, **settings)
+def mine(act: str = "", *, value: str = "None", file: str = "mine", **settings: Any) -> MethodCall:
+    return MethodCall("mine", f"{file}.py:cluster", SOURCE, {"act": act, "value": value}, **settings)
 
 
 def solve(methods: MethodProcess, call: MethodCall, key: str = "X", X: Any = X, seed: int = 1) -> Answer:
@@ -139,10 +80,11 @@ def solve(methods: MethodProcess, call: MethodCall, key: str = "X", X: Any = X, 
     return methods.solve(call, key, X, **arguments)
 
 
-def objective(methods: MethodProcess, act: str, **more: Any) -> float:
-    found = solve(methods, mine(act), **more).solution.objective
-    assert found is not None
-    return found
+def ask(methods: MethodProcess, value: str, file: str = "mine", **more: Any) -> float:
+    return solve(methods, mine(value=value, file=file), **more).solution.objective  # type: ignore[return-value]
+
+
+PID, SUM, DRAW = "os.getpid()", "X.sum()", "np.random.random() + random.random()"
 
 
 @pytest.fixture(scope="module")
@@ -157,36 +99,41 @@ def methods(log: Path) -> Iterator[MethodProcess]:
 
 
 def test_the_process_stays_and_the_table_is_sent_once(methods: MethodProcess) -> None:
-    answer = solve(methods, mine("labels"))
+    answer = solve(methods, mine())
     assert np.asarray(answer.solution.labels).tolist() == [0, 1, 0, 1]
     assert 0 < answer.seconds < 10
     assert 0 <= answer.cpu_seconds < 10
-    first = objective(methods, "pid")
-    assert first != os.getpid()
-    assert objective(methods, "sum", key="one") == X.sum()
-    assert objective(methods, "sum", key="one", X=X + 1) == X.sum()  # not looked at again
-    assert objective(methods, "sum", key="two", X=X[:, :1]) == X[:, 0].sum()
-    assert objective(methods, "sum", key="one", X=X + 1) == (X + 1).sum()
-    assert objective(methods, "pid") == first
-    assert solve(methods, mine("pid", file="other")).solution.objective != first
+    first = int(ask(methods, PID))
+    assert ask(methods, SUM, key="one") == X.sum()
+    assert ask(methods, SUM, key="one", X=X + 1) == X.sum()  # not looked at again
+    assert ask(methods, SUM, key="two", X=X[:, :1]) == X[:, 0].sum()
+    assert ask(methods, SUM, key="one", X=X + 1) == (X + 1).sum()
+    assert ask(methods, PID) == first != os.getpid()
+    assert ask(methods, PID, file="other") != first
+    os.kill(first, signal.SIGKILL)  # between two calls
+    wait_until(lambda: not psutil.pid_exists(first))
+    assert ask(methods, PID) != first
 
 
 def test_a_call_finds_nothing_that_another_left(methods: MethodProcess) -> None:
-    drawn = [objective(methods, "draw", seed=seed) for seed in (1, 2, 1)]
+    drawn = [ask(methods, DRAW, seed=seed) for seed in (1, 2, 1)]
     assert drawn[0] == drawn[2] != drawn[1]
-    words = objective(methods, "words")
+    state = "hash('word') % 1000 + (np.seterr(all='raise')['under'] == 'raise')"
+    found = [ask(methods, state) for _ in range(2)]
     with MethodProcess() as others:
-        assert objective(others, "words") == words
-        assert objective(others, "draw") == drawn[0]
-    assert [objective(methods, "errors") for _ in range(2)] == [0, 0]  # settings of numpy
-    assert objective(methods, "threads") == 1
+        assert found == [ask(others, state)] * 2
+        assert ask(others, DRAW) == drawn[0]
+    assert ask(methods, "max(pool['num_threads'] for pool in threadpool_info())") == 1
+    assert ask(methods, "int(os.environ['OMP_NUM_THREADS'])") == 1
 
 
 def test_what_a_method_prints_is_no_line_of_ours(
     methods: MethodProcess, log: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = len(log.read_bytes())
-    solve(methods, mine("print"))
+    print_it = r"print('something to say\n\x1b[2Jred' + 'x' * 100_000); os.write(2, b'no end of line'); "
+    print_it += r"sys.stderr.write('\rlast\n')"
+    solve(methods, mine(print_it))
     wait_until(lambda: b"last" in log.read_bytes()[before:])
     lines = log.read_bytes()[before:].decode().splitlines()
     assert lines[0] == "[mine.py:cluster] something to say"
@@ -194,102 +141,103 @@ def test_what_a_method_prints_is_no_line_of_ours(
     assert not any("\x1b" in line or len(line) > 2100 for line in lines)
     assert sum(map(len, lines)) > 100_000
     with MethodProcess() as others:
-        solve(others, mine("print"))
+        solve(others, mine(print_it))
     printed = capfd.readouterr()
-    assert printed.out == ""
-    assert "something to say\n" in printed.err
+    assert (printed.out, "something to say\n" in printed.err) == ("", True)
 
 
 @pytest.mark.parametrize(
-    ("act", "key", "cause"),
+    ("act", "value", "cause"),
     [
-        ("eight", 0, r"BadAnswer: labels: found 8, expected 0 to 1$"),
-        ("leave", 0, r"SystemExit: 3$"),
-        ("odd", 0, "Odd"),
-        ("long", 0, "ValueError: xxx"),
-        *(("write", key, "ValueError: cannot set WRITEABLE") for key in range(3)),
+        ("", "np.inf", r"BadAnswer: objective: found inf, expected a finite number$"),
+        ("raise SystemExit('x' * 10**7)", "None", "SystemExit: xxx"),
+        ("raise Odd", "None", "Odd"),
+        *(("each.setflags(write=True)".replace("each", each), "None", "ValueError: cannot set WRITEABLE")
+          for each in ("X", "must_link", "weights[0]")),
     ],
-)
-def test_what_is_no_answer_is_a_failure(methods: MethodProcess, act: str, key: int, cause: str) -> None:
+)  # fmt: skip
+def test_what_is_no_answer_is_a_failure(methods: MethodProcess, act: str, value: str, cause: str) -> None:
     with pytest.raises(MethodFailed, match=f"^{cause}") as failed:
-        solve(methods, mine(act, key=key))
-    assert len(str(failed.value)) < 30_000
+        solve(methods, mine(act, value=value))
+    assert len(str(failed.value)) <= 500
+    assert (failed.value.traceback == "") == (act == "")  # none of ours
 
 
 def test_what_a_method_raises_comes_with_its_own_traceback(methods: MethodProcess) -> None:
     with pytest.raises(MethodFailed, match=r"^ValueError: no such value$") as failed:
-        solve(methods, mine("raise"))
+        solve(methods, mine("raise ValueError('no such value')"))
     lines = failed.value.traceback.splitlines()
-    number = 1 + SOURCE.splitlines().index('        raise ValueError("no such value")')
+    number = 1 + SOURCE.splitlines().index("    exec(act, names)")
     assert lines[:2] == ["Traceback (most recent call last):", f'  File "mine.py", line {number}, in cluster']
     assert lines[-1] == "ValueError: no such value"
     with pytest.raises(NoSolution, match=r"^links contradict$") as unsolved:
-        solve(methods, mine("none"))
+        solve(methods, mine("raise NoSolution('links contradict')"))
     assert 0 < unsolved.value.seconds < 10  # type: ignore[attr-defined]
+    wrong = MethodCall("mine", "mine.py:clustr", SOURCE)
+    for ask_it, kind in ((methods.load, InputError), (lambda call: solve(methods, call), MethodFailed)):
+        with pytest.raises(kind, match=r"method 'mine': found no 'clustr' .*did you mean 'cluster'"):
+            ask_it(wrong)
+    with pytest.raises(MethodFailed, match="OSError: no licence") as failed:
+        methods.load(MethodCall("mine", "mine.py:cluster", "raise OSError('no licence')"))
+    assert failed.value.traceback.splitlines()[1] == '  File "mine.py", line 1, in <module>'
 
 
 @pytest.mark.parametrize(
-    ("act", "key", "how"),
+    ("act", "how"),
     [
-        ("exit", 0, "ended with exit code 7"),
-        ("crash", 0, "was ended by SIGSEGV"),
-        ("die", 0, "ended with exit code 7"),  # though a copy lives
-        ("fork", -1, "ended with exit code 5"),  # where a copy goes on
+        ("os._exit(7)", "ended with exit code 7"),
+        ("os.kill(os.getpid(), 11)", "was ended by SIGSEGV"),
+        ("os.fork() or time.sleep(600); os._exit(7)", "ended with exit code 7"),  # though a copy lives
+        ("os.fork() and os._exit(5)", "ended with exit code 5"),  # where a copy goes on
     ],
 )
-def test_a_process_that_dies_is_a_failure_and_is_replaced(
-    methods: MethodProcess, act: str, key: int, how: str
-) -> None:
-    before, started = objective(methods, "pid"), time.monotonic()
+def test_a_process_that_dies_is_a_failure_and_is_replaced(methods: MethodProcess, act: str, how: str) -> None:
+    before, started = ask(methods, PID), time.monotonic()
     with pytest.raises(MethodFailed, match=f"^its process {how}$"):
-        solve(methods, mine(act, key=key))
+        solve(methods, mine(act))
     assert time.monotonic() - started < 20
-    assert objective(methods, "pid") != before
-    assert objective(methods, "sum") == X.sum()  # the table was sent again
-
-
-def test_a_process_killed_between_two_calls_is_replaced(methods: MethodProcess) -> None:
-    pid = int(objective(methods, "pid"))
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not psutil.pid_exists(pid))
-    assert objective(methods, "pid") != pid
+    assert ask(methods, PID) != before
+    assert ask(methods, SUM) == X.sum()  # the table was sent again
 
 
 @pytest.mark.parametrize("wait", [0, 0.2])
 def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: Path, wait: float) -> None:
-    expected = [objective(methods, "draw", seed=seed) for seed in range(3)]
+    expected = [ask(methods, DRAW, seed=seed) for seed in range(3)]
     before = log.read_text().count(FORKED)
     found = []
     for seed in range(3):
-        assert np.asarray(solve(methods, mine("fork", key=wait)).solution.labels).tolist() == [0, 1, 0, 1]
-        found.append(objective(methods, "draw", seed=seed))
+        answer = solve(methods, mine(f"os.fork() or time.sleep({wait})")).solution
+        assert np.asarray(answer.labels).tolist() == [0, 1, 0, 1]
+        found.append(ask(methods, DRAW, seed=seed))
     assert found == expected
     wait_until(lambda: log.read_text().count(FORKED) == before + 3)
 
 
 def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess) -> None:
-    pid = int(objective(methods, "pid"))
-    for act, number in (("junk", 0), *(("huge", number) for number in range(3))):
-        with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):  # one of them has the number of the call
-            solve(methods, mine(act, key=number))
+    pid = int(ask(methods, PID))
+    # one of the huge ones has the number of the call
+    for text in ("b'hello'", *(f"reply(3, {number}, b'[]', 2**40)" for number in range(3))):
+        with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
+            solve(methods, mine(f"write({text})"))
     assert not psutil.pid_exists(pid)
     # a reply in due form: of another call, and of this one with more after it
-    for number in (-99, 1):
+    for text in (f"reply(3, 99, {NOTE!r}, 0)", f"reply(3, 1, {NOTE!r}, 0, b'x')"):
         with MethodProcess() as others, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
-            solve(others, mine("reply", key=number, time_limit=5.0))
-    solve(methods, mine("late"))
+            solve(others, mine(f"write({text}); {HANG}", time_limit=5.0))
+    late = "threading.Thread(target=lambda: (time.sleep(0.2), write(b'too late'))).start()"
+    solve(methods, mine(late))
     time.sleep(0.3)
-    assert objective(methods, "sum") == X.sum()  # what came after an answer spoils no other call
+    assert ask(methods, SUM) == X.sum()  # what came after an answer spoils no other call
 
 
-@pytest.mark.parametrize("act", ["hang", "hold", "half"])
+@pytest.mark.parametrize("act", [HANG, HOLD, f"write(b'\\x00swp\\xff\\x02'); {HANG}"])
 def test_a_call_that_hangs_ends_at_its_limit(methods: MethodProcess, act: str) -> None:
-    pid, started = int(objective(methods, "pid")), time.monotonic()
+    pid, started = int(ask(methods, PID)), time.monotonic()
     with pytest.raises(TimeLimit, match=r"longer than its time limit of 0.2 s"):
         solve(methods, mine(act, time_limit=0.2))
     assert time.monotonic() - started < 20
     assert not psutil.pid_exists(pid)
-    assert objective(methods, "sum") == X.sum()
+    assert ask(methods, SUM) == X.sum()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux")
@@ -297,13 +245,13 @@ def test_a_call_that_hangs_ends_at_its_limit(methods: MethodProcess, act: str) -
 def test_daemons_of_a_method_end_with_it(tmp_path: Path, end: str) -> None:
     output = tmp_path / "log"
     with output.open("wb") as log, MethodProcess(output=log.fileno()) as methods:
-        solve(methods, mine("daemon"))
+        solve(methods, mine(DAEMON))
         wait_until(lambda: output.read_text().endswith("\n"))
         daemon = psutil.Process(int(output.read_text().split()[-1]))
         assert output.read_text() == f"[mine.py:cluster] daemon {daemon.pid}\n"
         if end == "killed":
             with pytest.raises(TimeLimit):
-                solve(methods, mine("hang", time_limit=0.2))
+                solve(methods, mine(HANG, time_limit=0.2))
             daemon.wait(10)
     assert not daemon.is_running()
     assert output.read_text().count(LEFT) == (end == "closed")
@@ -312,67 +260,35 @@ def test_daemons_of_a_method_end_with_it(tmp_path: Path, end: str) -> None:
 def test_threads_call_at_the_same_time(methods: MethodProcess) -> None:
     def one(number: int) -> bool:
         table = np.full((4, 2), float(number % 5))
-        return objective(methods, "sum", key=str(number % 5), X=table) == 8 * (number % 5)
+        return ask(methods, SUM, key=str(number % 5), X=table) == 8 * (number % 5)
 
     with ThreadPoolExecutor(3) as pool:
         assert all(pool.map(one, range(100)))
 
 
-def test_a_copy_of_the_caller_has_processes_of_its_own(methods: MethodProcess) -> None:
-    pid = int(objective(methods, "pid"))
-    heard, said = os.pipe()
-    copy = os.fork()
-    if copy == 0:
-        with suppress(BaseException):
-            os.write(said, f"{int(objective(methods, 'pid'))}".encode())
-            methods.close()
-        os._exit(0)
-    os.close(said)
-    with os.fdopen(heard) as answer:
-        assert int(answer.read()) != pid
-    os.waitpid(copy, 0)
-    assert int(objective(methods, "pid")) == pid
-
-
-def test_start_and_imports_have_a_limit_of_their_own() -> None:
+def test_start_and_imports_have_a_limit_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = f"import time\ntime.sleep(0.5)\n{SOURCE}"
     with MethodProcess() as methods:
-        assert solve(methods, MethodCall("a", "a.py:cluster", slow, {"act": "sum"}, 0.4)).seconds < 0.4
-    with MethodProcess(start_limit=1.5) as methods:
+        assert solve(methods, MethodCall("a", "a.py:cluster", slow, {}, 0.4)).seconds < 0.4
+    monkeypatch.setattr(process, "START_LIMIT", 1.5)
+    with MethodProcess() as methods:
         stuck = MethodCall("stuck", "stuck.py:cluster", "import time\ntime.sleep(600)\n")
         with pytest.raises(MethodFailed, match=r"^(not imported|its process did not start) within 1.5 s$"):
             solve(methods, stuck)
 
 
-def test_loading_says_what_is_wrong(methods: MethodProcess) -> None:
-    assert methods.load(mine("sum")) == ""
-    wrong = MethodCall("mine", "mine.py:clustr", SOURCE)
-    with pytest.raises(InputError, match="did you mean 'cluster'"):
-        methods.load(wrong)
-    with pytest.raises(MethodFailed, match="InputError: method 'mine': found no 'clustr'"):
-        solve(methods, wrong)
-    with pytest.raises(MethodFailed, match="OSError: no licence") as failed:
-        methods.load(MethodCall("mine", "mine.py:cluster", "raise OSError('no licence')"))
-    assert failed.value.traceback.splitlines()[1] == '  File "mine.py", line 1, in <module>'
-
-
 def test_only_so_many_processes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "MOST_PROCESSES", 2)
-
-    def pid(file: int) -> int:
-        return int(solve(methods, mine("pid", file=f"a{file}")).solution.objective or 0)
-
     with MethodProcess() as methods:
-        turns = [[pid(file) for file in range(2)] for _ in range(2)]
+        turns = [[int(ask(methods, PID, file=file)) for file in ("one", "two")] for _ in range(2)]
         assert turns[0] == turns[1]  # methods that take turns start once each
-        last = pid(2)
+        last = int(ask(methods, PID, file="three"))
         assert [psutil.pid_exists(each) for each in (*turns[0], last)] == [False, True, True]
     assert not any(map(psutil.pid_exists, (*turns[0], last)))
-    shipped = [MethodCall("one", "ward"), MethodCall("two", "k-means")]
-    assert processes_kept(shipped) == 1
     monkeypatch.setattr(process, "MOST_PROCESSES", 16)
-    assert processes_kept([*shipped, *(mine("sum", file=f"a{each % 3}") for each in range(6))]) == 4
-    assert processes_kept([mine("sum", file=f"a{each}") for each in range(99)]) == 16
+    calls = [MethodCall("one", "ward"), MethodCall("two", "k-means")]
+    assert processes_kept([*calls, *(mine(file=f"a{each}") for each in (0, 1, 2, 0))]) == 4
+    assert processes_kept([mine(file=f"a{each}") for each in range(99)]) == 16
 
 
 PARENT = """
@@ -380,14 +296,14 @@ import sys, threading, time
 sys.path[:0] = {paths!r}
 import test_process as tests
 methods = tests.MethodProcess()
-print(int(tests.objective(methods, "pid")), flush=True)
+print(int(tests.ask(methods, tests.PID)), flush=True)
 threading.Thread(target=tests.solve, args=(methods, tests.mine({act!r})), daemon=True).start()
 time.sleep(600)
 """
 
 
 @pytest.mark.parametrize(
-    "act", ["hang", pytest.param("hold", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux"))]
+    "act", [HANG, pytest.param(HOLD, marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux"))]
 )
 def test_no_process_outlives_its_parent(act: str) -> None:
     paths = [str(ROOT), str(ROOT / "tests" / "helpers"), str(Path(__file__).parent)]

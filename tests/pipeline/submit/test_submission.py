@@ -18,7 +18,7 @@ from pipeline.jobs.keys import JobQueue, job_queue
 from pipeline.jobs.slurm import CommandFailed, head_name
 from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import MOST_PROCESSES
-from pipeline.monitor.runs import read_run_state
+from pipeline.monitor.status import read_run_state
 from pipeline.run.request import Options, Request, prepare
 from pipeline.submit import jobplan, submission
 from pipeline.submit.submission import submit

@@ -1,0 +1,523 @@
+"""The board against its slow twin, kept by a run in progress or from files, and the document made of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib.resources import files
+from itertools import compress, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from cubes.small import draw_block, draw_inputs, make_plan
+from cubes.writer import empty, next_generation
+from processes.sweeping import wait_until
+
+from kernels.scores import nmi
+from pipeline.live import state as module
+from pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, nmi_of_many
+from pipeline.live.state import MOST_WORKERS, AtWork, Crew, Feed, Follower, Pace, State
+from pipeline.monitor.status import read_status
+from pipeline.report import look as report_look
+from pipeline.run.ledger import ATTEMPTS, Collector
+from pipeline.run.request import Wanted
+from pipeline.scoring.tables import cell_table
+from pipeline.work.journalled import to_record
+from pipeline.work.records import Failed, Science, Solved, Span
+from storage.cube.blocks import BlockStore
+from storage.cube.growth import open_cube
+from storage.cube.manifest import append_run, read_manifest
+from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from storage.provenance import run_record
+from storage.runfolder.folder import RunFolder
+from storage.runfolder.journal import Journal
+from storage.runfolder.lease import Lease
+from storage.runfolder.records import FailedWork, FailureRecord, HeadRecord, Progress, append_failure
+from sweeps.inputs import Inputs, RealSource
+from sweeps.plan import Cell, MethodPlan
+from sweeps.words import BASELINES, MODEL_CODES, SHIPPED
+
+# The map: every block has its tile, and a large grid no more of them than a screen holds.
+
+
+def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
+    methods, baselines = (MethodPlan("k-means", 1),), ("unsupervised", "k-means")
+    designs = ("uniform", "active")
+    searched = make_plan(
+        "s", searches=("quick", "long"), baselines=baselines, methods=methods, designs=designs
+    )
+    plan = make_plan(p=(0.9, 0.8), m=(24, 12), mixtures=3, mixture_chunk=2, designs=designs)
+    grid = Grid([make_plan("b"), plan, searched])
+    places: dict[int, set[object]] = {}
+    for each in grid.plans.values():
+        for block in each.blocks():
+            (tile,) = {grid.tile(cell) for cell in block.cells()}
+            # blocks of one tile differ in mixture, replicate and model alone, those of a baseline not in this
+            first = replace(block.first, mixture=None, replicate=None)
+            places.setdefault(tile, set()).add(first if first.p is None else replace(first, model=""))
+            assert set(block.models) <= set(grid.models[tile])
+    assert all(len(found) == 1 for found in places.values())
+    (nothing,) = set(range(len(grid.models))) - set(places)
+    assert grid.models[nothing] == (), "a method has no search, and stands in the first row"
+    panels = {(panel.dataset, panel.variant): panel for panel in grid.panels}
+    assert (panels["s", ""].rows, panels["s", ""].columns) == (("quick", "long"), baselines)
+    assert [variant for dataset, variant in panels if dataset == "s"] == [
+        "", "uniform, quick", "uniform, long", "active, quick", "active, long",
+    ]  # fmt: skip
+    panel = panels["a", "active"]
+    assert (panel.rows, panel.columns) == (("0.8", "0.9"), ("12", "24"))
+    lower = next(block.first for block in plan.blocks() if block.first.design == "active")
+    assert (lower.p, lower.m) == (0.9, 24)
+    assert grid.tile(replace(lower, p=0.8)) == grid.tile(lower) - len(panel.columns)  # the row above
+    assert grid.tile(replace(lower, m=12)) == grid.tile(lower) - 1
+
+
+@pytest.mark.parametrize(("n_p", "n_m"), [(80, 60), (2, 4000)])
+def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
+    p = tuple((np.arange(1, n_p + 1) / n_p).tolist())
+    plan = make_plan(p=p, m=tuple(range(1, n_m + 1)), baselines=())
+    grid = Grid([plan])
+    assert MOST_TILES / 2 < len(grid.models) <= MOST_TILES
+    tiles = [grid.tile(block.first) for block in plan.blocks()]
+    assert set(tiles) == set(range(len(grid.models)))
+    (panel,) = grid.panels
+    assert len(panel.rows) * len(panel.columns) == len(grid.models)
+    first = panel.columns[0].split("–")
+    assert first[0] == "1"
+    assert int(first[-1]) == -(-n_m // len(panel.columns)) or len(panel.columns) == n_m
+
+
+# Scores of many cells at once, and bands, against one cell after the other.
+
+
+def test_nmi_of_many_is_that_of_each() -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        n, k = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+        truth = rng.integers(0, k, n).astype(np.int16)
+        labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
+        labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
+        truth[:] = truth if seed else 0  # one class
+        expected = [nmi(truth, each) for each in labels]
+        assert nmi_of_many(truth, labels) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_model_has_the_colour_that_it_has_in_the_report() -> None:
+    for model in (*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"):
+        color = report_look.mark(model).color
+        variable = report_look.VARIABLES.get(color)
+        assert look(model)["color"] == (f"var({variable})" if variable else color)
+    looks = [tuple(look(model).values()) for model in MODEL_CODES if model not in BASELINES]
+    assert len(set(looks)) == len(looks)
+    shades = []
+    for package in ("pipeline.live", "pipeline.report"):
+        text = files(package).joinpath("page.css").read_text(encoding="utf-8")
+        blocks = re.findall(r"\{([^{}]*--ink: [^{}]*)\}", text)  # light, dark, and dark by choice
+        shades.append([dict(re.findall(r"(--\w+): (#\w+);", block)) for block in blocks])
+    assert [other.items() <= mine.items() for mine, other in zip(*shades, strict=True)] == [True] * 3
+
+
+PLANS = (
+    make_plan("a", p=(0.8, 0.9), m=(4, 8), models=("likelihood", "posterior")),
+    make_plan("b", mixtures=3, mixture_chunk=2, replicates=2),
+)
+BLOCKS = [block for plan in PLANS for block in plan.blocks()]
+ENDS = (DONE, FAILED, NO_SOLUTION)
+
+
+def tiles_of(board: Board, since: int = -1) -> dict[int, list[list[object]]]:
+    """Rows of the tiles that changed after a version."""
+    return dict(json.loads(board.tiles.since(since)))
+
+
+Cells = dict[Cell, int]
+
+
+def assert_same(board: Board, written: Cells, waiting: Cells, seen: dict[int, list[list[object]]]) -> None:
+    """Everything on the board, of tiles what its changes add up to."""
+    for row in board.datasets():
+        counts = Counter(state for cell, state in written.items() if cell.dataset == row.name)
+        found = (row.cells, row.done, row.failed, row.no_solution, row.left)
+        assert found == (counts.total(), *(counts[state] for state in (*ENDS, PENDING)))
+    ended = [[written[cell] != PENDING for cell in block.cells()] for block in BLOCKS]
+    assert (len(board.statuses), board.blocks_done) == (len(BLOCKS), sum(map(all, ended)))
+    assert len(board.waiting) == len(waiting)
+    begun = [any(cell in waiting for cell in block.cells()) for block in BLOCKS]
+    begun = [one or (any(other) and not all(other)) for one, other in zip(begun, ended, strict=True)]
+    assert len(board.open_blocks) == sum(begun)
+    for tile, rows in seen.items():
+        for model, found_row in zip(board.grid.models[tile], rows, strict=True):
+            mine = [c for c in written if board.grid.tile(c) == tile and c.model == model]
+            expected = [
+                sum(states.get(cell) == end for cell in mine) for states in (written, waiting) for end in ENDS
+            ]
+            assert found_row[:7] == [len(mine), *expected]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_are_those_of_all_cells(seed: int) -> None:
+    rng, board, waiting = random.Random(seed), Board(PLANS), Cells()
+    written = {cell: PENDING for block in BLOCKS for cell in block.cells()}
+    for block in BLOCKS:
+        start = rng.choice([[PENDING], [DONE], [DONE, FAILED, PENDING]])
+        written |= {cell: rng.choice(start) for cell in block.cells()}
+        board.write(block, np.array([written[cell] for cell in block.cells()], np.int8))
+    seen: dict[int, list[list[object]]] = {}
+    version = 0
+    for _ in range(60):
+        block = rng.choice(BLOCKS)
+        cells = [cell for cell in block.cells() if written[cell] in (PENDING, FAILED)]
+        for cell in rng.sample(cells, len(cells) // 2):
+            state = rng.choice(ENDS)
+            assert board.settle(Settled(cell, state, 1.0, -2.0)) == (cell not in waiting)
+            waiting.setdefault(cell, state)
+        if rng.random() < 0.3:
+            unknown = set()
+            for cell in rng.sample(cells, rng.randint(0, len(cells))):  # some draws of the block
+                if cell not in waiting:
+                    unknown.add(cell)
+                written[cell] = waiting.pop(cell, DONE)
+            # one that failed again, and was not among them, is taken for written: both say the same of it
+            for cell in cells:
+                if written[cell] == waiting.get(cell) == FAILED:
+                    del waiting[cell]
+            found = board.write(block, np.array([written[cell] for cell in block.cells()], np.int8))
+            assert set(compress(block.cells(), found)) == unknown
+            assert_same(board, written, waiting, {})
+        if rng.random() < 0.5:  # a page does not see every state
+            board.advance()
+            seen |= tiles_of(board, version)
+            version = board.version
+    board.advance()
+    seen |= tiles_of(board, version)
+    assert_same(board, written, waiting, seen)
+    assert tiles_of(board) == seen
+    assert set(seen) == set(range(len(board.grid.models)))
+
+
+def test_nothing_new_is_no_new_version() -> None:
+    board = Board(PLANS)
+    before = board.advance()
+    assert board.advance() == before
+    assert board.tiles.since(before) == board.series.since(before) == "[]"
+    best = Cell("b", 1, 0.9, 4, 0, "likelihood")
+    for cell, seconds, objective in ((best, 2.0, -3.0), (replace(best, replicate=1), 4.0, -7.0)):
+        assert board.settle(Settled(cell, DONE, seconds, objective))
+    board.settle(Settled(replace(best, mixture=0), FAILED))
+    board.score(best, 0.25)
+    board.score(Cell("b", 1, 0.9, 4, 1, "likelihood"), 0.75)
+    board.score(Cell("b", None, None, None, None, "unsupervised"), 0.5)
+    assert board.advance() == before + 1
+    assert tiles_of(board, before) == {board.grid.tile(best): [[6, 0, 0, 0, 2, 1, 0, 3.0, -3.0, str(best)]]}
+    found = sorted(json.loads(board.series.since(before)), key=lambda curve: curve[3])
+    assert found == [
+        ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], [None, None]],  # one mixture
+        ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], [None, None]],
+    ]
+
+
+# Time, objective and NMI of the cells of a cube, against the tables of the report.
+
+
+def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
+    cube = finished / "tiny.zarr"
+    follower = Follower(cube)
+    while follower.unread:
+        follower.update()
+    board = follower.board
+    board.advance()
+    table = cell_table(open_cube(cube), read_manifest(cube).plans)
+    table["unit"] = table["mixture"].fillna(table["replicate"]).fillna(-1)
+    table["curve"] = table["p"].map(lambda p: None if np.isnan(p) else f"{p:.9g}")
+    curves = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
+    expected: dict[tuple[object, ...], list[list[object]]] = {}
+    keys = ["dataset", "curve", "model", "m"]
+    for (dataset, p, model, m), cells in table.groupby(keys, dropna=False):
+        units = cells.groupby("unit")["nmi"].mean()
+        summary = units.mean(), units.sem() if len(units) > 1 else None, len(units)
+        points = expected.setdefault((dataset, "", None if pd.isna(p) else p, model), [])
+        points.append([None if pd.isna(m) else int(m), *summary])
+    assert curves.keys() == expected.keys()
+    for key, points in curves.items():
+        for found, wanted in zip(points, expected[key], strict=True):
+            assert [each or 0.0 for each in found] == pytest.approx([each or 0.0 for each in wanted])
+    rows_of = tiles_of(board)
+    for plan in board.grid.plans.values():
+        for block in plan.blocks():
+            for model, row in zip(block.models, rows_of[board.grid.tile(block.first)], strict=True):
+                cells = table[(table["dataset"] == block.dataset) & (table["model"] == model)]
+                if block.first.m is not None:
+                    cells = cells[(cells["p"] == block.first.p) & (cells["m"] == block.first.m)]
+                assert row[:2] == [len(cells), (cells["status"] == "done").sum()]
+                assert row[7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+
+
+# A collector that tells a board of what it takes: the same as counting the cube.
+
+GRID = make_plan(p=(0.8, 0.9))
+
+
+def partial(cell: Cell, start: int, stop: int) -> Solved:
+    labels = np.array([0, 1, 0, 1, 0], np.int16)
+    solution = labels, np.zeros((2, 2)), np.ones(2)
+    return Solved(Span(cell, start, stop), -np.arange(start, stop, dtype=float), start, *solution, 0.5, 0.1)
+
+
+class Run:
+    """Collectors of a cube, with feeds; each start is another process, after the one before has died."""
+
+    def __init__(self, cube: Path, stack: ExitStack) -> None:
+        self.cube, self.stack = cube, stack
+
+    def start(self, wanted: Wanted | None = None) -> Iterator[Span]:
+        """What is left to do."""
+        self.stack.close()
+        generation = next_generation(self.cube)
+        self.collector = Collector(
+            BlockStore(self.cube, files=generation.files),
+            self.stack.enter_context(Journal(generation.journal, generation.files)),
+            Inputs((GRID,), {"a": RealSource(*draw_inputs(GRID))}, {}),
+            {"a": Science(7, (), GRID.n_clusters)},
+            failed=lambda record: append_failure(generation.failures, record),
+            wanted=wanted or Wanted(),
+        )
+        self.feed = Feed(self.cube)
+        self.collector.tell(self.feed)
+        return iter(list(self.collector.left(GRID)))
+
+    def solve(self, work: Span) -> None:
+        self.collector.take([partial(work.unit, work.start, work.stop)])
+
+    def fail(self, work: Span) -> None:
+        for _ in range(ATTEMPTS):
+            self.collector.take([Failed(work, "ValueError: no", "n1", "", "Traceback")])
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    return empty(tmp_path, GRID)
+
+
+@pytest.fixture
+def run(cube: Path) -> Iterator[Run]:
+    with ExitStack() as stack:
+        yield Run(cube, stack)
+
+
+def shown(feed: Feed | Follower) -> tuple[Any, ...]:
+    """All that the page has of a board; the tile's best cell is any of several equal ones."""
+    feed.update()
+    while isinstance(feed, Follower) and feed.unread:
+        feed.update()
+    board = feed.board
+    board.advance()
+    tiles = {tile: [row[:9] for row in rows] for tile, rows in json.loads(board.tiles.since(-1))}
+    series = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
+    return board.datasets(), board.blocks_done, len(board.waiting), len(board.open_blocks), tiles, series
+
+
+def test_the_board_of_a_run_is_that_of_its_files(run: Run, cube: Path) -> None:
+    work = run.start()
+    run.solve(next(work))  # the baseline: a block of its own
+    run.solve(next(work))
+    assert shown(run.feed)[1:4] == (1, 1, 1)
+    run.fail(next(work))
+    found = shown(run.feed)
+    assert found[1:4] == (2, 0, 0)
+    assert found[0] == read_status(cube).datasets
+    assert (found[0][0].done, found[0][0].failed, found[0][0].left) == (2, 1, 2)
+    assert found == shown(Follower(cube))
+    run.solve(next(work))  # stays in the journal
+    before = shown(run.feed)
+    work = run.start()  # what was done before is shown
+    after = shown(run.feed)
+    assert after[0] == before[0] == read_status(cube).datasets
+    assert after[5] == before[5]
+    assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
+    for each in work:
+        run.solve(each)
+    final = shown(run.feed)
+    assert final[1:4] == (3, 0, 0)
+    assert final == shown(Follower(cube))
+    assert run.feed.unread == 0
+
+
+def test_a_failed_cell_that_is_tried_again_moves(run: Run) -> None:
+    run.fail(next(run.start()))
+    assert shown(run.feed)[0][0].failed == 1
+    run.fail(next(run.start(Wanted(retry_failed=True))))  # once more: it is the same that is in the cube
+    found = shown(run.feed)
+    assert (found[0][0].failed, found[2]) == (1, 0)
+    run.solve(next(run.start(Wanted(retry_failed=True))))
+    (row,) = shown(run.feed)[0]
+    assert (row.done, row.failed) == (1, 0)
+
+
+def test_scores_wait_until_they_are_paid_for(run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CREDIT", -1.0)
+    for each in run.start():
+        run.solve(each)
+    found = shown(run.feed)
+    assert found[0] == read_status(cube).datasets  # counts never wait
+    assert (run.feed.unread, found[5]) == (GRID.n_cells, {})
+    monkeypatch.setattr(module, "CREDIT", 1.0)
+    assert len(shown(run.feed)[5]) == 3
+    assert run.feed.unread == 0
+
+
+def test_a_page_that_fails_does_not_end_the_run(
+    run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
+    work = run.start()
+    monkeypatch.setattr(run.feed.board, "settle", lambda settled: 1 / 0)
+    with run.feed:
+        run.solve(next(work))
+        wait_until(lambda: "stands still" in caplog.text)
+    run.solve(next(work))
+    assert not run.feed._queue
+    assert read_status(cube).datasets[0].done == 1
+
+
+FIRST, SECOND = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in (0, 1))
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every update look at the files, and not every other second."""
+    monkeypatch.setattr(module, "PATIENCE", 0)
+    monkeypatch.setattr(module, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
+
+
+def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
+    generation = next_generation(cube)
+    HeadRecord(spec="s", node="n").write(generation.head, generation.files)
+    with Journal(generation.journal, generation.files) as journal:
+        for part in (partial(FIRST, 0, 2), partial(FIRST, 2, 3), partial(SECOND, 0, 2)):
+            journal.append(*to_record([part]))
+    follower = Follower(cube)
+    follower.update()
+    board = follower.board
+    assert (len(board.waiting), len(board.open_blocks), board.scored) == (1, 1, 1)
+    assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
+    block = GRID.block_of(FIRST)
+    BlockStore(cube).write(block, draw_block(GRID, block))
+    follower.update()
+    assert (len(board.waiting), len(board.open_blocks), board.scored) == (0, 0, 2)
+    again = Follower(cube)
+    again.update()
+    assert not again.board.waiting  # the journal still has what is in the cube
+    # a damaged journal is left to the next driver
+    raw = bytearray(generation.journal.read_bytes())
+    raw[60] ^= 255
+    generation.journal.write_bytes(raw)
+    fresh = Follower(cube)
+    fresh.update()
+    assert (fresh.board.waiting, fresh.board.scored) == ({}, 2)
+
+
+def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
+    follower, store = Follower(cube), BlockStore(cube)
+    state = State(cube, follower)
+    name, first = state.document()
+    states: list[dict[str, Any]] = [json.loads(first)]
+    assert state.document(name) == (name, b"")
+    for block in GRID.blocks():
+        store.write(block, draw_block(GRID, block))
+        while (answer := state.document(name))[0] != name:
+            name = answer[0]
+            states.append(json.loads(answer[1]))
+            assert (states[-1]["name"], "grid" in states[-1]) == (name, False)
+            assert len(states[-1]["tiles"]) <= 1
+    whole = json.loads(state.document()[1])
+    assert "grid" in states[0]
+    assert "grid" in whole
+    assert len(whole["tiles"]) == len(follower.board.grid.models)
+    for part, n in (("tiles", 1), ("series", 4)):
+        seen = {tuple(row[:n]): row[n] for each in states for row in each[part]}
+        assert seen == {tuple(row[:n]): row[n] for row in whole[part]}
+    # a state that was never there gives all
+    own = (f"{state.token}.{rest}" for rest in ("1.-3", "9.99999", "1." + "9" * 5000, "1.²"))
+    for since in ("x", "..", "a.1.2", *own):
+        assert "grid" in json.loads(state.document(since)[1])
+
+
+def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> None:
+    block = next(GRID.blocks())
+    BlockStore(cube).write(block, draw_block(GRID, block))
+    append_run(cube, run_record({"ecoli": ("not here",)}))
+    with Lease.acquire(cube) as lease:
+        head = HeadRecord(spec="s", node="n0", dashboard="http://here").now("running")
+        head.write(lease.generation.head, lease.files)
+        progress = Progress(restarts=5, total=20, workers=3, left=60.0, at=time.time())
+        progress.write(lease.generation.state, lease.files)
+        RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
+        crew = Crew(1000, [AtWork(f"w{n}", "n", "", "a", float(-n)) for n in range(996)])
+        shown = json.loads(State(cube, Follower(cube), lambda: crew).document()[1])["head"]
+        expected = read_status(cube).to_dict()
+    assert [line.split()[1] for line in shown["log"]] == [str(n) for n in range(18, 30)]
+    assert {len(line) for line in shown["log"]} == {400}
+    workers = shown["crew"]
+    assert (workers["connected"], workers["busy"], len(workers["rows"])) == (1000, 996, MOST_WORKERS)
+    assert workers["rows"][0] == ["w995", "n", "", "a", -995.0]  # who began first
+    for each in ("at", "left"):  # which change from second to second
+        del expected["run"][each]
+    del expected["eta_seconds"]
+    assert shown["status"] == expected
+    assert expected["skipped"] == {"ecoli": ["not here"]}
+    assert shown["who"].startswith("run by ")
+    assert shown["ends_at"] == pytest.approx(time.time() + 60, abs=20)
+
+
+def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
+    cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
+    failures, follower = next_generation(cube).failures, Follower(cube)
+    state = State(cube, follower)
+    for attempt, each in product((1, 2), (cell, gone)):
+        facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
+        work = FailedWork(cell=each, start=0, stop=3)
+        append_failure(failures, FailureRecord(work=work, node="n1", job="7", traceback="", **facts))
+        state.document()  # what it has read by now is not all
+    found = json.loads(state.document()[1])["head"]["failures"]
+    tiles = {str(gone): None, str(cell): follower.board.grid.tile(cell)}
+    assert (found["cells"], found["records"]) == (2, 4)
+    assert [(each["cell"], each["tile"], each["cause"], each["attempt"]) for each in found["last"]] == [
+        (*tile, "because 2", 2) for tile in tiles.items()
+    ]
+
+
+def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    follower = Follower(cube)
+    state = State(cube, follower)
+    monkeypatch.setattr(follower, "_replay", lambda: looks.append(1))
+    monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
+    for _ in range(5):
+        follower.update()
+    monkeypatch.setattr(follower, "update", lambda: looks.append(2))
+    assert len({state.document() for _ in range(10)}) == 1
+    assert looks == [1, 2]
+
+
+def test_the_pace_is_that_of_the_last_minutes() -> None:
+    pace = Pace()
+    assert pace.to_dict() == {"per_second": None, "seconds": 0, "steps": []}
+    at_work = Progress(restarts=0, total=10**6, workers=1, left=1.0, at=0.0)
+    for at in range(0, 2000, 10):
+        for later in (0, 1):  # the second one too soon after
+            pace.note(at_work.model_copy(update={"at": float(at + later), "restarts": 4 * (at + later)}))
+    found = pace.to_dict()
+    assert (found["per_second"], set(found["steps"])) == (4.0, {4.0})
+    assert 590 <= found["seconds"] <= 600
+    pace.note(at_work.model_copy(update={"at": 3000.0, "restarts": 5}))  # another run
+    assert pace.to_dict()["steps"] == []
