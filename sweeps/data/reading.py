@@ -31,6 +31,11 @@ READERS: dict[str, Reader] = {
     **dict.fromkeys((".xlsx", ".xlsm"), formats.read_workbook),
 }
 
+# Formats that are not read, and what is expected in their place.
+UNREAD = dict.fromkeys((".xls", ".ods"), "an .xlsx workbook, or CSV") | dict.fromkeys(
+    (".pkl", ".pickle"), "parquet or CSV: who reads a pickle runs what is in it"
+)
+
 
 def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     """Read a table of samples: by the end of its name, or as text.
@@ -66,6 +71,8 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     if choice.sheet is not None and reader is not formats.read_workbook:
         found, expected = repr(choice.sheet), "nothing: it is no .xlsx workbook"
         problems.append(Problem(f"{path}, {choice.key('sheet')}", found, expected))
+    if suffix in UNREAD:
+        problems.append(Problem(str(path), f"{suffix} file", UNREAD[suffix]))
     if problems:
         raise InputError(problems)
     if reader is not read_text_table:

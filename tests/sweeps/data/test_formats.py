@@ -276,12 +276,15 @@ def test_files_that_are_none_or_too_large(
     ]
 
 
-def test_what_unpacks_to_too_much(tmp_path: Path) -> None:
+def test_what_unpacks_to_too_much_and_formats_that_are_not_read(tmp_path: Path) -> None:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("xl/workbook.xml", b" " * (formats.MOST_BESIDE + 1))
     (found,) = problems(write(tmp_path, content.getvalue(), "own.xlsx"))
     assert "bytes of the rest, unpacked, expected at most 2,097,152" in found
+    for suffix in (".pkl", ".xls"):
+        (found,) = problems(write(tmp_path, "1,2\n3,5\n", f"own{suffix}"))
+        assert found.startswith(f"FILE: found {suffix} file, expected ")
     many = pd.DataFrame({"a": np.arange(20.0), "b": 1})
     many.to_parquet(tmp_path / "own.parquet", row_group_size=1)
     with pytest.MonkeyPatch.context() as patch:
