@@ -130,6 +130,11 @@ def _accuracy_key(value: Any) -> int | None:
     return accuracy_code(value) if is_one else None
 
 
+def _same(value: Any) -> Any:
+    """The value itself; no lambda, as dimensions are pickled."""
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Dim:
     """One coordinate of the cells of a node, and how the cube lays it out.
@@ -160,7 +165,7 @@ class Dim:
     ranged: bool = False
     stored: bool = True
     of_graph: bool = True
-    key: Callable[[Any], Any] = lambda value: value
+    key: Callable[[Any], Any] = _same
 
     def index(self, value: object) -> int | None:
         """Position of a value; None of one that is not there, or of another type."""

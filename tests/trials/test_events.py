@@ -303,7 +303,7 @@ def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
     found = explain(cube, cell)
     assert found.state == "failed"
     assert [record.cell for record in found.failures] == [ACTIVE] * 2
-    assert "16 of 20 answers" in "\n".join(found.lines())
+    assert f"answers of {ACTIVE}" in "\n".join(found.lines())
     assert len(read_failures(RunFolder(cube))) == 2
     assert run(file, tmp_path) == 3, "not tried again unless asked to"
     assert run(file, tmp_path, retry_failed=True) == 0

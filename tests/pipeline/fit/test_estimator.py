@@ -121,7 +121,7 @@ def test_random_state() -> None:
     assert drawn.seed_ != small(random_state=None).fit(NOISE).seed_
     for other in (stream, drawn):
         assert bits(small(random_state=other.seed_).fit(NOISE)) == bits(other)
-        assert other.restart_objectives_.tobytes() != small().fit(NOISE).restart_objectives_.tobytes()
+    assert stream.restart_objectives_.tobytes() != small().fit(NOISE).restart_objectives_.tobytes()
 
 
 def test_parameters_are_plain_to_see() -> None:
