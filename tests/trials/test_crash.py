@@ -14,7 +14,7 @@ import xarray as xr
 from cubes import small
 from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan, result_files
 from cubes.writer import next_files
-from processes.crash import Crash, crash_everywhere, crashing
+from processes.crash import crash_everywhere, crashing
 
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow, open_cube
@@ -171,15 +171,3 @@ def test_write_block(base: Path, tmp_path: Path) -> None:
     assert len(of_the_cube) == len([*result_names(plan, block.models), "annotations"]), (
         "one rename for each file"
     )
-
-
-def test_the_injector_stops_everything_after_the_crash(tmp_path: Path) -> None:
-    with crashing(tmp_path, 2) as injector:
-        (tmp_path / "first").write_text("")
-        try:
-            (tmp_path / "second").write_text("")
-        finally:
-            with pytest.raises(Crash):
-                (tmp_path / "first").unlink()
-    assert injector.crashed
-    assert [path.name for path in tmp_path.iterdir()] == ["first"]
