@@ -7,7 +7,6 @@ first process of a host ends, and that one ends with the test, also by kill -9.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import signal
@@ -25,9 +24,7 @@ import psutil
 import pytest
 
 PROGRAMS = ("setpriv", "unshare", "nsenter", "ip", "bridge", "mount", "hostname")
-PREFIX = "sweep-hosts-"
 INTERFACE = "eth0"
-LOCK = "in-use"
 
 MORTAL = ("setpriv", "--pdeathsig", "KILL")
 """Before a command: it ends when the thread that started it does."""
@@ -111,7 +108,14 @@ def network(count: int) -> Iterator[Network]:
     if missing or sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip(f"hosts in namespaces need root on Linux, and {', '.join(missing) or 'no more programs'}")
     with ExitStack() as stack:
-        home = stack.enter_context(_home())
+        home = Path(
+            stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="sweep-hosts-", ignore_cleanup_errors=True)
+            )
+        )
+        home.chmod(0o755)
+        (home / "local").mkdir()
+        (home / "hosts").touch()
         try:
             switch = stack.enter_context(_mortal("unshare", "--net"))
             _at_switch(switch, "ip", "link", "add", "switch", "type", "bridge")
@@ -125,30 +129,16 @@ def network(count: int) -> Iterator[Network]:
 
 
 @contextmanager
-def _home() -> Iterator[Path]:
-    """The hosts' shared folder; those that killed tests left behind are removed."""
-    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        with suppress(OSError), (left / LOCK).open("r+") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
-    home = Path(tempfile.mkdtemp(prefix=PREFIX))
-    try:
-        home.chmod(0o755)
-        (home / "local").mkdir()
-        (home / "hosts").touch()
-        with (home / LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel lets go of it when this process ends, however
-            yield home
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
-@contextmanager
 def _host(number: int, home: Path, switch: int) -> Iterator[Host]:
     spaces = ("--net", "--uts", "--mount", "--ipc", "--pid", "--mount-proc")
     first = (sys.executable, "-I", "-S", "-c", FIRST_PROCESS)
     with _mortal("unshare", *spaces, "--fork", "--kill-child", then=first) as starter:
-        pid = _child(starter)
+        # process 1 of the host, once its namespaces are complete
+        pid = _wait(
+            lambda: next(
+                (c.pid for c in psutil.Process(starter).children() if FIRST_PROCESS in c.cmdline()), 0
+            )
+        )
         host = Host(f"host{number}", f"10.77.0.{10 + number}", pid, home, home / "local")
         boot = home / f"boot.{host.name}"
         boot.write_text(f"{uuid.uuid4()}\n")
@@ -183,25 +173,15 @@ def _mortal(*command: str, then: Sequence[str] = ("sleep", "infinity")) -> Itera
             process.kill()
 
 
-def _child(starter: int) -> int:
-    """Process 1 of a host, once its namespaces are complete."""
-    found: list[int] = []
-
-    def look() -> bool:
-        with suppress(psutil.Error):
-            found.extend(c.pid for c in psutil.Process(starter).children() if FIRST_PROCESS in c.cmdline())
-        return bool(found)
-
-    _wait(look)
-    return found[0]
-
-
-def _wait(condition: Callable[[], bool]) -> None:
+def _wait(condition: Callable[[], int]) -> int:
+    """Wait until it gives something; it may fail while processes begin."""
     deadline = time.monotonic() + 20
-    while not condition():
-        if time.monotonic() > deadline:
-            raise subprocess.SubprocessError("no namespaces within 20 s")
+    while time.monotonic() < deadline:
+        with suppress(psutil.Error):
+            if found := condition():
+                return found
         time.sleep(0.02)
+    raise subprocess.SubprocessError("no namespaces within 20 s")
 
 
 def _space(pid: int, kind: str) -> str:
