@@ -58,7 +58,7 @@ def cluster() -> Iterator[Cluster]:
         try:
             slurm_site.write_key(place.home / "key")
             for host in net.hosts:
-                folders = [host.local / name for name in ("munge", "state", "spool")]
+                folders = [host.local / name for name in ("munge", "state", f"spool.{host.name}")]
                 host.run("mkdir", "--mode=0755", *folders)
                 host.run(*slurm_site.munged(folders[0], place.home / "key"))
             place.login.run("slurmctld", "-f", configuration)
@@ -72,16 +72,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 def _configure(place: Cluster) -> Path:
-    home, local = place.home, place.login.local
     settings = {
         "SlurmctldHost": f"{place.login.name}({place.login.address})",
-        "AuthInfo": f"socket={local}/munge/socket,cred_expire=6",
-        "StateSaveLocation": local / "state",
-        "SlurmdSpoolDir": local / "spool",
-        "SlurmctldPidFile": local / "slurmctld.pid",
-        "SlurmdPidFile": local / "slurmd.pid",
-        "SlurmctldLogFile": home / "slurmctld.log",
-        "SlurmdLogFile": home / "slurmd.%n.log",
         "SlurmdTimeout": DOWN_AFTER,
         # The least loaded node first: a head and its workers stand on several.
         "SelectTypeParameters": "CR_Core_Memory,CR_LLN",
@@ -89,5 +81,4 @@ def _configure(place: Cluster) -> Path:
     shape, names = slurm_site.SHAPE, ",".join(node.name for node in place.nodes)
     nodes = [f"NodeName={n.name} NodeHostname={n.name} NodeAddr={n.address} {shape}" for n in place.nodes]
     partition = f"PartitionName=main Nodes={names} Default=YES MaxTime=INFINITE State=UP"
-    slurm_site.write_settings(home / "slurm.conf", settings, [*nodes, partition])
-    return home / "slurm.conf"
+    return slurm_site.write_settings(place.home, place.login.local, settings, [*nodes, partition])

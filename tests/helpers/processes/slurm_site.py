@@ -74,10 +74,18 @@ def skip_without_slurm() -> None:
         pytest.skip("SLURM's daemons for more than one user need root")
 
 
-def write_settings(file: Path, settings: Mapping[str, object], more: Iterable[str]) -> None:
-    """Write a `slurm.conf`: settings beside the common ones, and lines of nodes and partitions."""
-    lines = [f"{key}={value}" for key, value in {**COMMON, **settings}.items()]
-    file.write_text("\n".join([*lines, *more, ""]))
+def write_settings(home: Path, local: Path, settings: Mapping[str, object], more: Iterable[str]) -> Path:
+    """Write `slurm.conf`: settings beside the common ones, and lines of nodes and partitions.
+
+    Logs go to `home`, which all hosts share, what is of one host to `local`.
+    """
+    places = {"SlurmctldLogFile": home / "slurmctld.log", "SlurmdLogFile": home / "slurmd.%n.log"}
+    places |= {"SlurmctldPidFile": local / "slurmctld.pid", "SlurmdPidFile": local / "slurmd.%n.pid"}
+    places |= {"StateSaveLocation": local / "state", "SlurmdSpoolDir": local / "spool.%n"}
+    own = {"AuthInfo": f"socket={local}/munge/socket,cred_expire=6", **places, **settings}
+    lines = [f"{key}={value}" for key, value in {**COMMON, **own}.items()]
+    (home / "slurm.conf").write_text("\n".join([*lines, *more, ""]))
+    return home / "slurm.conf"
 
 
 def munged(folder: Path, key: Path) -> list[str | Path]:
@@ -110,13 +118,6 @@ def _configure(home: Path) -> Path:
     settings = {
         "SlurmctldHost": f"{host}(127.0.0.1)",
         "SlurmctldPort": controller,
-        "AuthInfo": f"socket={home}/munge/socket,cred_expire=6",
-        "StateSaveLocation": home / "state",
-        "SlurmdSpoolDir": home / "spool.%n",
-        "SlurmctldPidFile": home / "slurmctld.pid",
-        "SlurmdPidFile": home / "slurmd.%n.pid",
-        "SlurmctldLogFile": home / "slurmctld.log",
-        "SlurmdLogFile": home / "slurmd.%n.log",
         "SelectTypeParameters": "CR_Core_Memory",
     }
     nodes = [
@@ -129,9 +130,7 @@ def _configure(home: Path) -> Path:
         f"PartitionName=short {everywhere} MaxTime=5 MaxMemPerNode=3000 State=UP",
         f"PartitionName=closed {everywhere} MaxTime=INFINITE State=DOWN",
     ]
-    file = home / "slurm.conf"
-    write_settings(file, settings, [*nodes, *partitions])
-    return file
+    return write_settings(home, home, settings, [*nodes, *partitions])
 
 
 def _start(home: Path) -> None:
