@@ -338,6 +338,9 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
         with closing(file), console.opened():
             try:
                 asking.run()
+            except OSError as error:  # nobody is there to see a question
+                if error.filename != shared.STDOUT:
+                    raise
             finally:
                 done = f"{len(asking.done)} answers and skips of this session"
                 click.echo(f"\n{done} are in {options.answers_path}\nto go on:\n{_ask_again()}")

@@ -387,7 +387,15 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """Annotations so far, with the parameters as they are now."""
         return self._checked(self.must_link_, self.cannot_link_, len(self.X_fit_), before=Given())[0]
 
-    def fit_predict(self, X: ArrayLike, y: object = None, **given: Any) -> NDArray[np.int32]:
+    def fit_predict(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        *,
+        must_link: LinkTables | None = None,
+        cannot_link: LinkTables | None = None,
+        samples: ArrayLike | None = None,
+    ) -> NDArray[np.int32]:
         """Fit, and give the labels; parameters and errors are those of `fit`.
 
         Returns
@@ -396,7 +404,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             `labels_`. `predict` of the same X may differ: it knows no annotations, and fills no cluster up to
             its least size.
         """
-        return np.asarray(self.fit(X, **given).labels_)
+        self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
+        return self.labels_
 
     def together(self, pairs: ArrayLike) -> Floats:
         """Probability that two samples of the fit belong together, given the model.

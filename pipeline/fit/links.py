@@ -7,7 +7,7 @@ labels of an index, of any kind; where rows have no names, places from 0 are the
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
+from pipeline.common import plural
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 # Rows and labels that are told one by one.
@@ -264,6 +265,16 @@ def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
     """A table of one of these numbers of columns, whose cells may be labels of any kind."""
     unmasked(where, links)
     expected = f"shape {' or '.join(f'(n_links, {width})' for width in widths)}"
+    links = list(links) if isinstance(links, Iterator) else links
+    # pandas would fill short rows up, and take a text for a row of letters
+    cells = [
+        len(row) if isinstance(row, Sized) and not isinstance(row, str) else 1
+        for row in (links if isinstance(links, list | tuple) else [])
+    ]
+    for number, count in enumerate(cells):
+        if count != cells[0]:
+            found = f"{plural(count, 'cell')} after rows of {cells[0]}"
+            raise InputError([Problem(f"{where}, row {number}", found, expected)])
     try:
         table = pd.DataFrame(links)
     except (TypeError, ValueError):

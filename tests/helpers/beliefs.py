@@ -17,9 +17,9 @@ def made_up(draws: ArrayLike, *, accuracy: float = 0.9, X: ArrayLike | None = No
     return Belief(features, labels[0], labels, int(labels.max()) + 1, accuracy, "spherical")
 
 
-def random_belief(seed: int, *, n_samples: int = 12, n_clusters: int = 3, accuracy: float = 0.9) -> Belief:
-    """Thirty draws that differ from one partition in a few labels each."""
+def random_belief(seed: int, *, accuracy: float = 0.9) -> Belief:
+    """Thirty draws that differ from one partition of twelve samples in a few labels each."""
     rng = np.random.default_rng(seed)
-    base = rng.integers(0, n_clusters, size=n_samples)
-    draws = np.where(rng.random((30, n_samples)) < 0.25, rng.integers(0, n_clusters, size=n_samples), base)
-    return made_up(draws, accuracy=accuracy, X=rng.normal(size=(n_samples, 2)))
+    base = rng.integers(0, 3, size=12)
+    draws = np.where(rng.random((30, 12)) < 0.25, rng.integers(0, 3, size=12), base)
+    return made_up(draws, accuracy=accuracy, X=rng.normal(size=(12, 2)))

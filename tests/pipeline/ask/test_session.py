@@ -1,7 +1,8 @@
-"""A session, key by key, with questions that are made up."""
+"""A session, key by key, with questions that are made up; the next questions, and what is said of them."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import select
@@ -9,20 +10,25 @@ import sys
 import termios
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from beliefs import random_belief
+from beliefs import made_up, random_belief
 from rich.cells import cell_len
+from solving.blobs import far_clusters
 
+from pipeline.ask import questions as asking
 from pipeline.ask.answers import AnswersFile
-from pipeline.ask.questions import Outlook, Question
+from pipeline.ask.questions import Outlook, Question, next_questions, questions_left
 from pipeline.ask.session import BESIDE, Pipe, Rows, Session, Terminal, csv_text, question_lines
-from pipeline.ask.summary import AskOptions, Standing
-from pipeline.asking.belief import Share
+from pipeline.ask.summary import AskOptions, Standing, read_ask, stand, standing_lines
+from pipeline.asking.belief import Share, share_at
+from pipeline.asking.strategies import STRATEGIES
 from pipeline.fit.inputs import answered
-from sweeps.annotations.files import Row, Samples, read_answers
+from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.annotations.files import Annotation, Row, Samples, Skip, read_answers
 from sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(12))
@@ -36,19 +42,16 @@ def test_keys_of_a_terminal_which_is_left_as_it_was(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(sys, "stdin", screen)
         before, terminal = termios.tcgetattr(screen), Terminal()
 
-        def type_(keys: bytes) -> None:
-            os.write(far, keys)
-            select.select([screen], [], [], 10)
-
         keys = {b"Y": "y", b"\x04": "", b"\x1b[A": "\x1b[a", b"\xc3\x9f": "\u00df", b"\xff": "\ufffd"}
         with suppress(KeyboardInterrupt), terminal.opened():
             assert termios.tcgetattr(screen) != before
             for typed, key in keys.items():
-                type_(typed)
+                os.write(far, typed)
                 assert terminal.key() == key
-            type_(b"yyy")  # before a question these do not count
+            os.write(far, b"yyy")  # before a question these do not count
+            select.select([screen], [], [], 10)
             terminal.show(["?"])
-            type_(b"n")
+            os.write(far, b"n")
             assert terminal.key() == "n"
             raise KeyboardInterrupt
         assert termios.tcgetattr(screen) == before
@@ -83,14 +86,11 @@ def test_two_rows_side_by_side_those_that_differ_most_first() -> None:
     lines = question_lines(rows(text=["many words " * 40, "short", ""]), 0, 1, 80, 24)
     assert [line.split("  ")[0] for line in lines[1:5]] == ["text", "", "", "height"]
     assert lines[3].endswith("…")
-
-
-@pytest.mark.parametrize("n_features", [3, 100])
-def test_every_size_fits(n_features: int) -> None:
+    # every size fits
     long = ["many words " * 40, "x" * 300, "\u6f22\u5b57" * 100]
-    for width, height in ((80, 24), (40, 12), (20, 5), (200, 60)):
+    for n, (width, height) in itertools.product((3, 100), ((80, 24), (40, 12), (20, 5), (200, 60))):
         for first, second in ((0, 1), (1, 2)):
-            lines = question_lines(rows(n_features, text=long), first, second, width, height)
+            lines = question_lines(rows(n, text=long), first, second, width, height)
             assert all(cell_len(line) <= width for line in lines)
             assert len(lines) <= max(height - BESIDE, 4) + 4
 
@@ -179,8 +179,123 @@ def test_undo_goes_back_over_batches_and_no_further(tmp_path: Path) -> None:
     assert console.screens[0][2] == "to 90%: about 40 to 92 more questions"
     assert any(text.startswith("no such key") for text in console.said)
     assert answers(tmp_path / "a") == [(0, 1, 1), (0, 2, 0)]
-    for said in (
-        "not undone: no answer of this session",
-        "question 1, 0 answers so far; taken back: 1 and 2",
-    ):
-        assert any(said in lines[0] for lines in console.screens)
+    heads = [lines[0] for lines in console.screens]
+    assert "question 1, 0 answers so far; taken back: 1 and 2" in heads
+    assert any("not undone: no answer of this session" in head for head in heads)
+
+
+# How many questions are left.
+
+SEED = np.random.SeedSequence(0)
+
+
+def test_what_cannot_be_said_has_a_reason() -> None:
+    assert questions_left(made_up([[0, 1, 1]] * 9), 0.6, 0, SEED) == (0, 0, "")
+    belief, lowest = random_belief(0), share_at(0.0, 12).mean - 1e-6
+    found = {
+        "before 10 answers": questions_left(belief, 0.85, asking.LEAST_ANSWERS - 1, SEED),
+        "accuracy 0.50": questions_left(random_belief(0, accuracy=0.5), 0.85, 50, SEED),
+        "12 rows never pass it": questions_left(belief, 0.999, 50, SEED),
+        "for each row": questions_left(random_belief(0, accuracy=0.56), lowest, 50, SEED),
+    }
+    for reason, each in found.items():
+        assert (each.low, each.high) == (None, None)
+        assert reason in each.reason
+
+
+def test_a_right_answer_for_each_doubtful_sample_is_what_it_takes() -> None:
+    draws = np.random.default_rng(0).integers(0, 2, size=(200, 42))
+    draws[:, :2] = 0, 1  # all others are in either of two clusters with probability 1/2
+    # p = 1 and two clusters: one answer settles one sample, whichever it is
+    found = questions_left(made_up(draws, accuracy=1.0), share_at(1e-4, 42).mean, 50, SEED)
+    assert found.low == pytest.approx(40 / asking.SPREAD, abs=1)
+    assert found.high == pytest.approx(40 * asking.SPREAD, abs=2)
+    # more errors and a higher level take more
+    cases = ((1.0, 0.8), (0.9, 0.8), (0.9, 0.9), (0.75, 0.9))
+    highs = [questions_left(made_up(draws, accuracy=p), level, 50, SEED).high or 0 for p, level in cases]
+    assert highs == sorted({*highs, 1} - {1})
+
+
+def answered_(first: int, second: int, kind: int = MUST) -> Annotation:
+    return Annotation(Path("a"), 1, first, second, kind, 1.0)
+
+
+def test_no_pair_twice_nor_one_that_was_asked() -> None:
+    rows: list[Row] = [answered_(5, 2), answered_(0, 1, CANNOT), Skip(3, 4), Skip(9, 8)]
+    for strategy in STRATEGIES:
+        found = next_questions(
+            random_belief(0), rows, strategy=strategy, count=60, seed=SEED, samples=SAMPLES
+        )
+        pairs = {(each.first, each.second) for each in found}
+        assert len(pairs) == len(found)
+        assert all(first < second for first, second in pairs)
+        assert not {(3, 4), (8, 9)} & pairs  # skipped lately
+        assert strategy == "again" or not {(2, 5), (0, 1)} & pairs
+        assert any("asked before: " in each.settles for each in found) == (strategy == "again")
+        assert all(0 < each.together < 1 and each.information >= 0 for each in found)
+    # a skipped pair comes again after a while
+    later: list[Row] = [answered_(0, 1)] * (asking.SOON - 1)
+    assert asking.skipped_lately([Skip(5, 3), *later]) == {(3, 5)}
+    assert asking.skipped_lately([Skip(5, 3), *later, Skip(1, 2), answered_(0, 1)]) == {(1, 2)}
+
+
+def test_words_say_what_the_answer_would_settle() -> None:
+    # 0 and 1 are sure, 2 is in one of two, 3 in one of three
+    draws = [[0, 1, 0, 0]] * 12 + [[0, 1, 1, 1]] * 5 + [[0, 1, 1, 2]] * 3
+    belief = made_up(draws)
+    rows: list[Row] = [answered_(0, 1, CANNOT), answered_(1, 0), answered_(0, 1, CANNOT)]
+    asked = next_questions(belief, rows, strategy="again", count=9, seed=SEED, samples=SAMPLES)
+    found = {(each.first, each.second): each.settles for each in asked}
+    assert found[0, 2] == "1 is in 1; 3 in 1 (60%) or 2 (40%)"
+    assert found[2, 3] == "3 in 1 (60%) or 2 (40%); 4 in 1 (60%) or 2 (25%) or 3 (15%)"
+    assert found[0, 1] == "a check: 1 is in 1, 2 in 2; asked before: 1 yes, 2 no"
+    same = made_up([[0, 0, 1]] * 4)
+    asked = next_questions(same, [], strategy="uniform", count=3, seed=SEED, samples=SAMPLES)
+    assert "a check: both are in 1" in [each.settles for each in asked]
+
+
+# What `sweep ask` is given, and what it says beside the questions.
+
+
+def test_answers_are_counted_and_questions_chosen(tmp_path: Path) -> None:
+    np.savetxt(tmp_path / "x.data", far_clusters()[0], fmt="%.17g")
+    (tmp_path / "a").write_text("i,j,annotator,answer\n1,2,ann,yes\n1,12,bob,no\n3,4,ann,yes\n5,6,ann,skip\n")
+    plain = AskOptions(features=tmp_path / "x.data", n_clusters=3, restarts=2, count=4, until=0.9)
+    options = replace(plain, annotations=(tmp_path / "a",))
+    inputs = read_ask(options)
+    found = stand(options, inputs, inputs.rows)
+    assert (found.n_yes, found.n_no, found.n_skipped, found.n_answers) == (2, 1, 1, 3)
+    assert (len(found.questions), found.outlook, found.share.mean > 0.9) == (4, (0, 0, ""), True)
+    assert not {(0, 1), (0, 11), (2, 3), (4, 5)} & {(each.first, each.second) for each in found.questions}
+    assert stand(options, inputs, inputs.rows).questions == found.questions
+    assert stand(options, inputs, inputs.rows, 1, found.belief.labels).questions != found.questions
+    # three right answers beside ten of accuracy 0.9 that are assumed
+    assert found.belief.accuracy == pytest.approx(12 / 13)
+    told = replace(options, accuracy=0.8, annotator_accuracy=("ann=0.7",))
+    for annotator, accuracy in (("ann", 0.7), ("bob", 0.8)):
+        own = replace(told, annotator=annotator)
+        assert stand(own, read_ask(own), inputs.rows).belief.accuracy == accuracy
+    # a session makes its file, and questions may stand where no answer is
+    for changes in ({"interactive": True, "annotations": (tmp_path / "b",)}, {"out": tmp_path / "b"}):
+        assert read_ask(replace(plain, **changes)).rows == []  # type: ignore[arg-type]
+    for harmless in ("", "i,j,answer\n1,2,\n"):
+        (tmp_path / "b").write_text(harmless)
+        read_ask(replace(plain, out=tmp_path / "b"))
+
+
+def test_standing_in_lines() -> None:
+    options = AskOptions(features=Path("x.csv"), n_clusters=3)
+    belief = made_up([[0, 0, 1, 1, 2]] * 3)
+    standing = Standing(belief, [], Share(0.83, 0.74, 0.91), Outlook(42, 187), 31, 26, 2)
+    assert standing_lines(replace(options, until=0.9), standing)[:5] == [
+        "answers    57: 31 yes, 26 no; 2 skipped",
+        "accuracy   0.90, estimated from the answers",
+        "sizes      2 2 1, spherical covariance",
+        "confidence 83% (74% to 91%) of the labels expected right",
+        "until 0.9  about 42 to 190 more questions",
+    ]
+    none = replace(standing, n_yes=0, n_no=0, n_skipped=0, outlook=None)
+    lines = standing_lines(options, none)
+    assert lines[:2] == ["answers    0: 0 yes, 0 no", "accuracy   0.90, assumed before there are answers"]
+    told = replace(options, annotator_accuracy=("asked=0.9",))
+    assert standing_lines(told, none)[1] == "accuracy   0.90, as given"

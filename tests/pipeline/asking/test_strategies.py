@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from beliefs import NO_ANSWERS, made_up, random_belief
 from numpy.typing import NDArray
 from solving.oracles import draw_case, objective, partitions
 
-from kernels.problem.problem import Layer, layers_from_annotations
+from kernels.problem.problem import layers_from_annotations
 from kernels.settings import Settings
 from pipeline.asking import belief as beliefs
 from pipeline.asking import strategies
@@ -40,28 +41,18 @@ def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> 
     np.testing.assert_allclose(found.membership.sum(axis=1), 1.0)
 
 
-def test_the_seed_is_all_that_counts_and_the_first_restart_has_the_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    starts, run = [], beliefs.run_restart
-
-    def noted(problem, settings, rng, start=None):  # type: ignore[no-untyped-def]
-        starts.append(start)
-        return run(problem, settings, rng, start)
-
-    monkeypatch.setattr(beliefs, "run_restart", noted)
+def test_the_seed_is_all_that_counts_and_the_first_restart_has_the_start() -> None:
     layers = layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9)
-    seeds, start = (SEED, SEED, np.random.SeedSequence(6)), CLASSES.astype(np.int16)
-    draws = [
-        believe(
-            X - 4.5 * CLASSES[:, None], layers, n_clusters=2, accuracy=0.9, seed=seed, restarts=2, start=start
-        ).draws
-        for seed in seeds
-    ]
-    np.testing.assert_array_equal(draws[0], draws[1])
-    assert not np.array_equal(draws[0], draws[2])
+    near, start = X - 4.5 * CLASSES[:, None], CLASSES.astype(np.int16)
+    how: Any = {"n_clusters": 2, "accuracy": 0.9, "restarts": 2, "start": start}
+    with mock.patch.object(beliefs, "run_restart", wraps=beliefs.run_restart) as run:
+        first, again, other = (
+            believe(near, layers, seed=seed, **how).draws for seed in (SEED, SEED, np.random.SeedSequence(6))
+        )
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
     assert SEED.n_children_spawned == 0
-    assert [each is start for each in starts] == [True, False] * 3
+    assert [any(each is start for each in call.args) for call in run.call_args_list] == [True, False] * 3
 
 
 def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
@@ -75,14 +66,6 @@ def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
 
 
 def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-    choice = beliefs.held_out.choose_covariance
-
-    def noted(X: np.ndarray, layers: list[Layer], **more: Any) -> Any:
-        seen[:] = X, layers
-        return choice(X, layers, **more)
-
-    monkeypatch.setattr(beliefs.held_out, "choose_covariance", noted)
     monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(100, 2)), rng.normal(size=(100, 2)) + 5.0])
@@ -90,15 +73,18 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     kinds = (pairs[:, 0] < 100) != (pairs[:, 1] < 100)
     layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
     layers = [replace(layer, weights=np.arange(1.0, len(layer.pairs) + 1)) for layer in layers]
-    believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
+    choose = beliefs.held_out.choose_covariance
+    with mock.patch.object(beliefs.held_out, "choose_covariance", wraps=choose) as chosen:
+        believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
 
-    def told(X: np.ndarray, layers: list[Layer]) -> set[object]:
-        each = ((layer, *of) for layer in layers for of in zip(layer.pairs, layer.weights, strict=True))  # type: ignore[arg-type]
-        return {(tuple(X[i]), tuple(X[j]), weight, layer.kind) for layer, (i, j), weight in each}
+    def told(X: np.ndarray, layers: list[Any]) -> set[object]:
+        each = ((layer.kind, *of) for layer in layers for of in zip(layer.pairs, layer.weights, strict=True))
+        return {(tuple(X[i]), tuple(X[j]), weight, kind) for kind, (i, j), weight in each}
 
-    assert seen[0].shape == (30, 2)
-    assert all(len(layer.pairs) for layer in seen[1])
-    assert told(*seen) < told(X, layers)
+    some, of_some = chosen.call_args.args
+    assert some.shape == (30, 2)
+    assert all(len(layer.pairs) for layer in of_some)
+    assert told(some, of_some) < told(X, layers)
 
 
 def test_share_of_right_labels_by_hand() -> None:
@@ -117,9 +103,6 @@ def test_share_of_right_labels_by_hand() -> None:
     assert found.low < found.mean < found.high
 
 
-# Pairs to choose from.
-
-
 def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategies, "LARGEST", 400)
     draws = np.zeros((20, 200), dtype=int)
@@ -127,15 +110,12 @@ def test_a_sample_of_many_pairs_has_doubtful_samples_often(monkeypatch: pytest.M
     draws[:10, :5] = 1  # five samples that may be in either cluster
     answers = np.array([[7, 3, 0], [150, 199, 1]])
     pairs = strategies.draw_pool(made_up(draws), answers, np.random.default_rng(1))
+    each = {tuple(pair) for pair in pairs.tolist()}
+    assert len(each) == len(pairs) <= 402
+    assert each >= {(3, 7), (150, 199)}
     assert (pairs[:, 0] < pairs[:, 1]).all()
-    assert len({tuple(pair) for pair in pairs.tolist()}) == len(pairs) <= 402
-    assert {(3, 7), (150, 199)} <= {tuple(pair) for pair in pairs.tolist()}
-    doubtful = (pairs < 5).any(axis=1).mean()
-    assert doubtful > 0.3  # of all pairs it is one in twenty
+    assert (pairs < 5).any(axis=1).mean() > 0.3  # of all pairs it is one in twenty
     assert len(np.unique(pairs)) > 100  # and sure samples come too
-
-
-# What answers tell.
 
 
 @pytest.mark.parametrize(("together", "p"), [(0.01, 0.6), (0.3, 0.8), (0.5, 1.0), (0.9, 0.8)])
@@ -147,9 +127,6 @@ def test_information_is_that_of_the_joint_table(together: float, p: float) -> No
     assert found[0] == pytest.approx(expected, abs=1e-12)
 
 
-# The first questions.
-
-
 def test_questions_come_in_cliques_of_three_samples_far_from_each_other() -> None:
     rng = np.random.default_rng(0)
     X = np.repeat([[0.0], [10.0], [20.0]], 30, axis=0) + rng.normal(size=(90, 1)) * 0.1
@@ -157,9 +134,6 @@ def test_questions_come_in_cliques_of_three_samples_far_from_each_other() -> Non
     cliques = [np.unique(pairs[start : start + 3]) for start in range(0, 30, 3)]
     assert [len(clique) for clique in cliques] == [3] * 10
     assert np.mean([len(set(clique // 30)) for clique in cliques]) > 2.9
-
-
-# Strategies of others.
 
 
 def test_the_farthest_sample_is_asked_against_its_nearest_of_each_group() -> None:
@@ -203,8 +177,7 @@ def test_more_are_asked_for_until_enough_are_left(monkeypatch: pytest.MonkeyPatc
 
 
 ANSWERS = np.array([[0, 1, 0], [2, 5, 1], [5, 2, 0], [3, 3, 0], [1, 4, 0]])
-ONE = np.array([[0, 1, 0]])
-"""One answer, so that it is no cold start."""
+ONE = np.array([[0, 1, 0]])  # so that it is no cold start
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -256,13 +229,11 @@ def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() ->
 
 @pytest.mark.parametrize("strategy", ["information", "committee"])
 def test_a_batch_of_a_path_has_every_pair_once_and_the_same_bits_again(strategy: str) -> None:
-    labels_true = np.repeat([0, 1], 12).astype(np.int16)
-    X = np.random.default_rng(0).normal(size=(24, 2)) + 2.0 * labels_true[:, None]
+    truth = np.repeat([0, 1], 12).astype(np.int16)
+    X = np.random.default_rng(0).normal(size=(24, 2)) + 2.0 * truth[:, None]
     path = np.array([[0, 1, 0], [2, 20, 1]], dtype=np.int32)
-    how: Any = {"strategy": strategy, "count": 10, "seed": SEED, "covariance": "full"}
-    first, again = (
-        strategies.next_answers(X, labels_true, path, n_clusters=2, p=0.9, **how) for _ in range(2)
-    )
+    how: Any = {"strategy": strategy, "count": 10, "seed": SEED, "covariance": "full", "n_clusters": 2}
+    first, again = (strategies.next_answers(X, truth, path, p=0.9, **how) for _ in range(2))
     assert (first.shape, first.dtype) == ((10, 3), np.int32)
     assert len({tuple(pair) for pair in first[:, :2].tolist()}) == 10
     np.testing.assert_array_equal(first, again)

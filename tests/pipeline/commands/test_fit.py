@@ -1,23 +1,28 @@
-"""`sweep fit`: what it prints of tables as people have them, with annotations, and of several K."""
+"""The commands on one table: what `sweep fit` prints, questions that go to a file or are asked here."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
-import subprocess
-import sys
+import signal
+import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from checkout import ROOT
-from click.testing import Result
+from click.testing import CliRunner, Result
 from processes.commandline import sweep
+from processes.pseudo import Pseudo
 from solving.blobs import far_clusters
 
+from pipeline.commands.main import main
 from sweeps.annotations.draw import draw_annotations
+from sweeps.annotations.files import read_answers
 
 ANNOTATIONS = """# i j kind weight annotator
 1 2 must 1 ann
@@ -31,20 +36,26 @@ ANNOTATIONS = """# i j kind weight annotator
 7 7 cannot 4 bob
 """
 CONDITIONAL = ("--annotations", "pairs.txt", "--model", "conditional", "--accuracy", "0.9")
+SMALL = "-k", "3", "--restarts", "1", "--generations", "1", "--names", "id", "--without", "class"
+SESSION = "ask", "x.csv", *SMALL, "--interactive", "--annotations", "answers.csv"
+TERMINAL = *SESSION, "--strategy", "uniform", "--covariance", "spherical", "-n", "4"
 
 
 @pytest.fixture(autouse=True)
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Working directory with a table of three far clusters, its classes, and annotations."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Working directory with a table of three far clusters, also with names and classes, and annotations."""
     monkeypatch.chdir(tmp_path)
     X, labels = far_clusters()
     np.savetxt("x.data", X, fmt="%.17g")
     np.savetxt("y.label", labels + 1, fmt="%d")
+    lines = [f"r{n},{a!r},{b!r},{y}" for n, ((a, b), y) in enumerate(zip(X.tolist(), labels, strict=True))]
+    Path("x.csv").write_text("\n".join(["id,width,height,class", *lines]) + "\n")
     Path("a").write_text(ANNOTATIONS)
     drawn = draw_annotations(np.random.default_rng(4), labels, p=0.9, m=60)
     kinds = ("must", "cannot")
     lines = [f"{i + 1} {j + 1} {kinds[kind]} {1 + (i == j)} ann\n" for i, j, kind in drawn.tolist()]
     Path("pairs.txt").write_text("".join(lines))
+    return tmp_path
 
 
 def fit(*arguments: object) -> Result:
@@ -60,19 +71,6 @@ def document(*arguments: object) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(fit("--json", *arguments).stdout)
     assert 0 < found.pop("cpu_seconds") < 2 * found.pop("seconds") + 0.1
     return found
-
-
-@pytest.mark.parametrize("line", ["fit x.data -k 99", "ask x.data -k 99 --strategy none"])
-def test_bad_input_is_answered_without_loading_a_compiler(line: str) -> None:
-    script = (
-        "import atexit, sys\n"
-        "atexit.register(lambda: print('numba' in sys.modules, file=sys.stderr))\n"
-        "from pipeline.commands.main import main\n"
-        "main()\n"
-    )
-    words = [sys.executable, "-c", script, *line.split()]
-    done = subprocess.run(words, capture_output=True, check=False, text=True)
-    assert (done.returncode, done.stdout, done.stderr[-6:]) == (2, "", "False\n")
 
 
 @pytest.mark.parametrize(("method", "objective"), [("published", -7373.1052), ("strong", -7372.9728)])
@@ -183,3 +181,129 @@ def test_a_messy_table_in_one_command() -> None:
     assert (program, words[:4]) == ("sweep", ["ask", "x.csv", "-k", "2"])
     asked = sweep(*words, "-n", 2)
     assert (asked.exit_code, "features used: width, height (2)" in asked.stderr) == (0, True), asked.output
+
+
+# Questions to a file and back, and a session that nothing can rob.
+
+
+def ask(*arguments: str) -> Result:
+    """Questions to a file, which end well."""
+    done = sweep("ask", "x.csv", *SMALL, *arguments)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def fill(path: str) -> int:
+    """Answer all questions of a file from the classes, every fifth one not at all."""
+    _, labels = far_clusters()
+    header, *rows = Path(path).read_text().splitlines()
+    for number, row in enumerate(rows):
+        i, j = (int(cell) - 1 for cell in row.split(",")[:2])
+        rows[number] += "skip" if number % 5 == 4 else "yes" if labels[i] == labels[j] else "no"
+    Path(path).write_text("\n".join([header, *rows, ""]))
+    return len(rows)
+
+
+def saved() -> int:
+    path = Path("answers.csv")
+    return len(read_answers(path, 30)) if path.exists() else 0
+
+
+@pytest.mark.parametrize("strategy", ["information", "again"])
+def test_questions_go_round_and_commands_that_are_shown_can_be_typed(strategy: str) -> None:
+    ask("-n", "10", "--strategy", strategy, "--out", "ask.csv")
+    assert fill("ask.csv") == 10
+    second = ask("-n", "7", "--strategy", strategy, "--annotations", "ask.csv", "--out", "ask2.csv").stdout
+    assert "answers    8: " in second
+    assert "posterior and likelihood would take" in second
+    assert fill("ask2.csv") == 7
+    shown = re.findall(r"^  sweep ((?:.*\\\n)*.*)$", second, flags=re.MULTILINE)
+    again, fitting = [shlex.split(text.replace("\\\n", "")) for text in shown]
+    for words in (again, fitting):
+        done = sweep(*words)
+        assert done.exit_code == 0, done.output
+    assert (again[0], Path("ask3.csv").is_file()) == ("ask", True)
+    files = "--annotations", "ask.csv", "--annotations", "ask2.csv"
+    third = ask("--json", "--columns", "width,height", *files, "--until", "0.5")
+    document = json.loads(third.stdout)
+    rows = [*read_answers(Path("ask.csv"), 30), *read_answers(Path("ask2.csv"), 30)]
+    answered = {(row.first, row.second) for row in rows}
+    asked = [(each["i"] - 1, each["j"] - 1) for each in document["questions"]]
+    assert len(asked) == len(set(asked)) == 20
+    assert not answered & set(asked)
+    assert (document["model"], document["until"]["passed"]) == ("conditional", True)
+    program, *words = document["fit"]
+    done = sweep(*words, "--restarts", "2", "--json")
+    assert (program, done.exit_code) == ("sweep", 0), done.output
+    assert json.loads(done.stdout)["scores"]["annotation_agreement"] > 0.9
+
+
+def test_keys_from_a_pipe_and_a_failing_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = CliRunner().invoke(main, [*SESSION, "-n", "2"], input="y\nno\nu\nskip\nyes\nq\n")
+    assert (done.exit_code, saved()) == (0, 3), done.output
+    assert "3 answers and skips of this session are in answers.csv" in done.stdout
+    monkeypatch.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
+    done = CliRunner().invoke(main, SESSION, input="y\n")
+    assert (done.exit_code, saved()) == (1, 3)
+    assert "No space left on device" in done.stderr
+
+
+def session(folder: Path) -> Pseudo:
+    terminal = Pseudo(*TERMINAL, folder=folder)
+    terminal.wait_for("[q]uit")
+    return terminal
+
+
+def answer(terminal: Pseudo, key: str, then: str) -> None:
+    """Press a key, and wait until what follows is on the screen whole."""
+    terminal.type(key)
+    terminal.wait_for(then)
+    terminal.wait_for_end("[q]uit")
+
+
+def test_keys_need_no_enter_screens_fit_and_ctrl_c_ends_as_everywhere(folder: Path) -> None:
+    terminal = session(folder)
+    said = ("question 2,", "question 3,", "question 4,", "taken back: ", "no such key")
+    for key, then in zip("ynsu?", said, strict=True):
+        answer(terminal, key, then)
+    second = sweep(*SESSION)
+    assert (second.exit_code, second.stderr[-39:]) == (1, "answers.csv is open in another session\n")
+    terminal.type("\x03")
+    assert (terminal.ended(), saved()) == (130, 2)
+    assert "2 answers and skips of this session" in terminal.output
+    assert "Traceback" not in terminal.output
+    assert all(len(screen) <= 24 and max(map(len, screen)) <= 80 for screen in terminal.screens()[1:-1])
+    (first,) = [line for line in terminal.screens()[1] if line.startswith("width")]
+    assert len(first.split()) == 3
+
+
+@pytest.mark.parametrize(("told", "codes"), [(signal.SIG_DFL, (0, -signal.SIGHUP)), (signal.SIG_IGN, (0,))])
+def test_a_closed_terminal_loses_nothing(folder: Path, told: signal.Handlers, codes: tuple[int, ...]) -> None:
+    """Also where the signal of it is ignored, as under nohup."""
+    before = signal.signal(signal.SIGHUP, told)
+    try:
+        terminal = session(folder)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    for number, key in enumerate("yns", start=2):
+        answer(terminal, key, f"question {number},")
+    assert terminal.close() in codes
+    assert saved() == 3
+
+
+@pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.heavy)])
+def test_killed_sessions_lose_no_answer(folder: Path, times: int) -> None:
+    """Killed at random moments: what was said to be saved is in the file, and every row is whole."""
+    rng, before = random.Random(0), 0
+    for _ in range(times):
+        terminal = session(folder)
+        answered = rng.randrange(1, 6)
+        for number in range(answered):
+            answer(terminal, rng.choice("yns"), f"question {number + 2},")
+        terminal.type(rng.choice("yns"))
+        time.sleep(rng.uniform(0.0, 0.02))
+        terminal.kill()
+        terminal.ended()
+        after = saved()
+        assert answered <= after - before <= answered + 1
+        before = after

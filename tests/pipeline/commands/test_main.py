@@ -1,38 +1,60 @@
-"""The commands as a user types them: what they print, how they end, and that bad input starts nothing."""
+"""The commands as a user types them: what they print, where they write, how they end, what starts nothing."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
+from urllib.request import urlopen
 
 import click
 import pytest
 from checkout import ROOT
 from click.shell_completion import ShellComplete
+from click.testing import CliRunner
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
+from kernels.settings import OFFERED
 from pipeline.cluster.profiles import cluster_schema
+from pipeline.commands import options
 from pipeline.commands.main import COMMANDS, main
+from pipeline.commands.options import find_cube, find_run, find_spec
+from pipeline.common import plural
 from sweeps.data.builtin import Unavailable
+from sweeps.errors import InputError, Problem
 from sweeps.file.reading import as_file, load_sweep, sweep_schema
+from sweeps.words import SHIPPED
 
 IRIS = TINY[: TINY.index("datasets =")] + 'datasets = ["iris"]\n' + TINY[TINY.index("p = [") :]
 SMALL = IRIS.replace("[0.8, 1.0]", "[0.8]").replace("restarts = 5", "restarts = 1").replace(', "1N"]', "]")
 
 
+def run(command: str, finished: Path, folder: Path, script: str = "", **streams: Any) -> Any:
+    """A process of a command on the finished cube, or on a table and answers in another folder."""
+    (folder / "x.csv").write_text("".join(f"{i % 5}.5,{i * i % 11}\n" for i in range(12)))
+    places = {"CUBE": finished / "tiny.zarr", "TABLE": folder / "x.csv", "ANSWERS": folder / "answers.csv"}
+    words = [str(places.get(word, word)) for word in command.split()]
+    line = [sys.executable, *(("-c", script) if script else ("-m", "pipeline")), *words]
+    return subprocess.run(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **streams)
+
+
 def test_the_table_of_commands_says_what_each_does() -> None:
     context = click.Context(main)
     for name, (_, text) in COMMANDS.items():
-        command = main.get_command(context, name)
-        assert command is not None
+        command: Any = main.get_command(context, name)
         assert command.name == name
-        assert " ".join(str(command.help).split()).startswith(text.removesuffix("."))
+        assert " ".join(command.help.split()).startswith(text.removesuffix("."))
         assert f"  {name} " in sweep("--help").stdout
     unknown = sweep("statsu")
     assert (unknown.exit_code, "No such command 'statsu'" in unknown.stderr) == (2, True)
@@ -82,7 +104,6 @@ def test_every_command_says_which_comes_next(tmp_path: Path) -> None:
     assert (len(shown.stdout.splitlines()), "results: " in shown.stdout) == (2, True)
     assert sweep("logs", cube, "--head", "--job", 1).exit_code == 2
     assert sweep("cancel", cube).stdout == f"{cube} is not running: nothing to cancel\n"
-    assert sweep("cancel", tmp_path / "none.zarr").exit_code == 2
 
 
 def test_a_resolved_sweep_needs_no_data_and_starts_nothing(
@@ -138,63 +159,64 @@ OTHERS = {f"pipeline.commands.{module}" for module in ("fit", "known", "results"
 
 
 @pytest.mark.parametrize(
-    ("command", "unwanted"),
+    ("command", "code", "unwanted"),
     [
-        ("--help", NOTHING | OTHERS | {"sweeps.words"}),
-        ("submit --help", NOTHING | OTHERS - {"pipeline.commands.runs"}),
-        ("fit --help", NOTHING | OTHERS - {"pipeline.commands.fit"}),
-        ("report --help", NOTHING | OTHERS - {"pipeline.commands.results"}),
+        ("--help", 0, NOTHING | OTHERS | {"sweeps.words"}),
+        ("submit --help", 0, NOTHING | OTHERS - {"pipeline.commands.runs"}),
+        ("fit --help", 0, NOTHING | OTHERS - {"pipeline.commands.fit"}),
+        ("report --help", 0, NOTHING | OTHERS - {"pipeline.commands.results"}),
         (
             "status CUBE",
-            (ARRAYS - {"numpy"}) | RUNS | OTHERS - {"pipeline.commands.runs"} | {"zarr", "sweeps.data"},
+            0,
+            ARRAYS - {"numpy"} | RUNS | OTHERS - {"pipeline.commands.runs"} | {"zarr", "sweeps.data"},
         ),
-        ("logs CUBE", ARRAYS - {"numpy"} | RUNS | {"zarr"}),
+        ("logs CUBE", 0, ARRAYS - {"numpy"} | RUNS | {"zarr"}),
+        ("fit TABLE -k 99", 2, {"numba"}),
+        ("ask TABLE -k 99 --strategy none", 2, {"numba"}),
     ],
 )
-def test_a_command_loads_what_it_needs(command: str, unwanted: set[str], finished: Path) -> None:
+def test_a_command_loads_what_it_needs(
+    command: str, code: int, unwanted: set[str], finished: Path, tmp_path: Path
+) -> None:
     script = (
         "import atexit, sys\n"
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
         "from sweep_clustering import main\n"
         "main()\n"
     )
-    line = [sys.executable, "-c", script, *command.replace("CUBE", str(finished / "tiny.zarr")).split()]
-    done = subprocess.run(line, cwd=ROOT, capture_output=True, check=False, text=True)
-    assert done.returncode == 0, done.stderr
+    done = run(command, finished, tmp_path, script, stdout=subprocess.PIPE)
+    assert (done.returncode, code == 0 or done.stdout == "") == (code, True), done.stderr
     names = [name.split(".") for name in done.stderr.splitlines()[-1].split()]
     assert {".".join(name[:n]) for name in names for n in (1, 2, 3)} & unwanted == set()
 
 
-# Bad input of `sweep submit`: one exit code, every problem, and nothing touched.
-
-OWN = 'datasets = [{name = "mine", path = "mine.csv", label_column = -1}, "iris"]\n'
-OWN = TINY[: TINY.index("datasets =")] + OWN + TINY[TINY.index("p = [") :]
+ASK = "ask TABLE -k 2 --restarts 1 --generations 1 --strategy uniform --covariance spherical --interactive"
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("command", "full", "code"),
     [
-        ("", "tiny.toml|no such file|sweeps/quick.toml"),
-        (TINY.replace("replicates", "replicatse", 1), "unknown key 'replicatse'|did you mean 'replicates'?"),
-        (TINY.replace("n_samples = 30", "n_samples = 5"), "5 samples|3 · 2|results is a file"),
-        (OWN, "3 problems|mine.csv|line 6|inf|results is a file|--data-dir: found"),
+        ("status --json CUBE", False, 0),
+        ("logs CUBE", False, 0),
+        ("datasets check ecoli", False, 1),
+        ("--help", True, 1),
+        ("schema", True, 1),
+        (f"{ASK} --annotations ANSWERS", True, 0),  # a session that nobody sees has ended
     ],
 )
-def test_bad_input_starts_nothing(text: str, words: str, tmp_path: Path) -> None:
-    if text:
-        write_spec(tmp_path, text)
-    (tmp_path / "mine.csv").write_text("".join(f"{i if i != 5 else 'inf'},{i % 2}\n" for i in range(12)))
-    (tmp_path / "results").write_text("mine")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*")}
-    places = [
-        "--results",
-        tmp_path / "results",
-        *(["--data-dir", tmp_path / "nowhere"] if text == OWN else []),
-    ]
-    result = sweep("submit", tmp_path / "tiny.toml", "--workers", 0, *places)
-    assert (result.exit_code, "Traceback" in result.output) == (2, False)
-    assert [word for word in ("nothing was started", *words.split("|")) if word not in result.stderr] == []
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*")} == before
+def test_a_reader_that_leaves_is_no_fault_and_a_full_disk_is_said_in_one_line(
+    command: str, full: bool, code: int, finished: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
+    monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))  # no data set is there, read or not
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as left, open("/dev/full", "wb") as disk:
+        done = run(command, finished, tmp_path, stdout=disk if full else left)
+    said = done.stderr
+    assert (done.returncode, "Traceback" in said, "Broken" in said) == (code, False, False)
+    assert said.startswith("standard output: No space left on device") == (full and code == 1)
+    assert not full or len(said.splitlines()) == code
 
 
 def test_verbose_may_stand_before_or_behind_the_command(tmp_path: Path) -> None:
@@ -205,10 +227,163 @@ def test_verbose_may_stand_before_or_behind_the_command(tmp_path: Path) -> None:
         assert logging.getLogger("pipeline").level == level
 
 
-@pytest.mark.parametrize("command", [["--help"], ["schema"]])
-def test_output_to_a_full_disk_ends_with_one_line(command: list[str]) -> None:
-    with open("/dev/full", "w") as full:
-        line = [sys.executable, "-m", "pipeline", *command]
-        done = subprocess.run(line, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
-    assert done.stderr.startswith("standard output: No space left on device")
+# What commands share: what arguments name, words of help, problems on stderr, readers that leave.
+
+
+def test_a_sweep_file_of_the_user_comes_before_an_installed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("quick.toml", "sweeps/quick.toml"):
+        assert find_spec(Path(name)) == (ROOT / "sweeps" / "quick.toml", True)
+    (tmp_path / "quick.toml").touch()
+    assert find_spec(Path("quick.toml")) == (Path("quick.toml"), False)
+    for name in ("elsewhere/quick.toml", "sweeps/quick", "sweeps/none.toml", str(tmp_path / "none.toml")):
+        with pytest.raises(InputError, match=r"no such file.*sweeps/quick\.toml, sweeps/"):
+            find_spec(Path(name))
+
+
+def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) -> None:
+    spec, results = write_spec(tmp_path), tmp_path / "results"
+    cube = results / "tiny.zarr"
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "tiny.run").symlink_to("other.run")
+    for path, found in ((cube, "no such directory"), (tmp_path / "linked" / "tiny.zarr", "a link, expected")):
+        with pytest.raises(InputError, match=found):
+            find_run(path, results)
+    (results / "tiny.run").mkdir(parents=True)
+    assert find_run(spec, results) == find_run(cube, tmp_path) == cube  # before the cube is there
+    with pytest.raises(InputError, match="no such directory"):
+        find_run(results / "tiny", tmp_path)  # no name of a cube, though its run folder would be the same
+    cube.mkdir()
+    assert find_cube(spec, results) == find_cube(cube, tmp_path) == cube
+
+
+# Options of settings, and commands that are shown.
+
+
+@click.command("some")
+@click.argument("table")
+@options.takes_settings(patience=7)
+@options.several("--show", "shown")
+@options.flag("--force")
+def some(**given: Any) -> None:
+    chosen = options.settings_in(given)
+    changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}
+    click.echo(f"{changed}\n{options.typed(some, {**given, **chosen, 'other': 1})}")
+
+
+@pytest.mark.parametrize(
+    ("line", "changed"),
+    [
+        ("x", {"patience": 7}),
+        ("x --patience 0 --crossover labels", {"patience": 0, "crossover": "labels"}),
+        ("x --method paper --mutation 1.0", {"method": "paper", "patience": 7, "mutation": 1.0}),
+        ("x --feature-weight half --force", {"patience": 7, "feature_weight": "half"}),
+        ("'a table.csv' --show 'a long name of a column' --show -c --show 'a b'", {"patience": 7}),
+    ],
+)
+def test_a_command_gets_settings_and_is_shown_as_it_was_typed(line: str, changed: dict[str, object]) -> None:
+    found, *shown = CliRunner().invoke(some, shlex.split(line)).stdout.splitlines()
+    assert found == str(changed)
+    assert shlex.split("\n".join(shown).replace("\\\n", "")) == ["sweep", "some", *shlex.split(line)]
+    assert all(len(line) <= 78 for line in shown)
+    assert len(shown) == 1 + ("'a b'" in line)
+
+
+def test_help_shows_words_and_ranges_that_are_checked_with_all_else() -> None:
+    shown = " ".join(CliRunner().invoke(some, ["--help"]).stdout.split())
+    assert all(each in shown for each in ("[strong|published]", "FLOAT|effective", "x>=1]", "[default: "))
+    assert "'many' is not a valid" in CliRunner().invoke(some, ["x", "--patience", "many"]).stderr
+
+
+def test_every_problem_of_a_command_line_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = tomllib.loads(Path(__file__).with_name("problems.toml").read_text(encoding="utf-8"))
+    for name, text in refused["files"].items():
+        (tmp_path / name).write_text(text)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    for case in refused["case"]:
+        result = sweep(*case["line"].split())
+        first, *lines = result.stderr.replace(str(tmp_path), "FOLDER").splitlines()
+        assert [line.removeprefix("  ") for line in lines] == case["problems"], case["line"]
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert first == f"{plural(len(lines), 'problem')}, nothing was started:"
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+# The commands on cubes and on methods.
+
+
+def test_files_are_beside_the_cube_unless_told_otherwise(
+    finished: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cube, against, asked = finished / "tiny.zarr", finished / "tiny-against-tiny.compare", []
+
+    def refuse(*arguments: object, **options: object) -> None:
+        asked.append((*arguments, *options.values()))
+        raise InputError([Problem("--cell", "'x'", "a cell of the cube")])
+
+    for place in ("write.write_report", "export.write_export", "compare.write_comparison"):
+        monkeypatch.setattr(f"pipeline.report.{place}", refuse)
+    for words, expected in [
+        (("report", finished / "tiny.toml", "--cell", "x"), (cube, finished / "tiny.report", None, "x")),
+        (("report", cube, "--out", "elsewhere"), (cube, Path("elsewhere"), None, None)),
+        (("export", cube, "--force"), (cube, finished / "tiny.export", "csv", True)),
+        (("compare", cube, cube, "--score", "nmi"), (cube, cube, against, ("nmi",))),
+    ]:
+        result = sweep(*words, "--results", finished)
+        assert (result.exit_code, result.stdout, asked.pop()) == (2, "", expected)
+        assert "1 problem, nothing was started:\n  --cell: found 'x'" in result.stderr
+    assert all(name in sweep("compare", "--help").stdout for name in ("nmi", "goldberger_kl", "seconds"))
+
+
+def test_open_serves_the_page_until_it_is_interrupted(finished: Path) -> None:
+    command = [sys.executable, "-m", "pipeline", "open", str(finished / "tiny.zarr"), "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            (address,) = re.findall(r"^page: (http://127\.0\.0\.1:\d+/sweep) \(from elsewhere: ssh -L ", line)
+            with urlopen(f"{address}/state.json", timeout=30) as answer:
+                assert json.load(answer)["head"]["who"] == "complete"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=30) == 0
+        finally:
+            process.kill()
+
+
+# `sweep methods`.
+
+
+def test_methods_are_listed_and_a_shipped_one_goes_by_what_it_uses() -> None:
+    rows = json.loads(sweep("methods", "list", "--json").stdout)
+    assert rows == [{"name": name, **asdict(shipped)} for name, shipped in SHIPPED.items()]
+    text = sweep("methods", "list").stdout
+    assert all(name in text and shipped.text in text for name, shipped in SHIPPED.items())
+    found = json.loads(sweep("methods", "check", "k-means", "--json").stdout)
+    assert (found["uses"], found["breaches"]) == ("nothing", [])
+    assert found["version"].startswith("scikit-learn ")
+
+
+def test_the_template_keeps_the_contract_and_breaches_end_with_3(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = sweep("methods", "template").stdout
+    wrong = source.replace("    rng = ", '    print("here")\n    X -= 1\n    rng = ', 1)
+    for name, text in {"template": source, "wrong": wrong, "broken": "def cluster(:\n"}.items():
+        Path(f"{name}.py").write_text(text)
+    checked = sweep("methods", "check", "template.py:cluster", "--options", '{"max_iter": 20}')
+    assert checked.exit_code == 0, checked.output
+    first, second, *_, last = checked.stdout.splitlines()
+    assert (first, "3 clusters" in second, last) == ("template.py:cluster", True, "keeps the contract")
+    broken = sweep("methods", "check", "broken.py:cluster")
+    assert (broken.exit_code, "expected what can be imported" in broken.stderr) == (2, True)
+    checked = sweep("methods", "check", "wrong.py:cluster")
+    assert checked.exit_code == 3
+    for words in ("3 breaches of the", "  fails: ValueError: output", " (links)", "    X -= 1\n", "'here'"):
+        assert words in checked.stdout
+    found = json.loads(sweep("methods", "check", "wrong.py:cluster", "--json").stdout)
+    assert (found["method"], found["uses"], found["version"]) == ("wrong.py:cluster", "links", "")
+    assert [breach["what"] for breach in found["breaches"]] == ["fails", "fails", "prints"]

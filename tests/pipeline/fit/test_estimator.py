@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's conventions, and the numbers of `sweep fit`."""
+"""The estimator: scikit-learn's conventions, the numbers of `sweep fit`, links it takes, and their scorer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pickle
 import re
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +17,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from processes.commandline import sweep
+from scipy.sparse import coo_array
 from scipy.stats import multivariate_normal
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from solving.blobs import far_clusters
 
+from kernels.problem.data import CANNOT, MUST
+from pipeline import LinkScorer
 from pipeline.fit.estimator import AnnotatedClustering, runner
+from pipeline.fit.links import Given, Reader, names_of
 from sweeps.errors import InputError
 
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
@@ -87,9 +97,9 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
     command = sweep("fit", tmp_path / "x", *arguments)
     assert command.exit_code == 0, command.output
     document = json.loads(command.stdout)
-    names = ["model", "objective", "gmm", "sbm", "prior", "best_restart", "annotator_accuracies", "labels"]
-    names += ["sizes", "covariances", "restart_objectives"]
-    for name in names + (["membership", "confidence"] if "confidence" in changes else []):
+    names = "model objective gmm sbm prior best_restart annotator_accuracies labels sizes covariances"
+    names += " restart_objectives" + " membership confidence" * ("confidence" in changes)
+    for name in names.split():
         assert np.array_equal(getattr(estimator, f"{name}_"), document[name]), name
     assert estimator.cluster_centers_.tolist() == document["centroids"]
     assert len(set(estimator.restart_objectives_)) > 1  # or the seed would not matter
@@ -128,6 +138,9 @@ def test_parameters_are_plain_to_see() -> None:
     signature = inspect.signature(AnnotatedClustering)
     assert not [each for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
     assert sorted(signature.parameters) == sorted(AnnotatedClustering().get_params())
+    methods = AnnotatedClustering.fit, AnnotatedClustering.fit_predict
+    fitting, labelling = (list(inspect.signature(each).parameters.values()) for each in methods)
+    assert fitting == labelling
     text, _, _ = str(inspect.getdoc(AnnotatedClustering)).partition("Attributes\n")
     assert sorted(re.findall(r"^(\w+) : ", text, flags=re.MULTILINE)) == sorted(signature.parameters)
     assert max(map(len, text.splitlines())) <= 106
@@ -138,32 +151,31 @@ def test_parameters_are_plain_to_see() -> None:
 # What the estimator is given, and everything that can be wrong.
 
 
-WRONG = {"n_clusters": 0, "restarts": -3, "accuracy": 3, "annotator_accuracy": {"ann": 2, "bob": True}}
-WRONG_PLACES = (
-    "n_clusters|accuracy|restarts|annotator_accuracy of ann|annotator_accuracy of bob|"
-    "must_link, row 0|must_link|must_link, row 0|cannot_link"
-)
-MISSING = {"model": "posterior", "annotator_accuracy": {"ann": 0.9, "bbo": 0.8}}
+SEVERAL = {"n_clusters": 0, "restarts": -3, "accuracy": 3, "annotator_accuracy": {"ann": 2, "bob": True}}
+OWN = "annotator_accuracy"
+PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"n_clusters": 2.0}, {}, "n_clusters"),
+    ({"model": None, "method": None}, {}, "model|method"),
+    ({"n_jobs": 0, "links_outside": "dorp"}, {}, "links_outside|n_jobs"),
+    ({"n_jobs": "all", "confidence": 1, "random_state": -1}, {}, "n_jobs|confidence|random_state"),
+    ({OWN: 0}, {}, OWN),
+    ({OWN: {1: 0.9}}, {}, OWN),
+    ({"model": "posterior"}, {}, "accuracy"),
+    ({"model": "posterior", OWN: {"ann": 0.9, "bbo": 0.8}}, BY_ANNOTATOR, f"{OWN}|{OWN}|{OWN}"),
+    (
+        SEVERAL,
+        {"must_link": [[0, 77, -1]], "cannot_link": "none"},
+        f"n_clusters|accuracy|restarts|{OWN} of ann|{OWN} of bob|"
+        "must_link, row 0|must_link|must_link, row 0|cannot_link",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "links", "places"),
-    [
-        ({"n_clusters": 2.0}, {}, "n_clusters"),
-        ({"model": None, "method": None}, {}, "model|method"),
-        ({"n_jobs": 0, "links_outside": "dorp"}, {}, "links_outside|n_jobs"),
-        ({"n_jobs": "all", "confidence": 1, "random_state": -1}, {}, "n_jobs|confidence|random_state"),
-        ({"annotator_accuracy": 0}, {}, "annotator_accuracy"),
-        ({"annotator_accuracy": {1: 0.9}}, {}, "annotator_accuracy"),
-        ({"model": "posterior"}, {}, "accuracy"),
-        (WRONG, {"must_link": [[0, 77, -1]], "cannot_link": "none"}, WRONG_PLACES),
-        (MISSING, BY_ANNOTATOR, "annotator_accuracy|annotator_accuracy|annotator_accuracy"),
-    ],
-)
-def test_all_problems_at_once(parameters: dict[str, Any], links: dict[str, Any], places: str) -> None:
-    with pytest.raises(InputError) as raised:
-        small().set_params(**parameters).fit(NOISE, **links)
-    assert [problem.where for problem in raised.value.problems] == places.split("|")
+def test_all_problems_at_once() -> None:
+    for parameters, links, places in PROBLEMS:
+        with pytest.raises(InputError) as raised:
+            small().set_params(**parameters).fit(NOISE, **links)
+        assert [problem.where for problem in raised.value.problems] == places.split("|")
 
 
 def test_a_fit_that_fails_keeps_the_earlier_one_and_names_of_features_go_with_it() -> None:
@@ -350,6 +362,221 @@ def test_auto_is_the_shape_that_annotations_speak_for() -> None:
     assert losses[estimator.covariance_] < losses["spherical"]
     plain = small(2, model="conditional", covariance=estimator.covariance_).fit(X, **links)
     assert (plain.labels_.tolist(), plain.held_out_) == (estimator.labels_.tolist(), {})
-    without = small(2, covariance="auto").fit(X)
-    assert (without.covariance_, without.held_out_) == ("spherical", {})
-    assert "sees no annotations" in without.notes_[0]
+
+
+# Links of one annotator or of several, by places or by labels.
+
+DAYS = pd.date_range("2024-01-01", periods=40)
+TREE = pd.MultiIndex.from_product([["x", "y"], range(20)])
+MUST_PAIRS = np.array(MUST_LINKS)
+CANNOT_PAIRS = np.array([[0, 15], [21, 11], [7, 7]])
+
+
+def problems(reader: Reader, *links: Any) -> list[str]:
+    with pytest.raises(InputError) as raised:
+        reader.read(*links, *[None] * (2 - len(links)))
+    return str(raised.value).splitlines()
+
+
+def laid_out(given: Given) -> list[Any]:
+    return [(layer.kind, layer.pairs.tolist(), np.ravel(layer.weights).tolist()) for layer in given.layers]
+
+
+@pytest.mark.parametrize("index", [ROWS, np.arange(40)[::-1], np.arange(40) * 3 + 100, TREE, DAYS])
+def test_links_by_labels_are_those_by_places(index: Any) -> None:
+    weights = np.array([2.0, 1.0, 0.5])
+    plain = Reader(40).read(MUST_PAIRS, np.column_stack([CANNOT_PAIRS, weights]))
+    names = names_of(pd.DataFrame(NOISE, index=index), None, 40)
+    by_samples = names_of(NOISE, list(pd.Index(index)), 40)
+    labels = np.asarray(names)
+    must, cannot = labels[MUST_PAIRS], labels[CANNOT_PAIRS]
+    frame = pd.DataFrame({"i": cannot[:, 0], "j": cannot[:, 1], "weight": weights})
+    forms = [frame, [[*row, weight] for row, weight in zip(cannot, weights, strict=True)]]
+    for given in (names, by_samples):
+        for cannot_links in forms:
+            for must_links in (must, [tuple(row) for row in must], iter(must)):
+                assert laid_out(Reader(40, given).read(must_links, cannot_links)) == laid_out(plain)
+
+
+@pytest.mark.parametrize(
+    ("index", "asked", "places"),
+    [
+        (["a", "b", "c"], ["c", np.str_("a"), "d", 0], [2, 0]),
+        ([7, 0, 3], [3, 3.0, np.int64(7), 1, "7", 3.5], [2, 2, 0]),
+        ([("x", 1), ("x", 2)], [("x", 2), ["x", 1], ("x", np.int64(1)), "x", ("x",)], [1, 0, 0]),
+        (DAYS[:3], [DAYS[1], datetime(2024, 1, 3), np.datetime64("2024-01-01"), "2024-01-01"], [1, 2, 0]),
+        (pd.Categorical(["u", "v"]), ["v", "w"], [1]),
+        (["a", "b"], [{"a"}, None, float("nan")], []),
+    ],
+)
+def test_labels_are_found_whatever_spells_them_and_others_dropped(
+    index: Any, asked: list[Any], places: list[int]
+) -> None:
+    given = Reader(len(index), pd.Index(index), drop=True).read([[label, label] for label in asked], None)
+    assert given.layers[0].pairs.tolist() == [[place, place] for place in places]
+    assert (given.total, given.dropped) == (len(asked), len(asked) - len(places))
+
+
+def test_unknown_labels_come_with_the_nearest() -> None:
+    reader = Reader(4, pd.Index(["ann", "bobby", "carl", 3]))
+    links = [["anne", "ann"], ["ann", "carl"], ["bob", "zoe"], ["carl", "bob"], ["3", "ann"]]
+    whole, *each = problems(reader, links)
+    assert whole.startswith("must_link: found 4 rows with samples that X does not have, expected labels of")
+    assert "such as 'ann', 'bobby', 'carl' (where X is a part of a table on purpose" in whole
+    assert each == [
+        "must_link, row 0: found 'anne', expected a sample of X (did you mean 'ann'?)",
+        "must_link, row 2: found 'bob', expected a sample of X (did you mean 'bobby'?)",
+        "must_link, row 2: found 'zoe', expected a sample of X",
+        "must_link, row 4: found '3', expected a sample of X (did you mean 3, of type int?)",
+    ]
+    assert len(problems(reader, [[f"x{row}", "ann"] for row in range(25)])) == 11
+    (found,) = problems(Reader(3, pd.Index(["a", "b", "a"])), [["a", "b"]])
+    assert found.startswith("names of rows: found labels that repeat: ['a'], expected a label of its own")
+    for samples in ("abc", ["a", "b"], np.eye(3)):
+        with pytest.raises(InputError, match=r"samples: found .*, expected shape \(3,\)"):
+            names_of(np.eye(3), samples, 3)
+
+
+def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
+    frame = pd.DataFrame(NOISE)
+    train = np.array([row for row in range(40) if row not in (1, 21)])
+    assert [text[:30] for text in problems(Reader(38, frame.index[train]), MUST_PAIRS, CANNOT_PAIRS)] == [
+        "must_link: found 2 rows with s", "must_link, row 0: found 1, exp", "cannot_link: found 1 rows with",
+        "cannot_link, row 1: found 21, ",
+    ]  # fmt: skip
+    dropping = small(links_outside="drop")
+    for part, samples in ((frame.iloc[train], None), (NOISE[train], train)):
+        dropping.fit(part, must_link=MUST_PAIRS, cannot_link=CANNOT_PAIRS, samples=samples)
+        assert dropping.sample_names_in_.tolist() == train.tolist()
+        assert dropping.must_link_.tolist() == [[3, 3, 1], [9, 10, 1], [2, 27, 1]]  # places in the part
+        assert dropping.cannot_link_.tolist() == [[0, 14, 1], [6, 6, 1]]
+        assert dropping.links_dropped_ == 3
+    with pytest.warns(UserWarning, match="all 5 links were left out") as caught:
+        dropping.fit(frame.iloc[32:], must_link=MUST_PAIRS)
+    assert (caught[0].filename, dropping.model_) == (__file__, "likelihood")
+    # a part of an array has lost what its rows were: a link beyond its end says that others may be wrong
+    whole, beyond = problems(Reader(20, drop=True), MUST_PAIRS)
+    assert "expected places 0 to 19 (counted from 0; if X is a part of a table, name its rows" in whole
+    assert beyond.startswith("must_link, row 4: found 29")
+
+
+PLACES = ": found 1 rows with samples that X does not have, expected places 0 to 39"
+SHAPES = "expected shape (n_links, 2) or (n_links, 3)"
+WRONG_TABLES: dict[str, list[Any]] = {
+    PLACES: [[[0, 40]], [[1, -1], [0, 2]], [[0.5, 3], [0, 2]], [[0, np.nan]]],
+    ", row 1: found weight 0, expected a number from 1e-100 to 1e+12": [[[0, 1, 1], [0, 2, 0]]],
+    ", row 1: found weight 2000000000000.0, expected": [[[0, 1, 1e12], [0, 2, 2e12]]],
+    ", row 0: found weight much, expected": [[["s00", "s01", "much"]]],
+    f": found shape (1, 4), {SHAPES}": [[[0, 1, 1, 1]]],
+    f": found shape (2, 1), {SHAPES}": [["s00", "s01"]],
+    f": found a str, no table, {SHAPES}": ["links"],
+    f": found a int, no table, {SHAPES}": [7],
+    f": found a coo_array, no table, {SHAPES}": [coo_array(np.eye(30))],
+    f": found a ndarray, no table, {SHAPES}": [np.zeros((2, 2, 2))],
+    f", row 1: found 3 cells after rows of 2, {SHAPES}": [[[0, 1], [2, 3, 1]], iter([(0, 1), np.ones(3)])],
+    f", row 2: found 1 cell after rows of 2, {SHAPES}": [[[0, 1], [2, 3], "cd"], [[0, 1], [2, 3], [1]]],
+}
+
+
+def test_tables_that_are_wrong() -> None:
+    for text, tables in WRONG_TABLES.items():
+        for links in tables:
+            assert problems(Reader(40), links)[0].startswith(f"must_link{text}")
+
+
+@pytest.mark.parametrize("where", ["X", "must_link", "samples"])
+def test_masked_values_are_not_taken_as_good(where: str) -> None:
+    given = {"X": NOISE[:9], "must_link": np.array([[0, 1], [2, 3]]), "samples": np.arange(9)}
+    for mask in (False, True):
+        masked = np.ma.masked_array(given[where], mask=np.full(given[where].shape, mask))
+        with pytest.raises(ValueError, match=f"{where}: found .* masked") if mask else nullcontext():
+            small().fit_predict(**{**given, where: masked})
+
+
+def test_annotations_add_up_by_annotator() -> None:
+    reader = Reader(9)
+    first = reader.read({"ann": [[0, 1]], "bob": [[1, 2]]}, None)
+    both = reader.read({"cyd": [[3, 4]], "bob": [[5, 6, 2]]}, {"ann": [[7, 8]]}, 0.7, {"bob": 0.9}, first)
+    assert both.annotators == ["ann", "bob", "cyd"]
+    assert [(layer.annotator, layer.accuracy, layer.kind, layer.pairs.tolist()) for layer in both.layers] == [
+        (0, 0.7, MUST, [[0, 1]]), (0, 0.7, CANNOT, [[7, 8]]), (1, 0.9, MUST, [[1, 2], [5, 6]]),
+        (2, 0.7, MUST, [[3, 4]]),
+    ]  # fmt: skip
+    assert (both.total, both.dropped) == (5, 0)
+    assert {name: table.tolist() for name, table in dict(both.of_kind(MUST) or {}).items()} == {
+        "ann": [[0, 1, 1]], "bob": [[1, 2, 1], [5, 6, 2]], "cyd": [[3, 4, 1]],
+    }  # fmt: skip
+    assert both.agreement(np.array([0, 0, 0, 1, 2, 0, 1, 1, 2])) == {"ann": 1.0, "bob": 1 / 3, "cyd": 0.0}
+    assert Given().of_kind(MUST) is None
+    assert reader.read([[1, 1]], None).agreement(np.zeros(9)) == {"links": None}
+    assert problems(reader, {"": [[0, 1]]}, {3: [[0, 1]]}) == [
+        f"{where}: found annotator {name}, expected a name, a text that is not empty"
+        for where, name in (("must_link", "''"), ("cannot_link", "3"))
+    ]
+
+
+# The recipe of cross-validation: fits to a part of the samples, and the links that judge them.
+
+FOLDS = KFold(4, shuffle=True, random_state=1)
+TABLE = pd.DataFrame({"x": [0.0, 0.1, 5.0, 5.1, 0.2, 5.2]}, index=list("abcdef"))
+DROP = {"links_outside": "drop"}
+
+
+def test_folds_by_hand() -> None:
+    """Clusters that are long in one feature or the other, so that only some shapes find them."""
+    rng = np.random.default_rng(3)
+    long = rng.normal(size=(120, 2)) * np.where(np.arange(120)[:, None] % 2, [5.0, 0.2], [0.2, 5.0])
+    table = pd.DataFrame(long, index=[f"s{row:03}" for row in range(120)])
+    pairs = rng.integers(0, 120, size=(200, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    is_must, names = pairs[:, 0] % 2 == pairs[:, 1] % 2, table.index.to_numpy()
+    links = {"must_link": names[pairs[is_must]], "cannot_link": names[pairs[~is_must]]}
+    scores = cross_val_score(small(2, **DROP), table, scoring=LinkScorer(**links), cv=FOLDS, params=links)
+    expected = []
+    for train, test in FOLDS.split(table):
+        rows = set(names[train])
+        seen = {name: [row for row in rows_ if set(row) <= rows] for name, rows_ in links.items()}
+        estimator = small(2, links_outside="error").fit(table.iloc[train], **seen)
+        predicted = dict(zip(names[test], estimator.predict(table.iloc[test]), strict=True))
+        clusters = dict(zip(names[train], estimator.labels_, strict=True)) | predicted
+        right = [  # one link at a time
+            (clusters[i] == clusters[j]) == (name == "must_link")
+            for name, rows_ in links.items()
+            for i, j in rows_
+            if i in predicted or j in predicted
+        ]
+        expected.append(float(np.mean(right)))
+    assert scores.tolist() == expected
+    assert len(set(expected)) > 1
+    with config_context(enable_metadata_routing=True):
+        asking = small(2, **DROP).set_fit_request(must_link=True, cannot_link=True)
+        assert len(cross_val_score(asking, table, cv=FOLDS, params=links)) == 4
+
+
+def test_score_by_hand() -> None:
+    estimator = small(2, **DROP).fit(TABLE.iloc[:4])
+    scaled = make_pipeline(StandardScaler().set_output(transform="pandas"), small(2, **DROP)).fit(
+        TABLE.iloc[:4]
+    )
+    for must, cannot, expected in [
+        ([["e", "a"]], None, 1.0),
+        ([["e", "c", 3], ["f", "d", 1]], None, 0.25),
+        ([["e", "e"], ["a", "b"], ["e", "z"], ["a", "e"]], [["f", "e"]], 1.0),
+        (None, [["a", "e"], ["a", "f"]], 0.5),
+        ({"ann": [["a", "e"]]}, {"bob": [["b", "e"]]}, 0.5),
+    ]:
+        for fitted in (estimator, scaled):
+            assert LinkScorer(must, cannot)(fitted, TABLE.iloc[4:]) == expected
+    assert pickle.loads(pickle.dumps(LinkScorer([["e", "c"]])))(estimator, TABLE.iloc[4:]) == 0.0
+
+
+def test_what_cannot_be_scored() -> None:
+    estimator, scorer = small(2, **DROP).fit(TABLE), LinkScorer([["a", "b"]])
+    for fitted, table, text in [
+        (estimator, TABLE.iloc[2:4], "links: found none of 1 with a sample in the 2 rows of X"),
+        (small(2, **DROP).fit(TABLE.to_numpy()), TABLE, "the fit: found rows without names"),
+        (estimator, TABLE.to_numpy(), "X: found rows without names"),
+        (small(2, **DROP), TABLE, "not fitted yet"),
+    ]:
+        with pytest.raises((InputError, NotFittedError), match=text):
+            scorer(fitted, table)

@@ -1,10 +1,11 @@
-"""Fitting one data set: the best of some restarts, its scores, its JSON, and what to know of it."""
+"""Fitting one data set: what it is given, the best of some restarts, scores, JSON, and what to know of it."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,26 +17,19 @@ import pipeline.fit.solve as module
 from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.scores import annotation_agreement
 from kernels.search.genetic import Restart, run_restart
-from kernels.settings import AUTO, ObjectiveSettings, Settings
-from pipeline.fit.solve import (
-    CHAINS,
-    LENGTH,
-    REACH,
-    FitResult,
-    assignment_costs,
-    contradiction_notes,
-    find_confidence,
-    fit,
-    split_r_hat,
-    to_json,
-    weighted_agreement,
-)
+from kernels.settings import ObjectiveSettings, Settings
+from pipeline.fit import inputs
+from pipeline.fit.data_notes import equal_rows
+from pipeline.fit.solve import find_confidence, fit, weighted_agreement
+from sweeps.annotations.files import Annotation, Samples
+from sweeps.data.table import SampleRows
+from sweeps.errors import InputError
 
 SMALL = Settings(population=4, offspring=4, generations=2)
 BLOBS, CLASSES = far_clusters()
 
 
-def solved(X: np.ndarray, *layers: Layer, **changes: object) -> FitResult:
+def solved(X: np.ndarray, *layers: Layer, **changes: object) -> module.FitResult:
     own = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
     given = {"n_clusters": 3, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
     return fit(X, layers, settings=replace(SMALL, **own), **given)  # type: ignore[arg-type]
@@ -51,14 +45,10 @@ def test_far_clusters_are_found_and_scored() -> None:
         members = BLOBS[result.best.labels == cluster]
         np.testing.assert_allclose(result.best.centroids[cluster], members.mean(axis=0))
         np.testing.assert_allclose(result.best.covariances[cluster], members.var(axis=0).mean())
-    document = json.loads(json.dumps(to_json(result), allow_nan=False))
+    document = json.loads(json.dumps(module.to_json(result), allow_nan=False))
     assert set(document) >= {"model", "settings", "labels", "sizes", "covariances", "held_out", "seconds"}
-    assert document["scores"] == {
-        "nmi": pytest.approx(1),
-        "goldberger_kl": pytest.approx(0, abs=1e-9),
-        "centroid_index": 0,
-        "annotation_agreement": 1,
-    }
+    scores = {"nmi": 1, "goldberger_kl": 0, "centroid_index": 0, "annotation_agreement": 1}
+    assert document["scores"] == pytest.approx(scores, abs=1e-9)
     assert (set(document["labels"]), np.shape(document["centroids"])) == ({0, 1, 2}, (3, 2))
     assert document["objective"] == document["gmm"] + document["sbm"] + document["prior"]
     # one cluster of equal rows
@@ -84,33 +74,14 @@ def test_same_seed_same_bits_more_restarts_only_add_and_the_lowest_wins_ties(
     assert solved(X, restarts=4).best_restart == 1
 
 
-def test_bad_input_is_answered_before_anything_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compiled() -> None:
-        raise AssertionError("compiled")
-
-    for place in (module, module.predictions):
-        monkeypatch.setattr(place, "warm_up", compiled)
-    for covariance in ("full", AUTO):
-        with pytest.raises(ValueError, match="not finite"):
-            solved(np.where(BLOBS[0] == BLOBS, np.nan, BLOBS), covariance=covariance)
-    with pytest.raises(AssertionError, match="compiled"):
-        solved(BLOBS)
-
-
 def test_agreement_counts_annotations_as_the_kernels_do() -> None:
     rng = np.random.default_rng(4)
     labels = rng.integers(3, size=20).astype(np.int16)
     must, cannot, weights = rng.integers(20, size=(15, 2)), rng.integers(20, size=(25, 2)), np.arange(1, 16)
     must[0] = cannot[0] = 7
-    repeated = np.repeat(must, weights, axis=0)
-    tables = [
-        np.column_stack([pairs, np.full(len(pairs), kind)])
-        for pairs, kind in ((repeated, MUST), (cannot, CANNOT))
-    ]
+    rows = [[*pair, MUST] for pair in np.repeat(must, weights, axis=0)] + [[*pair, CANNOT] for pair in cannot]
     layers = [Layer(MUST, must, weights.astype(float)), Layer(CANNOT, cannot)]
-    assert weighted_agreement(layers, labels) == pytest.approx(
-        annotation_agreement(np.concatenate(tables), labels)
-    )
+    assert weighted_agreement(layers, labels) == pytest.approx(annotation_agreement(np.array(rows), labels))
     assert math.isnan(weighted_agreement([Layer(MUST, must[:0])], labels))
 
 
@@ -127,7 +98,7 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
     if n_axes == 1:
         covariances = covariances.mean(axis=1)
     X, kept = rng.normal(size=(50, 40)) * units, np.arange(3, 40)
-    found = assignment_costs(X, centers, covariances, kept)
+    found = module.assignment_costs(X, centers, covariances, kept)
     for k, covariance in enumerate(covariances):
         whole = covariance * np.eye(40) if n_axes < 3 else covariance
         density = multivariate_normal(centers[k, kept], whole[np.ix_(kept, kept)])
@@ -135,9 +106,11 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
         np.testing.assert_allclose(found[:, k], expected, rtol=1e-8)
     # no bit depends on the other rows
     for rows in (slice(1), slice(7, 8), slice(0, 50, 3), slice(10, 31)):
-        np.testing.assert_array_equal(assignment_costs(X[rows], centers, covariances, kept), found[rows])
+        np.testing.assert_array_equal(
+            module.assignment_costs(X[rows], centers, covariances, kept), found[rows]
+        )
     covariances[1] = 0.0
-    assert np.isinf(assignment_costs(X, centers, covariances, kept)[:, 1]).all()
+    assert np.isinf(module.assignment_costs(X, centers, covariances, kept)[:, 1]).all()
 
 
 # How sure a solution is of its labels: starts, membership, agreement of chains, pairs.
@@ -155,16 +128,16 @@ def test_membership_is_the_share_of_draws(
     runs = restarts_of(case)
     best = int(np.argmax([run.objective for run in runs]))
     found = find_confidence(case.problem(), runs, best, 0)
-    assert found.label_draws.shape == (CHAINS * LENGTH.draws, 24)
+    assert found.label_draws.shape == (module.CHAINS * module.LENGTH.draws, 24)
     shares = np.stack([(found.label_draws == k).mean(axis=0) for k in range(3)], axis=1)
     np.testing.assert_allclose(found.membership, shares)
     assert found.expected_accuracy == pytest.approx(found.membership[range(24), found.labels].mean())
     assert 0 < found.expected_accuracy < 1
     assert 0 <= found.chain_agreement < 1
     # draws of many samples take bounded memory
-    for most, kept in ((24 * CHAINS * 10, 10), (1, 2)):
+    for most, kept in ((24 * module.CHAINS * 10, 10), (1, 2)):
         monkeypatch.setattr(module, "LARGEST", most)
-        assert find_confidence(case.problem(), runs, best, 0).label_draws.shape == (CHAINS * kept, 24)
+        assert find_confidence(case.problem(), runs, best, 0).label_draws.shape == (module.CHAINS * kept, 24)
 
 
 def test_starts_are_the_best_distinct_restarts() -> None:
@@ -174,9 +147,9 @@ def test_starts_are_the_best_distinct_restarts() -> None:
         return run._replace(objective=objective, sizes=np.array(sizes))
 
     runs = [of(3.0), of(5.0 - 2e-8), of(5.0), of(5.0 - 3e-8, (8, 10, 6)), of(5.0 - 4e-8, (9, 9, 6))]
-    runs += [of(5.0 - REACH), of(4.9 - REACH)]
+    runs += [of(5.0 - module.REACH), of(4.9 - module.REACH)]
     found = module.distinct_starts(runs, 2)
-    assert [each.objective for each in found] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - REACH]
+    assert [each.objective for each in found] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - module.REACH]
     assert found[0] is runs[2]
 
 
@@ -184,14 +157,14 @@ def test_r_hat_by_hand_and_of_chains_that_agree_disagree_and_stand_still() -> No
     values = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 2.5, 4.0, 5.0]])
     halves = values.reshape(4, 2)
     within, between = halves.var(axis=1, ddof=1).mean(), 2 * halves.mean(axis=1).var(ddof=1)
-    assert split_r_hat(values) == pytest.approx(math.sqrt((within / 2 + between / 2) / within))
+    assert module.split_r_hat(values) == pytest.approx(math.sqrt((within / 2 + between / 2) / within))
     # of an odd number of draws the middle one is left out
-    assert split_r_hat(np.insert(values, 2, 99.0, axis=1)) == split_r_hat(values)
+    assert module.split_r_hat(np.insert(values, 2, 99.0, axis=1)) == module.split_r_hat(values)
     alike = np.random.default_rng(0).normal(size=(4, 1000))
-    assert 0.99 < split_r_hat(alike) < 1.01
-    assert split_r_hat(np.sort(alike, axis=1)) > 1.3  # each of them drifts
-    assert split_r_hat(-1e5 + 1e-11 * alike) == 1
-    assert split_r_hat(np.repeat([[1.0], [2.0]], 10, axis=1)) == math.inf
+    assert 0.99 < module.split_r_hat(alike) < 1.01
+    assert module.split_r_hat(np.sort(alike, axis=1)) > 1.3  # each of them drifts
+    assert module.split_r_hat(-1e5 + 1e-11 * alike) == 1
+    assert module.split_r_hat(np.repeat([[1.0], [2.0]], 10, axis=1)) == math.inf
 
 
 def test_chains_that_cannot_meet_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -288,8 +261,104 @@ def test_contradictions_that_no_accuracy_explains(
         Layer(CANNOT, np.array([[3, 3]]), np.array([1e3]), accuracy),
         Layer(MUST, pairs[:0], None, accuracy),
     ]
-    notes = list(contradiction_notes(layers, labels))
+    notes = list(module.contradiction_notes(layers, labels))
     explains = "guessing" if accuracy is None else "what is told of their accuracy"
     counts = f"{contradicted * weight:.4g} of {100 * weight:.4g}"
     start = f"the clusters contradict {counts} annotations, {explains} explains"
     assert [note[: len(start)] for note in notes] == [start] * is_said
+
+
+# What `sweep fit` is given: options and files, checked together; `test_fit` of the commands has the rest.
+
+FILE = Path("some.annotations")
+SAMPLES = Samples(SampleRows(20))
+
+
+def annotation(first: int, second: int, kind: int, count: float = 1.0, name: str = "ann") -> Annotation:
+    return Annotation(FILE, 10 * first + second, first, second, kind, count, name)
+
+
+def test_a_layer_for_each_annotator_and_kind() -> None:
+    annotations = [annotation(0, 1, CANNOT, 2.0), annotation(2, 3, MUST, 1.0, "bob")]
+    annotations += [annotation(1, 1, MUST, 3.0), replace(annotation(1, 0, CANNOT, 0.5), accuracy=0.6)]
+    layers = inputs.annotator_layers(annotations, {"bob": 0.7}, 0.9)
+    found = [(each.kind, each.accuracy, each.annotator, each.pairs.tolist()) for each in layers]
+    assert found == [(0, 0.9, 0, [[1, 1]]), (1, 0.9, 0, [[0, 1], [1, 0]]), (0, 0.7, 1, [[2, 3]])]
+    assert [layer.weights.tolist() for layer in layers if layer.weights is not None] == [[3], [2, 0.5], [1]]
+    assert (layers[0].accuracies, layers[2].accuracies) == (None, None)
+    np.testing.assert_array_equal(layers[1].accuracies, [np.nan, 0.6])
+
+
+def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
+    labels = np.array([0, 0, 1, 1], dtype=np.int16)
+    annotations = [
+        annotation(0, 1, MUST, 3.0), annotation(0, 2, MUST, 2.0), annotation(3, 3, CANNOT, 4.0),
+        annotation(1, 1, MUST, 9.0), annotation(1, 2, CANNOT, 1.0, "bob"), annotation(2, 2, MUST, 1, "self"),
+    ]  # fmt: skip
+    judgement = inputs.judge(annotations, labels, SAMPLES)
+    assert judgement.accuracies == {"ann": 0.6, "bob": 1.0, "self": None}
+    assert judgement.counts == {"ann": 18, "bob": 1, "self": 1}
+    assert [(row["i"], row["j"], row["weight"]) for row in judgement.contradictions] == [(1, 3, 2), (4, 4, 8)]
+    agreement = weighted_agreement(inputs.annotator_layers(annotations, {}, None), labels)
+    assert 1 - sum(judgement.contradicted.values()) / 20 == pytest.approx(agreement)
+    many = [annotation(i, i + 1, MUST) for i in range(7)]
+    first, _, second, *_, last = inputs.judge(many, np.arange(20), SAMPLES).lines()
+    assert first == "annotator  ann: accuracy 0.000, 7 of 7 annotations contradicted"
+    assert second.strip() == f"{FILE}, line 1: 1 2 must 1 ann"
+    assert last.strip() == "and 2 more (--json lists all)"
+
+
+def test_a_row_for_each_sample_by_what_it_is_called() -> None:
+    X, _ = far_clusters()
+    result = fit(X, [], n_clusters=3, model="unsupervised", restarts=2, settings=Settings(), seed=0)
+    names, kept = tuple(f'"{i}", of 60' for i in range(60)), np.arange(0, 60, 2)
+    for rows, called in ((SampleRows(60, kept), "{}"), (SampleRows(60, kept, names), '"""{}"", of 60"')):
+        first = 0 if rows.names else 1
+        lines = [f"{called.format(i + first)},{y}" for i, y in zip(kept, result.best.labels, strict=True)]
+        assert inputs.labels_csv(Samples(rows), result).splitlines() == ["index,label", *lines]
+
+
+def test_the_model_is_the_most_that_is_known_and_what_it_does_not_see_is_noted() -> None:
+    options = inputs.FitOptions(features=Path("x.csv"), n_clusters=3)
+    links = replace(options, must_link=Path("links"))
+    for given, model in (
+        (options, "unsupervised"),
+        (links, "likelihood"),
+        (replace(links, accuracy=0.9), "posterior"),
+        (replace(links, annotator_accuracy=("ann=0.9",)), "posterior"),
+        (replace(options, accuracy=0.9, model="likelihood"), "likelihood"),
+    ):
+        assert given.chosen_model == model
+    ignored = replace(links, model="unsupervised", accuracy=0.9, chosen={"variance_prior": 1})
+    notes = replace(ignored, covariance="full").without_effect()
+    assert [note.split()[0] for note in notes] == ["--accuracy", "the", "--variance-prior"]
+    assert replace(ignored, model="posterior", chosen={}).without_effect() == []
+
+
+def test_all_files_are_read_together(tmp_path: Path) -> None:
+    must, pairs, arrays = tmp_path / "must", tmp_path / "pairs", tmp_path / "x.npz"
+    options = inputs.FitOptions(features=arrays, n_clusters=3)
+    must.write_text("1 1000\n1 zero\n")
+    with pytest.raises(InputError) as refused:
+        inputs.read_inputs(replace(options, features=Path("none.csv"), must_link=must))
+    # nobody knows how many samples there are
+    assert [problem.where for problem in refused.value.problems] == ["none.csv", f"{must}, line 2"]
+    np.savez(arrays, X=np.arange(24.0).reshape(12, 2), labels=(labels := np.repeat([0, 1], 6)))
+    pairs.write_text("1 2 must 1 a=b\n3 4 must 1 ann\n")
+    own = {"annotations": (pairs,), "annotator_accuracy": ("a=b=0.5", "ann=1")}
+    found = inputs.read_inputs(replace(options, **own))  # type: ignore[arg-type]
+    assert np.array_equal(found.labels_true, labels)
+    # the name ends at the last equals sign
+    assert found.accuracies == {"a=b": 0.5, "ann": 1.0}
+    assert [layer.accuracy for layer in found.layers] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5, 0.25])
+def test_rows_alike_count_as_equal_wherever_they_lie(place: float) -> None:
+    """Also on the lines of the grid that finds them, and in any units."""
+    X = np.random.default_rng(1).normal(size=(400, 2))
+    width = 1e-5 * np.sqrt(np.square(X - X.mean(axis=0)).mean())
+    X[:200] = X.mean(axis=0) + (np.round(X[:200] / width) + place) * width
+    X = np.concatenate([X, X[:200] + 1e-9, X[:200] - 1e-9])
+    for units in (1.0, 2.0**40):
+        assert np.sort(equal_rows(X * units)).tolist() == [1] * 200 + [3] * 200
