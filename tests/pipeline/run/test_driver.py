@@ -31,14 +31,12 @@ from storage.errors import LeaseLost
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease, read_lease
 from storage.runfolder.records import read_failures
+from sweeps.errors import given
 from sweeps.inputs import Source
 from sweeps.plan import Cell
 
-IRIS = (
-    TINY.replace("{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}, ", "")
-    .replace("[0.8, 1.0]", "[0.8]")
-    .replace('"0.5N", "1N"', '"0.5N"')
-)
+ONE = TINY.replace("[0.8, 1.0]", "[0.8]").replace('"0.5N", "1N"', '"0.5N"')
+IRIS = ONE.replace("{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}, ", "")
 """A part of the tiny sweep: cells are functions of their coordinates."""
 
 RESTARTS = (1 + 2 * 2) * 5
@@ -75,10 +73,8 @@ def test_growing_computes_only_what_is_new(tmp_path: Path, caplog: pytest.LogCap
     assert run(spec, tmp_path, workers=2) == 0
     assert "nothing to run" in caplog.text
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == files
-    once = tmp_path / "once"
-    once.mkdir()
-    assert run(write_spec(once, texts[-1]), once) == 0
-    found, made = (open_cube(folder / "tiny.zarr") for folder in (tmp_path, once))
+    assert run(spec, tmp_path / "once") == 0
+    found, made = (open_cube(folder / "tiny.zarr") for folder in (tmp_path, tmp_path / "once"))
     for node in made.subtree:
         whole, pieces = node.to_dataset(inherit=False), found[node.path].to_dataset(inherit=False)
         for name in whole.variables.keys() - set(UNPROMISED):
@@ -86,8 +82,7 @@ def test_growing_computes_only_what_is_new(tmp_path: Path, caplog: pytest.LogCap
 
 
 def was_released(cube: Path) -> bool:
-    lease = read_lease(cube)
-    return lease is not None and lease.holder is not None and lease.holder.released
+    return given(given(read_lease(cube)).holder).released
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
@@ -101,9 +96,7 @@ def test_asked_to_stop_and_submitted_again(
     finally:
         process.send_signal(number)
         _, log = process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    assert "submit again" in log
-    assert "Traceback" not in log
+    assert (process.returncode, "submit again" in log, "Traceback" in log) == (128 + number, True, False)
     assert was_released(cube)
     before = len(reported_done(cube))
     assert before < RESTARTS
@@ -135,8 +128,7 @@ def test_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path) -> None:
     os.close(keyboard)
     assert process.wait(timeout=120) == 128 + signal.SIGHUP
     _, alive = psutil.wait_procs(workers, timeout=30)
-    assert not alive
-    assert was_released(cube)
+    assert (alive, was_released(cube)) == ([], True)
 
 
 def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
@@ -154,9 +146,8 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
         patched.setattr(pipeline.work.tasks, "_run", picky)
         assert run(spec, tmp_path) == 3
         assert f"cell {broken} failed: FloatingPointError: no such luck" in caplog.text
-        status = open_cube(cube)["iris/status"]
-        assert (status.sel(m=75, replicate=1, model="posterior") == FAILED).all()
-        assert (status == FAILED).sum() == 1
+        status = open_cube(cube)["iris/status"] == FAILED
+        assert (status.sel(m=75, replicate=1, model="posterior").all(), status.sum()) == (True, 1)
         assert [record.cell for record in read_failures(RunFolder(cube))] == [str(broken)] * 2
         assert run(spec, tmp_path) == 3
         assert "nothing to run" in caplog.text

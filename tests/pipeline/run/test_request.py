@@ -13,20 +13,13 @@ from cubes.small import SPEC, draw_block, draw_inputs, make_plan
 from processes.sweeping import TINY, write_spec
 
 from pipeline.commands.main import main
-from pipeline.run.request import (
-    NOT_FORWARDED,
-    Options,
-    Prepared,
-    Wanted,
-    is_settled,
-    prepare,
-)
+from pipeline.run.request import NOT_FORWARDED, Options, Prepared, Wanted, is_settled, prepare
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.errors import InputError, given
 from sweeps.inputs import Inputs
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import Cell
 
 # A sweep, its data and its cube, checked before anything starts.
 
@@ -62,10 +55,6 @@ PLAN = make_plan()
 CELL, OTHER = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in (0, 1))
 
 
-def prepared(cube: Path, *plans: DatasetPlan) -> Prepared:
-    return Prepared(Mock(), Inputs(plans or (PLAN,), {}, {}), cube)
-
-
 def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     plan = make_plan(p=(0.9, 0.8))
     assert list(Wanted().blocks(plan)) == list(plan.blocks())
@@ -89,10 +78,8 @@ def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
         ((DONE, PENDING, DONE), Wanted(only=frozenset({OTHER})), True),
         ((DONE, PENDING, DONE), Wanted(), False),
         ((PENDING, DONE, DONE), Wanted(only=frozenset({OTHER})), True),
-        *[
-            ((NO_SOLUTION, NO_SOLUTION, DONE), wanted, True)
-            for wanted in (Wanted(), Wanted(retry_failed=True), Wanted(only=frozenset({CELL})))
-        ],
+        ((NO_SOLUTION, NO_SOLUTION, DONE), Wanted(retry_failed=True), True),
+        ((NO_SOLUTION, NO_SOLUTION, DONE), Wanted(only=frozenset({CELL})), True),
     ],
 )
 def test_a_cube_is_settled_where_no_cell_is_wanted(
@@ -103,11 +90,11 @@ def test_a_cube_is_settled_where_no_cell_is_wanted(
     baseline, block = PLAN.blocks()
     for part, found in ((baseline, statuses[:1]), (block, statuses[1:])):
         BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(found, np.int8)})
-    assert is_settled(prepared(cube), wanted) == settled
     # a cube that is missing or to be grown is not
-    assert not is_settled(prepared(cube, PLAN, make_plan("b")), wanted)
-    assert not is_settled(prepared(cube, replace(PLAN, p=(0.9, 0.8))), wanted)
-    assert not is_settled(prepared(tmp_path / "none.zarr"), wanted)
+    more = (PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)
+    for path, plans in ((cube, (PLAN,)), *((cube, each) for each in more), (tmp_path / "none", (PLAN,))):
+        found = is_settled(Prepared(Mock(), Inputs(plans, {}, {}), path), wanted)
+        assert found == (settled and (path, plans) == (cube, (PLAN,)))
 
 
 def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
