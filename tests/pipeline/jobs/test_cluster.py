@@ -62,11 +62,9 @@ def test_credentials_are_new_each_time_for_their_owner_alone_and_gone_in_the_end
 
 
 def test_who_has_the_files_is_let_in_and_nobody_else(tmp_path: Path) -> None:
-    quiet = {"processes": False, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
-    with (
-        cluster.fresh_credentials(tmp_path / "tls") as made,
-        LocalCluster(n_workers=1, threads_per_worker=1, protocol="tls", security=made, **quiet) as scheduler,
-    ):
+    quiet = {"processes": False, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tls"}
+    made = cluster.fresh_credentials(tmp_path / "tls")
+    with made as security, LocalCluster(n_workers=1, security=security, **quiet) as scheduler:
         address = scheduler.scheduler_address
         with Client(address, security=cluster.credentials(tmp_path / "tls"), timeout=20) as client:
             assert client.submit(pow, 2, 10).result() == 1024
@@ -109,9 +107,7 @@ def test_a_head_that_is_to_end_leaves_no_job_behind(monkeypatch: pytest.MonkeyPa
         (0o1777, "place of another user", "elsewhere"),
     ],
 )
-def test_scratch_is_private_whatever_is_there(
-    place: int, there: str, found: str, shell: str, tmp_path: Path
-) -> None:
+def test_scratch_is_private(place: int, there: str, found: str, shell: str, tmp_path: Path) -> None:
     tmp_path.chmod(place)
     usual = tmp_path / f"sweep-{os.getuid()}"
     if there == "link":
@@ -143,7 +139,6 @@ dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2, star
 refused: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, interface: lo, failed_starts: 2}
 waits: {kind: slurm, cores: 1, memory: 1GB, queue: closed, interface: lo, start_timeout: 4s}
 short: {kind: slurm, cores: 3, memory: 900MB, queue: short, walltime: "00:07:00", job_mem: 4G, interface: lo}
-wrong: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 """
 LONG = sweeping.TINY.replace("restarts = 5", "restarts = 60").replace("generations = 1", "generations = 4")
 """Some ten seconds of work: enough to lose a job in."""
@@ -190,7 +185,6 @@ def test_a_cancelled_job_is_replaced_and_the_bits_are_the_same(cluster_file: Pat
         ("dies", r"worker jobs die at once: 2 times in a row[\s\S]*\.err:\s+this node lacks the module"),
         ("refused", r"cannot be submitted: 2 times in a row[\s\S]*invalid partition specified: nowhere"),
         ("waits", r"no worker for 0:00:04 \(start_timeout\): 1 pending \(PartitionDown\)"),
-        ("wrong", ""),
     ],
 )
 def test_jobs_that_bring_no_worker_end_the_run(
@@ -198,11 +192,9 @@ def test_jobs_that_bring_no_worker_end_the_run(
 ) -> None:
     choices = "--results", tmp_path, "--profile", profile, "--cluster", cluster_file
     done = sweep("submit", sweeping.write_spec(tmp_path), *choices)
-    assert done.exit_code == (1 if says else 2)
-    assert re.search(says, caplog.text + done.output)
-    assert says or "wrong: interface: found 'eth99', expected one of this machine's: " in done.output
-    assert slurm_site.queue() == []
-    assert not (tmp_path / "tiny.zarr").exists()
+    assert done.exit_code == 1
+    assert re.search(says, caplog.text)
+    assert (slurm_site.queue(), (tmp_path / "tiny.zarr").exists()) == ([], False)
 
 
 @pytest.mark.slow
@@ -259,9 +251,7 @@ LONGER = sweeping.TINY.replace("restarts = 5", "restarts = 300")
 
 
 @pytest.mark.slow
-def test_a_head_is_ended_submitted_again_and_goes_on_after_its_walltime(
-    cluster_file: Path, tmp_path: Path
-) -> None:
+def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: Path) -> None:
     cube, run = tmp_path / "tiny.zarr", RunFolder(tmp_path / "tiny.zarr")
     spec, places = sweeping.write_spec(tmp_path, LONGER), ("--results", tmp_path, "--cluster", cluster_file)
 

@@ -74,13 +74,10 @@ def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pyte
     assert (count(calls), time.monotonic() - started < 10) == (2, True)
 
 
-def test_own_live_jobs_are_listed_and_all_but_one_cancelled_at_once(
-    command: Command, caplog: pytest.LogCaptureFixture
-) -> None:
-    rows = ("1|sweep-a-head|RUNNING|n1|None", "2|sweep-a-0|PENDING||Resources", "3|sweep-a-1|COMPLETING|n1|")
-    command(
-        "squeue", "; ".join(f"echo '{row}'" for row in (*rows, "4|sweep-a-2|RUNNING|n1|", "5|b|RUNNING||"))
-    )
+def test_all_own_live_jobs_but_one_are_cancelled(command: Command, caplog: pytest.LogCaptureFixture) -> None:
+    states = ("head|RUNNING|n1|", "0|PENDING||Resources", "1|COMPLETING|n1|", "2|RUNNING|n1|")
+    rows = [f"echo '{number}|sweep-a-{state}'" for number, state in enumerate(states, 1)]
+    command("squeue", "; ".join((*rows, "echo '5|b|RUNNING|n1|'")))
     sent = command("scancel", "true")
     jobs = slurm.live_jobs("sweep-a-")
     assert [job.number for job in jobs] == ["1", "2", "4"]
@@ -105,9 +102,7 @@ HERE, OTHER = "echo '42|sweep-a-1|PENDING||None'", "echo '42|sweep-a-10|PENDING|
         (REFUSED, HERE, "sbatch: permission denied", 1),
     ],
 )
-def test_sbatch_is_repeated_only_where_no_such_job_is_there(
-    command: Command, sbatch: str, squeue: str, number: str, calls: int
-) -> None:
+def test_sbatch_is_repeated(command: Command, sbatch: str, squeue: str, number: str, calls: int) -> None:
     sent = command("sbatch", sbatch)
     command("squeue", squeue)
     if number.isdigit():
@@ -127,9 +122,7 @@ def test_sbatch_is_repeated_only_where_no_such_job_is_there(
         ("slurm_load_jobs error: Invalid job id specified", False, False),
     ],
 )
-def test_a_walltime_and_a_job_put_back_are_told_from_a_cancellation(
-    command: Command, answer: str, again: bool, out_of_time: bool
-) -> None:
+def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time: bool) -> None:
     """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
     asked = command("scontrol", f"echo '{answer}'")
     head = HeadJob("7", 1)

@@ -188,6 +188,13 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         assert (site.dropped, site.listed.jobs[0].state) == ([], "starting")
         site.job().workers = 1
         site.wait()
+    # one that is being cleaned up is waited for, but not for ever
+    site = make()
+    site.end(state="COMPLETING")
+    site.wait(5)
+    assert (site.listed.lost, site.asked < MOST_ABSENT) == ((), True)
+    site.wait(1000, step=2)
+    assert site.lost[0] == ("1", "died at once")
 
 
 def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
@@ -207,9 +214,7 @@ def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCapt
         ("FAILED", "died at once", 3 * 2, 1),  # a third, while another job starts
     ],
 )
-def test_an_early_end_counts_unless_somebody_made_it(
-    make: MakeSite, state: str, how: str, ends: int, others: int
-) -> None:
+def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int, others: int) -> None:
     site = make(failed_starts=2, n_jobs=1 + others)
     assert (site.end_often(9, state), bool(site.failure)) == (ends, ends < 9)
     assert site.lost == [(str(number), how) for number in (1, *range(2 + others, 1 + others + ends))]
@@ -279,18 +284,7 @@ def test_without_any_worker_the_run_ends_in_time(make: MakeSite, known: bool) ->
     assert site.failure == f"no worker for 1:00:00 (start_timeout): {states}"
 
 
-def test_a_job_that_is_being_cleaned_up_is_waited_for_but_not_for_ever(make: MakeSite) -> None:
-    site = make()
-    site.end(state="COMPLETING")
-    site.wait(5)
-    assert (site.listed.lost, site.asked < MOST_ABSENT) == ((), True)
-    site.wait(1000, step=2)
-    assert site.lost[0] == ("1", "died at once")
-
-
-def test_what_the_queue_says_is_said_once_and_it_is_asked_less_and_less(
-    make: MakeSite, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
     site = make(n_jobs=3)
     site.put("1", "PENDING", "Priority")
     site.put("2", "PENDING", "Priority")
@@ -306,9 +300,7 @@ def test_what_the_queue_says_is_said_once_and_it_is_asked_less_and_less(
     assert found == ["pending (Resources)", "pending (Priority)", "starting"]
 
 
-def test_a_queue_that_does_not_answer_is_said_and_charges_nobody(
-    make: MakeSite, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
     site = make()
     site.answers = False
     site.wait(600, step=5)
@@ -351,9 +343,7 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     assert site.listed.lost[0].node == "n7"
 
 
-def test_the_thread_survives_a_compute_cluster_that_is_silent_and_cancels_what_nobody_can_run(
-    make: MakeSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_thread_survives_a_silent_cluster(make: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(module, "Future", lambda key, client: key)
     site = make(start_timeout=0.001)

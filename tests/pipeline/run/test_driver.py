@@ -197,9 +197,7 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
     assert "the same bits" in caplog.text
 
 
-def test_an_answer_to_another_batch_is_given_to_no_cell(
-    tmp_path: Path, iris: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answers_to_other_batches(tmp_path: Path, iris: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     late: list[Results] = []
 
     def mixed_up(task: Task, source: Source) -> Results:

@@ -163,9 +163,7 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     assert list(records(cube)) == []
 
 
-def test_a_block_that_is_whole_in_the_journal_is_written_when_it_is_opened(
-    start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = start()
     list(found.left(PLAN))
     with monkeypatch.context() as killed:
@@ -183,9 +181,7 @@ def test_a_block_that_is_whole_in_the_journal_is_written_when_it_is_opened(
     assert list(records(cube)) == []
 
 
-def test_a_cell_that_fails_is_tried_again_and_then_marked(
-    start: Start, cube: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCaptureFixture) -> None:
     found = start()
     list(found.left(PLAN))
     # what was lost with others is charged to nobody

@@ -86,7 +86,7 @@ def test_every_split_of_the_restarts_gives_the_same_bits() -> None:
 def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: str) -> None:
     """Of its own objective, and of held-out annotations that it has not seen, which change no restart."""
     cell = replace(BASELINE if model.startswith("unsupervised") else CELL, model=model)
-    (result,), (scored,) = solve(Span(cell, 0, 3)), solve(Span(cell, 0, 3), science=ASKED)
+    (result,), (scored,) = (solve(Span(cell, 0, 3), science=science) for science in (SCIENCE, ASKED))
     names = ("objectives", *SOLUTION)
     assert all(np.array_equal(getattr(result, name), getattr(scored, name)) for name in names)
     term, covariance = split_model(cell.model)
@@ -120,19 +120,14 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
         assert result.chosen.held_out == scored.chosen.held_out[: len(CANDIDATES)]
 
 
-def test_a_cell_chooses_once_and_takes_the_simplest_shape_without_enough_annotations(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cell_chooses_a_shape_once(monkeypatch: pytest.MonkeyPatch) -> None:
     (whole,), (first,) = solve(Span(CHOOSING, 0, 4)), solve(Span(CHOOSING, 0, 1))
     (few,) = solve(Span(replace(CHOOSING, m=10), 0, 1))
-    assert few.chosen is not None
-    assert (few.shape, few.covariances.shape) == ("spherical", (3,))
-    assert np.isnan([few.chosen.held_out, few.chosen.right]).all()
-    for m, is_scored in ((19, False), (200, True)):
-        (scored,) = solve(Span(replace(CELL, m=m), 0, 1), science=ASKED)
-        assert scored.chosen is not None
-        assert scored.shape == "spherical"
-        assert np.isfinite([scored.chosen.held_out, scored.chosen.right]).sum() == 2 * is_scored
+    scored = [solve(Span(replace(CELL, m=m), 0, 1), science=ASKED)[0] for m in (19, 200)]
+    for each, is_scored in zip((few, *scored), (0, 0, 1), strict=True):
+        assert (each.shape, each.covariances.shape) == ("spherical", (3,))
+        chosen: Any = each.chosen
+        assert np.isfinite([chosen.held_out, chosen.right]).sum() == 2 * is_scored
     monkeypatch.setattr(kernels.choice.held_out, "choose_covariance", None)
     (rest,) = solve(Span(CHOOSING, 1, 4, chosen=first.chosen))
     assert np.array_equal(np.concatenate([first.objectives, rest.objectives]), whole.objectives)
@@ -180,9 +175,7 @@ def test_answers_depend_on_the_path_and_on_those_before() -> None:
     assert not np.array_equal(ask(path=replace(PATH, replicate=2))[0].answers, parts[0].answers)
 
 
-def test_a_batch_goes_on_where_there_are_too_few_pairs_and_fails_without_any(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int, tuple[int, ...]]] = []
 
     def three_at_most(X: Any, labels: Any, path: Any, **options: Any) -> np.ndarray:
@@ -238,9 +231,8 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     def called(start: int, stop: int, cell: Cell = CALLED, **options: object) -> Any:
         method = echo.model_copy(update={"options": options})
         science = Science(3, (Search(),), 3, methods=tasks.method_calls("a.toml", [method]))
-        (found,) = tasks.run_task(
-            Task(science, "iris", (Span(cell, start, stop, answers=LINKS),), 1.0), RealSource(X, None)
-        )
+        task = Task(science, "iris", (Span(cell, start, stop, answers=LINKS),), 1.0)
+        (found,) = tasks.run_task(task, RealSource(X, None))
         return found
 
     seeds = [method_seed(3, "iris", **where(CALLED), method="mine", restart=each) for each in range(4)]
@@ -254,8 +246,7 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     alone = Cell("iris", None, None, None, None, "mine")
     of_baseline = [method_seed(3, "iris", **where(alone), method="mine", restart=each) for each in range(4)]
     assert called(0, 4, alone, mode="seed").objectives.tolist() == of_baseline != seeds
-    odd = [restart for restart, seed in enumerate(seeds) if seed % 2]
-    even = [restart for restart in range(4) if restart not in odd]
+    odd, even = ([restart for restart in range(4) if seeds[restart] % 2 == rest] for rest in (1, 0))
     assert called(0, 4, mode="odd").best_restart == even[0], "calls without a solution are passed over"
     none = called(odd[0], odd[0] + 1, mode="odd")
     assert (none.solved, none.best_restart, none.labels.tolist()) == (False, -1, [-1] * 12)
