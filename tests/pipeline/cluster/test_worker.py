@@ -30,23 +30,19 @@ QUIET: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboar
 PATIENCE = 60.0
 
 
-@pytest.mark.parametrize(
-    ("limit", "seconds", "grace", "called"),
-    [
+def test_what_overruns_is_said_and_then_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, seconds, grace, called in (
         (0.1, 0.01, 0.1, []),
         (0.05, 0.4, 0.1, ["overran", "end"]),
         (0.01, 0.1, 5.0, ["overran"]),  # it ends by itself after all
-    ],
-)
-def test_what_overruns_is_said_and_then_ended(
-    limit: float, seconds: float, grace: float, called: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leaving, "GRACE", grace)
-    found: list[str] = []
-    with leaving.deadline(limit, *(partial(found.append, each) for each in ("overran", "end")), tick=0.05):
-        time.sleep(seconds)
-    time.sleep(0.15)
-    assert found == called
+    ):
+        monkeypatch.setattr(leaving, "GRACE", grace)
+        found: list[str] = []
+        calls = (partial(found.append, each) for each in ("overran", "end"))
+        with leaving.deadline(limit, *calls, tick=0.05):
+            time.sleep(seconds)
+        time.sleep(0.15)
+        assert found == called
 
 
 STOPPED = """

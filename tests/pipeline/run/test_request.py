@@ -66,31 +66,28 @@ def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     assert [one.settles(cell, FAILED) for cell in (CELL, OTHER)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("statuses", "wanted", "settled"),
-    [
+def test_a_settled_cube(tmp_path: Path) -> None:
+    cube, missing = tmp_path / "tiny.zarr", tmp_path / "none.zarr"
+    create(cube, [PLAN], draw_inputs, SPEC)
+    other, one = Wanted(only=frozenset({OTHER})), Wanted(only=frozenset({CELL}))
+    for statuses, wanted, settled in (
         ((DONE, FAILED, DONE), Wanted(), True),
         ((DONE, FAILED, DONE), Wanted(retry_failed=True), False),
-        ((DONE, FAILED, DONE), Wanted(only=frozenset({OTHER})), True),
-        ((DONE, FAILED, DONE), Wanted(only=frozenset({CELL})), False),
-        ((DONE, PENDING, DONE), Wanted(only=frozenset({OTHER})), True),
+        ((DONE, FAILED, DONE), other, True),
+        ((DONE, FAILED, DONE), one, False),
+        ((DONE, PENDING, DONE), other, True),
         ((DONE, PENDING, DONE), Wanted(), False),
-        ((PENDING, DONE, DONE), Wanted(only=frozenset({OTHER})), True),
+        ((PENDING, DONE, DONE), other, True),
         ((NO_SOLUTION, NO_SOLUTION, DONE), Wanted(retry_failed=True), True),
-        ((NO_SOLUTION, NO_SOLUTION, DONE), Wanted(only=frozenset({CELL})), True),
-    ],
-)
-def test_a_settled_cube(statuses: tuple[int, ...], wanted: Wanted, settled: bool, tmp_path: Path) -> None:
-    cube = tmp_path / "tiny.zarr"
-    create(cube, [PLAN], draw_inputs, SPEC)
-    baseline, block = PLAN.blocks()
-    for part, found in ((baseline, statuses[:1]), (block, statuses[1:])):
-        BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(found, np.int8)})
-    # a cube that is missing or to be grown is not
-    more = (PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)
-    for path, plans in ((cube, (PLAN,)), *((cube, each) for each in more), (tmp_path / "none", (PLAN,))):
-        found = is_settled(Prepared(Mock(), Inputs(plans, {}, {}), path), wanted)
-        assert found == (settled and (path, plans) == (cube, (PLAN,)))
+        ((NO_SOLUTION, NO_SOLUTION, DONE), one, True),
+    ):
+        for part, found in zip(PLAN.blocks(), (statuses[:1], statuses[1:]), strict=True):
+            BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(found, np.int8)})
+        assert is_settled(Prepared(Mock(), Inputs((PLAN,), {}, {}), cube), wanted) == settled
+        # one that is missing or to be grown is not
+        grown = (PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)
+        for path, plans in ((missing, (PLAN,)), *((cube, each) for each in grown)):
+            assert not is_settled(Prepared(Mock(), Inputs(plans, {}, {}), path), wanted)
 
 
 def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:

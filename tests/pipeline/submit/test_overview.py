@@ -159,7 +159,7 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
         plan_overview(prepared, pilot=True)
 
 
-def test_an_adaptive_stop_and_skipped_data_sets_are_shown(tmp_path: Path) -> None:
+def test_stops_skipped_data_sets_questions_and_times_are_shown(tmp_path: Path) -> None:
     found = planned(tmp_path, more="[stop]\nrisk = 0.2\nr_min = 2\n")
     assert found.plan["least"] == 2 / 5
     assert "the adaptive stop may end after 170 restarts" in "\n".join(found.lines())
@@ -168,9 +168,7 @@ def test_an_adaptive_stop_and_skipped_data_sets_are_shown(tmp_path: Path) -> Non
     lines = plan_overview(replace(prepared, inputs=inputs), workers=1).lines()
     assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
     assert "rough, within a factor of two; --pilot measures" in "\n".join(lines)
-
-
-def test_questions_are_counted_in_whole_batches(tmp_path: Path) -> None:
+    # questions are counted in whole batches
     asking = TINY.replace("replicates = 2", 'replicates = 2\ndesign = ["uniform", "active"]')
     total = planned(tmp_path, more="[ask]\nbatch = 40\n", text=asking).plan["total"]
     # two accuracies and replicates; 150 answers on iris, 30 on each of two mixtures of two data sets
