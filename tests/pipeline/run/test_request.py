@@ -67,27 +67,25 @@ def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
 
 
 def test_a_settled_cube(tmp_path: Path) -> None:
-    cube, missing = tmp_path / "tiny.zarr", tmp_path / "none.zarr"
-    create(cube, [PLAN], draw_inputs, SPEC)
-    other, one = Wanted(only=frozenset({OTHER})), Wanted(only=frozenset({CELL}))
-    for statuses, wanted, settled in (
-        ((DONE, FAILED, DONE), Wanted(), True),
-        ((DONE, FAILED, DONE), Wanted(retry_failed=True), False),
-        ((DONE, FAILED, DONE), other, True),
-        ((DONE, FAILED, DONE), one, False),
-        ((DONE, PENDING, DONE), other, True),
-        ((DONE, PENDING, DONE), Wanted(), False),
-        ((PENDING, DONE, DONE), other, True),
-        ((NO_SOLUTION, NO_SOLUTION, DONE), Wanted(retry_failed=True), True),
-        ((NO_SOLUTION, NO_SOLUTION, DONE), one, True),
-    ):
-        for part, found in zip(PLAN.blocks(), (statuses[:1], statuses[1:]), strict=True):
-            BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(found, np.int8)})
-        assert is_settled(Prepared(Mock(), Inputs((PLAN,), {}, {}), cube), wanted) == settled
+    retry, other = Wanted(retry_failed=True), Wanted(only=frozenset({OTHER}))
+    one = Wanted(only=frozenset({CELL}))
+    cases: dict[tuple[int, ...], dict[Wanted, bool]] = {
+        (DONE, FAILED, DONE): {Wanted(): True, retry: False, other: True, one: False},
+        (DONE, PENDING, DONE): {Wanted(): False, other: True},
+        (PENDING, DONE, DONE): {other: True},
+        (NO_SOLUTION, NO_SOLUTION, DONE): {retry: True, one: True},
+    }
+    for statuses, found in cases.items():
+        cube = tmp_path / f"{statuses}.zarr"
+        create(cube, [PLAN], draw_inputs, SPEC)
+        for part, status in zip(PLAN.blocks(), (statuses[:1], statuses[1:]), strict=True):
+            BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(status, np.int8)})
+        prepared = Prepared(Mock(), Inputs((PLAN,), {}, {}), cube)
+        assert {wanted: is_settled(prepared, wanted) for wanted in found} == found
         # one that is missing or to be grown is not
-        grown = (PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)
-        for path, plans in ((missing, (PLAN,)), *((cube, each) for each in grown)):
-            assert not is_settled(Prepared(Mock(), Inputs(plans, {}, {}), path), wanted)
+        assert not is_settled(replace(prepared, cube=tmp_path / "none.zarr"), other)
+        for plans in ((PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)):
+            assert not is_settled(replace(prepared, inputs=Inputs(plans, {}, {})), other)
 
 
 def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
