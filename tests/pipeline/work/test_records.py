@@ -12,20 +12,9 @@ import pytest
 from cubes.small import make_plan, make_spec
 
 from pipeline.common import best_of
+from pipeline.work import records
 from pipeline.work.merge import BlockResult, CellResult, Mismatch
-from pipeline.work.records import (
-    NO_ANSWERS,
-    Answered,
-    Asking,
-    BatchLost,
-    Chosen,
-    Failed,
-    Science,
-    Solved,
-    Span,
-    Task,
-    checked,
-)
+from pipeline.work.records import Answered, Asking, BatchLost, Chosen, Failed, Science, Solved, Span, Task
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.errors import given
 from sweeps.file.search import Search
@@ -180,7 +169,7 @@ OF_IRIS = AskedPath("iris", 3, 0.9, 1, "active")
 STOPPING = Stop(rule="good-turing", risk=0.1, r_min=4, step=2)
 OF_IRIS_SCIENCE = Science(11, (Search(population=3),), 3, STOPPING, asking=Asking(5, 1, "auto"))
 OF_CELLS = Task(OF_IRIS_SCIENCE, "iris", (Span(IRIS, 2, 6, (-1.0, -2.0)), Span(REDRAWN, 0, 3)), 1.0)
-OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=NO_ANSWERS, step=5),), 1.0)
+OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=records.NO_ANSWERS, step=5),), 1.0)
 
 
 def test_a_science_has_what_the_sweep_says_of_a_data_set() -> None:
@@ -221,7 +210,7 @@ def failed(unit: Any, start: int, stop: int) -> Failed:
 def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
     of_cells = [solved(2, 6, EQUAL, cell=IRIS), solved(0, 3, EQUAL, cell=REDRAWN)]
     ours = of_cells if task is OF_CELLS else [answered(5, 10)]
-    found = checked(task, [*ours, result])
+    found = records.checked(task, [*ours, result])
     if is_ours:
         assert found == [*ours, result]
     else:
@@ -236,14 +225,14 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
 
     parts = replace(OF_CELLS, spans=(Span(IRIS, 0, 1, (-1.0,)), Span(IRIS, 3, 4)))
     for task, charged in ((OF_CELLS, [False, False]), (parts, [True, False]), (OF_PATH, [True])):
-        found: Any = checked(task, BatchLost("a\nb", "n1", "7"))
+        found: Any = records.checked(task, BatchLost("a\nb", "n1", "7"))
         assert [each.charged for each in found] == charged, "a unit alone, and once"
-    first: Any = checked(parts, BatchLost("a\nb", "n1", "7"))[0]
+    first: Any = records.checked(parts, BatchLost("a\nb", "n1", "7"))[0]
     assert (first.cause, first.node, first.job) == ("BatchLost: a b", "n1", "7")
     record = first.record(2)
     assert (record.cell, record.attempt, record.work.cell) == (str(IRIS), 2, IRIS)
     assert record.work.known == (-1.0,)
-    asked: Any = checked(OF_PATH, Wordless())[0]
+    asked: Any = records.checked(OF_PATH, Wordless())[0]
     assert asked.cause == "Wordless: <its text cannot be made>"
     assert (asked.record(1).work.cell, asked.record(1).work.stop) == (None, 15)
 
