@@ -25,7 +25,6 @@ from sweeps.errors import InputError
 NO_NUMBERS = ["", "much", 0, -1, True, None, [], 10**400]
 SIZES = {"4GiB": 4 * 2**30, "1GB": 10**9, 2**20: 2**20}
 TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
-SLURM_TIME, OTHER_TIME = partial(keys.walltime, "slurm"), partial(keys.walltime, "pbs")
 
 
 @pytest.mark.parametrize(
@@ -33,8 +32,8 @@ SLURM_TIME, OTHER_TIME = partial(keys.walltime, "slurm"), partial(keys.walltime,
     [
         (keys.size, SIZES, [*NO_NUMBERS, 1.5, 2e9, 64, "1kB", "GB", " GiB", "1e400GB"]),
         (keys.time_span, TIMES, [*NO_NUMBERS, "0s", "h", "1e400h", "nan", float("nan"), 1e300]),
-        (SLURM_TIME, {"2-00:00:00": "2-00:00:00"}, [36_000, "ten hours", "", None]),
-        (OTHER_TIME, {"as the site writes it": "as the site writes it"}, [36_000, "", "a\nb"]),
+        (partial(keys.walltime, "slurm"), {"2-00:00:00": "2-00:00:00"}, [36_000, "ten hours", "", None]),
+        (partial(keys.walltime, "pbs"), {"as it is": "as it is"}, [36_000, "", "a\nb"]),
         (keys.name, {"a b": "a b", 8: "8"}, [None, [], "", " ", "a\nb", True, 1.5, float("nan")]),
         (keys.plain, {"a b": "a b", True: True, 0: 0}, [None, [], "", " ", "a\nb", "a\x1b[0m"]),
         (keys.word, {"long": "long"}, [1, "", "a b", " a", "a\nb"]),

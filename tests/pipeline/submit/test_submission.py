@@ -25,7 +25,6 @@ from pipeline.submit.submission import submit
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, given
 
-LONG = TINY.replace("restarts = 5", "restarts = 4000")
 SMALL = TINY.replace("restarts = 5", "restarts = 1").replace("replicates = 2", "replicates = 1")
 PROFILES = """
 remote: {kind: pbs, cores: 1, memory: 1GB}
@@ -37,7 +36,8 @@ unknown: {kind: slurm, cores: 1, memory: 1GB, interface: eth99}
 
 def test_a_detached_run_goes_on_when_the_command_has_ended_and_is_cancelled(tmp_path: Path) -> None:
     cube, detached = tmp_path / "tiny.zarr", ("--detach", "--workers", 0, "--results", tmp_path)
-    started = sweep("submit", write_spec(tmp_path, LONG), *detached)
+    spec = write_spec(tmp_path, TINY.replace("restarts = 5", "restarts = 4000"))
+    started = sweep("submit", spec, *detached)
     assert started.exit_code == 0, started.output
     head = psutil.Process(given(read_run_state(cube).holder).process.pid)
     try:

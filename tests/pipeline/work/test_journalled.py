@@ -93,8 +93,7 @@ def test_the_form_of_records_is_that_of_older_releases() -> None:
     assert to_record(RECORDS["scores of every model"])[1]["held_out"].shape == (1, 5)
 
 
-Header, Arrays = dict[str, Any], dict[str, Any]
-Damage = Callable[[Header, Arrays], object]
+Damage = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
 def entry(**changes: object) -> Damage:

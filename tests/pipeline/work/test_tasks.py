@@ -58,10 +58,6 @@ def solve(*spans: Span[Cell], science: Science = SCIENCE, source: Source = SOURC
     return results  # type: ignore[return-value]
 
 
-def layers_of(cell: Cell) -> Any:
-    return layers_from_annotations(cell_annotations(SCIENCE.seed, cell, LABELS, None), cell.p)
-
-
 def where(cell: Cell) -> dict[str, Any]:
     return {name: getattr(cell, name) for name in ("mixture", "p", "m", "replicate")}
 
@@ -91,7 +87,8 @@ def test_a_solution_has_the_objective_and_the_scores_that_are_reported(model: st
     assert all(np.array_equal(getattr(result, name), getattr(scored, name)) for name in names)
     term, covariance = split_model(cell.model)
     assert (result.chosen is not None) == (covariance == "auto")
-    shape, layers = result.shape, layers_of(cell)
+    shape, drawn = result.shape, cell_annotations(SCIENCE.seed, cell, LABELS, None)
+    layers = layers_from_annotations(drawn, cell.p)
     problem = build_problem(SOURCE.X, layers, n_clusters=3, model=term, covariance=shape)
     assert result.covariances.shape == (3, *(SOURCE.X.shape[1] for _ in DIMS[shape]))
     assert len(np.unique(result.covariances, axis=0)) == (1 if shape in ("common", "tied") else 3)
