@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,7 @@ import yaml
 from checkout import ROOT
 
 from pipeline.cluster import profiles
-from pipeline.cluster.profiles import (
-    MOST_BYTES,
-    SCHEMA_NAME,
-    Address,
-    Local,
-    Profile,
-    Tls,
-    cluster_schema,
-    find_file,
-    load_profile,
-    read_entries,
-)
+from pipeline.cluster.profiles import Address, Local, Profile, Tls, load_profile, read_entries
 from pipeline.jobs.keys import HeadResources, SlurmQueue
 from sweeps.errors import InputError
 
@@ -34,17 +22,11 @@ PROFILES = (ROOT / "cluster.yaml").read_text(encoding="utf-8")
 EXAMPLES = re.sub(r"^( *)# ( *\w+:)", r"\1\2", PROFILES, flags=re.MULTILINE)
 """The shipped file with its commented examples."""
 
-MakeFile = Callable[[str], Path]
 
-
-@pytest.fixture
-def write(tmp_path: Path) -> MakeFile:
-    def written(text: str) -> Path:
-        path = tmp_path / "cluster.yaml"
-        path.write_bytes(text.encode())
-        return path
-
-    return written
+def write(folder: Path, text: str) -> Path:
+    path = folder / "cluster.yaml"
+    path.write_bytes(text.encode())
+    return path
 
 
 def problems(file: Path, name: str) -> list[str]:
@@ -57,25 +39,22 @@ def problems(file: Path, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("key", ["on", "8787", "no", "null", "1.5", "2001-01-01", "0x10"])
-def test_a_key_is_the_text_that_is_written(write: MakeFile, key: str) -> None:
-    assert read_entries(write(f"{key}: {{{key}: 3}}")) == {key: {key: 3}}
-    path = write(f"{key}: {{kind: local, {key}: 3}}")
+def test_a_key_is_the_text_that_is_written(tmp_path: Path, key: str) -> None:
+    assert read_entries(write(tmp_path, f"{key}: {{{key}: 3}}")) == {key: {key: 3}}
+    path = write(tmp_path, f"{key}: {{kind: local, {key}: 3}}")
     assert f"found unknown key '{key}', expected one of dashboard_port" in problems(path, key)[0]
 
 
-def test_anchors_and_merged_tables_are_read(write: MakeFile) -> None:
+def test_anchors_and_merged_tables_are_read(tmp_path: Path) -> None:
     text = "a: &a {kind: local, workers: 2}\nb: {<<: *a, workers: 3}\nc: *a\n"
     found = {name: {"kind": "local", "workers": n} for name, n in (("a", 2), ("b", 3), ("c", 2))}
-    assert read_entries(write(text)) == found
+    assert read_entries(write(tmp_path, text)) == found
 
 
-BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
-)
-
-MERGES = "a0: &a0 {x: 1}\n" + "".join(
-    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)
-)
+def repeated(first: str, form: str) -> str:
+    """Nine times nine times nine ... times the first."""
+    nine = (form.format(", ".join([f"*a{n - 1}"] * 9)) for n in range(1, 12))
+    return "".join(f"a{n}: &a{n} {each}\n" for n, each in enumerate((first, *nine)))
 
 
 @pytest.mark.timeout(20)
@@ -86,8 +65,8 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         ("- " * 25 + "a", "line 1: found more than 20 levels"),
         ("a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 99)),
          "line 20: found 21 levels with its aliases"),
-        (BOMB, "values with what its aliases repeat, expected at most 10,000"),
-        (MERGES, "values with what its aliases repeat, expected at most 10,000"),
+        (repeated("[x]", "[{}]"), "values with what its aliases repeat, expected at most 10,000"),
+        (repeated("{x: 1}", "{{<<: [{}]}}"), "values with what its aliases repeat, expected at most 10,000"),
         ("local: &a [*a]", "line 1: found more than 20 levels"),
         ("local: {workers: " + "9" * 9000 + "}", "a YAML error: Exceeds the limit"),
         ("local: {kind: local, workers: 0x" + "f" * 9000 + "}", "found a number of thousands of digits"),
@@ -95,7 +74,7 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         ("a: 1\nb: 2\na: 3\n", "line 3: found the key 'a' again, expected each key once"),
         ("? [a]: 1\n", "line 1: found a table or a list as a key"),
         ("a: \0", "a YAML error"),
-        ("#" * (MOST_BYTES + 1), "262,145 bytes, expected at most 262,144"),
+        ("#" * (profiles.MOST_BYTES + 1), "262,145 bytes, expected at most 262,144"),
         ("[1, 2]", "found [1, 2], expected profiles by name"),
         ("local: {", "a YAML error"),
         ("local: !!python/object/apply:os.getcwd []", "a YAML error"),
@@ -103,27 +82,26 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
     ],
     ids=range(17),
 )  # fmt: skip
-def test_what_is_refused_at_once(write: MakeFile, text: str, found: str) -> None:
+def test_what_is_refused_at_once(tmp_path: Path, text: str, found: str) -> None:
     begin = time.perf_counter()
-    (problem,) = problems(write(text), "local")
-    assert found in problem
-    assert problem.startswith("FILE")
+    (problem,) = problems(write(tmp_path, text), "local")
+    assert (found in problem, problem[:4]) == (True, "FILE")
     assert time.perf_counter() - begin < 10
 
 
 # What profiles say.
 
 
-def test_shipped_file_and_its_commented_examples(write: MakeFile, tmp_path: Path) -> None:
+def test_shipped_file_and_its_commented_examples(tmp_path: Path) -> None:
     assert load_profile("local", ROOT / "cluster.yaml") == Profile("local", Local(), ROOT / "cluster.yaml")
-    assert load_profile("local", write("")) == Profile("local", Local(), None)
+    assert load_profile("local", write(tmp_path, "")) == Profile("local", Local(), None)
     (tmp_path / "tls").mkdir()
-    for name in ("ca.pem", "client.pem", "client.key"):
+    names = {"ca": "ca.pem", "cert": "client.pem", "key": "client.key"}
+    for name in names.values():
         (tmp_path / "tls" / name).touch()
-    path = write(EXAMPLES)
+    tls = Tls(**{key: tmp_path / "tls" / name for key, name in names.items()})
+    path = write(tmp_path, EXAMPLES)
     assert load_profile("local", path).options == Local(workers=4, memory_limit=4 * 2**30)
-    folder = tmp_path / "tls"
-    tls = Tls(ca=folder / "ca.pem", cert=folder / "client.pem", key=folder / "client.key")
     wanted = Address(address="tls://scheduler.example.org:8786", tls=tls)
     assert load_profile("lab", path).options == wanted
     jobs = load_profile("slurm", path).options
@@ -141,7 +119,7 @@ def test_search_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     for folder in (ROOT, tmp_path / "config", tmp_path):
         (folder / "cluster.yaml").touch()
-        assert find_file() == folder / "cluster.yaml"
+        assert profiles.find_file() == folder / "cluster.yaml"
 
 
 @pytest.mark.parametrize(
@@ -161,13 +139,14 @@ def test_search_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("a: {kind: address, address: '127.0.0.1:1', tls: {}}", "as the key tls is given"),
     ],
 )
-def test_what_is_refused(write: MakeFile, text: str, says: str) -> None:
-    assert says in "\n".join(problems(write(text), "a"))
+def test_what_is_refused(tmp_path: Path, text: str, says: str) -> None:
+    assert says in "\n".join(problems(write(tmp_path, text), "a"))
 
 
-def test_every_problem_of_the_wanted_profile_at_once(write: MakeFile, tmp_path: Path) -> None:
+def test_every_problem_of_the_wanted_profile_at_once(tmp_path: Path) -> None:
     local = "local: {kind: local, wokers: 3, dashboard_port: eighty, memory_limit: much}"
-    path = write(f"{local}\nlocl: {{kind: local}}\nlab: {{kind: address, address: 'tls://h:1', tsl: {{}}}}")
+    lab = "lab: {kind: address, address: 'tls://h:1', tsl: {}}"
+    path = write(tmp_path, f"{local}\nlocl: {{kind: local}}\n{lab}")
     assert [text.partition(", ")[0] for text in problems(path, "local")] == [
         "FILE local: dashboard_port: found 'eighty'",
         "FILE local: memory_limit: found 'much'",
@@ -177,17 +156,14 @@ def test_every_problem_of_the_wanted_profile_at_once(write: MakeFile, tmp_path: 
     assert load_profile("locl", path).kind == "local"
     assert problems(path, "lob")[0].endswith("(did you mean 'lab'?)")
     assert "No such file or directory" in problems(tmp_path / "none.yaml", "local")[0]
-
-
-def test_loopback_needs_no_tls(write: MakeFile) -> None:
-    for address in ("127.0.0.1:8786", "tcp://localhost:8786", "tcp://[::1]:8786"):
-        options = load_profile("a", write(f"a: {{kind: address, address: '{address}'}}")).options
+    for address in ("127.0.0.1:8786", "tcp://localhost:8786", "tcp://[::1]:8786"):  # loopback needs no TLS
+        options = load_profile("a", write(tmp_path, f"a: {{kind: address, address: '{address}'}}")).options
         assert options == Address(address=address if "://" in address else f"tcp://{address}")
 
 
 # The JSON Schema of cluster.yaml: the shipped one is this one, and takes what the reader takes.
 
-GENERATED = cluster_schema()
+GENERATED = profiles.cluster_schema()
 
 
 def wrong(text: str) -> list[str]:
@@ -197,29 +173,23 @@ def wrong(text: str) -> list[str]:
 
 
 def test_the_shipped_schema_is_the_one_that_is_generated_and_stands_beside_the_profiles() -> None:
-    shipped = (ROOT / SCHEMA_NAME).read_text(encoding="utf-8")
+    name = profiles.SCHEMA_NAME
+    shipped = (ROOT / name).read_text(encoding="utf-8")
     jsonschema.Draft202012Validator.check_schema(json.loads(GENERATED))
-    assert PROFILES.splitlines()[0] == f"# yaml-language-server: $schema={SCHEMA_NAME}"
+    assert PROFILES.splitlines()[0] == f"# yaml-language-server: $schema={name}"
     if json.loads(shipped)["$comment"] != json.loads(GENERATED)["$comment"]:
         pytest.skip("another dask-jobqueue is installed")
-    assert shipped == GENERATED, f"write what cluster_schema() gives to {SCHEMA_NAME}"
+    assert shipped == GENERATED, f"write what cluster_schema() gives to {name}"
 
 
 def test_the_schema_takes_what_is_shipped_and_refuses_what_the_reader_refuses() -> None:
     assert set(yaml.safe_load(EXAMPLES)) == {"local", "lab", "slurm"}
     assert wrong(PROFILES) == wrong(EXAMPLES) == []
-    for profile in (
-        *(
-            "{kind: local, wokers: 3}",
-            "{kind: local, workers: 0}",
-            "{kind: local, workers: }",
-            "{workers: 3}",
-        ),
-        *("{kind: slrum}", "{kind: address}", "{kind: slurm, cores: 2}"),
-        "{kind: pbs, cores: 2, memory: 4GB, head: {cores: 1}}",
-        "{kind: slurm, cores: 2, memory: 4GB, walltime: 36000}",
-    ):
-        assert wrong(f"a: {profile}") != [], profile
+    local = ("kind: local, wokers: 3", "kind: local, workers: 0", "kind: local, workers: ", "workers: 3")
+    jobs = ("pbs, cores: 2, memory: 4GB, head: {cores: 1}", "slurm, cores: 2, memory: 4GB, walltime: 36000")
+    others = ("slrum", "address", "slurm, cores: 2", *jobs)
+    for profile in (*local, *(f"kind: {each}" for each in others)):
+        assert wrong(f"a: {{{profile}}}") != [], profile
     records: dict[str, Any] = json.loads(GENERATED)["$defs"]
     keys = [about for record in records.values() for about in record["properties"].values()]
     assert len(keys) > 100

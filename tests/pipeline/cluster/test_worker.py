@@ -30,23 +30,19 @@ QUIET: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboar
 PATIENCE = 60.0
 
 
-@pytest.mark.parametrize(
-    ("limit", "seconds", "grace", "called"),
-    [
+def test_what_overruns_is_said_and_then_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, seconds, grace, called in (
         (0.1, 0.01, 0.1, []),
         (0.05, 0.4, 0.1, ["overran", "end"]),
         (0.01, 0.1, 5.0, ["overran"]),  # it ends by itself after all
-    ],
-)
-def test_what_overruns_is_said_and_then_ended(
-    limit: float, seconds: float, grace: float, called: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leaving, "GRACE", grace)
-    found: list[str] = []
-    with leaving.deadline(limit, *(partial(found.append, each) for each in ("overran", "end")), tick=0.05):
-        time.sleep(seconds)
-    time.sleep(0.15)
-    assert found == called
+    ):
+        monkeypatch.setattr(leaving, "GRACE", grace)
+        found: list[str] = []
+        calls = (partial(found.append, each) for each in ("overran", "end"))
+        with leaving.deadline(limit, *calls, tick=0.05):
+            time.sleep(seconds)
+        time.sleep(0.15)
+        assert found == called
 
 
 STOPPED = """
@@ -66,8 +62,7 @@ def test_a_process_that_stood_still_is_not_charged_for_it() -> None:
     os.kill(process.pid, signal.SIGSTOP)
     time.sleep(0.8)
     os.kill(process.pid, signal.SIGCONT)
-    assert process.communicate(timeout=30)[0] == "ended\n"
-    assert process.returncode == 0
+    assert (process.communicate(timeout=30)[0], process.returncode) == ("ended\n", 0)
 
 
 def say_and_die() -> None:
@@ -78,11 +73,9 @@ def say_and_die() -> None:
 
 def test_what_is_said_right_before_the_end_of_a_process_arrives(tmp_path: Path) -> None:
     said: SimpleQueue[str] = SimpleQueue()
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0, "temporary-directory": str(tmp_path)}),
-        LocalCluster(n_workers=1, silence_logs=logging.CRITICAL, **QUIET) as cluster,
-        Client(cluster) as client,
-    ):
+    more = {"distributed.scheduler.allowed-failures": 0, "temporary-directory": str(tmp_path)}
+    cluster = partial(LocalCluster, n_workers=1, silence_logs=logging.CRITICAL, **QUIET)
+    with dask.config.set(more), cluster() as found, Client(found) as client:
         client.subscribe_topic(leaving.TOPIC, lambda event: said.put(event[1]["is"]))
         with pytest.raises(KilledWorker):
             client.submit(say_and_die).result(timeout=60)
@@ -106,10 +99,8 @@ def task(predicted: float, seconds: float = 0.0) -> str:
 def client() -> Iterator[Client]:
     """Of a scheduler with two workers, 0 and 1, threads of this process."""
     started.clear()
-    with (
-        LocalCluster(n_workers=2, processes=False, protocol="tcp", **QUIET) as cluster,
-        Client(cluster) as client,
-    ):
+    cluster = LocalCluster(n_workers=2, processes=False, protocol="tcp", **QUIET)
+    with cluster, Client(cluster) as client:
         yield client
 
 
@@ -126,9 +117,7 @@ def wait_for_workers(client: Client, names: set[str]) -> None:
     sweeping.wait_until(lambda: left() == names, seconds=PATIENCE)
 
 
-def test_a_batch_that_is_too_long_is_given_back_and_its_worker_leaves(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_that_is_too_long_is_given_back(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.register_plugin(LeaveInTime())
     assert [submit(client, number, predicted=1e6) for number in range(3)] == ["0"] * 3, "none has a lifetime"
     client.unregister_worker_plugin(LeaveInTime.name)
@@ -141,9 +130,7 @@ def test_a_batch_that_is_too_long_is_given_back_and_its_worker_leaves(
     wait_for_workers(client, {"1"})
 
 
-def test_a_batch_that_lasts_longer_than_predicted_is_still_handed_in(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_last_batch_is_handed_in_late(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     end = time.time() + 0.8
     monkeypatch.setattr(leaving, "end_of_time", lambda worker: end if worker.name == 0 else end + 100)
     client.register_plugin(LeaveInTime())
@@ -152,22 +139,18 @@ def test_a_batch_that_lasts_longer_than_predicted_is_still_handed_in(
     assert last.result(timeout=PATIENCE) == "0"
     assert {future.result(timeout=PATIENCE) for future in queued} == {"1"}
     assert len(started) == 7
-    last.release()
+    for future in (last, *queued):
+        future.release()
     wait_for_workers(client, {"1"})
-
-
-def test_the_only_worker_waits_until_its_result_was_fetched(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """dask moves results to other workers first; where there is none it gives up, and closes all the same."""
-    client.retire_workers(names=["1"])
+    # the only worker waits until its result was fetched: dask, which moves results to others first, would
+    # give up where there is none, and close it all the same
+    client.unregister_worker_plugin(LeaveInTime.name)
     monkeypatch.setattr(leaving, "end_of_time", lambda worker: time.time() + 0.4)
     client.register_plugin(LeaveInTime())
-    future = client.submit(task, 0.1, 0.8, key=f"{BATCH}-only")
+    only = client.submit(task, 0.1, 0.8, key=f"{BATCH}-only")
     time.sleep(1.6)
-    assert future.result(timeout=PATIENCE) == "0"
-    assert started == ["0"]
-    future.release()
+    assert (only.result(timeout=PATIENCE), started[7:]) == ("1", ["1"])
+    only.release()
     wait_for_workers(client, set())
 
 
@@ -197,5 +180,4 @@ def test_workers_that_reach_the_end_of_their_time_lose_nothing(tmp_path: Path) -
             lives += site.start_missing()
             time.sleep(0.1)
         assert site.finished()
-    assert lives > 3
-    assert site.repeated == 0
+    assert (lives > 3, site.repeated) == (True, 0)

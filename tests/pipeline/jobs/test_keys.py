@@ -10,42 +10,36 @@ from typing import Any
 
 import dask
 import pytest
+import yaml
 from checkout import ROOT
 from pydantic_core import PydanticCustomError
 
 from pipeline.cluster.profiles import load_profile
 from pipeline.jobs import keys
 from pipeline.jobs.cluster import job_problems, job_script, lifetime
-from pipeline.jobs.keys import JobQueue, SlurmQueue
+from pipeline.jobs.keys import SlurmQueue
 from pipeline.jobs.slurm import job_prefix
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError
 
-SLURM_TIME, OTHER_TIME = partial(keys.walltime, "slurm"), partial(keys.walltime, "pbs")
+NO_NUMBERS = ["", "much", 0, -1, True, None, [], 10**400]
+SIZES = {"4GiB": 4 * 2**30, "1GB": 10**9, 2**20: 2**20}
+TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
 
 
 @pytest.mark.parametrize(
     ("check", "taken", "refused"),
     [
-        (
-            keys.size,
-            {"4GiB": 4 * 2**30, "1GB": 10**9, 2**20: 2**20},
-            ["", "much", 0, -1, True, None, [], 1.5, 2e9, 64, "1kB", "GB", " GiB", "1e400GB", 10**400],
-        ),
-        (
-            keys.time_span,
-            {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5},
-            ["", "soon", "0s", 0, -1, True, None, [], "h", "1e400h", "nan", float("nan"), 1e300, 10**400],
-        ),
-        (SLURM_TIME, {"2-00:00:00": "2-00:00:00"}, [36_000, "ten hours", "", None]),
-        (OTHER_TIME, {"as the site writes it": "as the site writes it"}, [36_000, "", "a\nb"]),
+        (keys.size, SIZES, [*NO_NUMBERS, 1.5, 2e9, 64, "1kB", "GB", " GiB", "1e400GB"]),
+        (keys.time_span, TIMES, [*NO_NUMBERS, "0s", "h", "1e400h", "nan", float("nan"), 1e300]),
+        (partial(keys.walltime, "slurm"), {"2-00:00:00": "2-00:00:00"}, [36_000, "ten hours", "", None]),
+        (partial(keys.walltime, "pbs"), {"as it is": "as it is"}, [36_000, "", "a\nb"]),
         (keys.name, {"a b": "a b", 8: "8"}, [None, [], "", " ", "a\nb", True, 1.5, float("nan")]),
         (keys.plain, {"a b": "a b", True: True, 0: 0}, [None, [], "", " ", "a\nb", "a\x1b[0m"]),
         (keys.word, {"long": "long"}, [1, "", "a b", " a", "a\nb"]),
         (keys.lines, {}, ["--exclusive", [1], ["a\nb"], [""], None]),
         (keys.pairs, {}, [["a"], {"a": None}, {"a": "b\nc"}, {"": 1}]),
     ],
-    ids=lambda each: getattr(each, "__name__", ""),
 )
 def test_values_one_by_one(check: Any, taken: dict[Any, Any], refused: list[Any]) -> None:
     for value, expected in taken.items():
@@ -58,12 +52,9 @@ def test_values_one_by_one(check: Any, taken: dict[Any, Any], refused: list[Any]
     assert keys.pairs({"request_gpus": 0}) == {"request_gpus": 0}
 
 
-def read(folder: Path, text: str) -> JobQueue:
-    path = folder / "cluster.yaml"
-    path.write_text(f"big: {{{text}}}")
-    options = load_profile("big", path).options
-    assert isinstance(options, JobQueue)
-    return options
+def read(folder: Path, text: str) -> Any:
+    (folder / "cluster.yaml").write_text(f"big: {{{text}}}")
+    return load_profile("big", folder / "cluster.yaml").options
 
 
 def script_of(folder: Path, text: str) -> str:
@@ -88,22 +79,10 @@ def test_keys_and_defaults_are_those_of_the_installed_package_alone(tmp_path: Pa
 def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     needed = {"htcondor": ", disk: 1GB", "oar": ", memory_per_core_property_name: mem_core"}.get(system, "")
     script = script_of(tmp_path, f"kind: {system}, cores: 4, memory: 8GB, interface: lo{needed}")
-    for text in (
-        "export PYTHONSAFEPATH=1",
-        "distributed.cli.dask_worker tls://SCHEDULER:PORT ",
-        "--nthreads 1 ",
-        "--nworkers 4 ",
-        f"--tls-key {tmp_path}/some.run/generation.1/tls/key.pem",
-    ):
-        assert text in script
+    wanted = "export PYTHONSAFEPATH=1", "distributed.cli.dask_worker tls://SCHEDULER:PORT ", "--nthreads 1 "
+    key = f"--tls-key {tmp_path}/some.run/generation.1/tls/key.pem"
+    assert [text for text in (*wanted, "--nworkers 4 ", key) if text not in script] == []
     assert not (tmp_path / "some.run").exists()
-
-
-def test_slurm_starts_no_worker_job_again(tmp_path: Path) -> None:
-    """The watch does; but a site's own words come last, and count."""
-    script = script_of(tmp_path, "kind: slurm, cores: 1, memory: 1GB, job_extra_directives: [--requeue]")
-    directives = [line.split()[1] for line in script.splitlines() if "requeue" in line]
-    assert directives == ["--no-requeue", "--requeue"]
 
 
 @pytest.mark.parametrize(
@@ -130,9 +109,7 @@ def test_what_is_refused(text: str, says: str, tmp_path: Path) -> None:
 def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> None:
     guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^<!-- cluster.yaml -->\n```yaml\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
-    path = tmp_path / "cluster.yaml"
-    path.write_text(example)
-    options = load_profile("slurm", path).options
+    options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["slurm"], default_flow_style=True)[1:-2])
     assert isinstance(options, SlurmQueue)
     assert (options.cores, options.workers, options.walltime_seconds) == (2, 2, 3600.0)
     section = guide[guide.index("## On your cluster") :]
@@ -153,6 +130,9 @@ def test_workers_are_gone_before_the_walltime(tmp_path: Path) -> None:
     assert "--lifetime" not in script_of(tmp_path, unknown)
     own = script_of(tmp_path, f'{text}, worker_extra_args: ["--lifetime", "1h"]')
     assert (own.count("--lifetime"), own.count("--lifetime 1h")) == (1, 1), "one of ones own is kept"
+    # the watch starts jobs again, and not SLURM; but a site's own words come last, and count
+    requeued = script_of(tmp_path, f"{text}, job_extra_directives: [--requeue]")
+    assert re.findall(r"#SBATCH (\S*requeue)", requeued) == ["--no-requeue", "--requeue"]
 
 
 def test_names_are_plain_and_paths_that_a_script_cannot_hold_are_said(tmp_path: Path) -> None:

@@ -49,7 +49,6 @@ def count(calls: Path) -> int:
         ("exit 7", "scontrol: exit code 7", 1),
         ("exec sleep 60", r"no answer within 0\.\d s", 2),
     ],
-    ids=["a passing fault", "a refusal", "no words", "no answer"],
 )
 def test_what_may_pass_is_tried_again(command: Command, body: str, says: str, calls: int) -> None:
     called, started = command("scontrol", body), time.monotonic()
@@ -68,26 +67,17 @@ def test_a_head_that_ends_waits_for_no_queue(command: Command, monkeypatch: pyte
     calls = command("squeue", "exec sleep 60")
     monkeypatch.setattr(slurm, "HURRY_SECONDS", 0.2)
     monkeypatch.setattr(slurm, "PAUSE", 60.0)
-    begins = threading.Timer(0.3, slurm.ending.set)
+    monkeypatch.setattr(slurm, "ending", threading.Event())
+    threading.Timer(0.3, slurm.ending.set).start()
     started = time.monotonic()
-    try:
-        begins.start()
-        assert slurm.cancel_all("sweep-a-") == 0
-        assert slurm.cancel_all("sweep-a-") == 0
-    finally:
-        begins.join()
-        slurm.ending.clear()
+    assert slurm.cancel_all("sweep-a-") == slurm.cancel_all("sweep-a-") == 0
     assert (count(calls), time.monotonic() - started < 10) == (2, True)
 
 
-ROWS = ["1|sweep-a-head|RUNNING|n1|None", "2|sweep-a-0|PENDING||Resources", "3|sweep-a-1|COMPLETING|n1|None"]
-
-
-def test_own_live_jobs_are_listed_and_all_but_one_cancelled_at_once(
-    command: Command, caplog: pytest.LogCaptureFixture
-) -> None:
-    rows = (*ROWS, "4|sweep-a-2|RUNNING|n1|None", "5|b|RUNNING|n1|None")
-    command("squeue", "; ".join(f"echo '{row}'" for row in rows))
+def test_all_own_live_jobs_but_one_are_cancelled(command: Command, caplog: pytest.LogCaptureFixture) -> None:
+    states = ("head|RUNNING|n1|", "0|PENDING||Resources", "1|COMPLETING|n1|", "2|RUNNING|n1|")
+    rows = [f"echo '{number}|sweep-a-{state}'" for number, state in enumerate(states, 1)]
+    command("squeue", "; ".join((*rows, "echo '5|b|RUNNING|n1|'")))
     sent = command("scancel", "true")
     jobs = slurm.live_jobs("sweep-a-")
     assert [job.number for job in jobs] == ["1", "2", "4"]
@@ -107,15 +97,12 @@ HERE, OTHER = "echo '42|sweep-a-1|PENDING||None'", "echo '42|sweep-a-10|PENDING|
     [
         (BUSY, HERE, "42", 1),
         (f"[ $calls -ge 2 ] && echo '43;site' || {{ {BUSY}; }}", OTHER, "43", 2),
-        (BUSY, REFUSED, "squeue: permission denied", 1),
+        (BUSY, REFUSED, "squeue: permission denied", 1),  # nothing is known
         (BUSY, "true", "sbatch: Socket timed out", 3),
         (REFUSED, HERE, "sbatch: permission denied", 1),
     ],
-    ids=["it is there", "it is not there", "nothing is known", "never there", "refused"],
 )
-def test_sbatch_is_repeated_only_where_no_such_job_is_there(
-    command: Command, sbatch: str, squeue: str, number: str, calls: int
-) -> None:
+def test_sbatch_is_repeated(command: Command, sbatch: str, squeue: str, number: str, calls: int) -> None:
     sent = command("sbatch", sbatch)
     command("squeue", squeue)
     if number.isdigit():
@@ -135,9 +122,7 @@ def test_sbatch_is_repeated_only_where_no_such_job_is_there(
         ("slurm_load_jobs error: Invalid job id specified", False, False),
     ],
 )
-def test_a_walltime_and_a_job_put_back_are_told_from_a_cancellation(
-    command: Command, answer: str, again: bool, out_of_time: bool
-) -> None:
+def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time: bool) -> None:
     """SLURM counts a restart before it ends the job for it, on a lost node or for a job that comes first."""
     asked = command("scontrol", f"echo '{answer}'")
     head = HeadJob("7", 1)

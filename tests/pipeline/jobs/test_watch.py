@@ -18,13 +18,7 @@ from pipeline.jobs import slurm
 from pipeline.jobs import watch as module
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import ComputeClusterError
-from pipeline.jobs.watch import (
-    ASK_SECONDS,
-    LOST_SECONDS,
-    MOST_ABSENT,
-    SETTLED_SECONDS,
-    JobWatch,
-)
+from pipeline.jobs.watch import ASK_SECONDS, LOST_SECONDS, MOST_ABSENT, SETTLED_SECONDS, JobWatch
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.records import JobList
 from sweeps.errors import given
@@ -44,24 +38,18 @@ class Job:
 class Site:
     """A watch without its thread, a queue and jobs without processes: time passes when a test says so."""
 
-    def __init__(self, run: RunFolder, *, n_jobs: int = 1, kind: str = "slurm", **options: Any) -> None:
-        self.queue: dict[str, slurm.LiveJob] = {}
-        self.ends: dict[str, str] = {}
-        self.answers = True
+    def __init__(self, generation: GenerationFolder, n_jobs: int = 1, kind: str = "slurm", **options: Any):
+        self.queue, self.ends, self.jobs = dict[str, slurm.LiveJob](), dict[str, str](), dict[str, Job]()
+        self.futures, self.cancelled = {"batch-1": None, "batch-2": None}, dict[str, str]()
+        self.answers, self.refusal, self.dropped = True, "", list[str]()
         self.asked = self.asked_for_ends = 0
-        self.refusal = ""
-        self.dropped: list[str] = []
-        self.futures = {"batch-1": None, "batch-2": None}
-        self.cancelled: dict[str, str] = {}
-        self.jobs: dict[str, Job] = {}
         self._numbers = count(1)
         for number in range(n_jobs):
             self.submit(f"{NAME}{number}")
-        self.generation = GenerationFolder(run, 1)
-        self.generation.open()
+        self.generation = generation
         profile = JobQueue(kind=kind, cores=1, memory=2**30, **options)
         self.cluster = client = cast(Any, self)  # it stands for both
-        self.watch = JobWatch(client, profile, name=NAME, generation=self.generation, n_jobs=n_jobs)
+        self.watch = JobWatch(client, profile, name=NAME, generation=generation, n_jobs=n_jobs)
         self.now = time.monotonic()
 
     # What the queue, the compute cluster and the client do.
@@ -155,22 +143,16 @@ MakeSite = Callable[..., Site]
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Path:
-    return RunFolder(tmp_path / "a.zarr").job_logs
-
-
-@pytest.fixture
-def make(
-    tmp_path: Path, logs: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> MakeSite:
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> MakeSite:
     """Makes a site, which stands in for SLURM's commands."""
     caplog.set_level(logging.INFO, logger="pipeline.jobs")
-    run = RunFolder(tmp_path / "a.zarr")
-    run.make()
-    logs.mkdir()
+    generation = GenerationFolder(RunFolder(tmp_path / "a.zarr"), 1)
+    generation.run.make()
+    generation.open()
+    generation.run.job_logs.mkdir()
 
     def made(**options: Any) -> Site:
-        site = Site(run, **options)
+        site = Site(generation, **options)
         monkeypatch.setattr(slurm, "live_jobs", site.live_jobs)
         monkeypatch.setattr(slurm, "end_state", site.end_state)
         return site
@@ -206,6 +188,13 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         assert (site.dropped, site.listed.jobs[0].state) == ([], "starting")
         site.job().workers = 1
         site.wait()
+    # one that is being cleaned up is waited for, but not for ever
+    site = make()
+    site.end(state="COMPLETING")
+    site.wait(5)
+    assert (site.listed.lost, site.asked < MOST_ABSENT) == ((), True)
+    site.wait(1000, step=2)
+    assert site.lost[0] == ("1", "died at once")
 
 
 def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
@@ -216,19 +205,24 @@ def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize(
-    ("state", "how", "ends"),
-    [("FAILED", "died at once", 2), ("", "died at once", 2), ("CANCELLED", "was cancelled", 5),
-     ("NODE_FAIL", "was lost", 5)],
-)  # fmt: skip
-def test_an_early_end_counts_unless_somebody_made_it(make: MakeSite, state: str, how: str, ends: int) -> None:
-    site = make(failed_starts=2)
-    assert site.end_often(5, state) == ends
-    assert site.lost == [(str(number), how) for number in range(1, ends + 1)]
-    assert bool(site.failure) == (ends == 2)
+    ("state", "how", "ends", "others"),
+    [
+        ("FAILED", "died at once", 2, 0),
+        ("", "died at once", 2, 0),
+        ("CANCELLED", "was cancelled", 9, 0),
+        ("NODE_FAIL", "was lost", 9, 0),
+        ("FAILED", "died at once", 3 * 2, 1),  # a third, while another job starts
+    ],
+)
+def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int, others: int) -> None:
+    site = make(failed_starts=2, n_jobs=1 + others)
+    assert (site.end_often(9, state), bool(site.failure)) == (ends, ends < 9)
+    assert site.lost == [(str(number), how) for number in (1, *range(2 + others, 1 + others + ends))]
 
 
-def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite, logs: Path) -> None:
+def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite) -> None:
     site = make(failed_starts=3)
+    logs = site.generation.run.job_logs
     (logs / "dask-worker-3.err").write_text("".join(f"line {number}\n" for number in range(40)))
     (logs / "dask-worker-3.out").touch()
     (logs / "dask-worker-2.err").write_text("another job\n")
@@ -239,9 +233,6 @@ def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite,
     assert shown == [f"  line {number}" for number in range(25, 40)]
     with pytest.raises(ComputeClusterError, match="die at once"):
         site.watch.wait_for_worker()
-
-
-def test_a_job_without_a_log_and_one_that_is_refused_are_said(make: MakeSite, logs: Path) -> None:
     site = make(failed_starts=1)
     assert site.end_often(9) == 1
     assert site.failure.endswith(f"\njob 1 left no log in {logs}")
@@ -265,12 +256,6 @@ def test_a_settled_worker_clears_the_count(make: MakeSite) -> None:
     site.wait(SETTLED_SECONDS / 2)  # not for long enough
     site.end_often(2)
     assert "die at once" in site.failure
-
-
-def test_deaths_count_for_a_third_while_another_job_starts(make: MakeSite) -> None:
-    site = make(n_jobs=2, failed_starts=2)
-    assert site.end_often(9) == 3 * 2
-    assert site.job(1).job_id == "2"
 
 
 def test_nothing_is_given_up_while_a_worker_is_left(make: MakeSite) -> None:
@@ -299,18 +284,7 @@ def test_without_any_worker_the_run_ends_in_time(make: MakeSite, known: bool) ->
     assert site.failure == f"no worker for 1:00:00 (start_timeout): {states}"
 
 
-def test_a_job_that_is_being_cleaned_up_is_waited_for_but_not_for_ever(make: MakeSite) -> None:
-    site = make()
-    site.end(state="COMPLETING")
-    site.wait(5)
-    assert (site.listed.lost, site.asked < MOST_ABSENT) == ((), True)
-    site.wait(1000, step=2)
-    assert site.lost[0] == ("1", "died at once")
-
-
-def test_what_the_queue_says_is_said_once_and_it_is_asked_less_and_less(
-    make: MakeSite, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
     site = make(n_jobs=3)
     site.put("1", "PENDING", "Priority")
     site.put("2", "PENDING", "Priority")
@@ -322,16 +296,11 @@ def test_what_the_queue_says_is_said_once_and_it_is_asked_less_and_less(
     assert site.asked <= 600 / ASK_SECONDS[1] + 12
     states = "2 pending (Priority)", "1 pending (Priority), 1 pending (Resources)"
     assert caplog.messages == [f"worker jobs without workers: {each}, 1 running (None)" for each in states]
-    assert [job.state for job in site.listed.jobs] == [
-        "pending (Resources)",
-        "pending (Priority)",
-        "starting",
-    ]
+    found = [job.state for job in site.listed.jobs]
+    assert found == ["pending (Resources)", "pending (Priority)", "starting"]
 
 
-def test_a_queue_that_does_not_answer_is_said_and_charges_nobody(
-    make: MakeSite, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
     site = make()
     site.answers = False
     site.wait(600, step=5)
@@ -343,6 +312,14 @@ def test_a_queue_that_does_not_answer_is_said_and_charges_nobody(
     assert site.dropped == []
     site.wait(LOST_SECONDS)
     assert site.dropped == [f"{NAME}0"]
+    site = make(kind="pbs", failed_starts=2)  # a queue that is never asked
+    site.job().workers = 1
+    site.wait(2)
+    site.job().workers = 0
+    site.wait(LOST_SECONDS)
+    assert site.dropped == []
+    site.wait(ASK_SECONDS[1] + 5)
+    assert (site.dropped, site.asked, site.lost) == ([f"{NAME}0"], 0, [("1", "died at once")])
 
 
 def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
@@ -366,21 +343,7 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     assert site.listed.lost[0].node == "n7"
 
 
-def test_other_queues_are_never_asked(make: MakeSite) -> None:
-    site = make(kind="pbs", failed_starts=2)
-    site.job().workers = 1
-    site.wait(2)
-    site.job().workers = 0
-    site.wait(LOST_SECONDS)
-    assert site.dropped == []
-    site.wait(ASK_SECONDS[1] + 5)
-    assert site.dropped == [f"{NAME}0"]
-    assert (site.asked, site.lost) == (0, [("1", "died at once")])
-
-
-def test_the_thread_survives_a_compute_cluster_that_is_silent_and_cancels_what_nobody_can_run(
-    make: MakeSite, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_thread_survives_a_silent_cluster(make: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(module, "Future", lambda key, client: key)
     site = make(start_timeout=0.001)

@@ -9,7 +9,7 @@ import os
 import re
 import signal
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,35 +47,26 @@ from sweeps.plan import Cell
 FAILING = "mixtures_k2/mixture=0/p=0.8/m=15/replicate=1/posterior"
 
 
-def state_of(log: Path) -> Any:
-    """What the page of a run says, whose address its log has."""
-    text = log.read_text(encoding="utf-8") if log.exists() else ""
-    found = re.search(r"dashboard: (http\S+/sweep)", text)
-    with suppress(HTTPError):  # it is starting
-        return json.load(urlopen(f"{found[1]}/state.json", timeout=20))["head"] if found else None
-
-
 @pytest.mark.slow
 def test_a_run_is_seen_on_the_dashboard_while_it_lasts(tmp_path: Path) -> None:
     environment = sabotage.environment([("", "paced"), (FAILING, "raises")], pace=0.1)
     process = start(write_spec(tmp_path), tmp_path, "--workers", "2", environment=environment)
+
+    def failing() -> Any:
+        """What the page says, whose address the log has, when a cell has failed."""
+        with suppress(FileNotFoundError, ValueError, HTTPError):  # it is starting
+            (page,) = re.findall(r"dashboard: (http\S+/sweep)", (tmp_path / "tiny.run" / "log").read_text())
+            found = json.load(urlopen(f"{page}/state.json", timeout=20))["head"]
+            return found["failures"]["last"] and found
+
     try:
-        log = tmp_path / "tiny.run" / "log"
-        said = wait_until(lambda: (found := state_of(log)) and found["failures"]["last"] and found, process)
+        said = wait_until(failing, process)
         assert "FloatingPointError: no such luck" in json.dumps(said["failures"])
         assert said["status"]["holder"] == read_status(tmp_path / "tiny.zarr").to_dict()["holder"]
         assert said["crew"]["connected"] == 2
-        assert all(each["worker"].startswith("127.0.0.1:") for each in said["crew"]["at_work"])
     finally:
         kill_family(process.pid)
         process.communicate()
-
-
-def request_of(finished: Path, **options: object) -> Request:
-    """A submit of the finished sweep."""
-    spec = finished / "tiny.toml"
-    prepared = prepare(spec, results=finished, data_dir=None)
-    return Request(spec, prepared, Wanted(), None, Options(finished, **options))  # type: ignore[arg-type]
 
 
 def record_of(folder: Path) -> HeadRecord:
@@ -84,10 +75,8 @@ def record_of(folder: Path) -> HeadRecord:
 
 def submit(folder: Path) -> Any:
     (folder / "raw").mkdir(exist_ok=True)
-    return sweep(
-        *("submit", write_spec(folder), "--workers", 0),
-        *("--results", folder, "--data-dir", folder / "raw"),
-    )
+    places = ("--results", folder, "--data-dir", folder / "raw")
+    return sweep("submit", write_spec(folder), "--workers", 0, *places)
 
 
 def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,31 +110,25 @@ def test_a_run_is_recorded_from_its_begin_to_its_end(tmp_path: Path, monkeypatch
 
 REFUSED = CommandFailed(["scontrol"], "Requested operation is presently disabled", transient=False)
 TERM, USR1 = Stopped(signal.SIGTERM), Stopped(signal.SIGUSR1)
+BY_TERM, BY_USR1, AGAIN = "stopped by SIGTERM", "stopped by SIGUSR1", "resumes when its job starts again"
 
 
 @pytest.mark.parametrize(
-    ("error", "requeue", "code", "state", "how", "said"),
+    ("error", "requeue", "end"),
     [
-        (TERM, None, 143, ENDED, "stopped by SIGTERM", "submit again to resume"),
-        (TERM, Mock(), 143, REQUEUED, "stopped by SIGTERM", "the head resumes when its job starts again"),
-        (USR1, Mock(), 138, REQUEUED, "stopped by SIGUSR1", "the head resumes when its job starts again"),
-        (
-            USR1,
-            Mock(side_effect=REFUSED),
-            138,
-            ENDED,
-            "stopped by SIGUSR1, and not queued again",
-            "presently",
-        ),
-        (Cancelled("by sweep cancel"), Mock(), 143, ENDED, "cancelled", "submit again to resume"),
-        (ComputeClusterError("no worker"), Mock(), INTERNAL, ENDED, "no worker", "no worker"),
+        (TERM, None, (143, ENDED, BY_TERM, "submit again to resume")),
+        (TERM, Mock(), (143, REQUEUED, BY_TERM, AGAIN)),
+        (USR1, Mock(), (138, REQUEUED, BY_USR1, AGAIN)),
+        (USR1, Mock(side_effect=REFUSED), (138, ENDED, f"{BY_USR1}, and not queued again", "presently")),
+        (Cancelled("by sweep cancel"), Mock(), (143, ENDED, "cancelled", "submit again to resume")),
+        (ComputeClusterError("no worker"), Mock(), (INTERNAL, ENDED, "no worker", "no worker")),
     ],
 )
 @pytest.mark.parametrize("of", ["_run", "_lease"])
 def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
-    of: str, error: BaseException, requeue: Mock | None, code: int, state: str, how: str, said: str,
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    of: str, error: Any, requeue: Any, end: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, state, how, said = end
     if requeue is not None:  # as the head that a job of the queue is, at the end of its time
         requeue.reset_mock()
         monkeypatch.setenv("SLURM_JOB_ID", "5")
@@ -164,41 +147,34 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
         assert (found.state, found.how, found.restarts) == (state, how, 0 if requeue is None else 2)
 
 
-def test_exit_codes_of_a_finished_run(
-    finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    strict = request_of(finished, strict=True)
+def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
+    spec = finished / "tiny.toml"
+    prepared = prepare(spec, results=finished, data_dir=None)
+    strict = Request(spec, prepared, Wanted(), None, Options(finished, strict=True))
     assert head._conclude(strict) == End(COMPLETE, "finished")
     assert "85 of 85 cells done" in caplog.text
-    inputs = replace(strict.prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
-    skipping = replace(strict, prepared=replace(strict.prepared, inputs=inputs))
+    inputs = replace(prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
+    skipping = replace(strict, prepared=replace(prepared, inputs=inputs))
     assert head._conclude(skipping) == End(FAILED_CELLS, "finished")
     failed, other = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
     monkeypatch.setattr(head, "failed_cells", lambda cube, plans: (failed,))
     assert head._conclude(strict) == End(FAILED_CELLS, "finished with failed cells")
-    assert f'sweep why {strict.prepared.cube} "{failed}"' in caplog.text
+    assert f'sweep why {prepared.cube} "{failed}"' in caplog.text
     # A cell that failed earlier is no matter of a run of others.
     alone = replace(strict, wanted=Wanted(only=frozenset({other})))
     assert head._conclude(alone).code == COMPLETE
-
-
-def test_a_queue_is_asked_for_another_head_and_may_be_silent(
-    tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    prepared = replace(request_of(finished).prepared, cube=tmp_path / "tiny.zarr")
+    # the queue is asked for another head, and may be silent
     profile = Profile("p", job_queue("slurm")(kind="slurm", cores=1, memory="1GB"), None)
-    request = Request(finished / "tiny.toml", prepared, Wanted(), profile, Options(finished))
+    request = replace(strict, prepared=replace(prepared, cube=tmp_path / "tiny.zarr"), profile=profile)
     monkeypatch.setattr(head, "other_head", lambda run: "job 7 is its head")
     assert head.run_head(request, Console()) == INTERNAL
-    assert caplog.messages == ["job 7 is its head"]
+    assert caplog.messages[-1] == "job 7 is its head"
     monkeypatch.setattr(head, "other_head", Mock(side_effect=REFUSED))
     monkeypatch.setattr(head, "_run", lambda *_: End(COMPLETE, "finished"))
     assert head.run_head(request, Console()) == COMPLETE
 
 
-def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_head_waits_for_the_lease_of_a_dead_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
     monkeypatch.setattr("storage.runfolder.lease.PATIENCE", 0.1)
     cube = tmp_path / "tiny.zarr"
@@ -220,12 +196,18 @@ def test_a_head_in_a_job_waits_for_the_lease_of_one_that_died_elsewhere(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_a_signal_stops_at_once(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with pytest.raises(Stopped) as caught, stop_on_signal():
+def test_a_signal_stops_at_once_or_when_a_write_has_ended(number: signal.Signals) -> None:
+    before, done = signal.getsignal(number), list[str]()
+
+    def write() -> None:
         signal.raise_signal(number)
-    assert caught.value.number == number
-    assert signal.getsignal(number) is before
+        done.append("written")
+
+    for held, written in ((nullcontext, []), (uninterrupted, ["written"])):
+        with pytest.raises(Stopped) as caught, stop_on_signal(), held():
+            write()
+        assert (caught.value.number, done) == (number, written)
+        assert signal.getsignal(number) is before
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing() -> None:
@@ -236,19 +218,6 @@ def test_under_nohup_a_closed_terminal_stops_nothing() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
-
-
-def test_a_signal_waits_for_the_end_of_a_write() -> None:
-    done = []
-
-    def write() -> None:
-        with stop_on_signal(), uninterrupted():
-            signal.raise_signal(signal.SIGTERM)
-            done.append("written")
-
-    with pytest.raises(Stopped):
-        write()
-    assert done == ["written"]
 
 
 # Time left, and the ways to show it.
@@ -274,28 +243,17 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     with display((10, 48), clock, Console(file=io.StringIO()), lease) as show:
         for (restarts, now[0]), shown in written.items():
             show((restarts, 12), restarts // 5, 2)
-            found = Progress.read(generation.state)
-            assert found is not None
+            found = given(Progress.read(generation.state))
             assert (found.restarts, found.asked, found.questions, found.workers) == (shown, 12, 48, 2)
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    terminal, file = Console(file=io.StringIO(), force_terminal=True, width=120), Console(file=io.StringIO())
     with display((10, 0), clock, terminal, lease) as show:
         show((4, 0), 3, 2)
+    for console, total in ((file, None), (file, 0), (terminal, 2)):
+        with step("timing", console, total) as advance:
+            advance()
     assert caplog.messages == [
         " 50.0 % · 5 of 10 restarts · 12 of 48 questions · 1 cell in the cube · 0:00:05 left",
         "100.0 % · 10 of 10 restarts · 12 of 48 questions · 2 cells in the cube · 0:00:05 left",
+        "timing",
     ]
-    assert all(text in terminal.file.getvalue() for text in ("4/10", "3 cells", "0:00:05 left"))
-
-
-def test_a_step_says_what_happens_and_how_far_it_is(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
-    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
-    for console, total in (
-        (Console(file=io.StringIO()), None),
-        (Console(file=io.StringIO()), 0),
-        (terminal, 2),
-    ):
-        with step("timing", console, total) as advance:
-            advance()
-    assert caplog.messages == ["timing"]
-    assert "1/2" in terminal.file.getvalue()
+    assert all(text in terminal.file.getvalue() for text in ("4/10", "3 cells", "0:00:05 left", "1/2"))

@@ -13,20 +13,13 @@ from cubes.small import SPEC, draw_block, draw_inputs, make_plan
 from processes.sweeping import TINY, write_spec
 
 from pipeline.commands.main import main
-from pipeline.run.request import (
-    NOT_FORWARDED,
-    Options,
-    Prepared,
-    Wanted,
-    is_settled,
-    prepare,
-)
+from pipeline.run.request import NOT_FORWARDED, Options, Prepared, Wanted, is_settled, prepare
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
 from sweeps.errors import InputError, given
 from sweeps.inputs import Inputs
-from sweeps.plan import Cell, DatasetPlan
+from sweeps.plan import Cell
 
 # A sweep, its data and its cube, checked before anything starts.
 
@@ -62,61 +55,45 @@ PLAN = make_plan()
 CELL, OTHER = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in (0, 1))
 
 
-def prepared(cube: Path, *plans: DatasetPlan) -> Prepared:
-    return Prepared(Mock(), Inputs(plans or (PLAN,), {}, {}), cube)
-
-
 def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     plan = make_plan(p=(0.9, 0.8))
     assert list(Wanted().blocks(plan)) == list(plan.blocks())
     only = Wanted(only=frozenset({CELL, OTHER}))
     assert list(only.blocks(plan)) == [plan.block_of(CELL)]
     assert list(only.blocks(make_plan("b"))) == []
-    other = replace(CELL, p=0.8)
-    assert (only.runs(CELL), only.runs(other), Wanted().runs(other)) == (True, False, True)
     # cells that are named are tried again, others of their blocks never
     one = Wanted(retry_failed=True, only=frozenset({CELL}))
     assert [one.settles(cell, FAILED) for cell in (CELL, OTHER)] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("statuses", "wanted", "settled"),
-    [
-        ((DONE, FAILED, DONE), Wanted(), True),
-        ((DONE, FAILED, DONE), Wanted(retry_failed=True), False),
-        ((DONE, FAILED, DONE), Wanted(only=frozenset({OTHER})), True),
-        ((DONE, FAILED, DONE), Wanted(only=frozenset({CELL})), False),
-        ((DONE, PENDING, DONE), Wanted(only=frozenset({OTHER})), True),
-        ((DONE, PENDING, DONE), Wanted(), False),
-        ((PENDING, DONE, DONE), Wanted(only=frozenset({OTHER})), True),
-        *[
-            ((NO_SOLUTION, NO_SOLUTION, DONE), wanted, True)
-            for wanted in (Wanted(), Wanted(retry_failed=True), Wanted(only=frozenset({CELL})))
-        ],
-    ],
-)
-def test_a_cube_is_settled_where_no_cell_is_wanted(
-    statuses: tuple[int, ...], wanted: Wanted, settled: bool, tmp_path: Path
-) -> None:
-    cube = tmp_path / "tiny.zarr"
-    create(cube, [PLAN], draw_inputs, SPEC)
-    baseline, block = PLAN.blocks()
-    for part, found in ((baseline, statuses[:1]), (block, statuses[1:])):
-        BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(found, np.int8)})
-    assert is_settled(prepared(cube), wanted) == settled
-    # a cube that is missing or to be grown is not
-    assert not is_settled(prepared(cube, PLAN, make_plan("b")), wanted)
-    assert not is_settled(prepared(cube, replace(PLAN, p=(0.9, 0.8))), wanted)
-    assert not is_settled(prepared(tmp_path / "none.zarr"), wanted)
+def test_a_settled_cube(tmp_path: Path) -> None:
+    retry, other = Wanted(retry_failed=True), Wanted(only=frozenset({OTHER}))
+    one = Wanted(only=frozenset({CELL}))
+    cases: dict[tuple[int, ...], dict[Wanted, bool]] = {
+        (DONE, FAILED, DONE): {Wanted(): True, retry: False, other: True, one: False},
+        (DONE, PENDING, DONE): {Wanted(): False, other: True},
+        (PENDING, DONE, DONE): {other: True},
+        (NO_SOLUTION, NO_SOLUTION, DONE): {retry: True, one: True},
+    }
+    for statuses, found in cases.items():
+        cube = tmp_path / f"{statuses}.zarr"
+        create(cube, [PLAN], draw_inputs, SPEC)
+        for part, status in zip(PLAN.blocks(), (statuses[:1], statuses[1:]), strict=True):
+            BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(status, np.int8)})
+        prepared = Prepared(Mock(), Inputs((PLAN,), {}, {}), cube)
+        assert {wanted: is_settled(prepared, wanted) for wanted in found} == found
+        # one that is missing or to be grown is not
+        assert not is_settled(replace(prepared, cube=tmp_path / "none.zarr"), other)
+        for plans in ((PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)):
+            assert not is_settled(replace(prepared, inputs=Inputs(plans, {}, {})), other)
 
 
 def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
     more = {"only": ("a/b", "c"), "retry_failed": True, "strict": True, "data_dir": Path("d")}
     options = Options(tmp_path, "p", Path("c.yaml"), 3, **more)  # type: ignore[arg-type]
-    flags = options.flags()
-    assert flags[:6] == ["--profile", "p", "--cluster", str(Path("c.yaml").resolve()), "--workers", "3"]
-    assert flags[6:8] == ["--retry-failed", "--strict"]
-    assert flags[-4:] == ["--only", "a/b", "--only", "c"]
+    first = ["--profile", "p", "--cluster", str(Path("c.yaml").resolve()), "--workers", "3"]
+    assert options.flags()[:8] == [*first, "--retry-failed", "--strict"]
+    assert options.flags()[-4:] == ["--only", "a/b", "--only", "c"]
     submit = given(main.get_command(Context(main), "submit"))
     known = {option for parameter in submit.params for option in parameter.opts}
     for name in {field.name for field in fields(Options)} - NOT_FORWARDED:

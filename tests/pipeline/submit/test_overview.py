@@ -18,16 +18,7 @@ from processes.sweeping import TINY, write_spec
 
 from pipeline.run.request import Prepared, prepare
 from pipeline.submit import overview
-from pipeline.submit.overview import (
-    CALL_SECONDS,
-    DIAGONAL,
-    MATRICES,
-    SEARCH_SECONDS,
-    PlanOverview,
-    plan_overview,
-    rough_seconds,
-    search_notes,
-)
+from pipeline.submit.overview import PlanOverview, plan_overview
 from pipeline.work.records import Failed, Solved, Span
 from pipeline.work.timing import Key, Times, Timing, pilot_cells
 from storage.runfolder.records import Moment
@@ -52,22 +43,19 @@ def iris(found: PlanOverview) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("models", "unused", "shapes"),
+    ("models", "said"),
     [
-        ('"unsupervised-common", "posterior"', "covariance_prior", "common, spherical"),
-        ('"unsupervised-full", "posterior-tied"', "variance_prior", "full, tied"),
-        ('"posterior-diagonal"', "variance_prior", "diagonal"),
-        ('"posterior-auto", "posterior-full"', "", ""),
+        ('"unsupervised-common", "posterior"', ["covariance_prior is not used by common, spherical"]),
+        ('"unsupervised-full", "posterior-tied"', ["variance_prior is not used by full, tied"]),
+        ('"posterior-diagonal"', ["variance_prior is not used by diagonal"]),
+        ('"posterior-auto", "posterior-full"', []),
     ],
 )
-def test_a_prior_that_no_model_has_is_said(tmp_path: Path, models: str, unused: str, shapes: str) -> None:
-    def notes(more: str) -> list[str]:
-        return search_notes(load_sweep(write_spec(tmp_path, TINY.replace(MODELS, models) + more)))
-
-    for name, value in (("variance_prior", 0.5), ("covariance_prior", 2.0)):
-        said = [f"[search] {name} is not used by {shapes} covariances"] if name == unused else []
-        assert notes(f"{name} = {value}\n") == said
-    assert notes("variance_prior = 0\ncovariance_prior = 1\n") == [], "nothing of what was not asked for"
+def test_a_prior_that_no_model_has_is_said(tmp_path: Path, models: str, said: list[str]) -> None:
+    for one, other, wanted in ((0.5, 2.0, said), (0, 1, [])):  # nothing of what was not asked for
+        more = f"variance_prior = {one}\ncovariance_prior = {other}\n"
+        notes = overview.search_notes(load_sweep(write_spec(tmp_path, TINY.replace(MODELS, models) + more)))
+        assert notes == [f"[search] {each} covariances" for each in wanted]
 
 
 # A guess before anything was timed, by hand.
@@ -77,20 +65,20 @@ def test_a_restart_by_hand() -> None:
     def guess(model: str, restarts: int = 1, n_clusters: int = 4, **settings: float) -> float:
         plan = make_plan(n_samples=1000, n_features=16, n_clusters=n_clusters)
         search = Search(**{"population": 10, "offspring": 10, "generations": 10, "patience": 0} | settings)
-        return rough_seconds(search, plan, Span(Cell(plan.name, None, 0.9, 4, 0, model), 0, restarts))
+        cell = Cell(plan.name, None, 0.9, 4, 0, model)
+        return overview.rough_seconds(search, plan, Span(cell, 0, restarts))
 
     # ten starts at random worth four offspring each, a hundred offspring, with annotations
-    expected = 140 * SEARCH_SECONDS * 2 * 1000**1.22 * 4**1.27 * 2**0.36
+    expected = 140 * overview.SEARCH_SECONDS * 2 * 1000**1.22 * 4**1.27 * 2**0.36
     assert guess("posterior") == pytest.approx(expected)
     assert guess("posterior", restarts=3) == pytest.approx(3 * expected)
     assert guess("conditional") == pytest.approx(expected / 2)
     assert guess("unsupervised-full") == pytest.approx(expected / 2 * 2**1.85)
-    assert guess("ward", restarts=3) == 3 * CALL_SECONDS, "a method is a call"
+    assert guess("ward", restarts=3) == 3 * overview.CALL_SECONDS, "a method is a call"
     # patience ends a restart early
-    assert guess("posterior", patience=4) == guess("posterior", generations=4)
-    assert guess("posterior", patience=40) == guess("posterior")
-    eight = {"n_clusters": 8}
-    assert guess("posterior", patience=4, **eight) == guess("posterior", generations=8, **eight)
+    for clusters, patience, generations in ((4, 4, 4), (4, 40, 10), (8, 4, 8)):
+        early = guess("posterior", n_clusters=clusters, patience=patience)
+        assert early == guess("posterior", n_clusters=clusters, generations=generations)
 
 
 def test_a_guess_takes_the_shape_and_folds_into_account(tmp_path: Path) -> None:
@@ -99,10 +87,10 @@ def test_a_guess_takes_the_shape_and_folds_into_account(tmp_path: Path) -> None:
 
     shapes = ("", "-diagonal", "-full", "-auto")
     spherical, diagonal, full, chosen = (hours(f'"posterior{shape}"') for shape in shapes)
-    assert diagonal == pytest.approx(spherical * DIAGONAL)
-    assert full == pytest.approx(spherical * (1 + 4 / 16) ** MATRICES)
+    assert diagonal == pytest.approx(spherical * overview.DIAGONAL)
+    assert full == pytest.approx(spherical * (1 + 4 / 16) ** overview.MATRICES)
     # five restarts of one generation, and four candidates with five folds of one generation
-    assert chosen == pytest.approx(full + spherical * (1 + DIAGONAL) + 2 * full)
+    assert chosen == pytest.approx(full + spherical * (1 + overview.DIAGONAL) + 2 * full)
     # one that holds annotations out has five folds of it alone, and nothing is held out of none
     both = hours('"unsupervised", "posterior"', "held_out = true\n")
     assert both == pytest.approx(hours('"unsupervised"') + 2 * spherical)
@@ -158,10 +146,9 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     old.save(next_generation(prepared.cube).pilot)
     stale, fresh = plan_overview(prepared), plan_overview(prepared, pilot=True)
     assert iris(stale)["seconds_per_restart"] == pytest.approx(1000.0)
-    ago = "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;"
-    assert any(ago in line for line in stale.lines())
+    assert "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;" in "\n".join(stale.lines())
     assert iris(fresh)["seconds_per_restart"] < 10
-    assert any("(measured now, at a load of " in line for line in fresh.lines())
+    assert "(measured now, at a load of " in "\n".join(fresh.lines())
     methods = 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]'
     (tmp_path / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
     plan_overview(prepared_in(tmp_path, TINY.replace("restarts = 5", methods)), pilot=True)
@@ -172,24 +159,19 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
         plan_overview(prepared, pilot=True)
 
 
-def test_an_adaptive_stop_and_skipped_data_sets_are_shown(tmp_path: Path) -> None:
+def test_stops_skipped_data_sets_questions_and_times_are_shown(tmp_path: Path) -> None:
     found = planned(tmp_path, more="[stop]\nrisk = 0.2\nr_min = 2\n")
     assert found.plan["least"] == 2 / 5
-    assert any("the adaptive stop may end after 170 restarts" in line for line in found.lines())
+    assert "the adaptive stop may end after 170 restarts" in "\n".join(found.lines())
     prepared = prepared_in(tmp_path)
     inputs = replace(prepared.inputs, skipped={"iris": ("not here",)})
     lines = plan_overview(replace(prepared, inputs=inputs), workers=1).lines()
     assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
-    assert any("rough, within a factor of two; --pilot measures" in line for line in lines)
-
-
-def test_questions_are_counted_in_whole_batches(tmp_path: Path) -> None:
+    assert "rough, within a factor of two; --pilot measures" in "\n".join(lines)
+    # questions are counted in whole batches
     asking = TINY.replace("replicates = 2", 'replicates = 2\ndesign = ["uniform", "active"]')
     total = planned(tmp_path, more="[ask]\nbatch = 40\n", text=asking).plan["total"]
     # two accuracies and replicates; 150 answers on iris, 30 on each of two mixtures of two data sets
     assert (total["paths"], total["questions"]) == (4 + 16, 4 * 160 + 16 * 40)
-
-
-def test_times_are_shown_in_the_unit_that_fits() -> None:
     words = {0.0: "1 second", 0.05: "180 seconds", 0.5: "30 minutes", 1.9: "114 minutes", 2.5: "2.5 hours"}
     assert {hours: overview._hours(hours) for hours in words} == words

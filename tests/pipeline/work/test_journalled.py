@@ -18,40 +18,25 @@ from sweeps.shapes import DIMS
 from sweeps.words import shape_of
 
 NAN = float("nan")
+MODELS, TIED = ("likelihood", "posterior-diagonal", "posterior-auto"), "unsupervised-tied"
 PLANS = {
     "a": make_plan(designs=("uniform", "active")),
     "mixed": make_plan("mixed", mixtures=2, designs=("active",)),
-    "shapes": make_plan(
-        "shapes",
-        models=("likelihood", "posterior-diagonal", "posterior-auto"),
-        baselines=("unsupervised-full", "unsupervised-tied"),
-    ),
+    "shapes": make_plan("shapes", models=MODELS, baselines=("unsupervised-full", TIED)),
     "scored": make_plan("scored", held_out=True),
 }
 SCIENCES = {name: Science(7, (), 2, asking=Asking(2, 1, "auto")) for name in PLANS}
 CELL = Cell("a", None, 0.9, 4, 1, "likelihood", "uniform")
 BASELINE = Cell("a", None, None, None, None, "unsupervised")
-SHAPES = Cell("shapes", None, 0.9, 4, 1, "likelihood")
-SCORED = Cell("scored", None, 0.9, 4, 1, "likelihood")
+SHAPES, SCORED = (Cell(name, None, 0.9, 4, 1, "likelihood") for name in ("shapes", "scored"))
 CHOICE = Chosen("tied", (0.1, 0.2, NAN, 0.4), (0.9, 0.8, NAN, 0.6))
 FIXED = Chosen("spherical", (0.1, *[NAN] * 4), (0.9, *[NAN] * 4))
 
 
-def solved(cell: Cell, chosen: Chosen | None = None, **changes: Any) -> Solved:
-    plan = PLANS[cell.dataset]
+def solved(cell: Cell, chosen: Chosen | None = None) -> Solved:
     shape = shape_of(cell.model) if chosen is None else chosen.covariance
-    found = Solved(
-        span=Span(cell, 0, 3),
-        objectives=np.array([1.0, 3.0, 2.0]),
-        best_restart=1,
-        labels=np.zeros(plan.n_samples, dtype=np.int16),
-        centroids=np.zeros((plan.n_clusters, plan.n_features)),
-        covariances=np.ones((plan.n_clusters, *[plan.n_features] * len(DIMS[shape]))),
-        seconds=0.5,
-        cpu_seconds=0.25,
-        chosen=chosen,
-    )
-    return replace(found, **changes)
+    solution = np.zeros(5, dtype=np.int16), np.zeros((2, 2)), np.ones((2, *[2] * len(DIMS[shape])))
+    return Solved(Span(cell, 0, 3), np.array([1.0, 3.0, 2.0]), 1, *solution, 0.5, 0.25, chosen)
 
 
 ANSWERS = np.array([[0, 1, 0], [1, 4, 1], [2, 3, 0], [0, 4, 1], [0, 2, 1], [3, 4, 0]], dtype=np.int32)
@@ -61,19 +46,14 @@ OF_PATHS = [
     Answered(Span(PATHS[0], 2, 6), ANSWERS[:4], 0.5, 0.25),
     Answered(Span(PATHS[1], 0, 2), ANSWERS[4:], 0.25, 0.2),
 ]
+OTHER = replace(CELLS[0], span=Span(replace(CELL, replicate=0), 1, 2), objectives=np.zeros(1))
 RECORDS: dict[str, list[Any]] = {
-    "restarts": [
-        *CELLS,
-        replace(CELLS[0], span=Span(replace(CELL, replicate=0), 1, 2), objectives=np.zeros(1)),
-    ],
+    "restarts": [*CELLS, OTHER],
     "a mixture": [solved(Cell("mixed", 1, 0.9, 4, 0, "likelihood", "active"))],
-    "several shapes": [solved(replace(SHAPES, model=model)) for model in PLANS["shapes"].models[:2]]
-    + [solved(Cell("shapes", None, None, None, None, model)) for model in PLANS["shapes"].baselines],
+    "several shapes": [solved(replace(SHAPES, model=model)) for model in MODELS[:2]]
+    + [solved(replace(BASELINE, dataset="shapes", model=model)) for model in ("unsupervised-full", TIED)],
     "choices": [solved(SHAPES), solved(replace(SHAPES, model="posterior-auto"), CHOICE)],
-    "scores of every model": [
-        solved(SCORED, FIXED),
-        solved(Cell("scored", None, None, None, None, "unsupervised")),
-    ],
+    "scores of every model": [solved(SCORED, FIXED), solved(replace(BASELINE, dataset="scored"))],
     "answers": OF_PATHS,
 }
 
@@ -113,8 +93,7 @@ def test_the_form_of_records_is_that_of_older_releases() -> None:
     assert to_record(RECORDS["scores of every model"])[1]["held_out"].shape == (1, 5)
 
 
-Header, Arrays = dict[str, Any], dict[str, Any]
-Damage = Callable[[Header, Arrays], object]
+Damage = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
 def entry(**changes: object) -> Damage:
@@ -130,6 +109,7 @@ def array(name: str, change: Any) -> Damage:
     return lambda header, arrays: arrays.update({name: change(arrays[name]) if callable(change) else change})
 
 
+SCORES = ("held_out", "held_out_right", "covariance_shape")
 WRONG: dict[str, dict[str, Damage]] = {
     "restarts": {
         "no partials": lambda header, arrays: header.clear(),
@@ -155,12 +135,8 @@ WRONG: dict[str, dict[str, Damage]] = {
         "scores of other candidates": array("held_out", np.zeros((1, 3))),
     },
     "scores of every model": {
-        "none": lambda header, arrays: [
-            arrays.pop(name) for name in list(arrays) if name.startswith(("cov", "held"))
-        ],
-        "of candidates alone": lambda header, arrays: arrays.update(
-            {name: arrays[name][:, :4] for name in ("held_out", "held_out_right")}
-        ),
+        "none": lambda header, arrays: [arrays.pop(name) for name in SCORES],
+        "of candidates alone": lambda _, arrays: arrays.update({n: arrays[n][:, :4] for n in SCORES[:2]}),
         "of another shape": array("covariance_shape", np.array([3])),
         "not asked for": cell("a", None, 0.9, 4, 1, "likelihood", "uniform"),
     },

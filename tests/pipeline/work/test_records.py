@@ -12,21 +12,11 @@ import pytest
 from cubes.small import make_plan, make_spec
 
 from pipeline.common import best_of
+from pipeline.work import records
 from pipeline.work.merge import BlockResult, CellResult, Mismatch
-from pipeline.work.records import (
-    NO_ANSWERS,
-    Answered,
-    Asking,
-    BatchLost,
-    Chosen,
-    Failed,
-    Science,
-    Solved,
-    Span,
-    Task,
-    checked,
-)
+from pipeline.work.records import Answered, Asking, BatchLost, Chosen, Failed, Science, Solved, Span, Task
 from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from sweeps.errors import given
 from sweeps.file.search import Search
 from sweeps.file.spec import Stop
 from sweeps.plan import AskedPath, Cell
@@ -40,35 +30,23 @@ NAN = float("nan")
 CHOSEN = Chosen("diagonal", (0.5, 0.4, 0.39, 0.41), (0.7, 0.8, 0.8, 0.8))
 
 
-def solved(start: int, stop: int, objectives: np.ndarray = OBJECTIVES, **changes: Any) -> Solved:
+def solved(
+    start: int, stop: int, objectives: np.ndarray = OBJECTIVES, cell: Cell = CELL, chosen: Any = None
+) -> Solved:
     """A result whose solution tells which restart it comes from."""
-    part = objectives[start:stop]
+    part = objectives[start:stop].copy()
     best = start + best_of(part)
-    cell, chosen = changes.get("cell", CELL), changes.get("chosen")
     shape = shape_of(cell.model) if chosen is None else chosen.covariance
-    return Solved(
-        Span(cell, start, stop),
-        part.copy(),
-        best,
-        np.full(4, best, np.int16),
-        np.full((2, 3), float(best)),
-        np.full((2, 3) if shape == "diagonal" else 2, float(best)),
-        0.5 * (stop - start),
-        0.25 * (stop - start),
-        chosen,
-    )
+    covariances = np.full((2, 3) if shape == "diagonal" else 2, float(best))
+    solution = np.full(4, best, np.int16), np.full((2, 3), float(best)), covariances
+    return Solved(Span(cell, start, stop), part, best, *solution, 0.5 * len(part), 0.25 * len(part), chosen)
 
 
-def called(start: int, *objectives: float | None) -> Solved:
-    """Calls of a method: NaN for a solution without an objective, None for no solution."""
-    values = np.array([NAN if value is None else value for value in objectives])
-    ranks = [
-        (-np.inf, 0) if value is None else (np.nan_to_num(value, nan=-1e9), -at)
-        for at, value in enumerate(objectives)
-    ]
-    best = -1 if set(objectives) == {None} else start + ranks.index(max(ranks))
-    span, labels = Span(METHOD, start, start + len(values)), np.full(4, best, np.int16)
-    return replace(solved(0, 1, cell=METHOD), span=span, objectives=values, best_restart=best, labels=labels)
+def called(start: int, best: int, *objectives: float) -> Solved:
+    """Calls of a method: NaN for one without an objective; the best is -1 where none has a solution."""
+    span, labels = Span(METHOD, start, start + len(objectives)), np.full(4, best, np.int16)
+    found = {"objectives": np.array(objectives), "best_restart": best, "labels": labels}
+    return replace(solved(0, 1, cell=METHOD), span=span, **found)
 
 
 def test_any_order_of_any_split_gives_the_same_cell() -> None:
@@ -79,9 +57,8 @@ def test_any_order_of_any_split_gives_the_same_cell() -> None:
             for position, part in enumerate(order):
                 assert result.status == (PENDING if position < len(parts) else DONE)
                 result.add(part)
-            assert result.status == DONE
-            assert result.best is not None
-            assert result.best.best_restart == 1  # restart 3 is as good: the lowest wins
+            # restart 3 is as good: the lowest wins
+            assert (result.status, given(result.best).best_restart) == (DONE, 1)
             assert np.array_equal(result.objectives, OBJECTIVES)
             assert (result.seconds, result.cpu_seconds) == (2.5, 1.25)
             assert list(result.missing()) == []
@@ -136,16 +113,11 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
     unsolved.add(replace(solved(0, 5), span=Span(unsolved.cell, 0, 5), **nothing))
     failed.failed = True
     assert result.complete
-    arrays: dict[str, Any] = {
-        "log_likelihood": np.full((5, 5), NAN),
-        "labels": np.full((5, 4), -1, np.int16),
-        "centroids": np.full((5, 2, 3), NAN),
-        "covariances": np.full((5, 2, 3, 3), NAN),
-        "status": np.zeros(5, np.int8),
-        "covariance_shape": np.full(5, -1, np.int8),
-        "held_out": np.full((5, 4), NAN),
-    }
-    arrays |= {name: np.zeros(5) for name in ("best_restart", "restarts_done", "seconds", "cpu_seconds")}
+    sizes = {"log_likelihood": 5, "centroids": (2, 3), "covariances": (2, 3, 3), "held_out": 4}
+    arrays: dict[str, Any] = {name: np.full(np.append(5, size), NAN) for name, size in sizes.items()}
+    arrays |= {"labels": np.full((5, 4), -1, np.int16), "covariance_shape": np.full(5, -1, np.int8)}
+    once = ("status", "best_restart", "restarts_done", "seconds", "cpu_seconds")
+    arrays |= {name: np.zeros(5) for name in once}
     result.into(arrays)
     wanted = {
         "status": [DONE, DONE, DONE, NO_SOLUTION, FAILED],
@@ -164,32 +136,28 @@ def test_finished_cells_are_laid_over_what_the_cube_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("calls", "status", "best"),
+    ("one", "two", "status", "best"),
     [
-        (([-3.0], [-1.0, -2.0]), DONE, 1),
-        (([None], [None, None]), NO_SOLUTION, -1),
-        (([None], [None, -2.0]), DONE, 2),
-        (([NAN], [NAN, NAN]), DONE, 0),
-        (([None], [NAN, NAN]), DONE, 1),
-        (([NAN], [NAN, -5.0]), DONE, 2),
+        (called(0, 0, -3.0), called(1, 1, -1.0, -2.0), DONE, 1),
+        (called(0, -1, NAN), called(1, -1, NAN, NAN), NO_SOLUTION, -1),
+        (called(0, -1, NAN), called(1, 2, NAN, -2.0), DONE, 2),
+        (called(0, 0, NAN), called(1, 1, NAN, NAN), DONE, 0),
+        (called(0, -1, NAN), called(1, 1, NAN, NAN), DONE, 1),
+        (called(0, 0, NAN), called(1, 2, NAN, -5.0), DONE, 2),
     ],
 )
-def test_the_best_call_of_a_method_in_any_order(
-    calls: tuple[list[float | None], ...], status: int, best: int
-) -> None:
-    parts = [called(0, *calls[0]), called(1, *calls[1])]
+def test_the_best_call_of_a_method_in_any_order(one: Solved, two: Solved, status: int, best: int) -> None:
+    parts = [one, two]
     for order in itertools.permutations(parts):
         result = CellResult(METHOD, 3)
         for part in order:
             assert result.status == PENDING
             result.add(part)
-        assert result.status == status
-        assert result.best is not None
-        assert result.best.best_restart == best
+        assert (result.status, given(result.best).best_restart) == (status, best)
         assert list(result.missing()) == []
     result.add(parts[1])  # calls without an objective are not made again, and give none a second time
     with pytest.raises(Mismatch, match="restart 1"):
-        result.add(called(1, -17.0))
+        result.add(called(1, 1, -17.0))
 
 
 # What goes to a worker, and what comes back.
@@ -201,12 +169,7 @@ OF_IRIS = AskedPath("iris", 3, 0.9, 1, "active")
 STOPPING = Stop(rule="good-turing", risk=0.1, r_min=4, step=2)
 OF_IRIS_SCIENCE = Science(11, (Search(population=3),), 3, STOPPING, asking=Asking(5, 1, "auto"))
 OF_CELLS = Task(OF_IRIS_SCIENCE, "iris", (Span(IRIS, 2, 6, (-1.0, -2.0)), Span(REDRAWN, 0, 3)), 1.0)
-OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=NO_ANSWERS, step=5),), 1.0)
-
-
-def test_names_say_where_and_what() -> None:
-    assert str(OF_PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1, questions 5..14"
-    assert str(OF_CELLS) == f"{IRIS} and 1 other cells"
+OF_PATH = Task(OF_IRIS_SCIENCE, "iris", (Span(OF_IRIS, 5, 15, answers=records.NO_ANSWERS, step=5),), 1.0)
 
 
 def test_a_science_has_what_the_sweep_says_of_a_data_set() -> None:
@@ -245,12 +208,9 @@ def failed(unit: Any, start: int, stop: int) -> Failed:
     ],
 )
 def test_an_answer_is_taken_for_its_own_task_alone(task: Task, result: Any, is_ours: bool) -> None:
-    ours = (
-        [solved(2, 6, EQUAL, cell=IRIS), solved(0, 3, EQUAL, cell=REDRAWN)]
-        if task is OF_CELLS
-        else [answered(5, 10)]
-    )
-    found = checked(task, [*ours, result])
+    of_cells = [solved(2, 6, EQUAL, cell=IRIS), solved(0, 3, EQUAL, cell=REDRAWN)]
+    ours = of_cells if task is OF_CELLS else [answered(5, 10)]
+    found = records.checked(task, [*ours, result])
     if is_ours:
         assert found == [*ours, result]
     else:
@@ -265,21 +225,21 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
 
     parts = replace(OF_CELLS, spans=(Span(IRIS, 0, 1, (-1.0,)), Span(IRIS, 3, 4)))
     for task, charged in ((OF_CELLS, [False, False]), (parts, [True, False]), (OF_PATH, [True])):
-        found = checked(task, BatchLost("a\nb", "n1", "7"))
-        assert [each.charged for each in found if isinstance(each, Failed)] == charged, (
-            "a unit alone, and once"
-        )
-    first: Any = checked(parts, BatchLost("a\nb", "n1", "7"))[0]
+        found: Any = records.checked(task, BatchLost("a\nb", "n1", "7"))
+        assert [each.charged for each in found] == charged, "a unit alone, and once"
+    first: Any = records.checked(parts, BatchLost("a\nb", "n1", "7"))[0]
     assert (first.cause, first.node, first.job) == ("BatchLost: a b", "n1", "7")
     record = first.record(2)
     assert (record.cell, record.attempt, record.work.cell) == (str(IRIS), 2, IRIS)
     assert record.work.known == (-1.0,)
-    asked: Any = checked(OF_PATH, Wordless())[0]
+    asked: Any = records.checked(OF_PATH, Wordless())[0]
     assert asked.cause == "Wordless: <its text cannot be made>"
     assert (asked.record(1).work.cell, asked.record(1).work.stop) == (None, 15)
 
 
-def test_what_is_sent_can_be_pickled() -> None:
+def test_what_is_sent_can_be_pickled_and_has_a_name() -> None:
+    assert str(OF_PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1, questions 5..14"
+    assert str(OF_CELLS) == f"{IRIS} and 1 other cells"
     for each in (OF_CELLS, OF_PATH, failed(IRIS, 0, 1)):
         assert pickle.loads(pickle.dumps(each)) == each
     found = pickle.loads(pickle.dumps(solved(0, 1, EQUAL, cell=IRIS)))
