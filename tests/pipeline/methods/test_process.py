@@ -18,7 +18,8 @@ import pytest
 from checkout import ROOT
 from processes.sweeping import wait_until
 
-from pipeline.methods import process
+from pipeline.methods import process, template
+from pipeline.methods.check import Report, check
 from pipeline.methods.child import FORKED
 from pipeline.methods.contract import NoSolution
 from pipeline.methods.keeper import LEFT
@@ -28,7 +29,8 @@ from sweeps.errors import InputError
 
 # A method that does what it is told, and whose objective is what it is asked for.
 SOURCE = """
-import ctypes, os, random, stat, struct, sys, threading, time
+import ctypes, os, random, struct, sys, threading, time
+from pathlib import Path
 import numpy as np
 from pipeline import NoSolution, Solution
 from threadpoolctl import threadpool_info
@@ -46,18 +48,13 @@ def reply(kind, number, note, size, rest=b""):
     return struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", kind, number, len(note), size) + note + rest
 
 def write(text):
-    (ours,) = (each for each in range(3, 1024) if is_socket(each))
+    (ours,) = (each for each in range(3, 1024) if Path(f"/dev/fd/{each}").is_socket())
     os.write(ours, text)
-
-def is_socket(number):
-    try:
-        return stat.S_ISSOCK(os.fstat(number).st_mode)
-    except OSError:
-        return False
 """
 X = np.arange(8.0).reshape(4, 2)
 HANG = "time.sleep(600)"
 HOLD = "ctypes.PyDLL(None).sleep(600)"  # without releasing the interpreter's lock
+LATE = "longer than its time limit of 0.2 s"
 DAEMON = """
 if os.fork() == 0:
     os.setsid()
@@ -146,30 +143,25 @@ def test_what_a_method_prints_is_no_line_of_ours(
     assert (printed.out, "something to say\n" in printed.err) == ("", True)
 
 
-@pytest.mark.parametrize(
-    ("act", "value", "cause"),
-    [
-        ("", "np.inf", r"BadAnswer: objective: found inf, expected a finite number$"),
-        ("raise SystemExit('x' * 10**7)", "None", "SystemExit: xxx"),
-        ("raise Odd", "None", "Odd"),
-        *(("each.setflags(write=True)".replace("each", each), "None", "ValueError: cannot set WRITEABLE")
-          for each in ("X", "must_link", "weights[0]")),
-    ],
-)  # fmt: skip
-def test_what_is_no_answer_is_a_failure(methods: MethodProcess, act: str, value: str, cause: str) -> None:
-    with pytest.raises(MethodFailed, match=f"^{cause}") as failed:
-        solve(methods, mine(act, value=value))
-    assert len(str(failed.value)) <= 500
-    assert (failed.value.traceback == "") == (act == "")  # none of ours
-
-
-def test_what_a_method_raises_comes_with_its_own_traceback(methods: MethodProcess) -> None:
-    with pytest.raises(MethodFailed, match=r"^ValueError: no such value$") as failed:
-        solve(methods, mine("raise ValueError('no such value')"))
+def test_what_is_no_answer_is_a_failure_with_a_traceback_of_its_own(methods: MethodProcess) -> None:
+    parts = ("X", "must_link", "weights[0]")
+    for act, cause in (
+        ("raise SystemExit('x' * 10**7)", "SystemExit: xxx"),
+        ("raise Odd", "Odd"),
+        *((f"{each}.setflags(write=True)", "ValueError: cannot set WRITEABLE") for each in parts),
+        ("raise ValueError('no such value')", "ValueError: no such value$"),
+    ):
+        with pytest.raises(MethodFailed, match=f"^{cause}") as failed:
+            solve(methods, mine(act))
+        assert len(str(failed.value)) <= 500
+        assert failed.value.traceback
     lines = failed.value.traceback.splitlines()
     number = 1 + SOURCE.splitlines().index("    exec(act, names)")
     assert lines[:2] == ["Traceback (most recent call last):", f'  File "mine.py", line {number}, in cluster']
     assert lines[-1] == "ValueError: no such value"
+    with pytest.raises(MethodFailed, match=r"^BadAnswer: objective: found inf, expected a finite") as failed:
+        solve(methods, mine(value="np.inf"))
+    assert failed.value.traceback == ""  # none of ours
     with pytest.raises(NoSolution, match=r"^links contradict$") as unsolved:
         solve(methods, mine("raise NoSolution('links contradict')"))
     assert 0 < unsolved.value.seconds < 10  # type: ignore[attr-defined]
@@ -185,18 +177,23 @@ def test_what_a_method_raises_comes_with_its_own_traceback(methods: MethodProces
 @pytest.mark.parametrize(
     ("act", "how"),
     [
-        ("os._exit(7)", "ended with exit code 7"),
-        ("os.kill(os.getpid(), 11)", "was ended by SIGSEGV"),
-        ("os.fork() or time.sleep(600); os._exit(7)", "ended with exit code 7"),  # though a copy lives
-        ("os.fork() and os._exit(5)", "ended with exit code 5"),  # where a copy goes on
+        ("os._exit(7)", "its process ended with exit code 7"),
+        ("os.kill(os.getpid(), 11)", "its process was ended by SIGSEGV"),
+        ("os.fork() or time.sleep(600); os._exit(7)", "its process ended with exit code 7"),  # a copy lives
+        ("os.fork() and os._exit(5)", "its process ended with exit code 5"),  # where a copy goes on
+        (HANG, LATE),
+        (HOLD, LATE),
+        (f"write(b'\\x00swp\\xff\\x02'); {HANG}", LATE),
     ],
 )
-def test_a_process_that_dies_is_a_failure_and_is_replaced(methods: MethodProcess, act: str, how: str) -> None:
-    before, started = ask(methods, PID), time.monotonic()
-    with pytest.raises(MethodFailed, match=f"^its process {how}$"):
-        solve(methods, mine(act))
+def test_a_process_that_dies_or_hangs_is_ended_and_replaced(
+    methods: MethodProcess, act: str, how: str
+) -> None:
+    before, started = int(ask(methods, PID)), time.monotonic()
+    with pytest.raises(TimeLimit if how == LATE else MethodFailed, match=f"^{how}$"):
+        solve(methods, mine(act, **{"time_limit": 0.2} if how == LATE else {}))
     assert time.monotonic() - started < 20
-    assert ask(methods, PID) != before
+    assert not psutil.pid_exists(before)
     assert ask(methods, SUM) == X.sum()  # the table was sent again
 
 
@@ -228,16 +225,6 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
     solve(methods, mine(late))
     time.sleep(0.3)
     assert ask(methods, SUM) == X.sum()  # what came after an answer spoils no other call
-
-
-@pytest.mark.parametrize("act", [HANG, HOLD, f"write(b'\\x00swp\\xff\\x02'); {HANG}"])
-def test_a_call_that_hangs_ends_at_its_limit(methods: MethodProcess, act: str) -> None:
-    pid, started = int(ask(methods, PID)), time.monotonic()
-    with pytest.raises(TimeLimit, match=r"longer than its time limit of 0.2 s"):
-        solve(methods, mine(act, time_limit=0.2))
-    assert time.monotonic() - started < 20
-    assert not psutil.pid_exists(pid)
-    assert ask(methods, SUM) == X.sum()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux")
@@ -316,3 +303,59 @@ def test_no_process_outlives_its_parent(act: str) -> None:
         parent.kill()
         parent.wait()
         child.wait(20)
+
+
+# Whether a method keeps its contract.
+
+HEAD = """
+import os, sys, time, warnings
+import numpy as np
+from pipeline import NoSolution, Solution
+DRAWS = np.random.default_rng()
+def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
+"""
+GOOD = "    return np.random.default_rng(random_state).integers(n_clusters, size=len(X))\n"
+LINKLESS = "    if len(must_link) == 0:\n        "
+
+
+def report(body: str, uses: Any = "links", time_limit: float = 10.0) -> Report:
+    return check(MethodCall("mine", "mine.py:cluster", HEAD + body, {}, time_limit), uses)
+
+
+def test_a_method_that_keeps_its_contract_has_no_breach() -> None:
+    found = report('    warnings.warn("no output of mine")\n' + GOOD)
+    assert (found.breaches, found.version) == ((), "")
+    assert [(each.instance, each.clusters) for each in found.outcomes] == [("links", 3), ("no links", 3)]
+    found = report("    raise NoSolution('never')\n")
+    assert (found.breaches, {outcome.note for outcome in found.outcomes}) == ((), {"never"})
+    # a method that uses nothing gets nothing
+    body = "    return Solution([0] * len(X), float(len(must_link) + (accuracy is not None)))\n"
+    assert [each.objective for each in report(body, uses="nothing").outcomes] == [0.0]
+    assert [each.objective for each in report(body).outcomes] == [10.0, 1.0]
+    text = Path(template.__file__).read_text(encoding="utf-8")
+    found = check(MethodCall("mine", "my_method.py:cluster", text, {"max_iter": 5}), "links")
+    assert (found.breaches, found.outcomes[0].clusters) == ((), 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "what", "found"),
+    [
+        ("    print('hello')\n" + GOOD, "prints", "lines, first 'hello'"),
+        ("    return DRAWS.integers(n_clusters, size=len(X))\n", "not reproducible", "another"),
+        ("    return np.zeros(len(X) + 1)\n", "no usable answer", "found shape (31,), expected (30,)"),
+        ("    os.fork()\n" + GOOD, "forks", "times: a process that the method forked came back"),
+        ("    os.fork() or time.sleep(99)\n" + GOOD, "leaves processes running", "times: processes that a"),
+        (f"{LINKLESS}time.sleep(60)\n{GOOD}", "too slow", "longer than its time limit of 0.3 s"),
+    ],
+)
+def test_a_breach_is_named(body: str, what: str, found: str) -> None:
+    assert any(found in each.found for each in report(body, time_limit=0.3).breaches if each.what == what)
+
+
+def test_a_failure_comes_with_its_lines_and_its_problem() -> None:
+    found = report(f"{LINKLESS}raise ValueError('no links')\n{GOOD}")
+    (breach,) = found.breaches
+    assert (breach.what, breach.where, breach.found) == ("fails", "no links", "ValueError: no links")
+    assert 'File "mine.py", line 8, in cluster' in breach.traceback
+    (named,) = [each for each in found.outcomes if each.instance == "no links"]
+    assert (named.clusters, named.note) == (None, "ValueError: no links")
