@@ -113,13 +113,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def cube(made: Path, tmp_path: Path) -> Path:
-    """A copy of its own."""
-    shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
-    return tmp_path / made.name
-
-
 @contextmanager
 def served(cube: Path) -> Iterator[str]:
     with serving(cube) as server:
@@ -149,7 +142,9 @@ def ask(address: str, path: str, method: str = "GET", host: str = "127.0.0.1") -
     return int(head.split()[1]), body
 
 
-def test_the_page_and_its_state_are_served_and_nothing_is_written(cube: Path) -> None:
+def test_the_page_and_its_state_are_served_and_nothing_is_written(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
+    cube = tmp_path / made.name
     before = files(cube), files(RunFolder(cube).path)
     folders = [path for path in cube.parent.rglob("*") if path.is_dir()]
     for folder in folders:
@@ -193,36 +188,25 @@ ASKED: list[tuple[bytes, bytes]] = [
 ]
 
 
-def test_whatever_is_asked_is_answered(made: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with served(made) as address:
-        for words, status in ASKED:
-            assert status in say(address, words).split(b"\r\n")[0], words[:200]
-    assert caplog.text == ""
-
-
-def test_clients_that_leave_or_stay_silent_cost_nothing(
-    made: Path, capfd: pytest.CaptureFixture[str]
+def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
+    made: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     whole = GET + LOCAL + b"\r\n"
     with served(made) as address, ExitStack() as stack:
-        port = int(address.split("/")[2].partition(":")[2])
+        for words, status in ASKED:
+            assert status in say(address, words).split(b"\r\n")[0], words[:200]
         for words in (b"", b"G", GET, GET + LOCAL, whole, whole * 50):
             say(address, words, reset=True)
-        for _ in range(32):
+        port = int(address.split("/")[2].partition(":")[2])
+        for _ in range(32):  # which stay silent
             stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
         assert ask(address, STATE)[0] == 200
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_fault_of_the_page_is_one_line(
-    made: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(self: FilesState, since: str = "") -> None:
-        raise KeyError("no\nsuch")
-
-    monkeypatch.setattr(FilesState, "document", fail)
-    with served(made) as address:
-        assert say(address, GET + LOCAL + b"\r\n") == b""
+        assert (caplog.text, capfd.readouterr()) == ("", ("", ""))
+        monkeypatch.setattr(FilesState, "document", lambda *_: {}["no\nsuch"])
+        assert say(address, whole) == b""
         wait_until(lambda: "not answered" in caplog.text)
     assert len(caplog.text.splitlines()) == 1
 
@@ -248,7 +232,7 @@ def test_bad_input_starts_no_server_and_a_proxy_is_named(
 
 
 def test_a_cube_that_is_made_or_grown_is_shown_anew(
-    cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "SNAPSHOT_SECONDS", 0.0)
     other = tmp_path / "other.zarr"
@@ -256,7 +240,7 @@ def test_a_cube_that_is_made_or_grown_is_shown_anew(
     documents = FilesState(other)
     name, first = documents.document()
     assert json.loads(first)["head"]["status"]["datasets"] == []
-    shutil.copytree(cube, other)
+    shutil.copytree(made, other)
     name, second = documents.document(name)
     assert [panel["dataset"] for panel in json.loads(second)["grid"]["panels"]] == ["a", "a"]
     grow(other, [PLAN, make_plan("b")], draw_inputs, make_spec("ab"))
@@ -270,20 +254,15 @@ CARD = "const card = document.getElementById('card'); return card.hidden ? '' : 
 KEY = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
-    with chromium() as page:
-        yield page
-
-
 def loaded(page: Page, address: str) -> None:
     page.driver.get(address)
     wait_until(lambda: page.run("return !document.getElementById('main').hidden"))
 
 
 @pytest.mark.slow
-def test_the_page_shows_the_cube(made: Path, browser: Page) -> None:
-    with served(made) as address:
+def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(made: Path) -> None:
+    background = "return getComputedStyle(document.body).backgroundColor"
+    with served(made) as address, chromium() as browser:
         loaded(browser, address)
         tiles = browser.run(TILES)
         assert [label for label, _, _ in tiles] == [
@@ -315,12 +294,6 @@ def test_the_page_shows_the_cube(made: Path, browser: Page) -> None:
         assert browser.run(CARD) == ""
         assert browser.console() == []
         assert {url.split("?")[0] for url in browser.requests()} == {address, f"{address}/state.json"}
-
-
-@pytest.mark.slow
-def test_it_fits_and_is_readable_and_a_hidden_page_asks_nothing(made: Path, browser: Page) -> None:
-    background = "return getComputedStyle(document.body).backgroundColor"
-    with served(made) as address:
         for width, scheme, paper in ((1280, "dark", "rgb(20, 23, 28)"), (400, "light", "rgb(255, 255, 255)")):
             browser.resize(width)
             browser.prefer(scheme)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from cubes.small import draw_block, draw_inputs, make_plan
 from cubes.writer import empty, next_generation
@@ -66,8 +65,8 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
             places.setdefault(tile, set()).add(first if first.p is None else replace(first, model=""))
             assert set(block.models) <= set(grid.models[tile])
     assert all(len(found) == 1 for found in places.values())
-    (nothing,) = set(range(len(grid.models))) - set(places)
-    assert grid.models[nothing] == (), "a method has no search, and stands in the first row"
+    at = grid.models.index(("k-means",))  # a method has no search, and stands in the first row
+    assert grid.models[at - 1 : at + 3] == [("unsupervised",), ("k-means",), ("unsupervised",), ()]
     panels = {(panel.dataset, panel.variant): panel for panel in grid.panels}
     assert (panels["s", ""].rows, panels["s", ""].columns) == (("quick", "long"), baselines)
     assert [variant for dataset, variant in panels if dataset == "s"] == [
@@ -235,21 +234,19 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
         follower.update()
     board = follower.board
     board.advance()
+    found = {
+        (dataset, p or "", model, m or 0): each
+        for dataset, _, p, model, points, _ in json.loads(board.series.since(-1))
+        for m, *each in points
+    }
     table = cell_table(open_cube(cube), read_manifest(cube).plans)
     table["unit"] = table["mixture"].fillna(table["replicate"]).fillna(-1)
-    table["curve"] = table["p"].map(lambda p: None if np.isnan(p) else f"{p:.9g}")
-    curves = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
-    expected: dict[tuple[object, ...], list[list[object]]] = {}
-    keys = ["dataset", "curve", "model", "m"]
-    for (dataset, p, model, m), cells in table.groupby(keys, dropna=False):
+    table["curve"] = table["p"].map(lambda p: "" if np.isnan(p) else f"{p:.9g}")
+    for key, cells in table.fillna({"m": 0}).groupby(["dataset", "curve", "model", "m"]):
         units = cells.groupby("unit")["nmi"].mean()
-        summary = units.mean(), units.sem() if len(units) > 1 else None, len(units)
-        points = expected.setdefault((dataset, "", None if pd.isna(p) else p, model), [])
-        points.append([None if pd.isna(m) else int(m), *summary])
-    assert curves.keys() == expected.keys()
-    for key, points in curves.items():
-        for found, wanted in zip(points, expected[key], strict=True):
-            assert [each or 0.0 for each in found] == pytest.approx([each or 0.0 for each in wanted])
+        summary = [units.mean(), units.sem() if len(units) > 1 else None, len(units)]
+        assert found.pop(key) == pytest.approx(summary)
+    assert not found
     rows_of = tiles_of(board)
     for plan in board.grid.plans.values():
         for block in plan.blocks():
@@ -325,7 +322,9 @@ def shown(feed: Feed | Follower) -> tuple[Any, ...]:
     return board.datasets(), board.blocks_done, len(board.waiting), len(board.open_blocks), tiles, series
 
 
-def test_the_board_of_a_run_is_that_of_its_files(run: Run, cube: Path) -> None:
+def test_the_board_of_a_run_is_that_of_its_files(
+    run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = run.start()
     run.solve(next(work))  # the baseline: a block of its own
     run.solve(next(work))
@@ -343,35 +342,22 @@ def test_the_board_of_a_run_is_that_of_its_files(run: Run, cube: Path) -> None:
     assert after[0] == before[0] == read_status(cube).datasets
     assert after[5] == before[5]
     assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
+    monkeypatch.setattr(module, "CREDIT", -1.0)  # scores wait until they are paid for
     for each in work:
         run.solve(each)
+    unpaid = shown(run.feed)
+    assert unpaid[0] == read_status(cube).datasets  # counts never wait
+    assert (run.feed.unread > 0, unpaid[5]) == (True, after[5])
+    monkeypatch.setattr(module, "CREDIT", 1.0)
     final = shown(run.feed)
     assert final[1:4] == (3, 0, 0)
     assert final == shown(Follower(cube))
     assert run.feed.unread == 0
-
-
-def test_a_failed_cell_that_is_tried_again_moves(run: Run) -> None:
-    run.fail(next(run.start()))
-    assert shown(run.feed)[0][0].failed == 1
     run.fail(next(run.start(Wanted(retry_failed=True))))  # once more: it is the same that is in the cube
-    found = shown(run.feed)
-    assert (found[0][0].failed, found[2]) == (1, 0)
+    assert shown(run.feed)[:3] == final[:3]
     run.solve(next(run.start(Wanted(retry_failed=True))))
     (row,) = shown(run.feed)[0]
-    assert (row.done, row.failed) == (1, 0)
-
-
-def test_scores_wait_until_they_are_paid_for(run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CREDIT", -1.0)
-    for each in run.start():
-        run.solve(each)
-    found = shown(run.feed)
-    assert found[0] == read_status(cube).datasets  # counts never wait
-    assert (run.feed.unread, found[5]) == (GRID.n_cells, {})
-    monkeypatch.setattr(module, "CREDIT", 1.0)
-    assert len(shown(run.feed)[5]) == 3
-    assert run.feed.unread == 0
+    assert (row.done, row.failed) == (GRID.n_cells, 0)
 
 
 def test_a_page_that_fails_does_not_end_the_run(
@@ -399,14 +385,19 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
 
 
+def looked(cube: Path) -> Follower:
+    follower = Follower(cube)
+    follower.update()
+    return follower
+
+
 def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
     generation = next_generation(cube)
     HeadRecord(spec="s", node="n").write(generation.head, generation.files)
     with Journal(generation.journal, generation.files) as journal:
         for part in (partial(FIRST, 0, 2), partial(FIRST, 2, 3), partial(SECOND, 0, 2)):
             journal.append(*to_record([part]))
-    follower = Follower(cube)
-    follower.update()
+    follower = looked(cube)
     board = follower.board
     assert (len(board.waiting), len(board.open_blocks), board.scored) == (1, 1, 1)
     assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
@@ -414,16 +405,13 @@ def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> N
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
     assert (len(board.waiting), len(board.open_blocks), board.scored) == (0, 0, 2)
-    again = Follower(cube)
-    again.update()
-    assert not again.board.waiting  # the journal still has what is in the cube
+    assert not looked(cube).board.waiting  # the journal still has what is in the cube
     # a damaged journal is left to the next driver
     raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
     generation.journal.write_bytes(raw)
-    fresh = Follower(cube)
-    fresh.update()
-    assert (fresh.board.waiting, fresh.board.scored) == ({}, 2)
+    fresh = looked(cube).board
+    assert (fresh.waiting, fresh.scored) == ({}, 2)
 
 
 def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
