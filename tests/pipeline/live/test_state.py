@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib.resources import files
-from itertools import compress, product
+from itertools import chain, compress, product
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -49,11 +50,9 @@ from sweeps.words import BASELINES, MODEL_CODES, SHIPPED
 
 
 def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
-    methods, baselines = (MethodPlan("k-means", 1),), ("unsupervised", "k-means")
-    designs = ("uniform", "active")
-    searched = make_plan(
-        "s", searches=("quick", "long"), baselines=baselines, methods=methods, designs=designs
-    )
+    designs, baselines = ("uniform", "active"), ("unsupervised", "k-means")
+    axes: dict[str, Any] = {"searches": ("quick", "long"), "designs": designs}
+    searched = make_plan("s", baselines=baselines, methods=(MethodPlan("k-means", 1),), **axes)
     plan = make_plan(p=(0.9, 0.8), m=(24, 12), mixtures=3, mixture_chunk=2, designs=designs)
     grid = Grid([make_plan("b"), plan, searched])
     places: dict[int, set[object]] = {}
@@ -180,11 +179,9 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
             assert board.settle(Settled(cell, state, 1.0, -2.0)) == (cell not in waiting)
             waiting.setdefault(cell, state)
         if rng.random() < 0.3:
-            unknown = set()
-            for cell in rng.sample(cells, rng.randint(0, len(cells))):  # some draws of the block
-                if cell not in waiting:
-                    unknown.add(cell)
-                written[cell] = waiting.pop(cell, DONE)
+            some = rng.sample(cells, rng.randint(0, len(cells)))  # draws of the block
+            unknown = {cell for cell in some if cell not in waiting}
+            written |= {cell: waiting.pop(cell, DONE) for cell in some}
             # one that failed again, and was not among them, is taken for written: both say the same of it
             for cell in cells:
                 if written[cell] == waiting.get(cell) == FAILED:
@@ -193,9 +190,8 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
             assert set(compress(block.cells(), found)) == unknown
             assert_same(board, written, waiting, {})
         if rng.random() < 0.5:  # a page does not see every state
-            board.advance()
-            seen |= tiles_of(board, version)
-            version = board.version
+            version, before = board.advance(), version
+            seen |= tiles_of(board, before)
     board.advance()
     seen |= tiles_of(board, version)
     assert_same(board, written, waiting, seen)
@@ -230,32 +226,27 @@ def test_nothing_new_is_no_new_version() -> None:
 def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
     cube = finished / "tiny.zarr"
     follower = Follower(cube)
-    while follower.unread:
-        follower.update()
-    board = follower.board
-    board.advance()
-    found = {
-        (dataset, p or "", model, m or 0): each
-        for dataset, _, p, model, points, _ in json.loads(board.series.since(-1))
+    *_, tiles, series = shown(follower)
+    scores = {
+        (dataset, float(p or 0), model, m or 0): each
+        for (dataset, _, p, model), points in series.items()
         for m, *each in points
+    }
+    grid = follower.board.grid
+    rows = {
+        (block.dataset, block.first.p or 0, model, block.first.m or 0): row
+        for block in chain.from_iterable(plan.blocks() for plan in grid.plans.values())
+        for model, row in zip(block.models, tiles[grid.tile(block.first)], strict=True)
     }
     table = cell_table(open_cube(cube), read_manifest(cube).plans)
     table["unit"] = table["mixture"].fillna(table["replicate"]).fillna(-1)
-    table["curve"] = table["p"].map(lambda p: "" if np.isnan(p) else f"{p:.9g}")
-    for key, cells in table.fillna({"m": 0}).groupby(["dataset", "curve", "model", "m"]):
+    for key, cells in table.fillna({"p": 0, "m": 0}).groupby(["dataset", "p", "model", "m"]):
         units = cells.groupby("unit")["nmi"].mean()
         summary = [units.mean(), units.sem() if len(units) > 1 else None, len(units)]
-        assert found.pop(key) == pytest.approx(summary)
-    assert not found
-    rows_of = tiles_of(board)
-    for plan in board.grid.plans.values():
-        for block in plan.blocks():
-            for model, row in zip(block.models, rows_of[board.grid.tile(block.first)], strict=True):
-                cells = table[(table["dataset"] == block.dataset) & (table["model"] == model)]
-                if block.first.m is not None:
-                    cells = cells[(cells["p"] == block.first.p) & (cells["m"] == block.first.m)]
-                assert row[:2] == [len(cells), (cells["status"] == "done").sum()]
-                assert row[7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+        assert scores.pop(key) == pytest.approx(summary)
+        assert rows[key][:2] == [len(cells), (cells["status"] == "done").sum()]
+        assert rows[key][7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+    assert not scores
 
 
 # A collector that tells a board of what it takes: the same as counting the cube.
@@ -374,9 +365,6 @@ def test_a_page_that_fails_does_not_end_the_run(
     assert read_status(cube).datasets[0].done == 1
 
 
-FIRST, SECOND = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in (0, 1))
-
-
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every update look at the files, and not every other second."""
@@ -392,16 +380,16 @@ def looked(cube: Path) -> Follower:
 
 
 def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
-    generation = next_generation(cube)
+    generation, first = next_generation(cube), Cell("a", None, 0.9, 4, 0, "likelihood")
     HeadRecord(spec="s", node="n").write(generation.head, generation.files)
     with Journal(generation.journal, generation.files) as journal:
-        for part in (partial(FIRST, 0, 2), partial(FIRST, 2, 3), partial(SECOND, 0, 2)):
+        for part in (partial(first, 0, 2), partial(first, 2, 3), partial(replace(first, replicate=1), 0, 2)):
             journal.append(*to_record([part]))
     follower = looked(cube)
     board = follower.board
     assert (len(board.waiting), len(board.open_blocks), board.scored) == (1, 1, 1)
     assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
-    block = GRID.block_of(FIRST)
+    block = GRID.block_of(first)
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
     assert (len(board.waiting), len(board.open_blocks), board.scored) == (0, 0, 2)
@@ -477,24 +465,24 @@ def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
         append_failure(failures, FailureRecord(work=work, node="n1", job="7", traceback="", **facts))
         state.document()  # what it has read by now is not all
     found = json.loads(state.document()[1])["head"]["failures"]
-    tiles = {str(gone): None, str(cell): follower.board.grid.tile(cell)}
     assert (found["cells"], found["records"]) == (2, 4)
-    assert [(each["cell"], each["tile"], each["cause"], each["attempt"]) for each in found["last"]] == [
-        (*tile, "because 2", 2) for tile in tiles.items()
+    keys = ("cell", "tile", "cause", "attempt")
+    assert [[each[key] for key in keys] for each in found["last"]] == [
+        [str(gone), None, "because 2", 2],
+        [str(cell), follower.board.grid.tile(cell), "because 2", 2],
     ]
 
 
 def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[int] = []
     follower = Follower(cube)
-    state = State(cube, follower)
-    monkeypatch.setattr(follower, "_replay", lambda: looks.append(1))
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
+    monkeypatch.setattr(follower, "_replay", Mock())
     for _ in range(5):
         follower.update()
-    monkeypatch.setattr(follower, "update", lambda: looks.append(2))
+    monkeypatch.setattr(follower, "update", Mock())
+    state = State(cube, follower)
     assert len({state.document() for _ in range(10)}) == 1
-    assert looks == [1, 2]
+    assert (follower._replay.call_count, follower.update.call_count) == (1, 1)  # type: ignore[attr-defined]
 
 
 def test_the_pace_is_that_of_the_last_minutes() -> None:

@@ -74,14 +74,3 @@ def test_a_message_that_comes_in_bits_has_one_limit(ends: Ends) -> None:
     thread.join()
     with pytest.raises(TimeoutError):  # nobody waits for ever to be heard
         channel.send(1, 1, {}, np.zeros(10**6), limit=0.1)
-
-
-def test_the_end_of_the_other_side_and_what_is_left_over_are_seen(ends: Ends) -> None:
-    channel, theirs = ends
-    assert channel.is_quiet()
-    theirs.sendall(b"x")
-    assert not channel.is_quiet()
-    theirs.close()
-    with pytest.raises(EOFError):
-        channel.receive(limit=5)
-    assert not channel.is_quiet()
