@@ -35,20 +35,6 @@ from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
 from sweeps.plan import Cell
 
-HERE = {"Host": "127.0.0.1:8787"}
-
-
-WHO = [
-    *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
-    # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
-    *(({"Host": host}, (403, 403)) for host in ("", "evil.example", "localhost:8787@evil", "127.0.0.1:\n")),
-    *(
-        ({**HERE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}, statuses)
-        for site in ("cross-site", "same-site")
-        for mode, statuses in (("cors", (403, 403)), ("navigate", (200, 403)))  # a link may lead here
-    ),
-]
-
 
 def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
     body, policy = page()
@@ -121,9 +107,24 @@ def ask(address: str, path: str, method: str = "GET", host: str = "127.0.0.1") -
     return int(head.split()[1]), body
 
 
+HERE = {"Host": "127.0.0.1:8787"}
+
+
 def test_who_is_answered(made: Path) -> None:
     ours = Site(FilesState(made))
-    for headers, statuses in WHO:
+    for headers, statuses in (
+        *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
+        # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
+        *(
+            ({"Host": host}, (403, 403))
+            for host in ("", "evil.example", "localhost:8787@evil", "127.0.0.1:\n")
+        ),
+        *(
+            ({**HERE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}, statuses)
+            for site in ("cross-site", "same-site")
+            for mode, statuses in (("cors", (403, 403)), ("navigate", (200, 403)))  # a link may lead here
+        ),
+    ):
         answers = [ours.answer(path, headers) for path in (PAGE, STATE)]
         assert tuple(answer.status for answer in answers) == statuses, headers
         for answer in (*answers, ours.answer("/sweep/other", HERE)):

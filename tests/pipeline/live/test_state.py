@@ -208,16 +208,9 @@ def test_nothing_new_is_no_new_version() -> None:
     for cell, seconds, objective in ((best, 2.0, -3.0), (replace(best, replicate=1), 4.0, -7.0)):
         assert board.settle(Settled(cell, DONE, seconds, objective))
     board.settle(Settled(replace(best, mixture=0), FAILED))
-    board.score(best, 0.25)
-    board.score(Cell("b", 1, 0.9, 4, 1, "likelihood"), 0.75)
-    board.score(Cell("b", None, None, None, None, "unsupervised"), 0.5)
     assert board.advance() == before + 1
     assert tiles_of(board, before) == {board.grid.tile(best): [[6, 0, 0, 0, 2, 1, 0, 3.0, -3.0, str(best)]]}
-    found = sorted(json.loads(board.series.since(before)), key=lambda curve: curve[3])
-    assert found == [
-        ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], [None, None]],  # one mixture
-        ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], [None, None]],
-    ]
+    assert board.series.since(before) == "[]"
 
 
 # Time, objective and NMI of the cells of a cube, against the tables of the report.
@@ -428,9 +421,12 @@ def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
         assert "grid" in json.loads(state.document(since)[1])
 
 
-def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> None:
+def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
+    cube: Path, at_once: None
+) -> None:
     block = next(GRID.blocks())
     BlockStore(cube).write(block, draw_block(GRID, block))
+    cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
     append_run(cube, run_record({"ecoli": ("not here",)}))
     with Lease.acquire(cube) as lease:
         head = HeadRecord(spec="s", node="n0", dashboard="http://here").now("running")
@@ -439,8 +435,22 @@ def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> Non
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
         crew = Crew(1000, [AtWork(f"w{n}", "n", "", "a", float(-n)) for n in range(996)])
-        shown = json.loads(State(cube, Follower(cube), lambda: crew).document()[1])["head"]
+        follower = Follower(cube)
+        state = State(cube, follower, lambda: crew)
+        for attempt, each in product((1, 2), (cell, gone)):
+            facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
+            record = FailureRecord(
+                work=FailedWork(cell=each, start=0, stop=3), node="n1", job="7", traceback="", **facts
+            )
+            append_failure(lease.generation.failures, record)
+            shown = json.loads(state.document()[1])["head"]
         expected = read_status(cube).to_dict()
+    failures, keys = shown["failures"], ("cell", "tile", "cause", "attempt")
+    assert (failures["cells"], failures["records"]) == (2, 4)
+    assert [[each[key] for key in keys] for each in failures["last"]] == [
+        [str(gone), None, "because 2", 2],
+        [str(cell), follower.board.grid.tile(cell), "because 2", 2],
+    ]
     assert [line.split()[1] for line in shown["log"]] == [str(n) for n in range(18, 30)]
     assert {len(line) for line in shown["log"]} == {400}
     workers = shown["crew"]
@@ -453,24 +463,6 @@ def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> Non
     assert expected["skipped"] == {"ecoli": ["not here"]}
     assert shown["who"].startswith("run by ")
     assert shown["ends_at"] == pytest.approx(time.time() + 60, abs=20)
-
-
-def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
-    cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
-    failures, follower = next_generation(cube).failures, Follower(cube)
-    state = State(cube, follower)
-    for attempt, each in product((1, 2), (cell, gone)):
-        facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
-        work = FailedWork(cell=each, start=0, stop=3)
-        append_failure(failures, FailureRecord(work=work, node="n1", job="7", traceback="", **facts))
-        state.document()  # what it has read by now is not all
-    found = json.loads(state.document()[1])["head"]["failures"]
-    assert (found["cells"], found["records"]) == (2, 4)
-    keys = ("cell", "tile", "cause", "attempt")
-    assert [[each[key] for key in keys] for each in found["last"]] == [
-        [str(gone), None, "because 2", 2],
-        [str(cell), follower.board.grid.tile(cell), "because 2", 2],
-    ]
 
 
 def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,14 +153,6 @@ def answer(call: MethodCall) -> Any:
     return load(call)(np.zeros((2, 1)), 2, **LINKS, accuracy=None, random_state=0)
 
 
-def test_every_shipped_method_is_there_and_takes_its_options_alone() -> None:
-    for name in SHIPPED:
-        assert callable(load(MethodCall(name, name)))
-        for option in ("must_link", "random_state", "gama"):
-            with pytest.raises(InputError, match=f"found option '{option}'"):
-                load(MethodCall(name, name, options={option: 1}))
-
-
 def test_a_file_is_a_module_of_its_own() -> None:
     before = set(sys.modules)
     another = MethodCall("mine", "mine.py:cluster", f"{SOURCE}\n# not loaded yet\n")
@@ -202,6 +194,10 @@ def test_texts_and_versions_are_found(tmp_path: Path, monkeypatch: pytest.Monkey
         load(MethodCall("a", "lacking_module:cluster"))
     found = [read_source(f"{tmp_path}/lacking_module{end}:f") for end in (".py", "")]
     assert found == ["import a_module_that_is_not_there\n", None]
+    for name in SHIPPED:
+        for option in ("must_link", "random_state", "gama"):
+            with pytest.raises(InputError, match=f"found option '{option}'"):
+                load(MethodCall(name, name, options={option: 1}))
     theirs, ours = (f"{name} {version(name)}" for name in ("scikit-learn", "sweep-clustering"))
     calls = ("sklearn.cluster:KMeans", "k-means", "spectral-links", "pckmeans", "json:loads")
     assert [version_of(MethodCall("a", each)) for each in calls] == [theirs, theirs, theirs, ours, ""]

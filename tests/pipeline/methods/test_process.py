@@ -18,8 +18,8 @@ import pytest
 from checkout import ROOT
 from processes.sweeping import wait_until
 
-from pipeline.methods import process, template
-from pipeline.methods.check import Report, check
+from pipeline.methods import process
+from pipeline.methods.check import check
 from pipeline.methods.child import FORKED
 from pipeline.methods.contract import NoSolution
 from pipeline.methods.keeper import LEFT
@@ -254,14 +254,12 @@ def test_threads_call_at_the_same_time(methods: MethodProcess) -> None:
 
 
 def test_start_and_imports_have_a_limit_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = f"import time\ntime.sleep(0.5)\n{SOURCE}"
+    slow, stuck = (f"import time\ntime.sleep({seconds})\n{SOURCE}" for seconds in (0.5, 600))
     with MethodProcess() as methods:
         assert solve(methods, MethodCall("a", "a.py:cluster", slow, {}, 0.4)).seconds < 0.4
-    monkeypatch.setattr(process, "START_LIMIT", 1.5)
-    with MethodProcess() as methods:
-        stuck = MethodCall("stuck", "stuck.py:cluster", "import time\ntime.sleep(600)\n")
+        monkeypatch.setattr(process, "START_LIMIT", 1.5)
         with pytest.raises(MethodFailed, match=r"^(not imported|its process did not start) within 1.5 s$"):
-            solve(methods, stuck)
+            solve(methods, MethodCall("b", "b.py:cluster", stuck))
 
 
 def test_only_so_many_processes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,55 +305,29 @@ def test_no_process_outlives_its_parent(act: str) -> None:
 
 # Whether a method keeps its contract.
 
-HEAD = """
-import os, sys, time, warnings
-import numpy as np
-from pipeline import NoSolution, Solution
-DRAWS = np.random.default_rng()
-def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
-"""
-GOOD = "    return np.random.default_rng(random_state).integers(n_clusters, size=len(X))\n"
-LINKLESS = "    if len(must_link) == 0:\n        "
-
-
-def report(body: str, uses: Any = "links", time_limit: float = 10.0) -> Report:
-    return check(MethodCall("mine", "mine.py:cluster", HEAD + body, {}, time_limit), uses)
-
 
 def test_a_method_that_keeps_its_contract_has_no_breach() -> None:
-    found = report('    warnings.warn("no output of mine")\n' + GOOD)
+    found = check(mine("import warnings; warnings.warn('no output of mine')"), "links")
     assert (found.breaches, found.version) == ((), "")
     assert [(each.instance, each.clusters) for each in found.outcomes] == [("links", 3), ("no links", 3)]
-    found = report("    raise NoSolution('never')\n")
+    found = check(mine("raise NoSolution('never')"), "links")
     assert (found.breaches, {outcome.note for outcome in found.outcomes}) == ((), {"never"})
     # a method that uses nothing gets nothing
-    body = "    return Solution([0] * len(X), float(len(must_link) + (accuracy is not None)))\n"
-    assert [each.objective for each in report(body, uses="nothing").outcomes] == [0.0]
-    assert [each.objective for each in report(body).outcomes] == [10.0, 1.0]
-    text = Path(template.__file__).read_text(encoding="utf-8")
-    found = check(MethodCall("mine", "my_method.py:cluster", text, {"max_iter": 5}), "links")
-    assert (found.breaches, found.outcomes[0].clusters) == ((), 3)
+    seen = mine(value="float(len(must_link) + (accuracy is not None))")
+    for uses, objectives in (("nothing", [0.0]), ("links", [10.0, 1.0])):
+        assert [each.objective for each in check(seen, uses).outcomes] == objectives  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("body", "what", "found"),
+    ("act", "value", "what", "found"),
     [
-        ("    print('hello')\n" + GOOD, "prints", "lines, first 'hello'"),
-        ("    return DRAWS.integers(n_clusters, size=len(X))\n", "not reproducible", "another"),
-        ("    return np.zeros(len(X) + 1)\n", "no usable answer", "found shape (31,), expected (30,)"),
-        ("    os.fork()\n" + GOOD, "forks", "times: a process that the method forked came back"),
-        ("    os.fork() or time.sleep(99)\n" + GOOD, "leaves processes running", "times: processes that a"),
-        (f"{LINKLESS}time.sleep(60)\n{GOOD}", "too slow", "longer than its time limit of 0.3 s"),
+        ("", "time.time()", "not reproducible", "another answer"),
+        ("", "np.inf", "no usable answer", "objective: found inf"),
+        ("os.fork()", "None", "forks", "times: a process that the method forked came back"),
+        ("os.fork() or time.sleep(99)", "None", "leaves processes running", "times: processes that a method"),
+        ("len(must_link) or time.sleep(60)", "None", "too slow", "longer than its time limit of 0.3 s"),
     ],
 )
-def test_a_breach_is_named(body: str, what: str, found: str) -> None:
-    assert any(found in each.found for each in report(body, time_limit=0.3).breaches if each.what == what)
-
-
-def test_a_failure_comes_with_its_lines_and_its_problem() -> None:
-    found = report(f"{LINKLESS}raise ValueError('no links')\n{GOOD}")
-    (breach,) = found.breaches
-    assert (breach.what, breach.where, breach.found) == ("fails", "no links", "ValueError: no links")
-    assert 'File "mine.py", line 8, in cluster' in breach.traceback
-    (named,) = [each for each in found.outcomes if each.instance == "no links"]
-    assert (named.clusters, named.note) == (None, "ValueError: no links")
+def test_a_breach_is_named(act: str, value: str, what: str, found: str) -> None:
+    breaches = check(mine(act, value=value, time_limit=0.3), "links").breaches
+    assert any(found in each.found for each in breaches if each.what == what)
