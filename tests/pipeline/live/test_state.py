@@ -201,8 +201,7 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
 
 def test_nothing_new_is_no_new_version() -> None:
     board = Board(PLANS)
-    before = board.advance()
-    assert board.advance() == before
+    assert (before := board.advance()) == board.advance()
     assert board.tiles.since(before) == board.series.since(before) == "[]"
     best = Cell("b", 1, 0.9, 4, 0, "likelihood")
     for cell, seconds, objective in ((best, 2.0, -3.0), (replace(best, replicate=1), 4.0, -7.0)):

@@ -241,11 +241,20 @@ def matrix(annotations: Annotations, sigma: float, neighbours: int) -> NDArray[n
     return found
 
 
-def test_the_affinity_is_as_defined() -> None:
+def test_the_affinity_is_as_defined_and_units_do_not_matter() -> None:
     annotations = [(0, 30, 0), (0, 1, 1), (2, 3, 0), (2, 3, 1), (5, 50, 0), (5, 50, 0), (5, 50, 1)]
     graph = links.SignedGraph.of(60, *links_of(annotations))
     found = spectral._with_links(spectral._affinity(X, 1.5, 8), graph).toarray()
     assert found == pytest.approx(matrix(annotations, 1.5, 8))
+    assert np.array_equal(call("spectral-links").labels, call("spectral-links", X=1000 * X).labels)
+    call("spectral-links", X=np.zeros((10, 2)))
+    for name, options in (
+        ("spectral-links", {"sigma": 0.0}),
+        ("spectral-links", {"neighbours": 0}),
+        ("pckmeans", {"penalty": -1}),
+    ):
+        with pytest.raises(ValueError, match=r"expected (both above 0|0 or more)"):
+            call(name, **options)
 
 
 def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,15 +268,3 @@ def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytes
         found = spectral._leading(csr_array(affinity), 3)
         assert found @ found.T == pytest.approx(theirs, abs=1e-6)
         assert adjusted_rand_score(TRUE, call("spectral-links").labels) > 0.9
-
-
-def test_edges_of_the_affinity() -> None:
-    assert np.array_equal(call("spectral-links").labels, call("spectral-links", X=1000 * X).labels)
-    call("spectral-links", X=np.zeros((10, 2)))
-    for name, options in (
-        ("spectral-links", {"sigma": 0.0}),
-        ("spectral-links", {"neighbours": 0}),
-        ("pckmeans", {"penalty": -1}),
-    ):
-        with pytest.raises(ValueError, match=r"expected (both above 0|0 or more)"):
-            call(name, **options)
