@@ -35,41 +35,6 @@ from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
 from sweeps.plan import Cell
 
-HERE = {"Host": "127.0.0.1:8787"}
-
-
-class Counter:
-    def document(self, since: str = "") -> tuple[str, bytes]:
-        return "a.1.2", b"" if since == "a.1.2" else b"{}"
-
-
-WHO = [
-    *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
-    # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
-    *(({"Host": host}, (403, 403)) for host in ("", "evil.example", "localhost:8787@evil", "127.0.0.1:\n")),
-    ({}, (403, 403)),
-    *(
-        ({**HERE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}, statuses)
-        for site in ("cross-site", "same-site")
-        for mode, statuses in (("cors", (403, 403)), ("navigate", (200, 403)))  # a link may lead here
-    ),
-]
-
-
-def test_who_is_answered() -> None:
-    ours = Site(Counter())  # type: ignore[arg-type]
-    for headers, statuses in WHO:
-        answers = [ours.answer(path, headers) for path in (PAGE, STATE)]
-        assert tuple(answer.status for answer in answers) == statuses, headers
-        for answer in (*answers, ours.answer("/sweep/other", HERE)):
-            found = {name.lower(): value for name, value in answer.headers.items()}
-            assert not any(name.startswith("access-control") for name in found)
-            assert (found["x-content-type-options"], found["x-frame-options"]) == ("nosniff", "DENY")
-            assert found["cache-control"] == "no-store"
-    unchanged = ours.answer(STATE, HERE, "a.1.2")
-    assert (unchanged.status, unchanged.body, unchanged.headers["ETag"]) == (304, b"", '"a.1.2"')
-    assert ours.answer(STATE, HERE, "older").body == b"{}"
-
 
 def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:
     body, policy = page()
@@ -113,13 +78,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def cube(made: Path, tmp_path: Path) -> Path:
-    """A copy of its own."""
-    shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
-    return tmp_path / made.name
-
-
 @contextmanager
 def served(cube: Path) -> Iterator[str]:
     with serving(cube) as server:
@@ -149,9 +107,41 @@ def ask(address: str, path: str, method: str = "GET", host: str = "127.0.0.1") -
     return int(head.split()[1]), body
 
 
-def test_the_page_and_its_state_are_served_and_nothing_is_written(cube: Path) -> None:
-    before = files(cube), files(RunFolder(cube).path)
-    folders = [path for path in cube.parent.rglob("*") if path.is_dir()]
+HERE = {"Host": "127.0.0.1:8787"}
+
+
+def test_who_is_answered(made: Path) -> None:
+    ours = Site(FilesState(made))
+    for headers, statuses in (
+        *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
+        # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
+        *(
+            ({"Host": host}, (403, 403))
+            for host in ("", "evil.example", "localhost:8787@evil", "127.0.0.1:\n")
+        ),
+        *(
+            ({**HERE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}, statuses)
+            for site in ("cross-site", "same-site")
+            for mode, statuses in (("cors", (403, 403)), ("navigate", (200, 403)))  # a link may lead here
+        ),
+    ):
+        answers = [ours.answer(path, headers) for path in (PAGE, STATE)]
+        assert tuple(answer.status for answer in answers) == statuses, headers
+        for answer in (*answers, ours.answer("/sweep/other", HERE)):
+            found = {name.lower(): value for name, value in answer.headers.items()}
+            assert not any(name.startswith("access-control") for name in found)
+            assert (found["x-content-type-options"], found["x-frame-options"]) == ("nosniff", "DENY")
+            assert found["cache-control"] == "no-store"
+    tag = ours.answer(STATE, HERE, "older").headers["ETag"]
+    unchanged = ours.answer(STATE, HERE, tag.strip('"'))
+    assert (unchanged.status, unchanged.body, unchanged.headers["ETag"]) == (304, b"", tag)
+
+
+def test_the_page_and_its_state_are_served_and_nothing_is_written(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
+    cube, run = tmp_path / made.name, RunFolder(tmp_path / made.name).path
+    before = files(cube), files(run)
+    folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
     for folder in folders:
         folder.chmod(0o500)
     with served(cube) as address:
@@ -160,11 +150,10 @@ def test_the_page_and_its_state_are_served_and_nothing_is_written(cube: Path) ->
         assert (status, ask(address, PAGE)[0], ask(address, "/status")[0]) == (200, 200, 404)
         document = json.loads(body)
         assert document["head"]["status"]["total"] == read_status(cube).to_dict()["total"]
-        assert ask(address, f"{STATE}?since={document['name']}")[0] in (200, 304)
         assert [ask(address, STATE, way)[0] for way in ("POST", "PUT", "DELETE", "OPTIONS")] == [501] * 4
         for folder in folders:
             folder.chmod(0o700)
-        assert (files(cube), files(RunFolder(cube).path)) == before
+        assert (files(cube), files(run)) == before
         os.rename(cube / "zarr.json", cube / "gone")
         status, body = ask(address, STATE)
         assert (status, b"tiny.zarr" in body) == (503, True)
@@ -172,8 +161,6 @@ def test_the_page_and_its_state_are_served_and_nothing_is_written(cube: Path) ->
 
 GET = f"GET {STATE} HTTP/1.1\r\n".encode()
 LOCAL = b"Host: 127.0.0.1\r\n"
-
-
 ASKED: list[tuple[bytes, bytes]] = [
     (GET + LOCAL + b"\r\n", b"200"),
     (GET + b"hOST: LOCALHOST:1\r\n\r\n", b"200"),
@@ -193,36 +180,25 @@ ASKED: list[tuple[bytes, bytes]] = [
 ]
 
 
-def test_whatever_is_asked_is_answered(made: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with served(made) as address:
-        for words, status in ASKED:
-            assert status in say(address, words).split(b"\r\n")[0], words[:200]
-    assert caplog.text == ""
-
-
-def test_clients_that_leave_or_stay_silent_cost_nothing(
-    made: Path, capfd: pytest.CaptureFixture[str]
+def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
+    made: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     whole = GET + LOCAL + b"\r\n"
     with served(made) as address, ExitStack() as stack:
-        port = int(address.split("/")[2].partition(":")[2])
+        for words, status in ASKED:
+            assert status in say(address, words).split(b"\r\n")[0], words[:200]
         for words in (b"", b"G", GET, GET + LOCAL, whole, whole * 50):
             say(address, words, reset=True)
-        for _ in range(32):
+        port = int(address.split("/")[2].partition(":")[2])
+        for _ in range(32):  # which stay silent
             stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
         assert ask(address, STATE)[0] == 200
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_fault_of_the_page_is_one_line(
-    made: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(self: FilesState, since: str = "") -> None:
-        raise KeyError("no\nsuch")
-
-    monkeypatch.setattr(FilesState, "document", fail)
-    with served(made) as address:
-        assert say(address, GET + LOCAL + b"\r\n") == b""
+        assert (caplog.text, capfd.readouterr()) == ("", ("", ""))
+        monkeypatch.setattr(FilesState, "document", lambda *_: {}["no\nsuch"])
+        assert say(address, whole) == b""
         wait_until(lambda: "not answered" in caplog.text)
     assert len(caplog.text.splitlines()) == 1
 
@@ -248,7 +224,7 @@ def test_bad_input_starts_no_server_and_a_proxy_is_named(
 
 
 def test_a_cube_that_is_made_or_grown_is_shown_anew(
-    cube: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state, "SNAPSHOT_SECONDS", 0.0)
     other = tmp_path / "other.zarr"
@@ -256,12 +232,12 @@ def test_a_cube_that_is_made_or_grown_is_shown_anew(
     documents = FilesState(other)
     name, first = documents.document()
     assert json.loads(first)["head"]["status"]["datasets"] == []
-    shutil.copytree(cube, other)
+    shutil.copytree(made, other)
     name, second = documents.document(name)
-    assert [panel["dataset"] for panel in json.loads(second)["grid"]["panels"]] == ["a", "a"]
     grow(other, [PLAN, make_plan("b")], draw_inputs, make_spec("ab"))
     _, third = documents.document(name)
-    assert [panel["dataset"] for panel in json.loads(third)["grid"]["panels"]] == ["a", "a", "b", "b"]
+    for text, names in ((second, "aa"), (third, "aabb")):
+        assert "".join(panel["dataset"] for panel in json.loads(text)["grid"]["panels"]) == names
 
 
 TILES = """return [...document.querySelectorAll('td[data-at]')].map((tile) => [
@@ -270,20 +246,15 @@ CARD = "const card = document.getElementById('card'); return card.hidden ? '' : 
 KEY = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '%s', bubbles: true}))"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Page]:
-    with chromium() as page:
-        yield page
-
-
 def loaded(page: Page, address: str) -> None:
     page.driver.get(address)
     wait_until(lambda: page.run("return !document.getElementById('main').hidden"))
 
 
 @pytest.mark.slow
-def test_the_page_shows_the_cube(made: Path, browser: Page) -> None:
-    with served(made) as address:
+def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(made: Path) -> None:
+    background = "return getComputedStyle(document.body).backgroundColor"
+    with served(made) as address, chromium() as browser:
         loaded(browser, address)
         tiles = browser.run(TILES)
         assert [label for label, _, _ in tiles] == [
@@ -315,12 +286,6 @@ def test_the_page_shows_the_cube(made: Path, browser: Page) -> None:
         assert browser.run(CARD) == ""
         assert browser.console() == []
         assert {url.split("?")[0] for url in browser.requests()} == {address, f"{address}/state.json"}
-
-
-@pytest.mark.slow
-def test_it_fits_and_is_readable_and_a_hidden_page_asks_nothing(made: Path, browser: Page) -> None:
-    background = "return getComputedStyle(document.body).backgroundColor"
-    with served(made) as address:
         for width, scheme, paper in ((1280, "dark", "rgb(20, 23, 28)"), (400, "light", "rgb(255, 255, 255)")):
             browser.resize(width)
             browser.prefer(scheme)

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from importlib.resources import files
-from itertools import compress, product
+from itertools import chain, compress, product
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
-import pandas as pd
 import pytest
 from cubes.small import draw_block, draw_inputs, make_plan
 from cubes.writer import empty, next_generation
@@ -50,11 +50,9 @@ from sweeps.words import BASELINES, MODEL_CODES, SHIPPED
 
 
 def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
-    methods, baselines = (MethodPlan("k-means", 1),), ("unsupervised", "k-means")
-    designs = ("uniform", "active")
-    searched = make_plan(
-        "s", searches=("quick", "long"), baselines=baselines, methods=methods, designs=designs
-    )
+    designs, baselines = ("uniform", "active"), ("unsupervised", "k-means")
+    axes: dict[str, Any] = {"searches": ("quick", "long"), "designs": designs}
+    searched = make_plan("s", baselines=baselines, methods=(MethodPlan("k-means", 1),), **axes)
     plan = make_plan(p=(0.9, 0.8), m=(24, 12), mixtures=3, mixture_chunk=2, designs=designs)
     grid = Grid([make_plan("b"), plan, searched])
     places: dict[int, set[object]] = {}
@@ -66,8 +64,8 @@ def test_each_place_has_a_tile_of_its_own_where_there_is_room() -> None:
             places.setdefault(tile, set()).add(first if first.p is None else replace(first, model=""))
             assert set(block.models) <= set(grid.models[tile])
     assert all(len(found) == 1 for found in places.values())
-    (nothing,) = set(range(len(grid.models))) - set(places)
-    assert grid.models[nothing] == (), "a method has no search, and stands in the first row"
+    at = grid.models.index(("k-means",))  # a method has no search, and stands in the first row
+    assert grid.models[at - 1 : at + 3] == [("unsupervised",), ("k-means",), ("unsupervised",), ()]
     panels = {(panel.dataset, panel.variant): panel for panel in grid.panels}
     assert (panels["s", ""].rows, panels["s", ""].columns) == (("quick", "long"), baselines)
     assert [variant for dataset, variant in panels if dataset == "s"] == [
@@ -181,11 +179,9 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
             assert board.settle(Settled(cell, state, 1.0, -2.0)) == (cell not in waiting)
             waiting.setdefault(cell, state)
         if rng.random() < 0.3:
-            unknown = set()
-            for cell in rng.sample(cells, rng.randint(0, len(cells))):  # some draws of the block
-                if cell not in waiting:
-                    unknown.add(cell)
-                written[cell] = waiting.pop(cell, DONE)
+            some = rng.sample(cells, rng.randint(0, len(cells)))  # draws of the block
+            unknown = {cell for cell in some if cell not in waiting}
+            written |= {cell: waiting.pop(cell, DONE) for cell in some}
             # one that failed again, and was not among them, is taken for written: both say the same of it
             for cell in cells:
                 if written[cell] == waiting.get(cell) == FAILED:
@@ -194,9 +190,8 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
             assert set(compress(block.cells(), found)) == unknown
             assert_same(board, written, waiting, {})
         if rng.random() < 0.5:  # a page does not see every state
-            board.advance()
-            seen |= tiles_of(board, version)
-            version = board.version
+            version, before = board.advance(), version
+            seen |= tiles_of(board, before)
     board.advance()
     seen |= tiles_of(board, version)
     assert_same(board, written, waiting, seen)
@@ -206,23 +201,15 @@ def test_counts_are_those_of_all_cells(seed: int) -> None:
 
 def test_nothing_new_is_no_new_version() -> None:
     board = Board(PLANS)
-    before = board.advance()
-    assert board.advance() == before
+    assert (before := board.advance()) == board.advance()
     assert board.tiles.since(before) == board.series.since(before) == "[]"
     best = Cell("b", 1, 0.9, 4, 0, "likelihood")
     for cell, seconds, objective in ((best, 2.0, -3.0), (replace(best, replicate=1), 4.0, -7.0)):
         assert board.settle(Settled(cell, DONE, seconds, objective))
     board.settle(Settled(replace(best, mixture=0), FAILED))
-    board.score(best, 0.25)
-    board.score(Cell("b", 1, 0.9, 4, 1, "likelihood"), 0.75)
-    board.score(Cell("b", None, None, None, None, "unsupervised"), 0.5)
     assert board.advance() == before + 1
     assert tiles_of(board, before) == {board.grid.tile(best): [[6, 0, 0, 0, 2, 1, 0, 3.0, -3.0, str(best)]]}
-    found = sorted(json.loads(board.series.since(before)), key=lambda curve: curve[3])
-    assert found == [
-        ["b", "", "0.9", "likelihood", [[4, 0.5, None, 1]], [None, None]],  # one mixture
-        ["b", "", None, "unsupervised", [[None, 0.5, None, 1]], [None, None]],
-    ]
+    assert board.series.since(before) == "[]"
 
 
 # Time, objective and NMI of the cells of a cube, against the tables of the report.
@@ -231,34 +218,27 @@ def test_nothing_new_is_no_new_version() -> None:
 def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
     cube = finished / "tiny.zarr"
     follower = Follower(cube)
-    while follower.unread:
-        follower.update()
-    board = follower.board
-    board.advance()
+    *_, tiles, series = shown(follower)
+    scores = {
+        (dataset, float(p or 0), model, m or 0): each
+        for (dataset, _, p, model), points in series.items()
+        for m, *each in points
+    }
+    grid = follower.board.grid
+    rows = {
+        (block.dataset, block.first.p or 0, model, block.first.m or 0): row
+        for block in chain.from_iterable(plan.blocks() for plan in grid.plans.values())
+        for model, row in zip(block.models, tiles[grid.tile(block.first)], strict=True)
+    }
     table = cell_table(open_cube(cube), read_manifest(cube).plans)
     table["unit"] = table["mixture"].fillna(table["replicate"]).fillna(-1)
-    table["curve"] = table["p"].map(lambda p: None if np.isnan(p) else f"{p:.9g}")
-    curves = {tuple(curve[:4]): curve[4] for curve in json.loads(board.series.since(-1))}
-    expected: dict[tuple[object, ...], list[list[object]]] = {}
-    keys = ["dataset", "curve", "model", "m"]
-    for (dataset, p, model, m), cells in table.groupby(keys, dropna=False):
+    for key, cells in table.fillna({"p": 0, "m": 0}).groupby(["dataset", "p", "model", "m"]):
         units = cells.groupby("unit")["nmi"].mean()
-        summary = units.mean(), units.sem() if len(units) > 1 else None, len(units)
-        points = expected.setdefault((dataset, "", None if pd.isna(p) else p, model), [])
-        points.append([None if pd.isna(m) else int(m), *summary])
-    assert curves.keys() == expected.keys()
-    for key, points in curves.items():
-        for found, wanted in zip(points, expected[key], strict=True):
-            assert [each or 0.0 for each in found] == pytest.approx([each or 0.0 for each in wanted])
-    rows_of = tiles_of(board)
-    for plan in board.grid.plans.values():
-        for block in plan.blocks():
-            for model, row in zip(block.models, rows_of[board.grid.tile(block.first)], strict=True):
-                cells = table[(table["dataset"] == block.dataset) & (table["model"] == model)]
-                if block.first.m is not None:
-                    cells = cells[(cells["p"] == block.first.p) & (cells["m"] == block.first.m)]
-                assert row[:2] == [len(cells), (cells["status"] == "done").sum()]
-                assert row[7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+        summary = [units.mean(), units.sem() if len(units) > 1 else None, len(units)]
+        assert scores.pop(key) == pytest.approx(summary)
+        assert rows[key][:2] == [len(cells), (cells["status"] == "done").sum()]
+        assert rows[key][7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
+    assert not scores
 
 
 # A collector that tells a board of what it takes: the same as counting the cube.
@@ -325,7 +305,9 @@ def shown(feed: Feed | Follower) -> tuple[Any, ...]:
     return board.datasets(), board.blocks_done, len(board.waiting), len(board.open_blocks), tiles, series
 
 
-def test_the_board_of_a_run_is_that_of_its_files(run: Run, cube: Path) -> None:
+def test_the_board_of_a_run_is_that_of_its_files(
+    run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = run.start()
     run.solve(next(work))  # the baseline: a block of its own
     run.solve(next(work))
@@ -343,35 +325,22 @@ def test_the_board_of_a_run_is_that_of_its_files(run: Run, cube: Path) -> None:
     assert after[0] == before[0] == read_status(cube).datasets
     assert after[5] == before[5]
     assert [rows[0][:7] for rows in after[4].values()] == [rows[0][:7] for rows in before[4].values()]
+    monkeypatch.setattr(module, "CREDIT", -1.0)  # scores wait until they are paid for
     for each in work:
         run.solve(each)
+    unpaid = shown(run.feed)
+    assert unpaid[0] == read_status(cube).datasets  # counts never wait
+    assert (run.feed.unread > 0, unpaid[5]) == (True, after[5])
+    monkeypatch.setattr(module, "CREDIT", 1.0)
     final = shown(run.feed)
     assert final[1:4] == (3, 0, 0)
     assert final == shown(Follower(cube))
     assert run.feed.unread == 0
-
-
-def test_a_failed_cell_that_is_tried_again_moves(run: Run) -> None:
-    run.fail(next(run.start()))
-    assert shown(run.feed)[0][0].failed == 1
     run.fail(next(run.start(Wanted(retry_failed=True))))  # once more: it is the same that is in the cube
-    found = shown(run.feed)
-    assert (found[0][0].failed, found[2]) == (1, 0)
+    assert shown(run.feed)[:3] == final[:3]
     run.solve(next(run.start(Wanted(retry_failed=True))))
     (row,) = shown(run.feed)[0]
-    assert (row.done, row.failed) == (1, 0)
-
-
-def test_scores_wait_until_they_are_paid_for(run: Run, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CREDIT", -1.0)
-    for each in run.start():
-        run.solve(each)
-    found = shown(run.feed)
-    assert found[0] == read_status(cube).datasets  # counts never wait
-    assert (run.feed.unread, found[5]) == (GRID.n_cells, {})
-    monkeypatch.setattr(module, "CREDIT", 1.0)
-    assert len(shown(run.feed)[5]) == 3
-    assert run.feed.unread == 0
+    assert (row.done, row.failed) == (GRID.n_cells, 0)
 
 
 def test_a_page_that_fails_does_not_end_the_run(
@@ -388,9 +357,6 @@ def test_a_page_that_fails_does_not_end_the_run(
     assert read_status(cube).datasets[0].done == 1
 
 
-FIRST, SECOND = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in (0, 1))
-
-
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every update look at the files, and not every other second."""
@@ -399,31 +365,33 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 0.0)
 
 
-def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
-    generation = next_generation(cube)
-    HeadRecord(spec="s", node="n").write(generation.head, generation.files)
-    with Journal(generation.journal, generation.files) as journal:
-        for part in (partial(FIRST, 0, 2), partial(FIRST, 2, 3), partial(SECOND, 0, 2)):
-            journal.append(*to_record([part]))
+def looked(cube: Path) -> Follower:
     follower = Follower(cube)
     follower.update()
+    return follower
+
+
+def test_cells_that_wait_in_the_journal_are_seen(cube: Path, at_once: None) -> None:
+    generation, first = next_generation(cube), Cell("a", None, 0.9, 4, 0, "likelihood")
+    HeadRecord(spec="s", node="n").write(generation.head, generation.files)
+    with Journal(generation.journal, generation.files) as journal:
+        for part in (partial(first, 0, 2), partial(first, 2, 3), partial(replace(first, replicate=1), 0, 2)):
+            journal.append(*to_record([part]))
+    follower = looked(cube)
     board = follower.board
     assert (len(board.waiting), len(board.open_blocks), board.scored) == (1, 1, 1)
     assert board.datasets() == read_status(cube).datasets  # nothing of it is in the cube
-    block = GRID.block_of(FIRST)
+    block = GRID.block_of(first)
     BlockStore(cube).write(block, draw_block(GRID, block))
     follower.update()
     assert (len(board.waiting), len(board.open_blocks), board.scored) == (0, 0, 2)
-    again = Follower(cube)
-    again.update()
-    assert not again.board.waiting  # the journal still has what is in the cube
+    assert not looked(cube).board.waiting  # the journal still has what is in the cube
     # a damaged journal is left to the next driver
     raw = bytearray(generation.journal.read_bytes())
     raw[60] ^= 255
     generation.journal.write_bytes(raw)
-    fresh = Follower(cube)
-    fresh.update()
-    assert (fresh.board.waiting, fresh.board.scored) == ({}, 2)
+    fresh = looked(cube).board
+    assert (fresh.waiting, fresh.scored) == ({}, 2)
 
 
 def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
@@ -452,9 +420,12 @@ def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
         assert "grid" in json.loads(state.document(since)[1])
 
 
-def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> None:
+def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
+    cube: Path, at_once: None
+) -> None:
     block = next(GRID.blocks())
     BlockStore(cube).write(block, draw_block(GRID, block))
+    cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
     append_run(cube, run_record({"ecoli": ("not here",)}))
     with Lease.acquire(cube) as lease:
         head = HeadRecord(spec="s", node="n0", dashboard="http://here").now("running")
@@ -463,8 +434,22 @@ def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> Non
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
         crew = Crew(1000, [AtWork(f"w{n}", "n", "", "a", float(-n)) for n in range(996)])
-        shown = json.loads(State(cube, Follower(cube), lambda: crew).document()[1])["head"]
+        follower = Follower(cube)
+        state = State(cube, follower, lambda: crew)
+        for attempt, each in product((1, 2), (cell, gone)):
+            facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
+            record = FailureRecord(
+                work=FailedWork(cell=each, start=0, stop=3), node="n1", job="7", traceback="", **facts
+            )
+            append_failure(lease.generation.failures, record)
+            shown = json.loads(state.document()[1])["head"]
         expected = read_status(cube).to_dict()
+    failures, keys = shown["failures"], ("cell", "tile", "cause", "attempt")
+    assert (failures["cells"], failures["records"]) == (2, 4)
+    assert [[each[key] for key in keys] for each in failures["last"]] == [
+        [str(gone), None, "because 2", 2],
+        [str(cell), follower.board.grid.tile(cell), "because 2", 2],
+    ]
     assert [line.split()[1] for line in shown["log"]] == [str(n) for n in range(18, 30)]
     assert {len(line) for line in shown["log"]} == {400}
     workers = shown["crew"]
@@ -479,34 +464,16 @@ def test_numbers_and_words_are_those_of_status(cube: Path, at_once: None) -> Non
     assert shown["ends_at"] == pytest.approx(time.time() + 60, abs=20)
 
 
-def test_failures_have_their_cause_and_tile(cube: Path, at_once: None) -> None:
-    cell, gone = Cell("a", None, 0.9, 4, 1, "likelihood"), Cell("gone", None, 0.5, 1, 0, "posterior")
-    failures, follower = next_generation(cube).failures, Follower(cube)
-    state = State(cube, follower)
-    for attempt, each in product((1, 2), (cell, gone)):
-        facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
-        work = FailedWork(cell=each, start=0, stop=3)
-        append_failure(failures, FailureRecord(work=work, node="n1", job="7", traceback="", **facts))
-        state.document()  # what it has read by now is not all
-    found = json.loads(state.document()[1])["head"]["failures"]
-    tiles = {str(gone): None, str(cell): follower.board.grid.tile(cell)}
-    assert (found["cells"], found["records"]) == (2, 4)
-    assert [(each["cell"], each["tile"], each["cause"], each["attempt"]) for each in found["last"]] == [
-        (*tile, "because 2", 2) for tile in tiles.items()
-    ]
-
-
 def test_files_are_not_looked_at_all_the_time(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[int] = []
     follower = Follower(cube)
-    state = State(cube, follower)
-    monkeypatch.setattr(follower, "_replay", lambda: looks.append(1))
     monkeypatch.setattr(module, "SNAPSHOT_SECONDS", 1000.0)
+    monkeypatch.setattr(follower, "_replay", Mock())
     for _ in range(5):
         follower.update()
-    monkeypatch.setattr(follower, "update", lambda: looks.append(2))
+    monkeypatch.setattr(follower, "update", Mock())
+    state = State(cube, follower)
     assert len({state.document() for _ in range(10)}) == 1
-    assert looks == [1, 2]
+    assert (follower._replay.call_count, follower.update.call_count) == (1, 1)  # type: ignore[attr-defined]
 
 
 def test_the_pace_is_that_of_the_last_minutes() -> None:

@@ -59,34 +59,18 @@ def test_what_is_no_message_is_refused_before_room_is_made(ends: Ends, said: byt
         channel.receive(limit=5, most=100)
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.02])
-def test_a_message_that_comes_in_bits_has_one_limit(ends: Ends, pause: float) -> None:
+def test_a_message_that_comes_in_bits_has_one_limit(ends: Ends) -> None:
     channel, theirs = ends
-    message, stop = _HEAD.pack(_MARK, 1, 1, 6, 0) + b"[{},[]"[:6], threading.Event()
 
     def drip() -> None:
-        for each in message[:-1]:
+        for each in _HEAD.pack(_MARK, 1, 1, 7, 0) + b"[{},[]]":
             theirs.sendall(bytes([each]))
-            if stop.wait(pause):
-                return
+            time.sleep(0.02)
 
-    thread, started = threading.Thread(target=drip), time.monotonic()
+    thread = threading.Thread(target=drip)
     thread.start()
     with pytest.raises(TimeoutError):
         channel.receive(limit=0.2)
-    stop.set()
     thread.join()
-    assert time.monotonic() - started < 5
     with pytest.raises(TimeoutError):  # nobody waits for ever to be heard
         channel.send(1, 1, {}, np.zeros(10**6), limit=0.1)
-
-
-def test_the_end_of_the_other_side_and_what_is_left_over_are_seen(ends: Ends) -> None:
-    channel, theirs = ends
-    assert channel.is_quiet()
-    theirs.sendall(b"x")
-    assert not channel.is_quiet()
-    theirs.close()
-    with pytest.raises(EOFError):
-        channel.receive(limit=5)
-    assert not channel.is_quiet()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,9 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
+from pipeline.methods import loading
 from pipeline.methods.contract import BadAnswer, Solution, checked, merged_links
-from pipeline.methods.loading import (
-    MethodCall,
-    load,
-    method_of_class,
-    method_problems,
-    read_source,
-    version_of,
-)
+from pipeline.methods.loading import MethodCall, load, read_source, version_of
 from sweeps.errors import InputError
 from sweeps.words import SHIPPED
 
@@ -40,6 +35,7 @@ def with_option(data: Any, k: Any, must: Any, cannot: Any, *, weights, accuracy,
 NEEDY = lambda X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, gamma: None  # noqa: E731
 SHORT = lambda X, n_clusters, *, random_state: None  # noqa: E731
 CALLED = "every call gives it"
+MISSING = "missing a required argument:"
 CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state)"
 
 
@@ -62,7 +58,7 @@ CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random
         ),
         (with_option, {"gama": 1}, [("option 'gama'", "one of gamma", "did you mean 'gamma'?")]),
         (with_option, {"data": 1}, [("option 'data'", "another name", CALLED)]),
-        (NEEDY, {}, [(f"<lambda>{CONTRACT[:-1]}, gamma)", CONTRACT, "missing a required argument: 'gamma'")]),
+        (NEEDY, {}, [(f"<lambda>{CONTRACT[:-1]}, gamma)", CONTRACT, f"{MISSING} 'gamma'")]),
         (
             Needy,
             {"width": 1},
@@ -70,11 +66,7 @@ CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random
                 ("class Needy", "a class with fit or fit_predict, or a function", ""),
                 ("class Needy(radius)", "a parameter n_clusters or n_components", ""),
                 ("option 'width'", "one of radius", ""),
-                (
-                    "class Needy(radius)",
-                    "options for all without default",
-                    "missing a required argument: 'radius'",
-                ),
+                ("class Needy(radius)", "options for all without default", f"{MISSING} 'radius'"),
             ],
         ),
         (KMeans, {"random_state": 3}, [("option 'random_state'", "another name", CALLED)]),
@@ -82,7 +74,7 @@ CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random
     ],
 )
 def test_all_that_does_not_fit_is_named(found: Any, options: dict[str, Any], expected: list[Any]) -> None:
-    assert list(method_problems(found, options)) == expected
+    assert list(loading.method_problems(found, options)) == expected
 
 
 # Classes by scikit-learn's conventions as methods.
@@ -92,8 +84,8 @@ EMPTY = np.empty((0, 2), dtype=np.int64)
 LINKS: dict[str, Any] = {"must_link": EMPTY, "cannot_link": EMPTY, "weights": (np.empty(0), np.empty(0))}
 
 
-def call(cls: type, **options: Any) -> Solution:
-    answer = method_of_class(cls, options)(X, 3, **LINKS, accuracy=0.8, random_state=7)
+def call(cls: type, **options: Any) -> Any:
+    answer = loading.method_of_class(cls, options)(X, 3, **LINKS, accuracy=0.8, random_state=7)
     return checked(answer, n_samples=30, n_features=2, n_clusters=3)
 
 
@@ -119,18 +111,16 @@ class Predicting:
 
 
 def test_what_a_class_knows_is_taken() -> None:
-    kmeans = KMeans(n_clusters=3, random_state=7, n_init=2).fit(X)
-    mixture = GaussianMixture(n_components=3, random_state=7).fit(X)
-    for found, labels, objective, centroids in (
-        (call(KMeans, n_init=2), kmeans.labels_, -kmeans.inertia_, kmeans.cluster_centers_),
-        (call(GaussianMixture), mixture.predict(X), mixture.lower_bound_, mixture.means_),
-    ):
-        assert np.array_equal(found.labels, labels)
-        assert found.objective == objective
-        assert np.array_equal(np.asarray(found.centroids), centroids)
+    theirs: Any = KMeans(n_clusters=3, random_state=7, n_init=2).fit(X)
+    found = call(KMeans, n_init=2)
+    assert (found.objective, *found.labels) == (-theirs.inertia_, *theirs.labels_)
+    assert np.array_equal(found.centroids, theirs.cluster_centers_)
+    theirs, found = GaussianMixture(n_components=3, random_state=7).fit(X), call(GaussianMixture)
+    assert (found.objective, *found.labels) == (theirs.lower_bound_, *theirs.predict(X))
+    assert np.array_equal(found.centroids, theirs.means_)
     assert call(Predicting).objective is None
     # fit gets what it names, and fit_predict alone will do
-    assert set(np.asarray(call(Linked, scale=2.5).labels)) == set(np.asarray(call(Predicting).labels)) == {2}
+    assert set(call(Linked, scale=2.5).labels) == set(call(Predicting).labels) == {2}
 
 
 # Text of a file, packages, and what is shipped.
@@ -149,8 +139,7 @@ class Holder:
     def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, shift=0):
         return [pickle.loads(pickle.dumps(State(shift))).value] * len(X)
 
-cluster = Holder.cluster
-number = 3
+cluster, number = Holder.cluster, 3
 '''
 
 
@@ -160,14 +149,6 @@ def mine(attribute: str, **options: Any) -> MethodCall:
 
 def answer(call: MethodCall) -> Any:
     return load(call)(np.zeros((2, 1)), 2, **LINKS, accuracy=None, random_state=0)
-
-
-def test_every_shipped_method_is_there_and_takes_its_options_alone() -> None:
-    for name in SHIPPED:
-        assert callable(load(MethodCall(name, name)))
-        for option in ("must_link", "random_state", "gama"):
-            with pytest.raises(InputError, match=f"found option '{option}'"):
-                load(MethodCall(name, name, options={option: 1}))
 
 
 def test_a_file_is_a_module_of_its_own() -> None:
@@ -204,16 +185,17 @@ def test_what_is_no_method_is_said(call: MethodCall, found: str) -> None:
     assert found in str(refused.value)
 
 
-def test_what_a_file_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_and_versions_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "lacking_module.py").write_text("import a_module_that_is_not_there\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
         load(MethodCall("a", "lacking_module:cluster"))
     found = [read_source(f"{tmp_path}/lacking_module{end}:f") for end in (".py", "")]
     assert found == ["import a_module_that_is_not_there\n", None]
-
-
-def test_versions() -> None:
+    for name in SHIPPED:
+        for option in ("must_link", "random_state", "gama"):
+            with pytest.raises(InputError, match=f"found option '{option}'"):
+                load(MethodCall(name, name, options={option: 1}))
     theirs, ours = (f"{name} {version(name)}" for name in ("scikit-learn", "sweep-clustering"))
     calls = ("sklearn.cluster:KMeans", "k-means", "spectral-links", "pckmeans", "json:loads")
     assert [version_of(MethodCall("a", each)) for each in calls] == [theirs, theirs, theirs, ours, ""]
@@ -226,14 +208,13 @@ SIZES = {"n_samples": 4, "n_features": 2, "n_clusters": 3}
 LABELS = [0, 2, 2, 0]
 
 
-@pytest.mark.parametrize("labels", [LABELS, np.array(LABELS, dtype=float), (0, 2, 2, 0)])
-def test_what_is_known_is_kept_in_one_form(labels: object) -> None:
-    alone = checked(labels, **SIZES)
-    assert (alone.labels.dtype, alone.labels.tolist()) == (np.int16, LABELS)
-    assert (alone.objective, alone.centroids, alone.probabilities) == (None, None, None)
-    centroids = [[0, 1], [np.nan, np.nan], [2, 3]]
-    probabilities = np.full((4, 3), 1 / 3, dtype=np.float32)
-    whole = checked(Solution(labels, np.float32(-1.5), centroids, probabilities), **SIZES)
+def test_what_is_known_is_kept_in_one_form() -> None:
+    for labels in (LABELS, np.array(LABELS, dtype=float), tuple(LABELS)):
+        alone = checked(labels, **SIZES)
+        assert (alone.labels.dtype, alone.labels.tolist()) == (np.int16, LABELS)
+        assert (alone.objective, alone.centroids, alone.probabilities) == (None, None, None)
+    centroids, thirds = [[0, 1], [np.nan, np.nan], [2, 3]], np.full((4, 3), 1 / 3, dtype=np.float32)
+    whole = checked(Solution(LABELS, np.float32(-1.5), centroids, thirds), **SIZES)
     assert (type(whole.objective), whole.objective) == (float, -1.5)
     assert np.array_equal(whole.centroids, centroids, equal_nan=True)
     assert whole.probabilities.dtype == np.float64
@@ -257,9 +238,8 @@ def test_what_is_known_is_kept_in_one_form(labels: object) -> None:
         (Solution(LABELS, probabilities=[[2, -1, 0]] * 4), "probabilities: found -1, 2, expected 0 to 1"),
         (Solution(LABELS, probabilities=np.full((4, 3), np.nan)), "found nan, expected 0 to 1"),
         (
-            Solution([0, -1], objective=np.nan, centroids=[1], probabilities=[2]),
-            "labels: found shape (2,), expected (4,); centroids: found shape (1,), expected (3, 2); "
-            "probabilities: found shape (1,), expected (4, 3); objective: found nan, expected a finite",
+            Solution([0, -1], np.nan, [1]),
+            "(2,), expected (4,); centroids: found shape (1,), expected (3, 2); obj",
         ),
     ],
 )
@@ -273,11 +253,6 @@ def test_what_is_no_answer_is_named(answer: object, found: str) -> None:
 def test_links_count_what_was_annotated(annotations: list[tuple[int, int, int]]) -> None:
     links = merged_links(np.array(annotations, dtype=np.int32).reshape(-1, 3))
     for kind, pairs, weights in zip((0, 1), links[:2], links[2], strict=True):
-        expected: dict[tuple[int, int], int] = {}
-        for i, j, its in annotations:
-            if its == kind and i != j:
-                pair = (min(i, j), max(i, j))
-                expected[pair] = expected.get(pair, 0) + 1
+        expected = Counter((min(i, j), max(i, j)) for i, j, its in annotations if its == kind and i != j)
         assert (pairs.dtype, pairs.shape) == (np.int64, (len(expected), 2))
-        assert [tuple(pair) for pair in pairs.tolist()] == sorted(expected)
-        assert weights.tolist() == [expected[pair] for pair in sorted(expected)]
+        assert [*zip(map(tuple, pairs.tolist()), weights, strict=True)] == sorted(expected.items())

@@ -19,6 +19,7 @@ from checkout import ROOT
 from processes.sweeping import wait_until
 
 from pipeline.methods import process
+from pipeline.methods.check import check
 from pipeline.methods.child import FORKED
 from pipeline.methods.contract import NoSolution
 from pipeline.methods.keeper import LEFT
@@ -26,9 +27,11 @@ from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import SPOILT, Answer, MethodFailed, MethodProcess, TimeLimit, processes_kept
 from sweeps.errors import InputError
 
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux")
 # A method that does what it is told, and whose objective is what it is asked for.
 SOURCE = """
-import ctypes, os, random, stat, struct, sys, threading, time
+import ctypes, os, random, struct, sys, threading, time
+from pathlib import Path
 import numpy as np
 from pipeline import NoSolution, Solution
 from threadpoolctl import threadpool_info
@@ -46,18 +49,13 @@ def reply(kind, number, note, size, rest=b""):
     return struct.pack("!8sBQQQ", b"\\x00swp\\xff\\x02\\r\\n", kind, number, len(note), size) + note + rest
 
 def write(text):
-    (ours,) = (each for each in range(3, 1024) if is_socket(each))
+    (ours,) = (each for each in range(3, 1024) if Path(f"/dev/fd/{each}").is_socket())
     os.write(ours, text)
-
-def is_socket(number):
-    try:
-        return stat.S_ISSOCK(os.fstat(number).st_mode)
-    except OSError:
-        return False
 """
 X = np.arange(8.0).reshape(4, 2)
 HANG = "time.sleep(600)"
 HOLD = "ctypes.PyDLL(None).sleep(600)"  # without releasing the interpreter's lock
+LATE = "longer than its time limit of 0.2 s"
 DAEMON = """
 if os.fork() == 0:
     os.setsid()
@@ -146,30 +144,25 @@ def test_what_a_method_prints_is_no_line_of_ours(
     assert (printed.out, "something to say\n" in printed.err) == ("", True)
 
 
-@pytest.mark.parametrize(
-    ("act", "value", "cause"),
-    [
-        ("", "np.inf", r"BadAnswer: objective: found inf, expected a finite number$"),
-        ("raise SystemExit('x' * 10**7)", "None", "SystemExit: xxx"),
-        ("raise Odd", "None", "Odd"),
-        *(("each.setflags(write=True)".replace("each", each), "None", "ValueError: cannot set WRITEABLE")
-          for each in ("X", "must_link", "weights[0]")),
-    ],
-)  # fmt: skip
-def test_what_is_no_answer_is_a_failure(methods: MethodProcess, act: str, value: str, cause: str) -> None:
-    with pytest.raises(MethodFailed, match=f"^{cause}") as failed:
-        solve(methods, mine(act, value=value))
-    assert len(str(failed.value)) <= 500
-    assert (failed.value.traceback == "") == (act == "")  # none of ours
-
-
-def test_what_a_method_raises_comes_with_its_own_traceback(methods: MethodProcess) -> None:
-    with pytest.raises(MethodFailed, match=r"^ValueError: no such value$") as failed:
-        solve(methods, mine("raise ValueError('no such value')"))
+def test_what_is_no_answer_is_a_failure_with_a_traceback_of_its_own(methods: MethodProcess) -> None:
+    parts = ("X", "must_link", "weights[0]")
+    for act, cause in (
+        ("raise SystemExit('x' * 10**7)", "SystemExit: xxx"),
+        ("raise Odd", "Odd"),
+        *((f"{each}.setflags(write=True)", "ValueError: cannot set WRITEABLE") for each in parts),
+        ("raise ValueError('no such value')", "ValueError: no such value$"),
+    ):
+        with pytest.raises(MethodFailed, match=f"^{cause}") as failed:
+            solve(methods, mine(act))
+        assert len(str(failed.value)) <= 500
+        assert failed.value.traceback
     lines = failed.value.traceback.splitlines()
     number = 1 + SOURCE.splitlines().index("    exec(act, names)")
     assert lines[:2] == ["Traceback (most recent call last):", f'  File "mine.py", line {number}, in cluster']
     assert lines[-1] == "ValueError: no such value"
+    with pytest.raises(MethodFailed, match=r"^BadAnswer: objective: found inf, expected a finite") as failed:
+        solve(methods, mine(value="np.inf"))
+    assert failed.value.traceback == ""  # none of ours
     with pytest.raises(NoSolution, match=r"^links contradict$") as unsolved:
         solve(methods, mine("raise NoSolution('links contradict')"))
     assert 0 < unsolved.value.seconds < 10  # type: ignore[attr-defined]
@@ -185,32 +178,35 @@ def test_what_a_method_raises_comes_with_its_own_traceback(methods: MethodProces
 @pytest.mark.parametrize(
     ("act", "how"),
     [
-        ("os._exit(7)", "ended with exit code 7"),
-        ("os.kill(os.getpid(), 11)", "was ended by SIGSEGV"),
-        ("os.fork() or time.sleep(600); os._exit(7)", "ended with exit code 7"),  # though a copy lives
-        ("os.fork() and os._exit(5)", "ended with exit code 5"),  # where a copy goes on
+        ("os._exit(7)", "its process ended with exit code 7"),
+        ("os.kill(os.getpid(), 11)", "its process was ended by SIGSEGV"),
+        ("os.fork() or time.sleep(600); os._exit(7)", "its process ended with exit code 7"),  # a copy lives
+        ("os.fork() and os._exit(5)", "its process ended with exit code 5"),  # where a copy goes on
+        (HANG, LATE),
+        (HOLD, LATE),
+        (f"write(b'\\x00swp\\xff\\x02'); {HANG}", LATE),
     ],
 )
-def test_a_process_that_dies_is_a_failure_and_is_replaced(methods: MethodProcess, act: str, how: str) -> None:
-    before, started = ask(methods, PID), time.monotonic()
-    with pytest.raises(MethodFailed, match=f"^its process {how}$"):
-        solve(methods, mine(act))
+def test_a_process_that_dies_or_hangs_is_ended_and_replaced(
+    methods: MethodProcess, act: str, how: str
+) -> None:
+    before, started = int(ask(methods, PID)), time.monotonic()
+    with pytest.raises(TimeLimit if how == LATE else MethodFailed, match=f"^{how}$"):
+        solve(methods, mine(act, **{"time_limit": 0.2} if how == LATE else {}))
     assert time.monotonic() - started < 20
-    assert ask(methods, PID) != before
+    assert not psutil.pid_exists(before)
     assert ask(methods, SUM) == X.sum()  # the table was sent again
 
 
-@pytest.mark.parametrize("wait", [0, 0.2])
-def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: Path, wait: float) -> None:
-    expected = [ask(methods, DRAW, seed=seed) for seed in range(3)]
-    before = log.read_text().count(FORKED)
-    found = []
-    for seed in range(3):
-        answer = solve(methods, mine(f"os.fork() or time.sleep({wait})")).solution
+def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: Path) -> None:
+    expected = [ask(methods, DRAW, seed=seed) for seed in range(4)]
+    before, found = log.read_text().count(FORKED), []
+    for seed in range(4):
+        answer = solve(methods, mine(f"os.fork() or time.sleep({seed % 2 / 5})")).solution
         assert np.asarray(answer.labels).tolist() == [0, 1, 0, 1]
         found.append(ask(methods, DRAW, seed=seed))
     assert found == expected
-    wait_until(lambda: log.read_text().count(FORKED) == before + 3)
+    wait_until(lambda: log.read_text().count(FORKED) == before + 4)
 
 
 def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess) -> None:
@@ -230,17 +226,7 @@ def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess
     assert ask(methods, SUM) == X.sum()  # what came after an answer spoils no other call
 
 
-@pytest.mark.parametrize("act", [HANG, HOLD, f"write(b'\\x00swp\\xff\\x02'); {HANG}"])
-def test_a_call_that_hangs_ends_at_its_limit(methods: MethodProcess, act: str) -> None:
-    pid, started = int(ask(methods, PID)), time.monotonic()
-    with pytest.raises(TimeLimit, match=r"longer than its time limit of 0.2 s"):
-        solve(methods, mine(act, time_limit=0.2))
-    assert time.monotonic() - started < 20
-    assert not psutil.pid_exists(pid)
-    assert ask(methods, SUM) == X.sum()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux")
+@LINUX
 @pytest.mark.parametrize("end", ["closed", "killed"])
 def test_daemons_of_a_method_end_with_it(tmp_path: Path, end: str) -> None:
     output = tmp_path / "log"
@@ -258,23 +244,18 @@ def test_daemons_of_a_method_end_with_it(tmp_path: Path, end: str) -> None:
 
 
 def test_threads_call_at_the_same_time(methods: MethodProcess) -> None:
-    def one(number: int) -> bool:
-        table = np.full((4, 2), float(number % 5))
-        return ask(methods, SUM, key=str(number % 5), X=table) == 8 * (number % 5)
-
     with ThreadPoolExecutor(3) as pool:
-        assert all(pool.map(one, range(100)))
+        sums = pool.map(lambda n: ask(methods, SUM, key=str(n % 5), X=np.full((4, 2), n % 5)), range(100))
+        assert list(sums) == [8 * (n % 5) for n in range(100)]
 
 
 def test_start_and_imports_have_a_limit_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    slow = f"import time\ntime.sleep(0.5)\n{SOURCE}"
+    slow, stuck = (f"import time\ntime.sleep({seconds})\n{SOURCE}" for seconds in (0.5, 600))
     with MethodProcess() as methods:
         assert solve(methods, MethodCall("a", "a.py:cluster", slow, {}, 0.4)).seconds < 0.4
-    monkeypatch.setattr(process, "START_LIMIT", 1.5)
-    with MethodProcess() as methods:
-        stuck = MethodCall("stuck", "stuck.py:cluster", "import time\ntime.sleep(600)\n")
+        monkeypatch.setattr(process, "START_LIMIT", 1.5)
         with pytest.raises(MethodFailed, match=r"^(not imported|its process did not start) within 1.5 s$"):
-            solve(methods, stuck)
+            solve(methods, MethodCall("b", "b.py:cluster", stuck))
 
 
 def test_only_so_many_processes_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,9 +283,7 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize(
-    "act", [HANG, pytest.param(HOLD, marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux"))]
-)
+@pytest.mark.parametrize("act", [HANG, pytest.param(HOLD, marks=LINUX)])
 def test_no_process_outlives_its_parent(act: str) -> None:
     paths = [str(ROOT), str(ROOT / "tests" / "helpers"), str(Path(__file__).parent)]
     code = PARENT.format(paths=paths, act=act)
@@ -316,3 +295,30 @@ def test_no_process_outlives_its_parent(act: str) -> None:
         parent.kill()
         parent.wait()
         child.wait(20)
+
+
+# Whether a method keeps its contract.
+
+
+def test_a_method_that_keeps_its_contract_has_no_breach() -> None:
+    found = check(mine("import warnings; warnings.warn('no output of mine')"), "links")
+    assert (found.breaches, found.version) == ((), "")
+    assert [(each.instance, each.clusters) for each in found.outcomes] == [("links", 3), ("no links", 3)]
+    found = check(mine("raise NoSolution('never')"), "links")
+    assert (found.breaches, {outcome.note for outcome in found.outcomes}) == ((), {"never"})
+    # a method that uses nothing gets nothing
+    seen = mine(value="float(len(must_link) + (accuracy is not None))")
+    for uses, objectives in (("nothing", [0.0]), ("links", [10.0, 1.0])):
+        assert [each.objective for each in check(seen, uses).outcomes] == objectives  # type: ignore[arg-type]
+
+
+def test_breaches_are_named() -> None:
+    for act, value, what, found in (
+        ("", "time.time()", "not reproducible", "another answer"),
+        ("", "np.inf", "no usable answer", "objective: found inf"),
+        ("os.fork()", "None", "forks", "times: a process that the method forked came back"),
+        ("os.fork() or time.sleep(99)", "None", "leaves processes running", "times: processes that a method"),
+        ("len(must_link) or time.sleep(60)", "None", "too slow", "longer than its time limit of 0.3 s"),
+    ):
+        breaches = check(mine(act, value=value, time_limit=0.3), "links").breaches
+        assert any(found in each.found for each in breaches if each.what == what), what

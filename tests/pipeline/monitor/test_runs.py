@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import google_crc32c
 import numpy as np
@@ -64,9 +65,8 @@ HEAD = records.HeadRecord(spec="s", job="12", node="n1", at=100.0, dashboard="ht
 SENT = records.Submission(system="slurm", job="12", host="here", at=90.0)
 
 
-@pytest.mark.parametrize(
-    ("state", "shown", "over"),
-    [
+def test_the_lease_tells_who_runs_and_the_newer_file_who_waits() -> None:
+    for state, shown, over in (
         (RunState(None, None, None), None, True),
         (RunState(None, None, SENT), ("waiting", "12"), False),
         (RunState(None, None, SENT.model_copy(update={"system": "process"})), None, True),
@@ -75,23 +75,15 @@ SENT = records.Submission(system="slurm", job="12", host="here", at=90.0)
         (RunState(GONE, HEAD, SENT.model_copy(update={"job": "13", "at": 110.0})), ("waiting", "13"), False),
         (RunState(GONE, HEAD.now(records.REQUEUED), SENT), ("waiting", "12"), False),
         (RunState(GONE, HEAD.now(records.ENDED), SENT), ("ended", "12"), True),
-    ],
-)
-def test_the_lease_tells_who_runs_and_the_newer_file_who_waits(
-    state: RunState, shown: tuple[str, str] | None, over: bool
-) -> None:
-    found = state.to_dict()
-    assert (None if found is None else (found["state"], found["job"])) == shown
-    assert state.over == over
-    assert state.dashboard == ("http://here" if state.lease is HELD else None)
-
-
-def test_the_line_of_a_head_says_how_often_and_how_it_ended() -> None:
+    ):
+        found = state.to_dict()
+        assert (None if found is None else (found["state"], found["job"])) == shown, state
+        assert (state.over, bool(state.lines())) == (over, found is not None)
+        assert state.dashboard == ("http://here" if state.lease is HELD else None)
     ended = HEAD.model_copy(update={"restarts": 2}).now(records.ENDED, "stopped by SIGTERM")
     (line,) = RunState(None, ended, None).lines()
     assert line.startswith("head: job 12 on n1, ended since ")
     assert line.endswith(", queued again 2 times: stopped by SIGTERM")
-    assert RunState(None, None, None).lines() == []
     for at in (1e300, -1e300):  # beyond all clocks
         (line,) = RunState(None, HEAD.model_copy(update={"at": at}), None).lines()
         assert f"since the time {at:g}" in line
@@ -134,25 +126,18 @@ def begun(tmp_path: Path) -> Path:
     return cube
 
 
-@pytest.mark.parametrize("name", ["sweep-a-0b1c-0-12.err", "sweep-a-0b1c-0.e12", "sweep-a-0b1c-0-12.out"])
-def test_a_job_s_log_by_number_and_by_name(begun: Path, name: str) -> None:
+def test_a_job_s_log_by_number_and_by_name(begun: Path) -> None:
     jobs = begun.with_name("a.run") / "jobs"
-    (jobs / name).write_text("words\n")
     (jobs / "sweep-a-0b1c-1-1.err").write_text("of another\n")
-    for job in ("12", "sweep-a-0b1c-0", "sweep-a-0b1c-0-3"):  # number, job, a worker of it
-        assert find_logs(begun, job=job) == [jobs / name]
-    with pytest.raises(InputError, match="one of the worker jobs 1, 12"):
-        find_logs(begun, job="2")
     (jobs / "sweep-a-0b1c-1-1.out").touch()  # empty: left out where there is a fuller one
     assert find_logs(begun, job="1") == [jobs / "sweep-a-0b1c-1-1.err"]
-
-
-def test_the_last_lines(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    assert last_lines(path, 3) == []
-    path.write_text("".join(f"line {number}\n" for number in range(100_000)))
-    assert last_lines(path, 2) == ["line 99998", "line 99999"]
-    assert [len(last_lines(path, count)) for count in (0, 2000)] == [0, 2000]
+    for name in ("sweep-a-0b1c-0-12.err", "sweep-a-0b1c-0.e12", "sweep-a-0b1c-0-12.out"):
+        (jobs / name).write_text("words\n")
+        for job in ("12", "sweep-a-0b1c-0", "sweep-a-0b1c-0-3"):  # number, job, a worker of it
+            assert find_logs(begun, job=job) == [jobs / name]
+        with pytest.raises(InputError, match="one of the worker jobs 1, 12"):
+            find_logs(begun, job="2")
+        (jobs / name).unlink()
 
 
 def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
@@ -176,29 +161,25 @@ def test_what_a_log_holds_does_nothing_to_a_terminal_and_lines_stay_whole(
     assert "".join(text) == "a\\x1b[2J é\nthe end\n"  # though the log was not there at first
     assert all(part.endswith("\n") for part in text)
     assert "".join(follow(log, begun, lines=1)) == "the end\n"
+    log.write_text("".join(f"line {number}\n" for number in range(100_000)))
+    assert last_lines(log, 2) == ["line 99998", "line 99999"]
+    assert [len(last_lines(path, n)) for path, n in ((log, 0), (log, 2000), (begun, 3))] == [0, 2000, 0]
 
 
 def test_following_ends_when_the_head_has_left_the_queue_without_a_word(
     begun: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     silence = CommandFailed(["squeue"], "no answer", transient=True)
-    answers = ["pending", None, "pending", None, silence, None, None]
-
-    def queue(run: RunFolder) -> object:
-        answer = answers.pop(0)
-        if answer is silence:
-            raise silence
-        return answer
-
+    answers = Mock(side_effect=["pending", None, "pending", None, silence, None, None])
     monkeypatch.setattr(runs, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(runs, "QUEUE_SECONDS", 0.0)
-    monkeypatch.setattr(slurm, "other_head", queue)
+    monkeypatch.setattr(slurm, "other_head", answers)
     run = RunFolder(begun)
     records.Submission(system="slurm", job="12", host="here", at=1.0).write(run.submission)
     text = "".join(follow(run.log, begun, lines=5))
     assert text.startswith("the head, job 12, has left the queue without running")
     assert str(run.head_log) in text
-    assert answers == []
+    assert answers.call_count == 7
 
 
 @pytest.fixture
@@ -210,7 +191,7 @@ def cube(tmp_path: Path) -> Path:
     return path
 
 
-def test_cells_and_blocks_are_counted_by_state(cube: Path) -> None:
+def test_cells_and_blocks_are_counted_by_state_and_damage_is_named(cube: Path) -> None:
     append_run(cube, run_record({"ecoli": ("not here",), "iris": ("came in since",)}))
     found = read_status(cube)
     (row,) = found.datasets
@@ -226,16 +207,12 @@ def test_cells_and_blocks_are_counted_by_state(cube: Path) -> None:
     assert (row.no_solution, row.done + row.failed, row.left) == (2, 22, 1)
     assert "2 cells without a solution" in found.lines()
     assert found.to_dict()["total"]["no_solution"] == 2
-
-
-def test_damage_of_a_status_is_named_and_not_counted(cube: Path) -> None:
+    # damage is named and not counted
     first, second, *_ = sorted((cube / "iris" / "status").glob("c.*"))
     content, packed = first.read_bytes(), bytes(Zstd().encode(bytes(99)))
     foreign = packed + google_crc32c.value(packed).to_bytes(4, "little")
     for change, found in (
-        (content[:-1], "has changed"),
-        (bytes(4), "has changed"),
-        (b"", "has changed"),
+        *((each, "has changed") for each in (content[:-1], bytes(4), b"")),
         (foreign, "is the file of another chunk"),
     ):
         first.write_bytes(change)
@@ -250,9 +227,8 @@ def test_damage_of_a_status_is_named_and_not_counted(cube: Path) -> None:
 
 
 def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
-    lost = [
-        records.LostJob(name=f"old-{n}", job=str(n), node="n2", how="was cancelled", at=0.0) for n in range(9)
-    ]
+    names = [f"old-{n}" for n in range(9)]
+    lost = (records.LostJob(name=each, job="3", node="n2", how="was cancelled", at=0.0) for each in names)
     running = records.JobRecord(name="sweep-0", job="7", node="n1", state="running", workers=4)
     pending = records.JobRecord(name="sweep-1", job="", node="", state="pending", workers=0)
     jobs = records.JobList(wanted=2, jobs=(running, pending), n_lost=9, lost=tuple(lost), at=0.0)
@@ -263,7 +239,7 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     lines = found.lines()
     assert "worker jobs: 2 wanted, 1 running, 9 lost; 4 workers" in lines
     shown = [line.split()[-1] for line in lines if "was cancelled" in line]
-    assert shown == [f"old-{n}" for n in range(4, 9)]  # the last ones
+    assert shown == names[4:]  # the last ones
     assert lines[-2] == "dashboard: http://here"
     assert f"run by {HELD.holder}: 1,500 of 6,000 restarts of this run, 4 workers, about 0:0" in lines[-1]
     document = json.loads(json.dumps(found.to_dict()))
@@ -273,9 +249,7 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     for jump, eta in ((-86_400.0, 0.0), (86_400.0, progress.left)):  # of the clock, forward and back
         jumped = progress.model_copy(update={"at": progress.at + jump})
         assert replace(found, progress=jumped).eta == eta
-
-
-def test_progress_of_an_earlier_run_is_not_shown(cube: Path) -> None:
+    # that of an earlier run is not shown
     earlier = next_generation(cube)
     records.HeadRecord(spec="s", at=1.0).write(earlier.head)
     records.Progress(restarts=1, total=10, workers=2, left=5.0, at=time.time()).write(earlier.state)

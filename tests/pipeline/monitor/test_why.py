@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
@@ -39,25 +38,11 @@ def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
     return picky
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a finished run of two failed cells."""
-    folder = tmp_path_factory.mktemp("failed")
+def test_a_failed_cell_its_log_and_the_command_that_runs_it_alone(tmp_path: Path) -> None:
+    spec, cube = write_spec(tmp_path, SMALL), tmp_path / "tiny.zarr"
     with patch.object(pipeline.work.tasks, "_run", failing(FloatingPointError("no such luck"))):
-        assert run(write_spec(folder, SMALL), folder) == 3
-    return folder
-
-
-@pytest.fixture
-def failed(ended: Path, tmp_path: Path) -> Path:
-    """A copy of the cube."""
-    for name in ("tiny.zarr", "tiny.run"):
-        shutil.copytree(ended / name, tmp_path / name)
-    return tmp_path / "tiny.zarr"
-
-
-def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
-    shown = sweep("why", failed, CELLS[0])
+        assert run(spec, tmp_path) == 3
+    shown = sweep("why", cube, CELLS[0])
     assert shown.exit_code == 0, shown.output
     for words in (
         "failed",
@@ -68,37 +53,35 @@ def test_a_failed_cell_and_the_command_that_runs_it_alone(failed: Path) -> None:
         "sweep logs ",
     ):
         assert words in shown.stdout
-    found = json.loads(sweep("why", failed, CELLS[0], "--json").stdout)
+    found = json.loads(sweep("why", cube, CELLS[0], "--json").stdout)
     assert (found["state"], [failure["attempt"] for failure in found["failures"]]) == ("failed", [1, 2])
     assert found["failures"][0]["at"].endswith("+00:00")
     program, *arguments = shlex.split(shown.stdout.splitlines()[-1])
     done = sweep(*arguments)
     assert (program, done.exit_code) == ("sweep", 0), done.output
     assert "5 restarts, 1 block in" in done.stderr
-    assert [explain(failed, str(cell)).state for cell in CELLS] == ["done", "failed"]
-    again = sweep("why", failed, CELLS[0]).stdout
+    assert [explain(cube, str(cell)).state for cell in CELLS] == ["done", "failed"]
+    again = sweep("why", cube, CELLS[0]).stdout
     assert "done, 5 restarts in" in again
     assert "failed 2 times before" in again
-    assert sweep("why", failed).stdout == f"{CELLS[1]}: FloatingPointError: no such luck\n"
-    causes = json.loads(sweep("why", failed, "--json").stdout)
+    assert sweep("why", cube).stdout == f"{CELLS[1]}: FloatingPointError: no such luck\n"
+    causes = json.loads(sweep("why", cube, "--json").stdout)
     assert causes == {str(CELLS[1]): "FloatingPointError: no such luck"}
-
-
-def test_the_log_of_the_job_is_named_and_unknown_cells_are_bad_input(failed: Path) -> None:
-    failures = RunFolder(failed).last_run.failures
+    # the log of the job that the last failure was in
+    failures = RunFolder(cube).last_run.failures
     record = json.loads(failures.read_text().splitlines()[0])
-    failures.write_text(json.dumps(record | {"job": "34", "cell": str(CELLS[0])}) + "\n")
-    jobs = failed.with_name("tiny.run") / "jobs"
-    jobs.mkdir()
-    (jobs / "sweep-tiny-0-34.err").write_text("the last words of job 34\n")
-    log = json.loads(sweep("why", failed, CELLS[0], "--json").stdout)["log"]
+    failures.write_text(json.dumps(record | {"job": "34", "cell": str(CELLS[1])}) + "\n")
+    (RunFolder(cube).path / "jobs").mkdir()
+    (RunFolder(cube).path / "jobs" / "sweep-tiny-0-34.err").write_text("the last words of job 34\n")
+    log = json.loads(sweep("why", cube, CELLS[1], "--json").stdout)["log"]
     assert sweep(*shlex.split(log)[1:]).stdout == "the last words of job 34\n"
-    assert log in sweep("why", failed, CELLS[0]).stdout
-    shown = sweep("why", failed, "iris/p=0.7/m=75/replicate=9/posterior")
+    assert log in sweep("why", cube, CELLS[1]).stdout
+    # cells that there are not
+    shown = sweep("why", cube, "iris/p=0.7/m=75/replicate=9/posterior")
     assert shown.exit_code == 2
     assert "p=0.7, expected p=0.8" in shown.stderr
     assert "replicate=9, expected replicate=0..1" in shown.stderr
-    shown = sweep("submit", write_spec(failed.parent, SMALL), "--results", failed.parent, "--only", "irs/x")
+    shown = sweep("submit", spec, "--results", tmp_path, "--only", "irs/x")
     assert (shown.exit_code, "nothing was started" in shown.stderr) == (2, True)
 
 

@@ -19,22 +19,13 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods.contract import NoSolution, Solution, checked, merged_links
+from pipeline.methods.contract import NoSolution, checked, merged_links
 from pipeline.methods.loading import MethodCall, load
-from pipeline.methods.shipped import spectral
-from pipeline.methods.shipped.links import (
-    SignedGraph,
-    centroids_of,
-    padded,
-    settle,
-    spread_out,
-    squared_distances,
-)
+from pipeline.methods.shipped import links, spectral
 
 RNG = np.random.default_rng(4)
 TRUE = np.repeat([0, 1, 2], 20)
 X = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])[TRUE] + RNG.normal(size=(60, 2))
-SHAPES = ("spherical", "diag", "tied", "full")
 Annotations = list[tuple[int, int, int]]
 
 
@@ -42,20 +33,16 @@ def links_of(annotations: Annotations) -> Any:
     return merged_links(np.array(annotations, dtype=np.int64).reshape(-1, 3))
 
 
-def call(name: str, annotations: Any = (), X: Any = X, k: int = 3, seed: int = 0, **options: Any) -> Solution:
+def call(name: str, annotations: Any = (), X: Any = X, k: int = 3, seed: int = 0, **options: Any) -> Any:
     must, cannot, weights = links_of(annotations)
     method = load(MethodCall(name, name, options=options))
     answer = method(X, k, must, cannot, weights=weights, accuracy=0.9, random_state=seed)
     return checked(answer, n_samples=len(X), n_features=X.shape[1], n_clusters=k)
 
 
-def best(name: str, annotations: Any = (), **settings: Any) -> Solution:
-    found = [call(name, annotations, seed=seed, **settings) for seed in range(10)]
-    return max(found, key=lambda solution: solution.objective or 0.0)
-
-
-def labels_of(solution: Solution) -> NDArray[np.integer]:
-    return np.asarray(solution.labels)
+def best(name: str, annotations: Any = (), **settings: Any) -> Any:
+    found = (call(name, annotations, seed=seed, **settings) for seed in range(10))
+    return max(found, key=lambda solution: solution.objective)
 
 
 def inertia(labels: Any, X: Any = X) -> float:
@@ -66,26 +53,25 @@ def broken(labels: Any, annotations: Annotations) -> int:
     return sum((labels[i] == labels[j]) != (kind == 0) for i, j, kind in annotations if i != j)
 
 
-def drawn(count: int, labels: Any = TRUE, accuracy: float = 1.0) -> Annotations:
+def drawn(count: int, accuracy: float = 1.0) -> Annotations:
     pairs = RNG.integers(60, size=(count, 2)).tolist()
-    right = (RNG.random(count) < accuracy).tolist()
-    return [(i, j, int((labels[i] == labels[j]) != ok)) for (i, j), ok in zip(pairs, right, strict=True)]
+    return [(i, j, int((TRUE[i] == TRUE[j]) != (RNG.random() < accuracy))) for i, j in pairs]
 
 
-@pytest.mark.parametrize(
-    ("name", "share"), [("k-means", 1), ("ward", 1), ("cop-kmeans", 1), ("pckmeans", 0.5)]
-)
-def test_objectives_without_links_are_minus_the_inertia(name: str, share: float) -> None:
-    found = best(name)
-    labels = labels_of(found)
-    assert adjusted_rand_score(TRUE, labels) > 0.9
-    assert found.objective == pytest.approx(-share * inertia(labels))
-    assert found.centroids == pytest.approx(np.stack([X[labels == k].mean(axis=0) for k in range(3)]))
-    if name != "ward":
-        assert found.objective == pytest.approx(-share * KMeans(3, n_init=10, random_state=0).fit(X).inertia_)
+def test_objectives_without_links_are_minus_the_inertia() -> None:
+    for name, share in (("k-means", 1), ("ward", 1), ("cop-kmeans", 1), ("pckmeans", 0.5)):
+        found = best(name)
+        assert adjusted_rand_score(TRUE, found.labels) > 0.9
+        assert found.objective == pytest.approx(-share * inertia(found.labels))
+        assert found.centroids == pytest.approx(
+            np.stack([X[found.labels == k].mean(axis=0) for k in range(3)])
+        )
+        if name != "ward":
+            inertia_of_theirs = KMeans(3, n_init=10, random_state=0).fit(X).inertia_
+            assert found.objective == pytest.approx(-share * inertia_of_theirs)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", ["spherical", "diag", "tied", "full"])
 def test_the_objective_of_a_mixture_is_its_log_likelihood(shape: str) -> None:
     found = call(f"gaussian-mixture-{shape}")
     theirs = GaussianMixture(3, covariance_type=shape, random_state=0).fit(X)
@@ -103,12 +89,10 @@ def test_the_objective_of_a_mixture_is_its_log_likelihood(shape: str) -> None:
 def test_fewer_samples_than_clusters() -> None:
     for name in ("k-means", "ward", "cop-kmeans", "pckmeans", "correlation-clustering", "spectral-links"):
         found = call(name, [(0, 1, 1)], X=X[:2])
-        assert len(set(labels_of(found))) == 2
+        assert len(set(found.labels)) == 2
         assert found.centroids is None or np.isnan(np.asarray(found.centroids)[2]).all()
     with pytest.raises(NoSolution, match="2 samples for 3 Gaussians"):
         call("gaussian-mixture-full", X=X[:2])
-    with pytest.raises(ValueError, match="penalty: found -1"):
-        call("pckmeans", penalty=-1)
     with pytest.raises(NoSolution, match="singular"):
         call("gaussian-mixture-full", X=np.column_stack([X[:, 0], np.zeros(60)]), reg_covar=0.0)
 
@@ -119,23 +103,19 @@ N = 7
 SIGNED = st.lists(st.tuples(st.integers(0, N - 1), st.integers(0, N - 1), st.integers(0, 1)), max_size=30)
 
 
-def graph_of(annotations: Annotations) -> SignedGraph:
-    return SignedGraph.of(N, *links_of(annotations))
-
-
 @settings(max_examples=40)
 @given(SIGNED, st.integers(0, 2**32 - 1))
 def test_no_single_move_gains_once_settled(annotations: Annotations, seed: int) -> None:
     rng = np.random.default_rng(seed)
     pull, before = rng.normal(size=(N, 3)), rng.integers(3, size=N)
-    graph, begun = graph_of(annotations), before.copy()
+    graph, begun = links.SignedGraph.of(N, *links_of(annotations)), before.copy()
 
     def worth(labels: NDArray[np.integer]) -> float:
         signs = [1 - 2 * kind for i, j, kind in annotations if i != j and labels[i] == labels[j]]
         assert graph.agreement(labels) == sum(signs)
         return sum(signs) + float(pull[np.arange(N), labels].sum())
 
-    found = settle(before, pull, graph, rng)
+    found = links.settle(before, pull, graph, rng)
     assert np.array_equal(before, begun)
     assert worth(found) >= worth(before) - 1e-9
     for sample, cluster in product(range(N), range(3)):
@@ -145,17 +125,19 @@ def test_no_single_move_gains_once_settled(annotations: Annotations, seed: int) 
 
 
 def test_distances_and_centroids_are_those_of_the_definition() -> None:
-    assert squared_distances(X, X[:4]) == pytest.approx(cdist(X, X[:4], "sqeuclidean"))
-    found = centroids_of(X, np.repeat([0, 2], 30), np.full((3, 2), 7.0))
+    assert links.squared_distances(X, X[:4]) == pytest.approx(cdist(X, X[:4], "sqeuclidean"))
+    found = links.centroids_of(X, np.repeat([0, 2], 30), np.full((3, 2), 7.0))
     assert found == pytest.approx(np.stack([X[:30].mean(axis=0), [7.0, 7.0], X[30:].mean(axis=0)]))
-    assert np.array_equal(padded(X[:2], 4), np.concatenate([X[:2], np.full((2, 2), np.nan)]), equal_nan=True)
+    assert np.array_equal(
+        links.padded(X[:2], 4), np.concatenate([X[:2], np.full((2, 2), np.nan)]), equal_nan=True
+    )
 
 
 def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
     def last(candidates: list[float], weights: list[float], centers: list[float]) -> NDArray[np.float64]:
         arrays = np.array([candidates]).T, np.array(weights), np.array(centers).reshape(-1, 1)
         rngs = map(np.random.default_rng, range(2000))
-        return np.array([spread_out(*arrays, len(centers) + 1, rng)[-1, 0] for rng in rngs])
+        return np.array([links.spread_out(*arrays, len(centers) + 1, rng)[-1, 0] for rng in rngs])
 
     drawn = last([1.0, 2.0, 0.0], [4.0, 1.0, 9.0], [0.0])  # 4 · 1, 1 · 4 and 9 · 0
     assert np.mean(drawn == 1.0) == pytest.approx(0.5, abs=0.05)
@@ -164,10 +146,10 @@ def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
     assert np.mean(firsts == 1.0) == pytest.approx(0.75, abs=0.05)  # the first by weight alone
 
     none, rng = np.empty((0, 2)), np.random.default_rng(0)
-    found = spread_out(X[:5], np.ones(5), none, 9, rng)  # each once
+    found = links.spread_out(X[:5], np.ones(5), none, 9, rng)  # each once
     assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, X[:5].tolist()))
-    assert spread_out(np.zeros((4, 2)), np.ones(4), none, 3, rng).shape == (3, 2)
-    assert spread_out(X, np.ones(60), X[:2], 2, rng).tolist() == X[:2].tolist()
+    assert links.spread_out(np.zeros((4, 2)), np.ones(4), none, 3, rng).shape == (3, 2)
+    assert links.spread_out(X, np.ones(60), X[:2], 2, rng).tolist() == X[:2].tolist()
 
 
 # k-means that breaks no link, or pays for it.
@@ -177,25 +159,23 @@ def test_cop_kmeans_breaks_no_link() -> None:
     annotations = drawn(50)
     for seed in range(5):
         found = call("cop-kmeans", annotations, seed=seed)
-        labels = labels_of(found)
-        assert broken(labels, annotations) == 0
-        assert found.objective == pytest.approx(-inertia(labels))
+        assert broken(found.labels, annotations) == 0
+        assert found.objective == pytest.approx(-inertia(found.labels))
         # 0 and 1 must be together, 1 and 20 not: so 0 and 20 not, who come first or last
-        labels = labels_of(call("cop-kmeans", [(0, 1, 0), (1, 20, 1), (20, 21, 0)], k=2, seed=seed))
+        labels = call("cop-kmeans", [(0, 1, 0), (1, 20, 1), (20, 21, 0)], k=2, seed=seed).labels
         assert labels[0] == labels[1] != labels[20] == labels[21]
+    labels = call("cop-kmeans", [(0, 20, 0)]).labels  # nothing but a must-link, of samples far apart
+    assert labels[0] == labels[20]
 
 
-@pytest.mark.parametrize(
-    ("annotations", "reason"),
-    [
+def test_links_that_nothing_keeps_have_no_solution() -> None:
+    for pairs, reason in (
         ([(0, 1, 0), (0, 1, 1)], "1 cannot-links between samples that must-links join, such as 0 and 1"),
         ([(0, 1, 0), (1, 2, 0), (0, 2, 1)], "such as 0 and 2"),
         ([(0, 1, 1), (1, 2, 1), (0, 2, 1)], "stuck in each of 10 orders"),  # three that need three of two
-    ],
-)
-def test_links_that_nothing_keeps_have_no_solution(annotations: Any, reason: str) -> None:
-    with pytest.raises(NoSolution, match=reason):
-        call("cop-kmeans", annotations, k=2)
+    ):
+        with pytest.raises(NoSolution, match=reason):
+            call("cop-kmeans", pairs, k=2)
 
 
 def test_another_order_gets_further() -> None:
@@ -215,11 +195,11 @@ def test_another_order_gets_further() -> None:
 def test_the_objective_of_pckmeans_is_minus_its_cost(penalty: float | None) -> None:
     annotations = drawn(80, accuracy=0.7)
     found = call("pckmeans", annotations, penalty=penalty)
-    labels = labels_of(found)
+    labels = found.labels
     each = 0.5 * float(X.var(axis=0).sum()) if penalty is None else penalty
     assert found.objective == pytest.approx(-0.5 * inertia(labels) - each * broken(labels, annotations))
     if penalty is None:  # then units do not matter
-        assert np.array_equal(labels, labels_of(call("pckmeans", annotations, X=1000 * X)))
+        assert np.array_equal(labels, call("pckmeans", annotations, X=1000 * X).labels)
 
 
 # Most agreement with the annotations alone.
@@ -231,18 +211,16 @@ def test_correlation_clustering_finds_the_best_there_is() -> None:
         annotations = [(*rng.integers(6, size=2).tolist(), int(rng.integers(2))) for _ in range(14)]
         found = best("correlation-clustering", annotations, X=np.zeros((6, 1)))
         fewest = min(broken(labels, annotations) for labels in product(range(3), repeat=6))
-        assert broken(labels_of(found), annotations) == fewest
+        assert broken(found.labels, annotations) == fewest
         assert found.objective == sum(i != j for i, j, _ in annotations) - fewest
-    links = [(i, j, int(TRUE[i] != TRUE[j])) for i in range(60) for j in range(i) if RNG.random() < 0.3]
-    assert adjusted_rand_score(TRUE, best("correlation-clustering", links, X=np.zeros((60, 1))).labels) == 1
-
-
-def test_samples_without_links_join_the_largest_cluster() -> None:
-    labels = labels_of(call("correlation-clustering", [(0, 1, 0), (1, 2, 0), (2, 3, 1)]))
+    pairs = [(i, j, int(TRUE[i] != TRUE[j])) for i in range(60) for j in range(i) if RNG.random() < 0.3]
+    assert adjusted_rand_score(TRUE, best("correlation-clustering", pairs, X=np.zeros((60, 1))).labels) == 1
+    # samples without links join the largest cluster
+    labels = call("correlation-clustering", [(0, 1, 0), (1, 2, 0), (2, 3, 1)]).labels
     assert set(labels[4:]) == {labels[0]} == set(labels[:3])
     assert labels[3] != labels[0]
     nothing = call("correlation-clustering")
-    assert (labels_of(nothing).any(), nothing.objective) == (False, 0.0)
+    assert (nothing.labels.any(), nothing.objective) == (False, 0.0)
 
 
 # Links written into the affinity.
@@ -263,11 +241,20 @@ def matrix(annotations: Annotations, sigma: float, neighbours: int) -> NDArray[n
     return found
 
 
-def test_the_affinity_is_as_defined() -> None:
+def test_the_affinity_is_as_defined_and_units_do_not_matter() -> None:
     annotations = [(0, 30, 0), (0, 1, 1), (2, 3, 0), (2, 3, 1), (5, 50, 0), (5, 50, 0), (5, 50, 1)]
-    graph = SignedGraph.of(60, *links_of(annotations))
+    graph = links.SignedGraph.of(60, *links_of(annotations))
     found = spectral._with_links(spectral._affinity(X, 1.5, 8), graph).toarray()
     assert found == pytest.approx(matrix(annotations, 1.5, 8))
+    assert np.array_equal(call("spectral-links").labels, call("spectral-links", X=1000 * X).labels)
+    call("spectral-links", X=np.zeros((10, 2)))
+    for name, options in (
+        ("spectral-links", {"sigma": 0.0}),
+        ("spectral-links", {"neighbours": 0}),
+        ("pckmeans", {"penalty": -1}),
+    ):
+        with pytest.raises(ValueError, match=r"expected (both above 0|0 or more)"):
+            call(name, **options)
 
 
 def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,11 +268,3 @@ def test_vectors_are_the_leading_ones_of_the_published_matrix(monkeypatch: pytes
         found = spectral._leading(csr_array(affinity), 3)
         assert found @ found.T == pytest.approx(theirs, abs=1e-6)
         assert adjusted_rand_score(TRUE, call("spectral-links").labels) > 0.9
-
-
-def test_edges_of_the_affinity() -> None:
-    assert np.array_equal(labels_of(call("spectral-links")), labels_of(call("spectral-links", X=1000 * X)))
-    call("spectral-links", X=np.zeros((10, 2)))
-    for options in ({"sigma": 0.0}, {"neighbours": 0}):
-        with pytest.raises(ValueError, match="expected both above 0"):
-            call("spectral-links", **options)
