@@ -155,6 +155,7 @@ def test_data_sets_are_listed_checked_and_fetched(
 ARRAYS = {"kernels.scores", "kernels.search", "numba", "numpy", "pandas", "scipy", "sklearn", "xarray"}
 RUNS = {"dask", "distributed", "matplotlib", "pooch", "rich", "sweeps.inputs"}
 NOTHING = ARRAYS | RUNS | {"pydantic", "storage", "yaml", "zarr"}
+STATUS = ARRAYS - {"numpy"} | RUNS | {"zarr"}
 OTHERS = {f"pipeline.commands.{module}" for module in ("fit", "known", "results", "runs")}
 
 
@@ -170,7 +171,7 @@ OTHERS = {f"pipeline.commands.{module}" for module in ("fit", "known", "results"
             0,
             ARRAYS - {"numpy"} | RUNS | OTHERS - {"pipeline.commands.runs"} | {"zarr", "sweeps.data"},
         ),
-        ("logs CUBE", 0, ARRAYS - {"numpy"} | RUNS | {"zarr"}),
+        ("logs CUBE", 0, STATUS),
         ("fit TABLE -k 99", 2, {"numba"}),
         ("ask TABLE -k 99 --strategy none", 2, {"numba"}),
     ],
