@@ -1,4 +1,4 @@
-"""The report page: what stands in it, that its parts are text, and that a real browser shows it."""
+"""The report page: what stands in it, that its parts are text, its figures, and that a browser shows it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from cubes.reported import make, svg_alone
 from cubes.writer import next_generation
 from matplotlib.figure import Figure
 
-from pipeline.report import elements, figures
+from pipeline.report import elements
 from pipeline.report.elements import NOTHING, Chapter, Table, Value, number, words
-from pipeline.report.look import BLUE, house_style
+from pipeline.report.figures import SUFFIXES, TILE, inline, save
+from pipeline.report.look import PAPER, SHAPES, STYLES, house_style, hover, mark, short
 from pipeline.report.scores import draw_curves
 from pipeline.report.write import Report, write_report
 from storage.cube.growth import create
 from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
+from sweeps.words import BASELINES, MODEL_CODES, SHAPE_CODES, model_of
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"
 FAILED = "iris/p=0.9/m=12/replicate=0/posterior"
@@ -95,21 +97,6 @@ def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
     assert not none.exists()
 
 
-def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None:
-    row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
-    with house_style():
-        figure = draw_curves(pd.DataFrame([{**row, "se": float("nan")}]), "nmi")
-        assert figure is not None
-        picture = figures.save(figure, tmp_path, "nmi", HOSTILE)
-    table = Table(HOSTILE, (HOSTILE,), ((words(HOSTILE),),), note=HOSTILE)
-    section = Chapter("s", HOSTILE, (HOSTILE,), (table,), (picture,))
-    html = elements.html(f"</script>{HOSTILE}", [section])
-    assert "<img" not in html
-    assert html.count("</script>") == 1
-    assert html.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
-    assert "&lt;img src=x" in picture.svg
-
-
 def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
     plans = [toy.plan("a"), toy.plan("b", mixtures=2)]
     create(tmp_path / "toy.zarr", plans, tiny.draw_inputs, tiny.SPEC)
@@ -119,46 +106,97 @@ def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
     assert "<svg" not in html
 
 
-def test_entries_sort_by_their_value_and_models_of_many_shapes_are_shown_by_shape() -> None:
+def test_entries_sort_by_their_value() -> None:
     assert (number(1234.5).text, number(1234.5).order, number(0.5, "+.2f").text) == ("1,234", 1234.5, "+0.50")
     for nothing in (number(None), number(math.nan), elements.mean_and_error(math.nan, 0.1)):
         assert nothing is NOTHING
     assert (words(3).order, elements.mean_and_error(0.5, math.nan).text) == ("3", "0.5000")
     assert [elements.spread(range(10), 4), elements.spread([1, 2, 3], 3)] == [[0, 3, 6, 9], [1, 2, 3]]
     assert elements.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    few = ["posterior", "unsupervised-full", "likelihood-full", "posterior"]
-    assert elements.shape_groups(few) == {"": sorted({*few})}
-    assert elements.shape_groups([*few, "likelihood-tied", "k-means"]) == {
-        "spherical": ["posterior"],
-        "tied": ["likelihood-tied"],
-        "full": ["likelihood-full", "unsupervised-full"],
-        "methods": ["k-means"],
-    }
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Page of two tables and a figure."""
+    """Page of two tables and a figure, of hostile names."""
     folder = tmp_path_factory.mktemp("html")
+    row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
     with house_style():
-        figure = Figure()
-        figure.subplots().plot([0, 1], [0, 1], color=BLUE, marker="o")
-        picture = figures.save(figure, folder / "figures", "line", "A line.")
-    chapter = Chapter("s", "S", (), (TABLE, Table("t", ("word", "number"), SORTED)), (picture,))
-    path = folder / "page.html"
-    path.write_text(elements.html("t", [chapter], ["What <b>is</b> found."]), encoding="utf-8")
+        figure = draw_curves(pd.DataFrame([row, row | {"m": 20}]).assign(se=float("nan")), "nmi")
+        assert figure is not None
+        picture = save(figure, folder / "figures", "line", HOSTILE)
+    tables = (TABLE, Table(HOSTILE, (HOSTILE, "number"), SORTED, note=HOSTILE))
+    path, chapter = folder / "page.html", Chapter("s", HOSTILE, (HOSTILE,), tables, (picture,))
+    path.write_text(elements.html(f"</script>{HOSTILE}", [chapter], [HOSTILE]), encoding="utf-8")
     return path
 
 
-def test_styles_that_repeat_are_classes(small: Path) -> None:
+def test_hostile_names_are_text_and_styles_that_repeat_are_classes(small: Path) -> None:
     page = small.read_text(encoding="utf-8")
+    assert "<img" not in page
+    assert page.count("</script>") == 1
+    assert page.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
+    assert "&lt;img src=x" in page[page.index("<svg") : page.index("</svg>")]
     rules = re.findall(r"\.(f\d+) {([^{}]*)}", page)
     assert len(rules) == len(dict(rules)) > 2
     assert all(len(re.findall(rf'class="{name}"', page)) >= 3 for name, _ in rules)
     assert all(f'style="{style}"' not in page for _, style in rules)
-    assert '<p class="lead">What &lt;b&gt;is&lt;/b&gt; found.</p>' in page
+    assert '<p class="lead">&lt;img src=x' in page
     assert '<td class="number" data-order="-2.5">-2.5</td>' in page
     assert '<td data-order="b">b</td>' in page
+
+
+def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> None:
+    path, use = '<path id="{}p1" clip-path="url(#{}c)" style="stroke: {}"/>', '<use xlink:href="#{}p1"/>'
+    text = "<text>#0072b2</text></svg>"
+    head = '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><metadata>x</metadata><g id="none"/>'
+    found = inline(f"{head}{path.format('', '', '#0072b2')}{use.format('')}{text}", "nmi")
+    expected = f"{path.format('nmi-', 'nmi-', 'var(--blue)')}{use.format('nmi-')}{text}"
+    assert found == f"<svg><g/>{expected}"
+
+
+def drawn(folder: Path, texts: list[str], start: int = 0) -> str:
+    """A line with words on its points, beyond the figure from 100 on, and bars with every hatch."""
+    with house_style():
+        figure = Figure()
+        axes, below = figure.subplots(2)
+        (line,) = axes.plot([0, 1, 2], [0.5, 0.25, 0.75], marker="o")
+        hover(line, texts)
+        axes.set_xlim(start - 1, start + 3)
+        hatches = sorted({shape.hatch for shape in SHAPES.values()} - {""})
+        below.bar(hatches, [1] * len(hatches), hatch=hatches, color="white", edgecolor="black")
+        return save(figure, folder, "figure", "").svg
+
+
+def test_each_point_has_its_words_hatches_are_small_and_files_always_the_same(tmp_path: Path) -> None:
+    svg, _ = (drawn(tmp_path / name, ["first", '<b> & "q" </b>', "third"]) for name in "ab")
+    titles = re.findall(r"<use [^<>]*><title>([^<>]*)</title></use>", svg)
+    assert titles == ["first", "&lt;b&gt; &amp; &quot;q&quot; &lt;/b&gt;", "third"]
+    assert "tip-" not in svg
+    # points beyond the figure leave all without words
+    assert "<title>" not in drawn(tmp_path / "beyond", ["a", "b", "c"], 100)
+    for suffix in SUFFIXES:
+        one, other = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in "ab")
+        assert one == other != b""
+    patterns = re.findall(r"<pattern.*?</pattern>", svg, re.DOTALL)
+    assert len(patterns) == len(SHAPES) - 1
+    for pattern in patterns:
+        assert f'width="{TILE}" height="{TILE}"' in pattern
+        assert ("M" in pattern, len(pattern) < 12_000) == (True, True)
+
+
+def test_models_differ_by_more_than_their_colour() -> None:
+    looks = {model: mark(model) for model in MODEL_CODES}
+    # curves of the terms of a shape by their markers, of the shapes of a term by their lines
+    assert len({(look.marker, look.line) for look in looks.values()}) == len(looks)
+    supervised = [look for model, look in looks.items() if model not in BASELINES]
+    parts = {(look.marker, look.filling == PAPER, look.half) for look in supervised}
+    assert len(parts) == len(supervised)
+    # bars and boxes: where the colour is not seen, shapes differ by their hatch
+    assert len({look.hatch for look in looks.values()}) == len(SHAPE_CODES)
+    assert all((look.area == PAPER) == (look.hatch != "") for look in supervised)
+    for term in STYLES:
+        assert {mark(model_of(term, shape))[:2] for shape in SHAPE_CODES} == {STYLES[term]}
+    assert [short("x" * 22), short("x" * 30, "full")] == ["x" * 22, "x" * 21 + "…, full"]
 
 
 @pytest.fixture(scope="module")
@@ -238,7 +276,11 @@ def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -
     (svg_name, svg), (png_name, png) = browser.run("return saved;")
     assert (svg_name, png_name) == ("line.svg", "line.png")
     text = unquote(svg.partition(",")[2])
-    assert ("var(" in text, BLUE in text, 'xmlns="http://www.w3.org/2000/svg"' in text) == (False, True, True)
+    assert (
+        "var(" in text,
+        mark("posterior").color in text,
+        'xmlns="http://www.w3.org/2000/svg"' in text,
+    ) == (False, True, True)
     assert png.startswith("data:image/png;base64,")
     shown = browser.run(
         f"const parsed = new DOMParser().parseFromString({json.dumps(text)}, 'image/svg+xml');"
