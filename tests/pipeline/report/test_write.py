@@ -11,22 +11,18 @@ import pytest
 from click.testing import CliRunner
 from contests import cell, table
 from cubes import toy
-from cubes.reported import content, make, tables, texts
-from matplotlib.figure import Figure
+from cubes.reported import content, make, tables
 
 from pipeline.commands.main import main
 from pipeline.report import cell as cell_room
 from pipeline.report import effort, scores
 from pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
-from pipeline.report.content import Section
 from pipeline.report.figures import save
 from pipeline.report.look import house_style
 from pipeline.report.write import write_report
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError
 from sweeps.plan import AskedPath
-
-NOTHING = "Nothing to show: no cell that is done has what this needs."
 
 
 @pytest.mark.usefixtures("page_alone")
@@ -66,22 +62,8 @@ def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
     path = str(AskedPath.of(row_cell(cells.iloc[0])))
     failure = SimpleNamespace(cell=path, cause="broken", node="n1", at="now")
     said, table = effort.failures(content(cells, failures=(failure,)))
-    assert (said, texts(table)[0][1:]) == ("1 cell failed.", ["broken", "n1", "now"])  # type: ignore[arg-type]
-
-
-def test_sections_show_some_of_many_accuracies_and_say_why_nothing_is_drawn(tmp_path: Path) -> None:
-    shown = content(pd.DataFrame({"p": [0.5 + 0.05 * step for step in range(9)]})).accuracies
-    assert (len(shown), shown[0], shown[-1]) == (6, 0.5, 0.9)
-    figure = Figure(figsize=(2, 2))
-    drawn = [("none", None, ""), ("line", figure, "A line.")]
-    for figures, text in ((drawn, ("more",)), (drawn[:1], (NOTHING, "more"))):
-        section = Section("k", "Title", (lambda _, of=figures: [*of, "more"],), says_why=True)
-        chapter = section.chapter(content(figures=tmp_path / "figures"))
-        assert chapter is not None
-        assert chapter.text == text
-        assert [(each.name, each.caption) for each in chapter.pictures] == [each[::2] for each in figures[1:]]
-    assert {file.name for file in (tmp_path / "figures").iterdir()} == {"line.svg", "line.png", "line.pdf"}
-    assert Section("k", "Title", (lambda _: ["more"],), needs=lambda _: False).chapter(content()) is None
+    assert said == "1 cell failed."
+    assert [value.text for value in table.rows[0][1:]] == ["broken", "n1", "now"]  # type: ignore[union-attr]
 
 
 def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
@@ -89,6 +71,8 @@ def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
         cells = pd.DataFrame({"dataset": np.arange(210) % datasets, "p": np.arange(210) % accuracies})
         first = f"Figures show {part}, evenly spread; summary.csv and cells.csv hold all."
         assert next(scores.curves(content(cells))) == first
+        shown = content(cells).accuracies
+        assert (len(shown), shown[-1]) == (6, accuracies - 1)
 
 
 def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
@@ -100,7 +84,7 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
     assert (row.score, row.n, row.n_values) == ("centroid_index", 3, 6)
     assert (row.mean, row.se) == pytest.approx((0.5, 0.5 / np.sqrt(3)))  # of 1, 0.5 and 0
     shares, _ = scores.index(content(cells, written={}))
-    assert texts(shares) == [["mix", "posterior", "6", "50", "17", "17", "17"]]
+    assert [value.text for value in shares.rows[0]] == ["mix", "posterior", "6", "50", "17", "17", "17"]
     (figure,) = scores.index(content(cells.assign(centroid_index=np.nan), written={}))
     assert figure[1] is None
 
@@ -146,14 +130,12 @@ def test_the_shown_cell_is_the_published_one_or_that_of_the_user_and_marked_is_w
         named_cell(plans, "iris/unsupervised")
     named = named_cell(plans, "iris/p=0.9/m=12/replicate=2/posterior")
     assert choose_cell(cells, named) == named
+    (share,) = (row["annotation_agreement"] for _, row in cells.iterrows() if row_cell(row) == named)
     tree = toy.tree(*plans.values())
     tree["iris"].attrs["class_names"] = ["a", "b", "c"]
-    shown, (row,) = (
-        read_cell(tree, named),
-        cells[[row_cell(row) == named for _, row in cells.iterrows()]].itertuples(),
-    )
+    shown = read_cell(tree, named)
     assert (len(shown.links), shown.links.min()) == (12, 0)
-    assert len(shown.contradicted("annotated")) == round(12 * (1 - row.annotation_agreement))
+    assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
     assert (shown.class_names, shown.feature(1)) == (("a", "b", "c"), "length")
     # the baseline of the same shape, and the truth of the mixture
     truth, alone = tree["iris"]["labels_true"].values, tree["iris/unsupervised"]["labels"].values
