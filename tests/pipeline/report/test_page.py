@@ -144,14 +144,14 @@ def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> No
     assert inline(f"{head}{drawn}{text}", "nmi") == f"<svg><g/>{kept}{text}"
 
 
-def drawn(folder: Path, texts: list[str], start: int = 0) -> str:
-    """A line with words on its points, beyond the figure from 100 on, and bars with every hatch."""
+def drawn(folder: Path, texts: list[str], start: float = -1) -> str:
+    """A line with words on its points, of which a later start leaves some out, and bars with every hatch."""
     with house_style():
         figure = Figure()
         axes, below = figure.subplots(2)
         (line,) = axes.plot([0, 1, 2], [0.5, 0.25, 0.75], marker="o")
         hover(line, texts)
-        axes.set_xlim(start - 1, start + 3)
+        axes.set_xlim(start, 3)
         hatches = sorted({shape.hatch for shape in SHAPES.values()} - {""})
         below.bar(hatches, [1] * len(hatches), hatch=hatches, color="white", edgecolor="black")
         return save(figure, folder, "figure", "").svg
@@ -162,8 +162,8 @@ def test_each_point_has_its_words_hatches_are_small_and_files_always_the_same(tm
     titles = re.findall(r"<use [^<>]*><title>([^<>]*)</title></use>", svg)
     assert titles == ["first", "&lt;b&gt; &amp; &quot;q&quot; &lt;/b&gt;", "third"]
     assert "tip-" not in svg
-    # points beyond the figure leave all without words
-    assert "<title>" not in drawn(tmp_path / "beyond", ["a", "b", "c"], 100)
+    # a point beyond the figure leaves all without words
+    assert "<title>" not in drawn(tmp_path / "beyond", ["a", "b", "c"], 1.5)
     for suffix in SUFFIXES:
         one, other = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in "ab")
         assert one == other != b""

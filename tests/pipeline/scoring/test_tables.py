@@ -186,6 +186,9 @@ def test_the_chance_is_the_share_of_orders() -> None:
     together = tables.chance_of_best(np.array([2, 5, 2]), np.array([1, 1, 1]))
     # cells of fewer restarts have their best from then on
     np.testing.assert_allclose(together, [(0.5 + 0.2 + 0.5) / 3, (2 + 0.4) / 3, 2.6 / 3, 2.8 / 3, 1.0])
+    cells = contests.table([contests.cell("d", "a", 0.5, hits=1, restarts_done=20)])
+    (row,) = tables.restart_table(cells).itertuples()
+    assert (row.hit_rate, row.once, row.for_95, row.for_99) == (0.05, 1, 19, 20)
 
 
 def test_gaps_of_data_sets_and_models() -> None:
