@@ -86,7 +86,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Everything:
 def page_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures of reports as they stand in the page, their PNG and PDF files empty: two thirds of the time.
 
-    For tests of what a page says; `pipeline/report/test_figures.py` looks at all files.
+    For tests of what a page says; `pipeline/report/test_page.py` looks at all files.
     """
     from cubes.reported import svg_alone
     from matplotlib.figure import Figure

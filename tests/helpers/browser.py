@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# a browser of root needs --no-sandbox
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars")
-FLAGS = (*FLAGS, "--disable-background-networking", "--window-size=1280,900")
+# a browser of root needs no-sandbox
+FLAGS = ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "hide-scrollbars")
+FLAGS = (*FLAGS, "disable-background-networking", "window-size=1280,900")
 
 
 class Page:
@@ -25,7 +25,6 @@ class Page:
         self.run = driver.execute_script
 
     def open(self, path: Path) -> None:
-        """Load a file and wait until it is there."""
         self.driver.get(path.as_uri())
 
     def console(self) -> list[str]:
@@ -34,10 +33,9 @@ class Page:
 
     def requests(self) -> list[str]:
         """Addresses that were asked for, data in the page itself left out."""
-        messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        sent = [message for message in messages if message["method"] == "Network.requestWillBeSent"]
-        urls = [str(message["params"]["request"]["url"]) for message in sent]
-        return [url for url in urls if not url.startswith("data:")]
+        said = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
+        sent = [each["params"] for each in said if each["method"] == "Network.requestWillBeSent"]
+        return [url for each in sent if not (url := each["request"]["url"]).startswith("data:")]
 
     def prefer(self, scheme: str) -> None:
         """Let the system prefer "light" or "dark"."""
@@ -53,18 +51,14 @@ class Page:
 @contextmanager
 def chromium() -> Iterator[Page]:
     """A browser of its own, closed at the end."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    helper = shutil.which("chromedriver")
+    browser, helper = next(filter(None, map(shutil.which, BROWSERS)), None), shutil.which("chromedriver")
     if browser is None or helper is None:
         pytest.skip("Chromium and its driver (Debian: chromium, chromium-driver) are not on this machine")
     webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     options = webdriver.ChromeOptions()
     options.binary_location = browser
     for flag in FLAGS:
-        options.add_argument(flag)
+        options.add_argument(f"--{flag}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(helper))
-    try:
+    with webdriver.Chrome(options=options, service=webdriver.ChromeService(helper)) as driver:
         yield Page(driver)
-    finally:
-        driver.quit()

@@ -11,29 +11,23 @@ from cubes import toy
 from matplotlib.figure import Figure
 
 from pipeline.report.content import Content
-from pipeline.report.elements import Table
 from pipeline.report.look import TIP
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.manifest import append_run
 from storage.provenance import RunRecord
 from sweeps.plan import DatasetPlan
 
-RUN = RunRecord(
-    started="2026-01-02T03:04:05Z",
-    host="node",
-    fingerprint={"sweep": "0.1.0", "numba": "0.62.0", "numpy": "2.1.0", "cpu": "a CPU"},
-    skipped={"wine": ("data directory: no wine.data", "download: no route")},
-)
-
 
 def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard",)) -> Path:
-    """Cube of several data sets on disk, after one run."""
-    names = dict.fromkeys([*(plan.name for plan in plans), *RUN.skipped])
+    """Cube of several data sets on disk, after one run, for which one more could not be had."""
+    names = dict.fromkeys([*(plan.name for plan in plans), "wine"])
     entries = [{"name": name, "scale": scales[at % len(scales)]} for at, name in enumerate(names)]
-    spec = {"name": "toy", "seed": 7, "grid": {"datasets": entries, "m": ["0.5N", "1N"]}}
-    cube = folder / "toy.zarr"
-    toy.write(cube, *plans, spec=spec)
-    append_run(cube, RUN)
+    cube, grid = folder / "toy.zarr", {"datasets": entries, "m": ["0.5N", "1N"]}
+    toy.write(cube, *plans, spec={"name": "toy", "seed": 7, "grid": grid})
+    versions = {"sweep": "0.1.0", "numba": "0.62.0", "numpy": "2.1.0", "cpu": "a CPU"}
+    skipped = {"wine": ("data directory: no wine.data", "download: no route")}
+    record = RunRecord(started="2026-01-02T03:04:05Z", host="node", fingerprint=versions, skipped=skipped)
+    append_run(cube, record)
     return cube
 
 
@@ -54,26 +48,19 @@ def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
     """What a section reads of a cube in memory; the rest of it is not there."""
     nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "holder"))
     given = {**nothing, "all_cells": cells, "failures": (), "figures": Path("figures"), **parts}
-    written = given.pop("written", None)
+    cached = {name: given.pop(name) for name in ("written",) if name in given}
     found = Content(cells=cells, **given)  # type: ignore[arg-type]
-    if written is not None:
-        found.__dict__["written"] = written
+    found.__dict__.update(cached)
     return found
-
-
-def svg_alone(figure: Figure, target: object, **options: object) -> None:
-    """`Figure.savefig` whose PNG and PDF files are empty, in a third of the time; the layout is the same."""
-    if not isinstance(target, Path):
-        SAVE(figure, target, **options)
-        return
-    if target.suffix == ".png":
-        figure.draw_without_rendering()  # the layout, as for the PNG
-    target.touch()
 
 
 SAVE = Figure.savefig
 
 
-def texts(table: Table) -> list[list[str]]:
-    """Entries of a table."""
-    return [[value.text for value in row] for row in table.rows]
+def svg_alone(figure: Figure, target: object, **options: object) -> None:
+    """`Figure.savefig` whose PNG and PDF files are empty, in a third of the time; the layout is the same."""
+    if not isinstance(target, Path):
+        return SAVE(figure, target, **options)
+    if target.suffix == ".png":
+        figure.draw_without_rendering()  # the layout, as for the PNG
+    target.touch()

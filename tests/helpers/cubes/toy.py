@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import xarray as xr
+import zarr
 from cubes.small import make_plan
 
-from storage.cube.blocks import BlockStore
 from storage.cube.growth import create
-from storage.cube.schema import (
-    DONE,
-    FAILED,
-    PENDING,
-    ArraySpec,
-    array_specs,
-    coordinate_values,
-    result_names,
-)
+from storage.cube.schema import DONE, FAILED, PENDING, ArraySpec, Role, array_specs, coordinate_values
 from sweeps.file.spec import SweepSpec, load
-from sweeps.plan import Block, DatasetPlan
+from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
 from sweeps.words import chooses, shape_of
 
@@ -41,13 +34,16 @@ def plan(name: str, **changes: object) -> DatasetPlan:
 
 def arrays(plan: DatasetPlan, seed: int = 0) -> dict[str, np.ndarray]:
     """Every array of one data set by its path; one cell of each grid failed, one is pending."""
-    rng = np.random.default_rng(seed)
-    specs = {spec.path: spec for spec in array_specs(plan)}
-    values = {path: _draw(rng, spec, plan) for path, spec in specs.items()}
-    for node in {spec.node for spec in specs.values()}:
-        status = values.get(f"{node}/status")
-        if status is not None:
-            _unfinish(node, specs, values, status)
+    rng, specs = np.random.default_rng(seed), array_specs(plan)
+    values = {spec.path: _draw(rng, spec, plan) for spec in specs}
+    for node, (place, word) in product(plan.nodes, ((FAILED_CELL, FAILED), (PENDING_CELL, PENDING))):
+        status = values[f"{node.path}/status"]
+        if place < status.size:
+            cell = np.unravel_index(place, status.shape)
+            for spec in specs:
+                if spec.node == node.path and spec.variable.role is Role.RESULT:
+                    values[spec.path][cell] = spec.variable.fill
+            status[cell] = word
     return values
 
 
@@ -57,13 +53,12 @@ def tree(*plans: DatasetPlan, chunked: bool = True) -> xr.DataTree:
     for number, dataset in enumerate(plans):
         values = arrays(dataset, number)
         for spec in array_specs(dataset):
-            node = nodes.setdefault(spec.node, xr.Dataset())
-            name, value = spec.variable.name, values[spec.path]
-            if name in coordinate_values(dataset):
-                nodes[spec.node] = node.assign_coords({name: (spec.dims, value)})
+            node, value = nodes.setdefault(spec.node, xr.Dataset()), values[spec.path]
+            if spec.variable.role is Role.COORDINATE:
+                nodes[spec.node] = node.assign_coords({spec.variable.name: (spec.dims, value)})
             else:
-                lazy = da.from_array(value, chunks=spec.chunks) if chunked else value
-                nodes[spec.node] = node.assign({name: (spec.dims, lazy)})
+                value = da.from_array(value, chunks=spec.chunks) if chunked else value
+                nodes[spec.node] = node.assign({spec.variable.name: (spec.dims, value)})
     return xr.DataTree.from_dict(nodes)
 
 
@@ -72,9 +67,8 @@ def _draw(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -> np.nd
     if name in coordinates:
         return coordinates[name]
     if name in ("labels", "labels_true"):
-        return rng.permuted(np.broadcast_to(np.arange(shape[-1]) % plan.n_clusters, shape), axis=-1).astype(
-            "i2"
-        )
+        labels = np.arange(shape[-1], dtype="i2") % plan.n_clusters
+        return rng.permuted(np.broadcast_to(labels, shape), axis=-1)
     if name == "annotations":
         pairs = rng.integers(0, plan.n_samples, size=(*shape[:-1], 2))
         kinds = rng.integers(0, 2, size=(*shape[:-1], 1))
@@ -110,17 +104,6 @@ def _draw_choice(rng: np.random.Generator, spec: ArraySpec, plan: DatasetPlan) -
     return values
 
 
-def _unfinish(node: str, specs: dict, values: dict[str, np.ndarray], status: np.ndarray) -> None:
-    """Turn one cell into a failed and one into a pending one, where the node has so many."""
-    for position, word in ((FAILED_CELL, FAILED), (PENDING_CELL, PENDING)):
-        if position < status.size:
-            cell = np.unravel_index(position, status.shape)
-            for path, spec in specs.items():
-                if spec.node == node and spec.variable.role.value == "result":
-                    values[path][cell] = spec.variable.fill
-            status[cell] = word
-
-
 def sweep(spec: dict[str, Any]) -> SweepSpec:
     """The record of a sweep of which only some keys matter."""
     grid = {"models": ["unsupervised"], "restarts": 4, "p": [0.9, 0.8], **spec["grid"]}
@@ -128,26 +111,13 @@ def sweep(spec: dict[str, Any]) -> SweepSpec:
 
 
 def write(path: Path, *plans: DatasetPlan, spec: dict[str, Any]) -> None:
-    """Cube of several data sets on disk, written block by block; blocks hold what `tree` holds."""
-    values = {plan.name: arrays(plan, number) for number, plan in enumerate(plans)}
+    """Cube of several data sets on disk, which holds what `tree` holds."""
+    values = {name: array for place, plan in enumerate(plans) for name, array in arrays(plan, place).items()}
 
     def inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
-        found = values[plan.name]
-        return found[f"{plan.name}/X"], found.get(f"{plan.name}/labels_true")
+        return values[f"{plan.name}/X"], values.get(f"{plan.name}/labels_true")
 
     create(path, plans, inputs, sweep(spec))
-    store = BlockStore(path)
-    for plan in plans:
-        for block in plan.blocks():
-            store.write(block, _block(plan, block, values[plan.name]))
-
-
-def _block(plan: DatasetPlan, block: Block, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    def rows(name: str, region: tuple[slice, ...]) -> np.ndarray:
-        array = values[f"{block.node.path}/{name}"]
-        return array[region].reshape(-1, *array.shape[len(region) :])
-
-    results = {name: rows(name, block.region) for name in result_names(plan, block.models)}
-    if not block.unsupervised:
-        results["annotations"] = rows("annotations", block.graph_region)[:, : block.first.m]
-    return results
+    for each in (each for plan in plans for each in array_specs(plan)):
+        if each.variable.role in (Role.RESULT, Role.ANNOTATION):
+            zarr.open_array(path / each.path, mode="r+")[...] = values[each.path]

@@ -1,4 +1,4 @@
-"""The report page: what stands in it, that its parts are text, and that a real browser shows it."""
+"""The report page: what stands in it, that its parts are text, its figures, and that a browser shows it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import Page, chromium
+from cubes import small as tiny
 from cubes import toy
-from cubes.reported import svg_alone
+from cubes.reported import make, svg_alone
 from cubes.writer import next_generation
 from matplotlib.figure import Figure
 
-from pipeline.report import elements, figures
+from pipeline.report import elements
 from pipeline.report.elements import NOTHING, Chapter, Table, Value, number, words
-from pipeline.report.look import BLUE, house_style
+from pipeline.report.figures import SUFFIXES, TILE, inline, save
+from pipeline.report.look import PAPER, SHAPES, STYLES, house_style, hover, mark, short
 from pipeline.report.scores import draw_curves
 from pipeline.report.write import Report, write_report
 from storage.cube.growth import create
 from storage.runfolder.records import FailedWork, FailureRecord, append_failure
 from sweeps.errors import InputError
-from sweeps.plan import DatasetPlan
+from sweeps.words import BASELINES, MODEL_CODES, SHAPE_CODES, model_of
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"
 FAILED = "iris/p=0.9/m=12/replicate=0/posterior"
@@ -42,43 +44,24 @@ SORTED = ((words("b"), number(10.0)), (words("B10"), number(9.0)), (words("a"), 
 SORTED = (*SORTED, (words(""), number(-2.5, "g")))
 
 
-def spec(name: str, *datasets: str) -> dict[str, object]:
-    entries = [{"name": dataset, "scale": "none"} for dataset in datasets]
-    grid = {"datasets": entries, "m": ["0.5N", "1N"]}
-    return {"name": name, "seed": 7, "grid": grid, "search": {"generations": 3}}
-
-
 @pytest.fixture(scope="module")
-def cube(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Mixtures of the published K, an odd data set, and a failure on record."""
-    once = {"replicates": 1, "replicate_chunk": 1}
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Mixtures of the published K, an odd data set, a failure on record, and published values."""
+    folder, once = tmp_path_factory.mktemp("page"), {"replicates": 1, "replicate_chunk": 1}
     odd = {"n_features": 1, "has_labels": False, "models": ("conditional", "posterior-common"), **once}
     mixed = toy.plan("mix_k6", n_clusters=6, mixtures=4, mixture_chunk=4, **once)
-    plans = (toy.plan("iris"), toy.plan("odd", restarts=1, baselines=(), **odd), mixed)
-    cube = tmp_path_factory.mktemp("page") / "toy.zarr"
-    toy.write(cube, *plans, spec=spec("toy", *(plan.name for plan in plans)))
+    cube = make(folder, toy.plan("iris"), toy.plan("odd", restarts=1, baselines=(), **odd), mixed)
     failure = {"cell": FAILED, "cause": "ValueError: <b>no</b>", "node": "n1", "job": "", "traceback": ""}
     record = FailureRecord(work=FailedWork(start=0, stop=4), at="2026-01-02", **failure)
     append_failure(next_generation(cube).failures, record)
-    return cube
-
-
-@pytest.fixture(scope="module")
-def report(cube: Path) -> Report:
-    """Page of a cube with everything, published values too."""
-    published = cube.with_name("theirs.csv")
-    values = "0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"
+    published, values = folder / "theirs.csv", "0.8,6,12,posterior,nmi,0.1\n0.8,2,0,unsupervised,kl,1\n"
     published.write_text(f"p,n_clusters,m,model,metric,value\n{values}")
     with patch.object(Figure, "savefig", svg_alone):
-        return write_report(cube, cube.with_name("out"), published=published)
+        return write_report(cube, folder / "out", published=published)
 
 
 def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
     files = {file.name: file for file in report.files}
-    assert {file.name for file in report.files if file.parent.name != "figures"} == {
-        "report.html", "report.txt", "summary.csv", "cells.csv", "times.csv", "winners.csv", "ranks.csv",
-        "pairs.csv", "robustness.csv", "against.csv",
-    }  # fmt: skip
     assert files["report.txt"].read_text(encoding="utf-8") == report.text
     assert max(map(len, report.text.splitlines())) <= 100
     for name, table in (("summary.csv", report.summary), ("cells.csv", report.cells)):
@@ -89,98 +72,122 @@ def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
     assert re.findall(r"<(?:link|script|img|image|iframe)[^>]*\b(?:src|href)=\"(?!data:)", html) == []
     assert "default-src 'none'" in html
     assert report.page.stat().st_size < 3_000_000
-    assert re.findall(r'<section id="([\w-]+)">', html) == [
-        "winners", "curves", "scores", "relative", "index", "robustness", "duels", "cost", "against",
-        "agreement", "cell", "failures", "restarts", "times", "head",
-    ]  # fmt: skip
     names = re.findall(r'<figure id="figure-([\w.-]+)">', html)
     figures = {file.name for file in report.files if file.parent.name == "figures"}
     assert figures == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png", "pdf")}
     assert len(names) == len(set(names)) == 20
-    assert {"nmi", "ranks-ari", "cost-nmi", "relative-nmi-p0.8", "cell-true", "gaps", "seconds", "z"} < set(
-        names
-    )
     assert "of 2 in the table 1 not in this cube" in html
     assert html.count("<b>") == 0
     assert "ValueError: &lt;b&gt;no&lt;/b&gt;" in html
     assert files["nmi.svg"].read_text(encoding="utf-8").startswith("<?xml")
-
-
-def test_a_cell_that_is_not_done_is_bad_input(cube: Path) -> None:
-    with pytest.raises(InputError, match="which is failed"):
-        write_report(cube, cube.with_name("none"), cell=FAILED)
-    assert not cube.with_name("none").exists()
-
-
-def test_hostile_names_are_text_in_tables_and_in_figures(tmp_path: Path) -> None:
-    row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
-    with house_style():
-        figure = draw_curves(pd.DataFrame([{**row, "se": float("nan")}]), "nmi")
-        assert figure is not None
-        picture = figures.save(figure, tmp_path, "nmi", HOSTILE)
-    table = Table(HOSTILE, (HOSTILE,), ((words(HOSTILE),),), note=HOSTILE)
-    section = Chapter("s", HOSTILE, (HOSTILE,), (table,), (picture,))
-    html = elements.html(f"</script>{HOSTILE}", [section])
-    assert "<img" not in html
-    assert html.count("</script>") == 1
-    assert html.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
-    assert "&lt;img src=x" in picture.svg
+    cube, none = report.page.parent.with_name("toy.zarr"), report.page.parent.with_name("none")
+    with pytest.raises(InputError, match="which is failed, expected a cell that is done"):
+        write_report(cube, none, cell=FAILED)
+    assert not none.exists()
 
 
 def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
-    plans = {name: toy.plan(name, **more) for name, more in (("iris", {}), ("mix_k6", {"mixtures": 2}))}
-    values = {path: array for plan in plans.values() for path, array in toy.arrays(plan).items()}
-
-    def inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray]:
-        return values[f"{plan.name}/X"], values[f"{plan.name}/labels_true"]
-
-    create(tmp_path / "toy.zarr", list(plans.values()), inputs, toy.sweep(spec("toy", *plans)))
+    plans = [toy.plan("a"), toy.plan("b", mixtures=2)]
+    create(tmp_path / "toy.zarr", plans, tiny.draw_inputs, tiny.SPEC)
     html = write_report(tmp_path / "toy.zarr", tmp_path / "out").page.read_text(encoding="utf-8")
     assert "0 of 75 cells are done, 0 failed, 75 are left." in html
     assert html.count("Nothing to show: no cell that is done has what this needs.") == 5
     assert "<svg" not in html
 
 
-def test_entries_sort_by_their_value_and_models_of_many_shapes_are_shown_by_shape() -> None:
+def test_entries_sort_by_their_value() -> None:
     assert (number(1234.5).text, number(1234.5).order, number(0.5, "+.2f").text) == ("1,234", 1234.5, "+0.50")
     for nothing in (number(None), number(math.nan), elements.mean_and_error(math.nan, 0.1)):
         assert nothing is NOTHING
     assert (words(3).order, elements.mean_and_error(0.5, math.nan).text) == ("3", "0.5000")
     assert [elements.spread(range(10), 4), elements.spread([1, 2, 3], 3)] == [[0, 3, 6, 9], [1, 2, 3]]
     assert elements.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-    few = ["posterior", "unsupervised-full", "likelihood-full", "posterior"]
-    assert elements.shape_groups(few) == {"": ["likelihood-full", "posterior", "unsupervised-full"]}
-    assert elements.shape_groups([*few, "likelihood-tied", "k-means"]) == {
-        "spherical": ["posterior"],
-        "tied": ["likelihood-tied"],
-        "full": ["likelihood-full", "unsupervised-full"],
-        "methods": ["k-means"],
-    }
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Page of two tables and a figure."""
+    """Page of two tables and a figure, of hostile names."""
     folder = tmp_path_factory.mktemp("html")
+    row = {"dataset": HOSTILE, "p": 0.9, "m": 10, "model": "posterior", "score": "nmi", "n": 1, "mean": 0.5}
     with house_style():
-        figure = Figure()
-        figure.subplots().plot([0, 1], [0, 1], color=BLUE, marker="o")
-        picture = figures.save(figure, folder / "figures", "line", "A line.")
-    chapter = Chapter("s", "S", (), (TABLE, Table("t", ("word", "number"), SORTED)), (picture,))
-    path = folder / "page.html"
-    path.write_text(elements.html("t", [chapter], ["What <b>is</b> found."]), encoding="utf-8")
+        figure = draw_curves(pd.DataFrame([row, row | {"m": 20}]).assign(se=float("nan")), "nmi")
+        assert figure is not None
+        picture = save(figure, folder / "figures", "line", HOSTILE)
+    tables = (TABLE, Table(HOSTILE, (HOSTILE, "number"), SORTED, note=HOSTILE))
+    path, chapter = folder / "page.html", Chapter("s", HOSTILE, (HOSTILE,), tables, (picture,))
+    path.write_text(elements.html(f"</script>{HOSTILE}", [chapter], [HOSTILE]), encoding="utf-8")
     return path
 
 
-def test_styles_that_repeat_are_classes(small: Path) -> None:
+def test_hostile_names_are_text_and_styles_that_repeat_are_classes(small: Path) -> None:
     page = small.read_text(encoding="utf-8")
+    assert "<img" not in page
+    assert page.count("</script>") == 1
+    assert page.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
+    assert "&lt;img src=x" in page[page.index("<svg") : page.index("</svg>")]
     rules = re.findall(r"\.(f\d+) {([^{}]*)}", page)
     assert len(rules) == len(dict(rules)) > 2
     assert all(len(re.findall(rf'class="{name}"', page)) >= 3 for name, _ in rules)
     assert all(f'style="{style}"' not in page for _, style in rules)
-    assert '<p class="lead">What &lt;b&gt;is&lt;/b&gt; found.</p>' in page
+    assert '<p class="lead">&lt;img src=x' in page
     assert '<td class="number" data-order="-2.5">-2.5</td>' in page
     assert '<td data-order="b">b</td>' in page
+
+
+def test_a_figure_in_the_page_has_ids_of_its_own_and_colours_by_variable() -> None:
+    head = '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><metadata>x</metadata><g id="no"/>'
+    drawn = '<path id="p1" clip-path="url(#c)" style="stroke: #0072b2"/><use xlink:href="#p1"/>'
+    kept = (
+        '<path id="nmi-p1" clip-path="url(#nmi-c)" style="stroke: var(--blue)"/><use xlink:href="#nmi-p1"/>'
+    )
+    text = "<text>#0072b2</text></svg>"
+    assert inline(f"{head}{drawn}{text}", "nmi") == f"<svg><g/>{kept}{text}"
+
+
+def drawn(folder: Path, texts: list[str], start: float = -1) -> str:
+    """A line with words on its points, of which a later start leaves some out, and bars with every hatch."""
+    with house_style():
+        figure = Figure()
+        axes, below = figure.subplots(2)
+        (line,) = axes.plot([0, 1, 2], [0.5, 0.25, 0.75], marker="o")
+        hover(line, texts)
+        axes.set_xlim(start, 3)
+        hatches = sorted({shape.hatch for shape in SHAPES.values()} - {""})
+        below.bar(hatches, [1] * len(hatches), hatch=hatches, color="white", edgecolor="black")
+        return save(figure, folder, "figure", "").svg
+
+
+def test_each_point_has_its_words_hatches_are_small_and_files_always_the_same(tmp_path: Path) -> None:
+    svg, _ = (drawn(tmp_path / name, ["first", '<b> & "q" </b>', "third"]) for name in "ab")
+    titles = re.findall(r"<use [^<>]*><title>([^<>]*)</title></use>", svg)
+    assert titles == ["first", "&lt;b&gt; &amp; &quot;q&quot; &lt;/b&gt;", "third"]
+    assert "tip-" not in svg
+    # a point beyond the figure leaves all without words
+    assert "<title>" not in drawn(tmp_path / "beyond", ["a", "b", "c"], 1.5)
+    for suffix in SUFFIXES:
+        one, other = ((tmp_path / name / f"figure.{suffix}").read_bytes() for name in "ab")
+        assert one == other != b""
+    patterns = re.findall(r"<pattern.*?</pattern>", svg, re.DOTALL)
+    assert len(patterns) == len(SHAPES) - 1
+    for pattern in patterns:
+        assert f'width="{TILE}" height="{TILE}"' in pattern
+        assert "M" in pattern
+        assert len(pattern) < 12_000
+
+
+def test_models_differ_by_more_than_their_colour() -> None:
+    looks = {model: mark(model) for model in MODEL_CODES}
+    # curves of the terms of a shape by their markers, of the shapes of a term by their lines
+    assert len({(look.marker, look.line) for look in looks.values()}) == len(looks)
+    supervised = [look for model, look in looks.items() if model not in BASELINES]
+    parts = {(look.marker, look.filling == PAPER, look.half) for look in supervised}
+    assert len(parts) == len(supervised)
+    # bars and boxes: where the colour is not seen, shapes differ by their hatch
+    assert len({look.hatch for look in looks.values()}) == len(SHAPE_CODES)
+    assert all((look.area == PAPER) == (look.hatch != "") for look in supervised)
+    for term in STYLES:
+        assert {mark(model_of(term, shape))[:2] for shape in SHAPE_CODES} == {STYLES[term]}
+    assert [short("x" * 22), short("x" * 30, "full")] == ["x" * 22, "x" * 21 + "…, full"]
 
 
 @pytest.fixture(scope="module")
@@ -199,38 +206,28 @@ def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: R
     browser.open(report.page)
     found = browser.run(
         """return Array.from(document.querySelectorAll("figure svg"), svg => {
-             const box = svg.getBoundingClientRect(), sizes = Array.from(
+             const {width, height} = svg.getBoundingClientRect(), sizes = Array.from(
                svg.querySelectorAll("text"), text => parseFloat(getComputedStyle(text).fontSize));
-             return {id: svg.closest("figure").id, width: box.width, height: box.height,
-                     scale: box.width / svg.viewBox.baseVal.width, smallest: Math.min(...sizes),
-                     shapes: svg.querySelectorAll("path, use, image").length};
+             const smallest = Math.min(...sizes) * width / svg.viewBox.baseVal.width;
+             return [width, height, svg.querySelectorAll("path, use, image").length, smallest];
            });"""
     )
     assert len(found) == 20
-    for figure in found:
-        assert figure["width"] > 200, figure
-        assert figure["height"] > 100, figure
-        assert figure["shapes"] > 10, figure
-        # Points of the figure on the screen: nothing below nine pixels.
-        assert figure["smallest"] * figure["scale"] >= 9, figure
+    # letters of the figure on the screen: none below nine pixels
+    assert (np.array(found) >= (200, 100, 10, 9)).all(), found
     script = COLUMN % ("against", 1, 6) + "head.querySelector('button').%s; return [head.ariaSort, read()];"
     assert browser.run(script % "click()")[0] == "ascending"
     state, values = browser.run(script % "click()")
     assert (state, values[-1]) == ("descending", "")
     colors = """const ink = document.querySelector("#figure-nmi text");
         return [getComputedStyle(document.body).backgroundColor, getComputedStyle(ink).fill];"""
-    light, dark = "rgb(255, 255, 255)", "rgb(20, 23, 28)"
+    light, dark, toggle = "rgb(255, 255, 255)", "rgb(20, 23, 28)", "document.getElementById('theme').click();"
     seen = []
-    for scheme in ("light", "dark"):
+    for scheme, press in (("light", ""), ("dark", ""), ("dark", toggle), ("light", toggle)):
         browser.prefer(scheme)
-        seen.append(browser.run(colors))
-    assert [background for background, _ in seen] == [light, dark]
+        seen.append(browser.run(press + colors))
+    assert [background for background, _ in seen] == [light, dark, light, dark]
     assert seen[0][1] != seen[1][1]
-    browser.run("document.getElementById('theme').click();")
-    assert browser.run(colors)[0] == light
-    browser.prefer("light")
-    browser.run("document.getElementById('theme').click();")
-    assert browser.run(colors)[0] == dark
     for width in (390, 1280):
         browser.resize(width)
         assert browser.run("return document.documentElement.scrollWidth") <= width
@@ -261,12 +258,10 @@ def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -
     press("copy=latex")
     csv, latex = browser.run("return copied;")
     assert csv == ',group\nmodel & more,score\n"a_b, c",0.5 ± 0.1\n100 % $x$,0.25\n'
-    lines = latex.splitlines()
-    assert lines[1:3] == ["\\begin{tabular}{lr}", "  \\toprule"]
-    assert "  model \\& more & score \\\\" in lines
-    assert "  a\\_b, c & \\textbf{0.5 $\\pm$ 0.1} \\\\" in lines
-    assert "  100 \\% \\$x\\$ & 0.25 \\\\" in lines
-    assert lines[-2:] == ["  \\bottomrule", "\\end{tabular}"]
+    lines = [line.strip() for line in latex.splitlines()]
+    assert lines[1:3] + lines[-2:] == [r"\begin{tabular}{lr}", r"\toprule", r"\bottomrule", r"\end{tabular}"]
+    rows = (r"model \& more & score", r"a\_b, c & \textbf{0.5 $\pm$ 0.1}", r"100 \% \$x\$ & 0.25")
+    assert {rf"{row} \\" for row in rows} < {*lines}
     browser.prefer("dark")
     press("save=svg")
     press("save=png")
@@ -274,7 +269,7 @@ def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -
     assert (svg_name, png_name) == ("line.svg", "line.png")
     text = unquote(svg.partition(",")[2])
     assert "var(" not in text
-    assert BLUE in text
+    assert mark("posterior").color in text
     assert 'xmlns="http://www.w3.org/2000/svg"' in text
     assert png.startswith("data:image/png;base64,")
     shown = browser.run(

@@ -1,26 +1,28 @@
-"""What a report of a cube is made from. Its text is in `shown`, its files are looked at with the page."""
+"""Sections by hand: what is left out of a large grid, boxes, shares, one cell, and bad input; see `shown`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from contests import cell, table
 from cubes import toy
-from cubes.reported import content, make, texts
-from matplotlib.figure import Figure
+from cubes.reported import content, make, tables
 
 from pipeline.commands.main import main
-from pipeline.report import effort
-from pipeline.report.content import Section
+from pipeline.report import cell as cell_room
+from pipeline.report import effort, scores
+from pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
+from pipeline.report.figures import save
+from pipeline.report.look import house_style
 from pipeline.report.write import write_report
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError
 from sweeps.plan import AskedPath
-
-NOTHING = "Nothing to show: no cell that is done has what this needs."
 
 
 @pytest.mark.usefixtures("page_alone")
@@ -32,9 +34,8 @@ def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
 
     monkeypatch.setattr("pipeline.report.write.read_failures", refused)
     monkeypatch.setattr("pipeline.report.write.read_lease", refused)
-    report = write_report(
-        make(tmp_path, toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)), tmp_path / "out"
-    )
+    own = toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)
+    report = write_report(make(tmp_path, own), tmp_path / "out")
     figures = {file.stem for file in report.files if file.parent.name == "figures"}
     assert figures == {"agreement", "cell-unsupervised", "cell-annotated", "gaps", "restarts", "seconds"}
 
@@ -62,20 +63,103 @@ def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
     failure = SimpleNamespace(cell=path, cause="broken", node="n1", at="now")
     said, table = effort.failures(content(cells, failures=(failure,)))
     assert said == "1 cell failed."
-    assert texts(table)[0][1:] == ["broken", "n1", "now"]  # type: ignore[arg-type]
+    assert [value.text for value in table.rows[0][1:]] == ["broken", "n1", "now"]  # type: ignore[union-attr]
 
 
-def test_sections_show_some_of_many_accuracies_and_say_why_nothing_is_drawn(tmp_path: Path) -> None:
-    shown = content(pd.DataFrame({"p": [0.5 + 0.05 * step for step in range(9)]})).accuracies
-    assert (len(shown), shown[0], shown[-1]) == (6, 0.5, 0.9)
-    figure = Figure(figsize=(2, 2))
-    figure.subplots().plot([0, 1])
-    drawn = [("none", None, ""), ("line", figure, "A line.")]
-    for figures, text in ((drawn, ("more",)), (drawn[:1], (NOTHING, "more"))):
-        section = Section("k", "Title", (lambda _, of=figures: [*of, "more"],), says_why=True)
-        chapter = section.chapter(content(figures=tmp_path / "figures"))
-        assert chapter is not None
-        assert chapter.text == text
-        assert [(each.name, each.caption) for each in chapter.pictures] == [each[::2] for each in figures[1:]]
-    assert {file.name for file in (tmp_path / "figures").iterdir()} == {"line.svg", "line.png", "line.pdf"}
-    assert Section("k", "Title", (lambda _: ["more"],), needs=lambda _: False).chapter(content()) is None
+def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
+    for datasets, accuracies, part in ((30, 6, "24 of 30 data sets"), (1, 7, "6 of 7 accuracies")):
+        cells = pd.DataFrame({"dataset": np.arange(210) % datasets, "p": np.arange(210) % accuracies})
+        first = f"Figures show {part}, evenly spread; summary.csv and cells.csv hold all."
+        assert next(scores.curves(content(cells))) == first
+        shown = content(cells).accuracies
+        assert (len(shown), shown[-1]) == (6, accuracies - 1)
+
+
+def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
+    cells = table(
+        cell("mix", "posterior", 0.5, p=0.9, mixture=place // 2, replicate=place % 2, centroid_index=index)
+        for place, index in enumerate((0, 0, 2, 0, 5, 1))
+    )
+    (row,) = scores.share_table(cells).itertuples()
+    assert (row.score, row.n, row.n_values) == ("centroid_index", 3, 6)
+    assert (row.mean, row.se) == pytest.approx((0.5, 0.5 / np.sqrt(3)))  # of 1, 0.5 and 0
+    shares, _ = scores.index(content(cells, written={}))
+    assert [value.text for value in shares.rows[0]] == ["mix", "posterior", "6", "50", "17", "17", "17"]
+    (figure,) = scores.index(content(cells.assign(centroid_index=np.nan), written={}))
+    assert figure[1] is None
+
+
+def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
+    values = [0.0, 0.1, 0.2, 0.3, 0.4, 0.9] * 2
+    usual = {"dataset": "iris", "p": 0.9, "m": 75, "model": "posterior", "mixture": pd.NA}
+    cells = pd.DataFrame([{**usual, "relative_nmi": value} for value in values])
+    for rows, beyond in ((cells, [0.9, 0.9]), (cells.head(6), values[:6])):
+        # quartiles 0.1 and 0.4: whiskers reach to 0.85; of fewer than ten cells each is a point
+        (axes,) = scores.draw_boxes(rows, 0.9, {("iris", 75): "0.5N"}).axes  # type: ignore[union-attr]
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5N"]
+        (points,) = (line for line in axes.get_lines() if line.get_marker() not in ("", "None"))
+        assert points.get_ydata().tolist() == beyond
+        heights = {round(float(y), 6) for line in axes.get_lines() for y in line.get_ydata()}
+        assert {0.0, 0.1, 0.25, 0.4} <= heights
+    assert scores.draw_boxes(cells, 0.8, {}) is None
+
+
+def test_labels_take_the_colours_of_the_truth_and_features_that_tell_it_are_drawn() -> None:
+    for labels, guide, expected in (
+        ([2, 2, 0, 0, 1, 0], [0, 0, 1, 1, 2, 2], [0, 0, 1, 1, 2, 1]),
+        ([1, -1, 0, 0], [0, 0, 1, -1], [0, -1, 1, 1]),
+        ([3, 3, 3, 0], [0, 0, 0, 0], [0, 0, 0]),
+    ):
+        assert cell_room.match(np.array(labels), np.array(guide)).tolist()[: len(expected)] == expected
+    classes = np.repeat([0, 1], 50)
+    X = np.random.default_rng(5).normal(size=(100, 9))
+    X[:, [1, 3, 4, 5, 7, 8]] += 4 * classes[:, None]
+    X[:, 0] = 1.0
+    assert cell_room.most_separating(X, classes) == (1, 3, 4, 5, 7, 8)
+
+
+def test_the_shown_cell_is_the_published_one_or_that_of_the_user_and_marked_is_what_scores_count() -> None:
+    more = {"baselines": ("unsupervised-full", "unsupervised"), "feature_names": ("width", "length")}
+    iris = toy.plan("iris", class_names=("a", "b", "c"), **more)
+    cells, _, plans = tables(iris, toy.plan("vertebral"), toy.plan("mix_k3", mixtures=2))
+    assert str(choose_cell(cells, None)).startswith("vertebral/p=0.9/m=24/")
+    rest = cells[cells["dataset"] != "vertebral"]
+    assert str(choose_cell(rest, None)) == "iris/p=0.9/m=24/replicate=0/posterior"
+    assert choose_cell(cells.assign(status="pending"), None) is None
+    with pytest.raises(InputError, match="expected a cell with annotations"):
+        named_cell(plans, "iris/unsupervised")
+    named = named_cell(plans, "iris/p=0.9/m=12/replicate=2/posterior")
+    assert choose_cell(cells, named) == named
+    (share,) = (row["annotation_agreement"] for _, row in cells.iterrows() if row_cell(row) == named)
+    tree = toy.tree(*plans.values())
+    tree["iris"].attrs["class_names"] = ["a", "b", "c"]
+    shown = read_cell(tree, named)
+    assert (len(shown.links), shown.links.min()) == (12, 0)
+    assert len(shown.contradicted("annotated")) == round(12 * (1 - share))
+    assert (shown.class_names, shown.feature(1)) == (("a", "b", "c"), "length")
+    # the baseline of the same shape, and the truth of the mixture
+    truth, alone = tree["iris"]["labels_true"].values, tree["iris/unsupervised"]["labels"].values
+    np.testing.assert_array_equal(shown.partitions["unsupervised"], cell_room.match(alone, truth))
+    shown = read_cell(tree, named_cell(plans, "mix_k3/mixture=0/p=0.9/m=12/replicate=2/posterior"))
+    assert list(shown.partitions) == ["unsupervised", "annotated", "true"]
+    np.testing.assert_array_equal(shown.partitions["true"], tree["mix_k3"]["labels_true"].sel(mixture=0))
+
+
+def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None:
+    rng, truth = np.random.default_rng(0), np.repeat(np.arange(4), 500)
+    found = np.where(rng.random(2000) < 0.1, (truth + 1) % 4, truth)
+    points = rng.normal(size=(2000, 3)) + truth[:, None]
+    links = np.column_stack([rng.integers(0, 2000, size=(3000, 2)), rng.integers(0, 2, size=3000)])
+    shown = CellFigure("large", points, (0, 1, 2), {"annotated": found, "true": truth}, links)
+    with house_style():
+        figure = draw_matrix(shown, "annotated", "s.d.")
+        drawn = [line for axes in figure.axes for line in axes.lines]
+        assert all(line.get_rasterized() and float(line.get_alpha() or 1) < 0.9 for line in drawn)
+        gaps = sum(np.isnan(line.get_xdata()).sum() for line in figure.axes[0].lines)  # type: ignore[arg-type]
+        assert gaps == cell_room.MOST_LINKS
+        picture = save(figure, tmp_path, "cell", shown.caption("annotated"))
+    assert f"; {(found != truth).sum()} of 2,000 samples are wrong" in picture.caption
+    assert picture.caption.endswith("links are contradicted, marked by a line (60 of them).")
+    # three panels of 2,000 points, which as elements would be five times as much
+    assert len(picture.svg) < 300_000
+    assert picture.svg.count("<use") < 300
