@@ -27,7 +27,7 @@ restarts = 5
 """
 MODELS = 'models = ["unsupervised", "posterior"]'
 ANNOTATIONS = 'p = [0.9]\nm = ["1N"]\nreplicates = 2'
-
+MINE = '{name = "mine", call = "mine.py:cluster"}'
 Write = Callable[..., SweepSpec]
 
 
@@ -44,13 +44,11 @@ def write(tmp_path: Path) -> Write:
     return written
 
 
-def faults(write: Write, methods: str, **more: str) -> list[str]:
+def fault(write: Write, call: str) -> str:
     with pytest.raises(InputError) as raised:
-        write(methods, **more)
-    return [f"{each.where.removeprefix('a.toml [grid] ')}: {each.found}" for each in raised.value.problems]
-
-
-MINE = '{name = "mine", call = "mine.py:cluster"}'
+        write(f'{{name = "mine", call = "{call}"}}')
+    (problem,) = raised.value.problems
+    return problem.found
 
 
 def test_a_shipped_method_by_its_name(write: Write) -> None:
@@ -100,8 +98,7 @@ def test_a_package_without_a_version_is_known_by_the_module(
         ("sklearn.cluster._kmeans.inner:KMeans", "without 'cluster._kmeans.inner'"),
         ("no_such_package:f", "no package 'no_such_package'"),
     ):
-        (fault,) = faults(write, f'{{name = "mine", call = "{call}"}}')
-        assert fault.endswith(found)
+        assert fault(write, call).endswith(found)
     assert write('{name = "mine", call = "sklearn.cluster:Birch"}').grid.methods[0].code.startswith("scikit")
 
 
@@ -124,22 +121,19 @@ def test_the_resolved_file_gives_the_same_methods(write: Write, tmp_path: Path) 
     assert [(each.science, each.path) for each in found] == [(e.science, e.path) for e in spec.grid.methods]
 
 
-def test_what_is_no_file_of_code_is_not_read(write: Write, tmp_path: Path) -> None:
+def test_a_file_is_text_as_python_reads_it_and_what_is_none_is_not_read(write: Write, tmp_path: Path) -> None:
     for content, found in (("# " + "x" * 2**20, "1,048,578 bytes"), ("(" * 5000, "too many")):
         (tmp_path / "other.py").write_text(content)
-        assert found in faults(write, '{name = "other", call = "other.py:cluster"}')[0]
-    assert "a device" in faults(write, '{name = "other", call = "/dev/zero:cluster"}')[0]
-
-
-def test_a_file_is_text_as_python_reads_it(write: Write, tmp_path: Path) -> None:
-    entry, head = '{name = "other", call = "other.py:cluster"}', "# coding: cp1251\n"
+        assert found in fault(write, "other.py:cluster")
+    assert "a device" in fault(write, "/dev/zero:cluster")
+    head = "# coding: cp1251\n"
     for content in (f"WORD = 'ж'\n{CODE}".encode("utf-8-sig"), f"{head}WORD = 'ж'\n{CODE}".encode("cp1251")):
         (tmp_path / "other.py").write_bytes(content)
-        (method,) = write(entry).grid.methods
+        (method,) = write(MINE.replace("mine.py", "other.py")).grid.methods
         assert method.code == checksum(content)
-        found: dict[str, object] = {}
-        exec(compile(method.source() or "", "other.py", "exec"), found)
-        assert found["WORD"] == "ж"
+        names: dict[str, object] = {}
+        exec(compile(method.source() or "", "other.py", "exec"), names)
+        assert names["WORD"] == "ж"
     for content in (b"\xff# \n", b"# coding: none\n"):
         (tmp_path / "other.py").write_bytes(content)
-        assert "no text" in faults(write, entry)[0]
+        assert "no text" in fault(write, "other.py:cluster")
