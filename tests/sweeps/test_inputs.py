@@ -151,9 +151,7 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     assert "line 1: found sample 'Bob', expected a row that is used" in found
 
 
-def test_an_unavailable_data_set_is_an_error_or_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unavailable_data_are_an_error_or_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Mock(side_effect=Unavailable("ecoli", ("nowhere",)))
     monkeypatch.setattr("sweeps.inputs.find", gone)
     both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]

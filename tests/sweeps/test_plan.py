@@ -14,15 +14,10 @@ from sweeps.errors import InputError
 from sweeps.plan import AskedPath, Cell, DatasetPlan, MethodPlan, find_cell, find_cells
 
 SIZES: dict[str, Any] = {"n_samples": 150, "n_features": 4, "n_clusters": 3, "restarts": 50, "mixtures": None}
-GRID: dict[str, Any] = {
-    "p": (0.8, 1.0),
-    "m": (75, 150, 225),
-    "replicates": 4,
-    "models": ("likelihood", "posterior"),
-}
+GRID: dict[str, Any] = {"p": (0.8, 1.0), "m": (75, 150, 225), "replicates": 4}
 CHUNKS = {"mixture_chunk": 1, "replicate_chunk": 4, "model_chunk": 2}
 NAMES: dict[str, Any] = {"name": "iris", "checksum": "", "source": "", "baselines": ("unsupervised",)}
-REAL = DatasetPlan(has_labels=True, **NAMES, **SIZES, **GRID, **CHUNKS)
+REAL = DatasetPlan(has_labels=True, models=("likelihood", "posterior"), **NAMES, **SIZES, **GRID, **CHUNKS)
 MIXTURES = replace(REAL, name="mixtures_k2", mixtures=6, mixture_chunk=3, replicate_chunk=2, model_chunk=1)
 
 SEARCHED = replace(
