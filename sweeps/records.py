@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
@@ -343,6 +344,34 @@ class Each:
             except (TypeError, ValueError, ArithmeticError):
                 marked.append(value)
         return marked
+
+
+def named_once(names: Callable[[Any], Iterable[Any]]) -> BeforeValidator:
+    """A list of tables, of which each is called otherwise than those before it.
+
+    Looked at before the tables are validated: every repeat is then reported with all else that is wrong.
+
+    Parameters
+    ----------
+    names : callable
+        From a table as the file holds it to what it names; what is no text is left to the type of its key.
+    """
+
+    def mark(entries: Any) -> Any:
+        if not isinstance(entries, list):
+            return entries
+        seen: set[str] = set()
+        marked = []
+        for entry in entries:
+            own = [name for name in names(entry) if isinstance(name, str)]
+            again = next((name for name in own if name in seen), None)
+            name = StandIn(f"the name {again!r} again", "a name used once")
+            table = entry if isinstance(entry, Mapping) else {}
+            marked.append(entry if again is None else {**table, "name": name})
+            seen.update(own)
+        return marked
+
+    return BeforeValidator(mark)
 
 
 class Given:

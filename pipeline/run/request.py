@@ -65,7 +65,7 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     cube = cube_path(results, spec.name)
     # where each of these folders is to be made, if it is not there
     found = {
-        next(filter(Path.exists, (each, *each.absolute().parents))): each
+        next(filter(Path.exists, (each.absolute(), *each.absolute().parents))): each
         for each in (RunFolder(cube).path, results)
     }
     problems = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,7 +33,7 @@ from sweeps.file.methods import METHODS, Method, uses_links
 from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
 from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
-from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, read, refusal
+from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, named_once, read, refusal
 from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of
 
 # The text of a sweep file as plain values, within bounds.
@@ -150,6 +149,16 @@ Entry = Annotated[
 ]
 
 
+def _names(entry: Any) -> list[Any]:
+    """Names of the data sets that an entry asks for."""
+    table = entry if isinstance(entry, Mapping) else {"name": entry}
+    if "mixture" not in table:
+        return [table.get("name")]
+    name, mixture = table.get("name", MixtureEntry.model_fields["name"].default), table["mixture"]
+    wanted = mixture.get("n_clusters") if isinstance(mixture, Mapping) else None
+    return [spec.mixtures_name(name, k) for k in wanted] if isinstance(wanted, list) else []
+
+
 def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
     context: Any = info.context
     folder, scale = context["folder"], context["scale"]
@@ -157,11 +166,7 @@ def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]
         entry if "scale" in entry.model_fields_set else entry.model_copy(update={"scale": scale})
         for entry in entries
     )
-    found = tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
-    for name, count in Counter(each.name for each in found).items():
-        if count > 1:
-            raise refusal("a name used once", found=f"the name {name!r} again")
-    return found
+    return tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
 
 
 def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -> Iterator[spec.Named]:
@@ -180,7 +185,10 @@ def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -
 
 
 # Data sets as a sweep file asks for them; the context of validation has its `folder` and `scale`.
-DATASETS = Annotated[tuple[Entry, ...], Each(repr), AfterValidator(_resolved)]
+DATASETS = Annotated[
+    # json.dumps refuses what stands for a name that was marked
+    tuple[Entry, ...], Each(json.dumps), named_once(_names), AfterValidator(_resolved)
+]
 
 
 class DataTable(spec.Data):

@@ -25,7 +25,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from kernels import settings as declared
 from sweeps.plan import Flag, Name
-from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, refusal
+from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, named_once, refusal
 
 # Settings that a method names.
 BY_METHOD = tuple(each.name for each in declared.SETTINGS if each.by_method)
@@ -194,12 +194,10 @@ def _form(value: object) -> str:
 
 
 def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
-    """Refuse a name or settings that are there twice, and some that hold out where others do not."""
+    """Refuse settings that are there twice, and some that hold out where others do not."""
     if not searches:
         raise refusal(EMPTY.expected, found=EMPTY.found)
     for search, other in combinations(searches, 2):
-        if search.name == other.name:
-            raise refusal("a name used once", found=f"the name {search.name!r} again")
         if search.held_out != other.held_out:
             raise refusal("the same in all searches", key=HELD_OUT, found="true and false")
         if search.settings == other.settings:
@@ -263,11 +261,12 @@ NamedTable = create_model(
     name=(Name, Field(description="What the search is called.")),
 )
 
+ONCE = named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])
 _in_file = (
     Annotated[SharedTable, AfterValidator(_asked_one), Tag(ONE)]
-    | Annotated[tuple[NamedTable, ...], Listed(), AfterValidator(_asked_several), Tag(SEVERAL)]
+    | Annotated[tuple[NamedTable, ...], Listed(), ONCE, AfterValidator(_asked_several), Tag(SEVERAL)]
 )
-_in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(), Tag(SEVERAL)]
+_in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(), ONCE, Tag(SEVERAL)]
 # Searches as a sweep file asks for them: what the file leaves out is what the method says.
 WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
 

@@ -20,18 +20,11 @@ HERE = Path(__file__).resolve().parent
 # The helpers and the packages of the checkout where pytest has them.
 sys.path[:0] = [str(HERE.parent / "helpers"), str(HERE.parents[1])]
 
-from fuzz.trial import (  # noqa: E402
-    KINDS,
-    MOST_BYTES,
-    as_a_process,
-    in_this_process,
-    make_templates,
-    run_trial,
-)  # fmt: skip
+from fuzz import trial  # noqa: E402
 
 
 @click.command(help=__doc__)
-@click.argument("kind", type=click.Choice([*KINDS, "all"]))
+@click.argument("kind", type=click.Choice([*trial.KINDS, "all"]))
 @click.argument("seeds")
 @click.option("--processes", is_flag=True, help="Run each command as a process of its own.")
 @click.option("--folder", type=click.Path(path_type=Path), help="For the files.  [default: a temporary one]")
@@ -40,21 +33,20 @@ def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
     numbers = range(int(start), int(stop or int(start) + 1))
     folder = folder or Path(tempfile.mkdtemp(prefix="sweep-fuzz-"))
     # Before the limit: templates, and one good run of every kind, load what there is to load.
-    templates = make_templates(folder / "templates")
+    templates = trial.make_templates(folder / "templates")
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    most = taken + MOST_BYTES
-    run = partial(as_a_process, most=most) if processes else in_this_process
+    most = taken + trial.MOST_BYTES
+    run = partial(trial.as_a_process, most=most) if processes else trial.in_this_process
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("error")
     failed, codes = 0, Counter[int]()
-    for each in [kind] if kind != "all" else KINDS:
+    for each in [kind] if kind != "all" else trial.KINDS:
         for seed in numbers:
-            outcome = run_trial(each, seed, templates, folder / f"{each}-{seed}", run)
+            place = folder / f"{each}-{seed}"
+            outcome = trial.run_trial(each, seed, templates, place, run)
             codes[outcome.code] += 1
             if outcome.wrong or len(numbers) == 1:
-                click.echo(
-                    f"--- {each} {seed}: exit code {outcome.code}\n{outcome}\nfiles: {folder}/{each}-{seed}"
-                )
+                click.echo(f"--- {each} {seed}: exit code {outcome.code}\n{outcome}\nfiles: {place}")
             failed += bool(outcome.wrong)
     ends = ", ".join(f"{count} ended with {code}" for code, count in sorted(codes.items()))
     click.echo(f"{len(numbers)} seeds of {kind}: {failed} failed; {ends}")

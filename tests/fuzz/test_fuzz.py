@@ -10,8 +10,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,21 +22,12 @@ from fuzz.trial import KINDS, Templates, make_templates, run_trial
 from sweeps.data.reading import READERS
 from sweeps.errors import InputError, Problem
 
-SEEDS = {
-    "sweep_file": (55, 4000),
-    "cluster": (30, 3000),
-    "text_table": (40, 3000),
-    "npz_table": (40, 3000),
-    "annotations": (30, 3000),
-    "journal": (5, 1000),
-    "cube": (4, 1000),
-    "chunks": (6, 1000),
-    "run_folder": (30, 1000),
-}
-"""Trials by default, and with `-m heavy`, of each kind."""
+# Trials by default, and with `-m heavy`, of each kind.
+SEEDS = {"sweep_file": (55, 4000), "cluster": (30, 3000), "text_table": (40, 3000), "npz_table": (40, 3000)}
+SEEDS |= {"annotations": (30, 3000), "journal": (5, 1000), "cube": (4, 1000), "chunks": (6, 1000)}
+SEEDS |= {"run_folder": (30, 1000)}
 
-PROCESSES = 10
-"""Of the heavy trials of each kind, those that run as processes of their own."""
+PROCESSES = 10  # of the heavy trials of each kind, those that run as processes of their own
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +75,7 @@ def turning(path: Path, *arguments: object) -> None:
     ],
 )
 def test_a_planted_bug_is_found(
-    bug: Callable[..., None],
-    said: str,
-    templates: Templates,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    bug: Any, said: str, templates: Templates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial, "MOST_BYTES", 200_000_000)
     monkeypatch.setitem(READERS, ".npz", bug)

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import pickle
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.errors import (
-    LONGEST_LINE,
-    InputError,
-    Problem,
-    cause_of,
-    did_you_mean,
-    one_line,
-    plain_lines,
-    shown,
-)
+from sweeps import errors
+from sweeps.errors import InputError, Problem, cause_of, did_you_mean, one_line, shown
 
 
 def test_an_error_holds_all_problems_and_survives_the_way_from_a_worker() -> None:
@@ -36,19 +27,9 @@ def test_hints_and_values_as_their_files_spell_them() -> None:
     assert shown(10**5000) == "a number of thousands of digits"
 
 
-class Wordless(Exception):
-    def __str__(self) -> str:
-        raise RuntimeError("no")
-
-
-class Number(Exception):
-    def __str__(self) -> str:
-        return 3  # type: ignore[return-value]
-
-
-def noted(error: Exception, note: str) -> Exception:
-    error.add_note(note)
-    return error
+def failing(**methods: object) -> Exception:
+    """An error of a class with its own methods."""
+    return type("Bad\nName\x1b[0m", (Exception,), methods)("z")
 
 
 ODD = [
@@ -56,25 +37,20 @@ ODD = [
     ValueError("one\r\n2026-01-01 INFO done\x1b[2J\u202egnp.exe\x00\x85\u2028\ud800"),
     ValueError("x" * 10_000_000),
     ValueError("\n" * 10_000_000),
-    Wordless(),
-    Number(),
+    failing(__str__=lambda self: 1 / 0),
+    failing(__str__=lambda self: 3),
+    failing(__notes__=["a note\udcfe\nof lines"]),
     ExceptionGroup("two\udcff", [ValueError("a\nb"), OSError("b\ud800")]),
-    noted(ValueError("v"), "a note\udcfe\nof lines"),
-    type("Bad\nName\x1b[0m", (Exception,), {})("z"),
     UnicodeDecodeError("utf-8", b"\xff", 0, 1, "odd"),
 ]
 
 
-@pytest.mark.parametrize("error", ODD, ids=range(len(ODD)))
-def test_the_cause_is_one_line_that_can_be_shown_and_stored(error: Exception) -> None:
-    cause = cause_of(error)
-    assert cause.isprintable()
-    assert 0 < len(cause) <= LONGEST_LINE
-    cause.encode()
-    assert one_line(cause) == cause
-
-
-def test_what_can_be_shown_stays_as_it_is() -> None:
+def test_the_cause_is_one_line_that_can_be_shown_and_stored() -> None:
+    for cause in map(cause_of, ODD):
+        assert cause.isprintable()
+        assert 0 < len(cause) <= errors.LONGEST_LINE
+        cause.encode()
+        assert one_line(cause) == cause
     assert cause_of(ValueError("a  b, é 漢 ±√2")) == "ValueError: a  b, é 漢 ±√2"
     assert one_line("a\n\tb\x1b[1m\udcff") == r"a b\x1b[1m\udcff"
     assert one_line("a" * 501) == "a" * 497 + "..."
@@ -83,7 +59,8 @@ def test_what_can_be_shown_stays_as_it_is() -> None:
 @given(st.text(st.characters(exclude_categories=())), st.integers(10, 600))
 def test_any_text_is_lines_that_can_be_shown(text: str, most: int) -> None:
     assert len(one_line(text, most)) <= most
-    assert len(plain_lines(text, most)) <= most
-    for line in [one_line(text, most), *plain_lines(text, most).split("\n")]:
+    lines = errors.plain_lines(text, most)
+    assert len(lines) <= most
+    for line in [one_line(text, most), *lines.split("\n")]:
         assert line.isprintable()
         line.encode()

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 import tomli_w
 
-from sweeps import inputs as load
 from sweeps.annotations.draw import draw_annotations, draw_biased
 from sweeps.annotations.files import pool_checksum
 from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec
-from sweeps.inputs import Inputs, cell_annotations, draw_mixture
+from sweeps.inputs import Inputs, cell_annotations, draw_mixture, load_inputs
 from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, data_seed, order_seed
 
@@ -31,32 +31,27 @@ def spec(folder: Path, **changes: object) -> SweepSpec:
     (folder / "mine.csv").write_text(ROWS)
     mine = {"name": "mine", "path": "mine.csv", "label_column": "class"}
     grid = {"datasets": [mine], "p": [0.9], "m": ["0.5N", "1N"], "replicates": 2, "restarts": 3}
-    tables: dict[str, dict[str, object]] = {
-        "grid": grid | {"models": ["unsupervised", "likelihood"]},
-        "search": {"min_cluster_size": 2},
-        "data": {},
-        "ask": {},
-    }
+    file: dict[str, Any] = {"name": "s", "seed": 5, "search": {"min_cluster_size": 2}}
+    file["grid"] = grid | {"models": ["unsupervised", "likelihood"]}
     places = {"batch": "ask", "min_cluster_size": "search", "scale": "data", "unavailable": "data"}
     for key, value in changes.items():
-        tables[places.get(key, "grid")][key] = value
-    file = {"name": "s", "seed": 5} | {name: table for name, table in tables.items() if table}
+        file.setdefault(places.get(key, "grid"), {})[key] = value
     (folder / "s.toml").write_text(tomli_w.dumps(file))
     return load_sweep(folder / "s.toml")
 
 
-def load_inputs(spec: SweepSpec) -> Inputs:
-    return load.load_inputs(spec, "s.toml")
+def load(folder: Path, **changes: object) -> Inputs:
+    return load_inputs(spec(folder, **changes), "s.toml")
 
 
 def said(folder: Path, **changes: object) -> list[str]:
     with pytest.raises(InputError) as caught:
-        load_inputs(spec(folder, **changes))
+        load(folder, **changes)
     return [str(problem) for problem in caught.value.problems]
 
 
 def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
-    inputs = load_inputs(spec(tmp_path, scale="standard"))
+    inputs = load(tmp_path, scale="standard")
     (plan,) = inputs.plans
     assert (plan.name, plan.n_samples, plan.n_features, plan.n_clusters) == ("mine", 12, 2, 2)
     assert (plan.m, plan.p) == ((6, 12), (0.9,))
@@ -65,20 +60,18 @@ def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
     X, labels_true = inputs.stacked(plan)
     assert np.allclose([X.mean(axis=0), X.std(axis=0) - 1], 0)
     assert labels_true.tolist() == [0, 1] * 6
-
-
-def test_the_checksum_is_of_the_table_before_scaling(tmp_path: Path) -> None:
-    specs = [spec(tmp_path, scale=how) for how in ("none", "standard", "minmax")]
-    (before,) = {load_inputs(each).plans[0].checksum for each in specs}
+    for how in ("none", "minmax"):  # the checksum is of the table before scaling
+        assert load(tmp_path, scale=how).plans[0].checksum == plan.checksum
+    sweep = spec(tmp_path)
     (tmp_path / "mine.csv").write_text(ROWS.replace("11,2,y", "11,3,y"))
-    assert load_inputs(specs[0]).plans[0].checksum != before
+    assert load_inputs(sweep, "").plans[0].checksum != plan.checksum
 
 
 MIXTURE = {"mixture": {"n_clusters": [2, 3], "count": 3, "n_samples": 20, "n_features": 4}}
 
 
 def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:
-    inputs = load_inputs(spec(tmp_path, datasets=[MIXTURE]))
+    inputs = load(tmp_path, datasets=[MIXTURE])
     assert [plan.name for plan in inputs.plans] == ["mixtures_k2", "mixtures_k3"]
     plan = inputs.plans[1]
     X, labels_true = inputs.stacked(plan)
@@ -91,29 +84,27 @@ def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:
     drawn, labels = draw_mixture(rng, n_clusters=3, n_samples=20, n_features=4)
     assert np.array_equal(X[1], drawn)
     assert np.array_equal(labels_true[1], labels)
-
-
-def test_more_mixtures_keep_the_checksum_and_another_recipe_does_not(tmp_path: Path) -> None:
+    # more mixtures keep the checksum, another recipe does not
     changes = ({}, {"count": 6}, {"variance": [1, 2]}, {"n_samples": 21})
     recipes = [{"mixture": MIXTURE["mixture"] | change} for change in changes]
-    found = [load_inputs(spec(tmp_path, datasets=[each])).plans[0].checksum for each in recipes]
+    found = [load(tmp_path, datasets=[each]).plans[0].checksum for each in recipes]
     assert found[0] == found[1]
     assert len(set(found)) == 3
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_what_only_the_data_can_tell(tmp_path: Path) -> None:
+    lost = {"name": "mine", "path": "none.csv", "n_clusters": 2}
+    changes: dict[str, object]
+    for changes, words in (
         ({"m": ["0.01N"]}, ["mine", "0.01N of 12 samples = 0", "at least 1 annotation"]),
         ({"m": ["0.5N", 6]}, ["'0.5N' and '6', both 6", "once"]),
         ({"min_cluster_size": 7}, ["12 samples", "2 · 7"]),
-        ({"datasets": [{"name": "mine", "path": "none.csv", "n_clusters": 2}]}, ["none.csv", "No such file"]),
-    ],
-)
-def test_what_only_the_data_can_tell(tmp_path: Path, changes: dict[str, object], words: list[str]) -> None:
-    text = "\n".join(said(tmp_path, **changes))
-    for word in words:
-        assert word in text
+        ({"datasets": [lost]}, ["none.csv", "No such file"]),
+        ({"design": ["active"], "batch": "0.05N"},
+         ["s.toml [ask] batch, data set 'mine'", "0.05N of 12 samples = 0", "at least 1 question"]),
+    ):  # fmt: skip
+        (problem,) = said(tmp_path, **changes)
+        assert [word for word in words if word not in problem] == []
 
 
 def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
@@ -122,9 +113,9 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     plain = {"name": "plain", "path": "plain.csv", "n_clusters": 2, "annotations": "answers.txt"}
     alone = {key: value for key, value in plain.items() if key != "annotations"}
     assert "no true labels" in "\n".join(said(tmp_path, datasets=[alone]))
-    inputs = load_inputs(spec(tmp_path, datasets=[alone], models=["unsupervised"]))
+    inputs = load(tmp_path, datasets=[alone], models=["unsupervised"])
     assert inputs.stacked(inputs.plans[0])[1] is None
-    inputs = load_inputs(spec(tmp_path, datasets=[plain]))
+    inputs = load(tmp_path, datasets=[plain])
     (plan,) = inputs.plans
     assert (plan.n_annotations, plan.has_labels, plan.m) == (9, False, (4, 9))
     X, labels_true, pool, _ = inputs.stored(plan)
@@ -132,12 +123,10 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     assert plan.annotations_checksum == pool_checksum(pool)
     assert plan.source.endswith(f"annotations {tmp_path / 'answers.txt'}")
     (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n")
-    few = said(tmp_path, datasets=[plain])
-    assert few == [
-        "s.toml [grid], data set 'plain': m: found 1N = 9 annotations, "
-        f"expected at most 4, the annotations in {tmp_path / 'answers.txt'}"
-    ]
-    assert load_inputs(spec(tmp_path, datasets=[plain], models=["unsupervised"])).plans[0].n_annotations == 4
+    (few,) = said(tmp_path, datasets=[plain])
+    most = f"found 1N = 9 annotations, expected at most 4, the annotations in {tmp_path / 'answers.txt'}"
+    assert few == f"s.toml [grid], data set 'plain': m: {most}"
+    assert load(tmp_path, datasets=[plain], models=["unsupervised"]).plans[0].n_annotations == 4
 
 
 def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
@@ -146,7 +135,7 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     told = {"name": "own", "path": "messy.csv", "n_clusters": 2, "annotations": "answers.txt"}
     told |= {"index_column": "id", "missing": "drop"}
     sweep = spec(tmp_path, datasets=[told])
-    inputs = load_inputs(sweep)
+    inputs = load_inputs(sweep, "")
     (plan,) = inputs.plans
     X, _, pool, names = inputs.stored(plan)
     assert names.tolist() == ["Ann", "Eve", "Kim", "Lee"]
@@ -162,9 +151,7 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     assert "line 1: found sample 'Bob', expected a row that is used" in found
 
 
-def test_an_unavailable_data_set_is_an_error_or_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unavailable_data_are_an_error_or_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Mock(side_effect=Unavailable("ecoli", ("nowhere",)))
     monkeypatch.setattr("sweeps.inputs.find", gone)
     both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
@@ -173,7 +160,7 @@ def test_an_unavailable_data_set_is_an_error_or_skipped(
     assert ["one.csv" in others[0], "two.csv" in others[1], len(others)] == [True, True, 2]
     assert "'ecoli', which is not available: nowhere" in problem
     assert 'unavailable = "skip"' in problem
-    inputs = load_inputs(spec(tmp_path, datasets=both, unavailable="skip"))
+    inputs = load(tmp_path, datasets=both, unavailable="skip")
     assert [plan.name for plan in inputs.plans] == ["mine"]
     assert inputs.skipped == {"ecoli": ("nowhere",)}
     assert "at least one" in said(tmp_path, datasets=["ecoli"], unavailable="skip")[0]
@@ -181,17 +168,11 @@ def test_an_unavailable_data_set_is_an_error_or_skipped(
 
 def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
     designs = ["active", "uniform"]
-    (plan,) = load_inputs(spec(tmp_path, design=designs)).plans
+    (plan,) = load(tmp_path, design=designs).plans
     assert plan.designs == ("active", "uniform")
     assert (plan.n_paths, plan.n_cells) == (2, 2 * 2 * 2 + 1)
-    (alone,) = load_inputs(spec(tmp_path, design=designs, models=["unsupervised"])).plans
+    (alone,) = load(tmp_path, design=designs, models=["unsupervised"]).plans
     assert (alone.designs, alone.asked, alone.n_paths) == (("uniform",), (), 0)
-
-
-def test_designs_that_cannot_be(tmp_path: Path) -> None:
-    (problem,) = said(tmp_path, design=["active"], batch="0.05N")
-    expected = "found 0.05N of 12 samples = 0, expected at least 1 question"
-    assert problem == f"s.toml [ask] batch, data set 'mine': {expected}"
     (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
     entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
     (problem,) = said(tmp_path, datasets=[entry], design=["uniform", "active", "biased"])
@@ -207,28 +188,20 @@ def test_first_draw_is_pinned() -> None:
     X, labels = draw_mixture(np.random.default_rng(0), n_clusters=3)
     assert (X.shape, X.dtype, labels.dtype) == ((200, 10), np.float64, np.int16)
     X, labels = draw_mixture(np.random.default_rng(2021), n_clusters=2, n_samples=4, n_features=1)
-    np.testing.assert_allclose(
-        X[:, 0],
-        [0.8339489990417366, -2.4271893108204994, -0.15667516830523676, -2.141416507072786],
-        rtol=1e-14,
-    )
+    golden = [0.8339489990417366, -2.4271893108204994, -0.15667516830523676, -2.141416507072786]
+    np.testing.assert_allclose(X[:, 0], golden, rtol=1e-14)
     assert labels.tolist() == [1, 1, 1, 0]
 
 
-LABELS = (np.arange(30) % 3).astype(np.int16)
-CELL = Cell("a", 2, 0.9, 12, 1, "posterior")
-WHERE = {"mixture": 2, "p": 0.9, "m": 12, "replicate": 1}
-
-
 def test_what_a_design_draws_is_a_function_of_coordinates() -> None:
-    rng = np.random.default_rng(annotation_seed(7, "a", **WHERE))  # type: ignore[arg-type]
-    uniform = draw_annotations(rng, LABELS, p=0.9, m=12)
-    for cell in (CELL, replace(CELL, design="uniform"), replace(CELL, model="likelihood")):
-        assert np.array_equal(cell_annotations(7, cell, LABELS, None), uniform)
-    rng = np.random.default_rng(annotation_seed(7, "a", **WHERE))  # type: ignore[arg-type]
+    labels, cell = (np.arange(30) % 3).astype(np.int16), Cell("a", 2, 0.9, 12, 1, "posterior")
+    seed = annotation_seed(7, "a", mixture=2, p=0.9, m=12, replicate=1)
+    uniform = draw_annotations(np.random.default_rng(seed), labels, p=0.9, m=12)
+    for each in (cell, replace(cell, design="uniform"), replace(cell, model="likelihood")):
+        assert np.array_equal(cell_annotations(7, each, labels, None), uniform)
     order = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1)).permutation(30)
-    biased = cell_annotations(7, replace(CELL, design="biased"), LABELS, None)
-    assert np.array_equal(biased, draw_biased(rng, LABELS, order, p=0.9, m=12))
+    biased = cell_annotations(7, replace(cell, design="biased"), labels, None)
+    assert np.array_equal(biased, draw_biased(np.random.default_rng(seed), labels, order, p=0.9, m=12))
     assert not np.array_equal(biased, uniform)
     with pytest.raises(ValueError, match="are asked for, not drawn"):
-        cell_annotations(7, replace(CELL, design="active"), LABELS, None)
+        cell_annotations(7, replace(cell, design="active"), labels, None)

@@ -13,25 +13,11 @@ import pytest
 from sweeps.errors import InputError
 from sweeps.plan import AskedPath, Cell, DatasetPlan, MethodPlan, find_cell, find_cells
 
-REAL = DatasetPlan(
-    name="iris",
-    n_samples=150,
-    n_features=4,
-    n_clusters=3,
-    checksum="",
-    source="",
-    has_labels=True,
-    mixtures=None,
-    p=(0.8, 1.0),
-    m=(75, 150, 225),
-    replicates=4,
-    models=("likelihood", "posterior"),
-    baselines=("unsupervised",),
-    restarts=50,
-    mixture_chunk=1,
-    replicate_chunk=4,
-    model_chunk=2,
-)
+SIZES: dict[str, Any] = {"n_samples": 150, "n_features": 4, "n_clusters": 3, "restarts": 50, "mixtures": None}
+GRID: dict[str, Any] = {"p": (0.8, 1.0), "m": (75, 150, 225), "replicates": 4}
+CHUNKS = {"mixture_chunk": 1, "replicate_chunk": 4, "model_chunk": 2}
+NAMES: dict[str, Any] = {"name": "iris", "checksum": "", "source": "", "baselines": ("unsupervised",)}
+REAL = DatasetPlan(has_labels=True, models=("likelihood", "posterior"), **NAMES, **SIZES, **GRID, **CHUNKS)
 MIXTURES = replace(REAL, name="mixtures_k2", mixtures=6, mixture_chunk=3, replicate_chunk=2, model_chunk=1)
 
 SEARCHED = replace(
@@ -132,6 +118,9 @@ def test_a_node_that_grew_has_the_blocks_it_had_as_far_as_they_are_whole() -> No
     assert not any(replace(REAL, searches=("a", "b")).nodes[-1].has_block(block) for block in blocks)
 
 
+# Names of cells are read back into the cells they name, and a wrong one is explained.
+
+
 def test_cells_have_names_people_can_read() -> None:
     assert str(Cell("iris", None, 0.8, 75, 3, "posterior")) == "iris/p=0.8/m=75/replicate=3/posterior"
     searched = Cell("mix", 2, 0.8, 75, 3, "likelihood", "active", "long")
@@ -141,46 +130,33 @@ def test_cells_have_names_people_can_read() -> None:
     assert str(alone) == "mix/mixture=2/search=long/unsupervised"
 
 
-# Names of cells are read back into the cells they name, and a wrong one is explained.
-
 IRIS = replace(REAL, p=(0.8, 0.9, 0.900000001, 1.0), m=(75, 150), replicates=3, replicate_chunk=3, restarts=5)
 DRAWN = replace(IRIS, name="drawn_k2", mixtures=4, mixture_chunk=4)
 ASKED = replace(IRIS, name="asked", designs=("active",))
 SEVERAL = replace(DRAWN, name="several_k2", designs=("uniform", "active", "biased"))
-SEARCHED_OF_CELLNAMES = replace(
-    SEVERAL,
-    name="searched_k2",
-    searches=("quick", "long"),
-    baselines=("unsupervised", "kmeans"),
-    methods=(MethodPlan("kmeans", 1),),
-)
-PLANS = (IRIS, DRAWN, ASKED, SEVERAL, SEARCHED_OF_CELLNAMES)
+METHODS: dict[str, Any] = {"baselines": ("unsupervised", "kmeans"), "methods": (MethodPlan("kmeans", 1),)}
+METHODS["searches"] = ("quick", "long")
+PLANS = (IRIS, DRAWN, ASKED, SEVERAL, replace(SEVERAL, name="searched_k2", **METHODS))
 
 
 def test_every_name_leads_back_to_its_cell() -> None:
     cells = [cell for plan in PLANS for block in plan.blocks() for cell in block.cells()]
     assert len({str(cell) for cell in cells}) == len(cells) == sum(plan.n_cells for plan in PLANS)
     assert [find_cell(str(cell), PLANS) for cell in cells] == cells
+    # order, zeros and blanks do not matter
+    cell = Cell("drawn_k2", 3, 0.9, 75, 2, "posterior")
+    assert find_cell(" drawn_k2 / replicate=2/p=0.90/mixture=3/m=075/posterior ", PLANS) == cell
 
 
-def test_order_zeros_and_blanks_do_not_matter() -> None:
-    cell = find_cell("drawn_k2/mixture=3/p=0.9/m=75/replicate=2/posterior", PLANS)
-    parts = ["replicate=2", "p=0.90", "mixture=3", "m=075"]
-    assert find_cell(" drawn_k2 / " + "/".join(parts) + "/posterior ", PLANS) == cell
+WRONG = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))["case"]
 
 
-NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))["case"]
-
-
-@pytest.mark.parametrize("case", NAMES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", WRONG, ids=lambda case: case["name"])
 def test_a_wrong_name_is_explained(case: dict[str, Any]) -> None:
     with pytest.raises(InputError) as caught:
         find_cell(case["name"], PLANS)
     assert all(repr(case["name"]) in problem.where for problem in caught.value.problems)
     assert [word for word in case["words"] if word not in str(caught.value)] == []
-
-
-def test_what_is_wrong_with_all_names_is_said_at_once() -> None:
     with pytest.raises(InputError) as caught:
         find_cells(["iris/unsupervised", "nowhere/x", "iris/y"], PLANS)
     assert len(caught.value.problems) == 2

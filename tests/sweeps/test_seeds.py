@@ -6,18 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from sweeps.seeds import (
-    ABSENT,
-    accuracy_code,
-    annotation_seed,
-    choice_seed,
-    data_seed,
-    method_seed,
-    name_words,
-    order_seed,
-    path_seed,
-    search_seed,
-)
+from sweeps import seeds
+from sweeps.seeds import ABSENT, accuracy_code, annotation_seed, method_seed, name_words, search_seed
 
 
 def test_golden_values() -> None:
@@ -28,15 +18,15 @@ def test_golden_values() -> None:
     grid = {"mixture": None, "p": 0.9, "m": 150, "replicate": 3}
     path = {"mixture": None, "p": 0.9, "replicate": 3, "design": "active", "start": 36}
     at, mixtures = (ABSENT, 900_000_000), name_words("mixtures_k2")
-    order = order_seed(20210405, "mixtures_k2", mixture=7, replicate=3)
+    order = seeds.order_seed(20210405, "mixtures_k2", mixture=7, replicate=3)
     for seed, key, golden in (
-        (data_seed(20210405, "mixtures_k2", 7), (0, *mixtures, 7, *[ABSENT] * 5), 428326032),
+        (seeds.data_seed(20210405, "mixtures_k2", 7), (0, *mixtures, 7, *[ABSENT] * 5), 428326032),
         (annotation_seed(20210405, "iris", **grid), (1, *iris, *at, 150, 3, ABSENT, ABSENT), 1138173014),
         (search_seed(20210405, "iris", **grid, model="posterior", restart=49),
          (2, *iris, *at, 150, 3, 2, 49), 2586226629),
-        (choice_seed(20210405, "iris", **grid, model="posterior-auto"),
+        (seeds.choice_seed(20210405, "iris", **grid, model="posterior-auto"),
          (3, *iris, *at, 150, 3, 82, ABSENT), 666539417),
-        (path_seed(20210405, "iris", **path),
+        (seeds.path_seed(20210405, "iris", **path),
          (5, *iris, *at, ABSENT, 3, *name_words("active"), 36), 3771447780),
         (order, (1, *mixtures, 7, ABSENT, ABSENT, 3, ABSENT, ABSENT), 1251116577),
     ):  # fmt: skip
@@ -51,9 +41,9 @@ def test_streams_of_neighbouring_coordinates_differ() -> None:
     base = {"mixture": 0, "p": 0.8, "m": 100, "replicate": 0, "model": "likelihood", "restart": 0}
     changes = [{}, {"mixture": 1}, {"p": 0.8 + 1e-9}, {"m": 101}, {"replicate": 1}, {"model": "posterior"}]
     changes += [{"restart": 1}, {"mixture": None}, {"replicate": None}]
-    seeds = [search_seed(1, "a", **{**base, **change}) for change in changes]  # type: ignore[arg-type]
-    seeds += [search_seed(1, "b", **base), search_seed(2, "a", **base)]  # type: ignore[arg-type]
-    states = [tuple(seed.generate_state(4)) for seed in seeds]
+    found = [search_seed(1, "a", **{**base, **change}) for change in changes]  # type: ignore[arg-type]
+    found += [search_seed(1, "b", **base), search_seed(2, "a", **base)]  # type: ignore[arg-type]
+    states = [tuple(seed.generate_state(4)) for seed in found]
     assert all(one != other for one, other in combinations(states, 2))
 
 

@@ -20,6 +20,7 @@ from numcodecs.zstd import Zstd
 
 from storage.runfolder import journal
 
+# Values of another type, at the bounds of one, or with a meaning of their own somewhere.
 STRANGE: tuple[Any, ...] = (
     *(None, True, False, [], [[]], [None], ["a", 1], {}, {"": 0}, {"a": {"b": []}}, [1] * 500),
     *(0, 1, -1, 2, 7, 2**15, 2**31 - 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**70), 10**400),
@@ -29,13 +30,11 @@ STRANGE: tuple[Any, ...] = (
     *("..", "../..", "/", "/etc/passwd", "a/b", "-x", "%s%n", "{}", "[0]", "iris", "posterior"),
     *("tls://a:1", "2001-01-01"),
 )
-"""Values of another type, at the bounds of one, or with a meaning of their own somewhere."""
-
+# With a meaning in some format.
 BYTES = (
     *(bytes([code]) for code in b"\0\n\r\"',\t #_-.e[]{}:=\xff"),
     *(b"\xc3\x28", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"nan", b"inf", b"1e999", b"9" * 400),
 )
-"""With a meaning in some format."""
 
 
 def bytes_damaged(rng: random.Random, content: bytes) -> bytes:
@@ -138,12 +137,11 @@ def npy_damaged(rng: random.Random, data: bytes) -> bytes:
     (length,) = struct.unpack_from("<H", data, 8)
     header, values = data[10 : 10 + length].decode("latin1"), data[10 + length :]
     how = rng.randrange(5)
-    if how == 0:
-        header = re.sub("'descr': '[^']*", f"'descr': '{rng.choice(TYPES)}", header)
-    elif how == 1:
-        header = re.sub("'shape': .*", f"'shape': {rng.choice(SHAPES)}, }}", header)
-    elif how == 2:
-        header = header.replace("False", rng.choice(("True", "1", "None", "'no'", "[" * 500)))
+    patterns = (("'descr': '[^']*", "'descr': '", TYPES), ("'shape': [^}]*", "'shape': ", SHAPES),
+                ("False", "", ("True", "1", "None", "'no'", "[" * 500)))  # fmt: skip
+    if how < 3:
+        pattern, begin, others = patterns[how]
+        header = re.sub(pattern, begin + rng.choice(others), header)
     elif how == 3:
         header = bytes_damaged(rng, header.encode("latin1")).decode("latin1")
     else:
@@ -154,13 +152,7 @@ def npy_damaged(rng: random.Random, data: bytes) -> bytes:
     return b"\x93NUMPY" + bytes([version, 0]) + packed + text + values
 
 
-METHODS = (
-    zipfile.ZIP_STORED,
-    zipfile.ZIP_DEFLATED,
-    zipfile.ZIP_DEFLATED,
-    zipfile.ZIP_BZIP2,
-    zipfile.ZIP_LZMA,
-)
+METHODS = (zipfile.ZIP_STORED, *[zipfile.ZIP_DEFLATED] * 2, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
 def archive_damaged(rng: random.Random, content: bytes) -> bytes:
@@ -170,8 +162,7 @@ def archive_damaged(rng: random.Random, content: bytes) -> bytes:
         return bytes_damaged(rng, content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
-    at = rng.randrange(len(members))
-    name, data = members[at]
+    name, data = members[at := rng.randrange(len(members))]
     members[at] = (name, npy_damaged(rng, data))
     foreign = ((name, data), ("X", b"raw"), ("../X.npy", data), (" .npy", data), (".npy", b""))
     made = io.BytesIO()

@@ -46,13 +46,11 @@ population = 2
 offspring = 2
 generations = 1
 """
-METHODS = """
-models = ["conditional-auto", "posterior-full"]
+METHODS = """models = ["conditional-auto", "posterior-full"]
 methods = ["k-means", {name = "mine", call = "own.py:cluster", options = {a = 1.5}, time_limit = 2.0}]
 restarts = 3
 """
-MORE = """
-method = "published"
+MORE = """method = "published"
 crossover = "labels"
 mutation = 0.2
 held_out = true
@@ -69,7 +67,6 @@ r_min = 2
 FULL = SWEEP.replace('models = ["unsupervised", "likelihood"]\nrestarts = 2\n', METHODS) + MORE
 CELL = "own/p=0.9/m=6/replicate=0/likelihood"
 LATER = "own/p=0.9/m=6/replicate=1/likelihood"
-
 CLUSTER = """
 local: {kind: local, workers: 2, dashboard_port: 0, memory_limit: 2GiB}
 other:
@@ -118,7 +115,7 @@ def make_templates(folder: Path) -> Templates:
     X = np.concatenate([rng.normal(size=(5, 2)), rng.normal(4, 1, (4, 2))])
     rows, kinds = [f"{x!r},{y!r}" for x, y in X.tolist()], list("aaaaabbbb")
     texts = {
-        "own.csv": "x,y,kind\n" + "".join(f"{row},{kind}\n" for row, kind in zip(rows, kinds, strict=True)),
+        "own.csv": "\n".join(["x,y,kind", *map("{},{}".format, rows, kinds), ""]),
         "plain.csv": "\n".join([*rows, ""]),
         "labels": "\n".join([*kinds, ""]),
         "links": "1,2,1\n3,4,0.5\n5,5,2\n# more\n1,6\n",
@@ -149,10 +146,8 @@ def _complete(run: RunFolder) -> None:
 
     So no trial can take this process for the head of a run, and end it.
     """
-    work, cause = records.FailedWork(start=0, stop=2, known=(1.0,)), "ValueError: no"
-    failure = records.FailureRecord(
-        work=work, cause=cause, node="n1", job="7", traceback="a\nb", cell=LATER, at="now"
-    )
+    work, place = records.FailedWork(start=0, stop=2, known=(1.0,)), {"node": "n1", "job": "7", "at": "now"}
+    failure = records.FailureRecord(work=work, cause="E: no", traceback="a\nb", cell=LATER, **place)
     records.append_failure(run.last_run.failures, failure)
     records.Submission(system="slurm", job="12", host="login", at=1.0).write(run.submission)
     job = records.JobRecord(name="j-0", job="7", node="n1", state="running", workers=1)
@@ -173,8 +168,8 @@ NUMBERS = (
 )
 PAIRS = (*NUMBERS, "must", "c", "ann", "a=b", "0.5", "1.0", "2", "3", "10", "é", "+", "#")
 
+# Puts damaged files in place, and returns the arguments of `sweep`.
 Kind = Callable[[random.Random, Templates, Scene], list[object]]
-"""Puts damaged files in place, and returns the arguments of `sweep`."""
 
 
 def sweep_file(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
@@ -190,10 +185,14 @@ def sweep_file(rng: random.Random, good: Templates, scene: Scene) -> list[object
         except (TypeError, AttributeError, RecursionError, ValueError):  # what TOML cannot say, such as null
             content = str(tree).encode()
     path.write_bytes(content)
-    more = rng.choice((["plan"], ["submit", "--dry-run"], ["status"]))
-    if rng.random() < 0.25:
-        return ["plan", path, "--resolved"]
-    return [more[0], path, *more[1:], "--results", scene.results]
+    results = ["--results", scene.results]
+    ways = (
+        ["plan", *results],
+        ["submit", "--dry-run", *results],
+        ["status", *results],
+        ["plan", "--resolved"],
+    )
+    return [*rng.choice(ways), path]
 
 
 def cluster(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
@@ -300,24 +299,16 @@ def run_folder(rng: random.Random, good: Templates, scene: Scene) -> list[object
             path.write_bytes(path.read_bytes().replace(b"true", b"false", 1))
             os.utime(path, (age := rng.choice((0, 2**33, 2**31)), age))
     commands = [command for command in _readers(scene) if command[0] not in ("report", "verify", "compare")]
-    found = scene.results / "tiny.zarr"
-    more = [["logs", found], ["logs", found, "--head"], ["logs", found, "--job", "7"], ["cancel", found]]
-    return rng.choice(commands + more)
+    more = [["logs"], ["logs", "--head"], ["logs", "--job", "7"], ["cancel"]]
+    return rng.choice(commands + [[*command, scene.results / "tiny.zarr"] for command in more])
 
 
 def _readers(scene: Scene) -> list[list[object]]:
     """Commands that open a cube; those that take long come seldom."""
     found, spec = scene.results / "tiny.zarr", scene.inputs / "tiny.toml"
-    often: list[list[object]] = [
-        ["status", found],
-        ["status", found, "--json"],
-        ["why", found],
-        ["why", found, CELL],
-        ["why", found, LATER, "--json"],
-        ["verify", found, "--sample", "2"],
-        ["plan", spec, "--results", scene.results],
-        _resume(scene),
-    ]
+    often: list[list[object]] = [["status", found], ["status", found, "--json"]]
+    often += [["why", found], ["why", found, CELL], ["why", found, LATER, "--json"]]
+    often += [["verify", found, "--sample", "2"], ["plan", spec, "--results", scene.results], _resume(scene)]
     return [*often * 3, ["report", found], ["compare", found, found]]
 
 
@@ -325,24 +316,15 @@ def _resume(scene: Scene) -> list[object]:
     return ["submit", scene.inputs / "tiny.toml", "--results", scene.results, "--workers", "0"]
 
 
-KINDS: dict[str, Kind] = {
-    each.__name__: each
-    for each in (sweep_file, cluster, text_table, npz_table, annotations, journal, cube, chunks, run_folder)
-}
-
+ALL = (sweep_file, cluster, text_table, npz_table, annotations, journal, cube, chunks, run_folder)
+KINDS: dict[str, Kind] = {each.__name__: each for each in ALL}
 
 # One trial.
 
-SECONDS = 20.0
-"""Of processors, and so the same on a busy machine."""
-
-PATIENCE = 180.0
-"""Seconds for whatever it waits for."""
-
+SECONDS = 20.0  # of processors, and so the same on a busy machine
+PATIENCE = 180.0  # for whatever it waits for
 MOST_BYTES = 2**30
-
-lease.PATIENCE = 0.2
-"""For a heartbeat of a holder of another machine, which never comes here."""
+lease.PATIENCE = 0.2  # for a heartbeat of a holder of another machine, which never comes here
 
 
 class TooSlow(BaseException):
@@ -365,8 +347,8 @@ class Outcome:
         return f"{self.wrong or self.said}\nalone: {alone}\ncommand: sweep {' '.join(self.command)}"
 
 
+# Exit code, the end of what was printed, and what is wrong.
 Ended = tuple[int, str, str]
-"""Exit code, the end of what was printed, and what is wrong."""
 
 
 def run_trial(
@@ -416,11 +398,9 @@ def as_a_process(command: list[str], most: int) -> Ended:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS)))
 
+    whole, how = [sys.executable, "-m", "pipeline", *command], {"timeout": PATIENCE, "preexec_fn": limit}
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pipeline", *command],
-            capture_output=True, text=True, errors="replace", timeout=PATIENCE, check=False, preexec_fn=limit,
-        )  # fmt: skip
+        done = subprocess.run(whole, capture_output=True, text=True, errors="replace", check=False, **how)
     except subprocess.TimeoutExpired as error:
         raise TooSlow from error
     return done.returncode, (done.stdout + done.stderr)[-1000:], _wrong(done.returncode, done.stderr)

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,9 @@ def _packed(path: Path, lines: bytes, times: int) -> None:
             file.write(lines * (2**20 // len(lines) + 1))
 
 
-def _array(n_rows: int, n_columns: int, kind: str = "<f8", order: str = "C") -> bytes:
+def _array(*shape: int, kind: str = "'<f8'", order: str = "C") -> bytes:
     """Header of an array in numpy's format."""
-    shape = f"({n_rows}, {n_columns})" if n_columns else f"({n_rows},)"
-    text = f"{{'descr': '{kind}', 'fortran_order': {order == 'F'}, 'shape': {shape}, }}"
+    text = f"{{'descr': {kind}, 'fortran_order': {order == 'F'}, 'shape': {shape}, }}"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
@@ -51,13 +51,6 @@ def _npy(path: Path) -> None:
     with path.open("wb") as file:
         file.write(_array(2**13, 5 * 2**10))
         file.truncate(file.tell() + 5 * 2**26)  # a hole, which takes no room on the disk
-
-
-def _nested(path: Path) -> None:
-    text = (
-        "{'descr': " + "[('a', " * 2000 + "'<f8'" + ")]" * 2000 + ", 'fortran_order': False, 'shape': (9, 1)}"
-    )
-    path.write_bytes(b"\x93NUMPY\x02\x00" + struct.pack("<I", len(text)) + text.encode())
 
 
 def _overlapping(path: Path) -> None:
@@ -132,10 +125,10 @@ BOMBS: dict[str, Any] = {
     "wide.npz": lambda path: _npz(path, ("X", _array(2, 2**26), 2**30)),
     "lies.npz": lambda path: _npz(path, ("X", _array(2**3, 2**11), 2**27)),
     "names.npz": lambda path: _npz(
-        path, ("X", _array(10**7, 1), 8 * 10**7), ("y", _array(10**7, 0, "<U25"), 10**9)
+        path, ("X", _array(10**7, 1), 8 * 10**7), ("y", _array(10**7, kind="'<U25'"), 10**9)
     ),
     "zeros.npy": _npy,
-    "nested.npy": _nested,
+    "nested.npy": lambda path: path.write_bytes(_array(9, 1, kind="[('a', " * 2000 + "'<f8'" + ")]" * 2000)),
     "overlapping.npz": _overlapping,
     "dictionary.parquet": partial(_columnar, kind="dictionary", n_rows=9_000_000),
     "text.parquet": partial(_columnar, kind="text", n_rows=9_000_000),
@@ -159,11 +152,9 @@ BOMBS: dict[str, Any] = {
 
 
 SECONDS = 20
-QUICK = (
-    "wide.tsv.gz", "quoted.csv.gz", "lies.npz", "nested.npy", "overlapping.npz", "lists.parquet",
-    "dictionary.parquet", "cells.xlsx", "styles.xlsx",
-)  # fmt: skip
-"""Those that take no seconds to make, nor to be read."""
+# Those that take no seconds to make, nor to be read.
+QUICK = {*("wide.tsv.gz", "quoted.csv.gz", "lies.npz", "nested.npy", "overlapping.npz", "lists.parquet")}
+QUICK |= {"dictionary.parquet", "cells.xlsx", "styles.xlsx"}
 
 LOADED = "import numpy, openpyxl, pandas, pyarrow.parquet, pyarrow.feather"
 READ = (
@@ -201,50 +192,35 @@ for name in sys.argv[2:]:
 )
 
 
-def read_apart(paths: list[Path], most_mib: int = 0) -> list[tuple[str, int, float, int, str]]:
+def read_apart(
+    paths: list[Path], most_mib: int = 0, code: str = READ
+) -> list[tuple[str, int, float, int, str]]:
     """Name, status, seconds of a processor, bytes and message of each."""
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(most_mib), *map(str, paths)],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    command = [sys.executable, "-c", code, str(most_mib), *map(str, paths)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def check_bombs(names: list[str], folder: Path) -> None:
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("names", [QUICK, pytest.param(BOMBS.keys() - QUICK, marks=pytest.mark.heavy)])
+def test_bombs_end_with_a_message(names: Collection[str], tmp_path: Path) -> None:
     for name in names:
-        BOMBS[name](folder / name)
-    found = read_apart([folder / name for name in names])
-    assert [name for name, *_ in found] == names
+        BOMBS[name](tmp_path / name)
+    found = read_apart([tmp_path / name for name in names])
+    assert [name for name, *_ in found] == list(names)
     for name, status, seconds, more, said in found:
         assert (status, said.startswith(("RAISED", "read"))) == (0, False), (name, said)
         assert seconds < SECONDS, name
         assert more < MOST_MEMORY, name
-    few = read_apart([folder / name for name in names], 150)
+    few = read_apart([tmp_path / name for name in names], 150)
     assert [each for each in few if each[1] or each[-1].startswith("RAISED")] == []
-
-
-def test_bombs_end_with_a_message(tmp_path: Path) -> None:
-    check_bombs(list(QUICK), tmp_path)
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(900)
-def test_bombs_that_take_seconds_end_with_a_message(tmp_path: Path) -> None:
-    check_bombs([name for name in BOMBS if name not in QUICK], tmp_path)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "npz", "parquet", "xlsx"])
 def test_a_table_is_read_by_a_process_that_has_loaded_nothing(suffix: str, tmp_path: Path) -> None:
     """What is loaded to read a table reserves more addresses than a table may take."""
     path, frame = tmp_path / f"own.{suffix}", pd.DataFrame({"a": [1.0, 2.0, 4.0]})
-    if suffix == "npz":
-        np.savez(path, X=frame)
-    elif suffix == "xlsx":
-        frame.to_excel(path, index=False)
-    else:
-        {"csv": frame.to_csv, "parquet": frame.to_parquet}[suffix](path)
-    done = subprocess.run(
-        [sys.executable, "-c", READ.replace(LOADED, ""), "0", path],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "read (3, " in done.stdout, done.stdout
+    ways = {"npz": partial(np.savez, X=frame), "xlsx": frame.to_excel}
+    ways.get(suffix, getattr(frame, f"to_{suffix}", None))(path)
+    ((*_, said),) = read_apart([path], code=READ.replace(LOADED, ""))
+    assert said.startswith("read (3, ")

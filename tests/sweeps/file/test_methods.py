@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,43 +26,34 @@ restarts = 5
 """
 MODELS = 'models = ["unsupervised", "posterior"]'
 ANNOTATIONS = 'p = [0.9]\nm = ["1N"]\nreplicates = 2'
-
-Write = Callable[..., SweepSpec]
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write a sweep file of some methods, beside `mine.py`, and read it."""
-    (tmp_path / "mine.py").write_text(CODE)
-
-    def written(methods: str, models: str = MODELS, annotations: str = ANNOTATIONS) -> SweepSpec:
-        path = tmp_path / "a.toml"
-        path.write_text(FILE.format(methods=methods, models=models, annotations=annotations))
-        return load_sweep(path)
-
-    return written
-
-
-def faults(write: Write, methods: str, **more: str) -> list[str]:
-    with pytest.raises(InputError) as raised:
-        write(methods, **more)
-    return [f"{each.where.removeprefix('a.toml [grid] ')}: {each.found}" for each in raised.value.problems]
-
-
 MINE = '{name = "mine", call = "mine.py:cluster"}'
 
 
-def test_a_shipped_method_by_its_name(write: Write) -> None:
-    (method,) = write('"cop-kmeans"').grid.methods
+def write(folder: Path, methods: str, models: str = MODELS, annotations: str = ANNOTATIONS) -> SweepSpec:
+    """Write a sweep file of some methods, beside `mine.py`, and read it."""
+    (folder / "mine.py").write_text(CODE)
+    (folder / "a.toml").write_text(FILE.format(methods=methods, models=models, annotations=annotations))
+    return load_sweep(folder / "a.toml")
+
+
+def fault(folder: Path, call: str) -> str:
+    with pytest.raises(InputError) as raised:
+        write(folder, f'{{name = "mine", call = "{call}"}}')
+    (problem,) = raised.value.problems
+    return problem.found
+
+
+def test_a_shipped_method_by_its_name(tmp_path: Path) -> None:
+    (method,) = write(tmp_path, '"cop-kmeans"').grid.methods
     assert (method.name, method.call, method.uses, method.path) == ("cop-kmeans", "cop-kmeans", "links", "")
     assert method.restarts == min(SHIPPED["cop-kmeans"].restarts, 5)
-    (method,) = write('{call = "ward", options = {linkage = "average"}}').grid.methods
+    (method,) = write(tmp_path, '{call = "ward", options = {linkage = "average"}}').grid.methods
     assert (method.name, method.options) == ("ward", {"linkage": "average"})
     assert method.code.startswith("scikit-learn ")
 
 
-def test_a_file_beside_the_sweep_is_known_by_its_checksum(write: Write, tmp_path: Path) -> None:
-    (method,) = write(MINE.replace("}", ", restarts = 3}")).grid.methods
+def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> None:
+    (method,) = write(tmp_path, MINE.replace("}", ", restarts = 3}")).grid.methods
     assert (method.code, method.path) == (checksum(CODE.encode()), str(tmp_path / "mine.py"))
     assert method.source() == CODE
     assert (method.uses, method.restarts, method.time_limit) == ("links", 3, 600.0)
@@ -80,9 +70,7 @@ def test_a_file_beside_the_sweep_is_known_by_its_checksum(write: Write, tmp_path
         method.source()
 
 
-def test_a_package_without_a_version_is_known_by_the_module(
-    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_without_a_version_by_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is imported from its sources, as one that is installed to be edited."""
     package = tmp_path / "sources" / "edited_package"
     package.mkdir(parents=True)
@@ -90,33 +78,38 @@ def test_a_package_without_a_version_is_known_by_the_module(
     (package / "inner.py").write_text(CODE)
     monkeypatch.syspath_prepend(str(package.parent))
     entry = '{name = "mine", call = "edited_package.inner:cluster"}'
-    (method,) = write(entry).grid.methods
+    (method,) = write(tmp_path, entry).grid.methods
     assert (method.code, method.path) == (checksum(CODE.encode()), "")
     (package / "inner.py").write_text(CODE + "#")
-    assert write(entry).grid.methods[0].code != method.code
+    assert write(tmp_path, entry).grid.methods[0].code != method.code
     for call, found in (
         ("edited_package.outer:f", "without 'outer'"),
         ("sklearn.clusters:KMeans", "without 'clusters'"),
         ("sklearn.cluster._kmeans.inner:KMeans", "without 'cluster._kmeans.inner'"),
         ("no_such_package:f", "no package 'no_such_package'"),
     ):
-        (fault,) = faults(write, f'{{name = "mine", call = "{call}"}}')
-        assert fault.endswith(found)
-    assert write('{name = "mine", call = "sklearn.cluster:Birch"}').grid.methods[0].code.startswith("scikit")
+        assert fault(tmp_path, call).endswith(found)
+    assert (
+        write(tmp_path, '{name = "mine", call = "sklearn.cluster:Birch"}')
+        .grid.methods[0]
+        .code.startswith("scikit")
+    )
 
 
-def test_methods_are_baselines_or_beside_the_models_by_what_they_use(write: Write) -> None:
-    grid = write('"k-means", "pckmeans", ' + MINE.replace("}", ', uses = "nothing"}')).grid
+def test_methods_are_baselines_or_beside_the_models_by_what_they_use(tmp_path: Path) -> None:
+    grid = write(tmp_path, '"k-means", "pckmeans", ' + MINE.replace("}", ', uses = "nothing"}')).grid
     assert grid.supervised == ("posterior", "pckmeans")
     assert grid.baselines == ("unsupervised", "k-means", "mine")
     # a sweep of methods alone needs no models, and one without links no annotations
-    assert write('"pckmeans"', models="").grid.models == ()
-    grid = write('"k-means"', models="", annotations="").grid
+    assert write(tmp_path, '"pckmeans"', models="").grid.models == ()
+    grid = write(tmp_path, '"k-means"', models="", annotations="").grid
     assert (grid.supervised, grid.p, grid.m) == ((), (), ())
 
 
-def test_the_resolved_file_gives_the_same_methods(write: Write, tmp_path: Path) -> None:
-    spec = write('"k-means", {name = "mine", call = "mine.py:cluster", options = {a = {b = [1, "c"]}}}')
+def test_the_resolved_file_gives_the_same_methods(tmp_path: Path) -> None:
+    spec = write(
+        tmp_path, '"k-means", {name = "mine", call = "mine.py:cluster", options = {a = {b = [1, "c"]}}}'
+    )
     again = tmp_path / "elsewhere" / "again.toml"
     again.parent.mkdir()
     again.write_text(as_toml(spec))
@@ -124,22 +117,19 @@ def test_the_resolved_file_gives_the_same_methods(write: Write, tmp_path: Path) 
     assert [(each.science, each.path) for each in found] == [(e.science, e.path) for e in spec.grid.methods]
 
 
-def test_what_is_no_file_of_code_is_not_read(write: Write, tmp_path: Path) -> None:
+def test_a_file_is_text_as_python_reads_it_and_what_is_none_is_not_read(tmp_path: Path) -> None:
     for content, found in (("# " + "x" * 2**20, "1,048,578 bytes"), ("(" * 5000, "too many")):
         (tmp_path / "other.py").write_text(content)
-        assert found in faults(write, '{name = "other", call = "other.py:cluster"}')[0]
-    assert "a device" in faults(write, '{name = "other", call = "/dev/zero:cluster"}')[0]
-
-
-def test_a_file_is_text_as_python_reads_it(write: Write, tmp_path: Path) -> None:
-    entry, head = '{name = "other", call = "other.py:cluster"}', "# coding: cp1251\n"
+        assert found in fault(tmp_path, "other.py:cluster")
+    assert "a device" in fault(tmp_path, "/dev/zero:cluster")
+    head = "# coding: cp1251\n"
     for content in (f"WORD = 'ж'\n{CODE}".encode("utf-8-sig"), f"{head}WORD = 'ж'\n{CODE}".encode("cp1251")):
         (tmp_path / "other.py").write_bytes(content)
-        (method,) = write(entry).grid.methods
+        (method,) = write(tmp_path, MINE.replace("mine.py", "other.py")).grid.methods
         assert method.code == checksum(content)
-        found: dict[str, object] = {}
-        exec(compile(method.source() or "", "other.py", "exec"), found)
-        assert found["WORD"] == "ж"
+        names: dict[str, object] = {}
+        exec(compile(method.source() or "", "other.py", "exec"), names)
+        assert names["WORD"] == "ж"
     for content in (b"\xff# \n", b"# coding: none\n"):
         (tmp_path / "other.py").write_bytes(content)
-        assert "no text" in faults(write, entry)[0]
+        assert "no text" in fault(tmp_path, "other.py:cluster")
