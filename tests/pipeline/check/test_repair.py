@@ -1,21 +1,28 @@
-"""A damaged cube of a real sweep, repaired and submitted again."""
+"""Cubes of real sweeps: cells computed again from the cube alone, damaged ones repaired and submitted."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
+import zarr
 from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
-from processes.sweeping import assert_same_bits, run, write_spec
+from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
+import pipeline.work.tasks
+from pipeline.check.verify import verify
 from pipeline.commands.main import main
 from storage.cube.manifest import ROOT_FILE
 from storage.runfolder.lease import Lease
+from sweeps.errors import InputError
 
 DAMAGED = (
     "iris/labels/c.0.0.0.0.0",
@@ -42,6 +49,76 @@ def noted(finished: Path, cube: Path) -> Path:
 
 def sweep(*arguments: object) -> Result:
     return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def test_every_cell_is_reproduced_and_a_sample_drawn_from_a_seed(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verification = verify(cube, sample=1000)
+    assert len(verification.checks) == len({check.cell for check in verification.checks}) == 85
+    assert verification.good
+    assert verification.lines() == [f"{cube}: 85 of 85 cells have the same bits"]
+    cells = [[check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (1, 1, 2)]
+    assert cells[0] == cells[1] != cells[2]
+    assert len(set(cells[0])) == 5
+    monkeypatch.setattr(pipeline.work.tasks, "_run", Mock(side_effect=MemoryError("none left")))
+    verification = verify(cube, sample=2)
+    assert not verification.good
+    assert [check.cause for check in verification.checks] == ["MemoryError: none left"] * 2
+    for path in cube.rglob("status"):
+        zarr.open_array(path, mode="r+")[...] = 0
+    with pytest.raises(InputError, match="no cell that is done"):
+        verify(cube, sample=1)
+
+
+def flip(path: Path, where: tuple[int, ...]) -> None:
+    """Change a value of an array, a number by its last bit."""
+    array = zarr.open_array(path, mode="r+")
+    value = np.asarray(array[where])
+    other = np.nextafter(value, 9) if value.dtype.kind == "f" else (value + 1) % 3
+    array[where] = np.where(value == value, other, 0)
+
+
+FLIPPED = {
+    "iris/labels": (0, 0, 0, 1, 17),
+    "iris/log_likelihood": (0, 0, 1, 1, 2),
+    "iris/centroids": (0, 1, 0, 1, 2, 3),
+    "iris/annotations": (1, 0, 0, 3, 0),
+    "mixtures_k2/unsupervised/covariances": (1, 0),
+}
+
+
+def test_flipped_values_are_found_and_named_and_another_machine(cube: Path) -> None:
+    for path, where in FLIPPED.items():
+        flip(cube / path, where)
+    result = sweep("verify", cube, "--sample", 1000, "--json")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["good"]) == (1, False)
+    wrong = [check for check in found["checks"] if check["differs"]]
+    # both models see the annotations
+    names = Counter(tuple(check["differs"]) for check in wrong)
+    assert names == {(path.rpartition("/")[2],): 1 + (path == "iris/annotations") for path in FLIPPED}
+    assert "iris/p=0.8/m=75/replicate=0/posterior" in [check["cell"] for check in wrong]
+    document = json.loads((cube / ROOT_FILE).read_text())
+    document["attributes"]["runs"][0]["fingerprint"]["cpu"] = "an abacus"
+    (cube / ROOT_FILE).write_text(json.dumps(document))
+    zarr.open_array(cube / "iris/labels", mode="r+")[:] = 0
+    lines = sweep("verify", cube, "--sample", 40).stdout
+    for words in ("\nDIFFERS iris/", "cpu an abacus", "promised only for equal software"):
+        assert words in lines
+
+
+def test_a_flipped_choice_of_shape_and_what_it_was_chosen_by_are_found(tmp_path: Path) -> None:
+    text = TINY[: TINY.index("datasets")] + 'datasets = ["iris"]\np = [0.8]\nm = ["1N"]\nreplicates = 1\n'
+    text += 'models = ["posterior-auto"]\nrestarts = 2\n' + TINY[TINY.index("[search]") :]
+    assert run(write_spec(tmp_path, text), tmp_path) == 0
+    cube = tmp_path / "tiny.zarr"
+    assert verify(cube, sample=1).good
+    chosen = {"covariance_shape": (0,) * 4, "held_out": (0,) * 5, "held_out_right": (0,) * 5}
+    for name, where in chosen.items():
+        flip(cube / "iris" / name, where)
+    (check,) = verify(cube, sample=1).checks
+    assert set(check.differs) == {*chosen}
 
 
 def test_repaired_and_submitted_again_it_has_the_same_bits(

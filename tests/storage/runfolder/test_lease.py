@@ -1,4 +1,4 @@
-"""The lease: one holder, whoever dies, however many want it."""
+"""The lease: one holder, whoever dies, however many want it; and whether a recorded process lives."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from processes.sweeping import wait_until
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder import lease as module
+from storage.runfolder import process as processes
 from storage.runfolder import records
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Journal, replay
 from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost, inherit, read_lease, settled_lease
-from storage.runfolder.process import ProcessIdentity, this_process
+from storage.runfolder.process import ProcessIdentity, is_alive, this_process
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
@@ -105,11 +106,6 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
 # Who holds a cube, and when it may be taken over.
 
 
-def holder(process: ProcessIdentity | None = None, **changes: object) -> module.Holder:
-    values = {"token": "t", "since": "2026-01-02T03:04:05+00:00", "released": False}
-    return module.Holder(**(values | {"process": process or this_process()} | changes))  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> ProcessIdentity:
     monkeypatch.setattr(module, "LOOK_EVERY", 0.01)
@@ -140,10 +136,11 @@ def test_what_happens_while_a_heartbeat_is_waited_for(
     run: RunFolder, elsewhere: ProcessIdentity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is given back, another process takes it, or the folder goes: whatever it is, it ends the wait."""
+    held = leave_lease(run.cube, elsewhere, age=7200)
     happenings: list[Callable[[], object]] = [
-        lambda: run.lease(1).write_text(holder(elsewhere, released=True).to_text(1)),
+        lambda: run.lease(1).write_text(held.model_copy(update={"released": True}).to_text(1)),
         lambda: remove(run.path),
-        lambda: run.lease(2).write_text(holder(elsewhere).to_text(2)),
+        lambda: run.lease(2).write_text(held.to_text(2)),
     ]
     for happens in happenings:
         leave_lease(run.cube, elsewhere, age=7200)
@@ -182,18 +179,11 @@ def cube(tmp_path: Path) -> Path:
     return tmp_path / "results" / "tiny.zarr"
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heartbeats that come at once."""
-    monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
-
-
 def test_one_holds_it_and_the_other_names_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     with Lease.acquire(cube) as lease:
-        with pytest.raises(
-            LeaseHeld, match=f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
-        ) as caught:
+        said = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
+        with pytest.raises(LeaseHeld, match=said) as caught:
             Lease.acquire(cube)
         assert (caught.value.holder, caught.value.silent) == (lease.holder, None)
     assert run_of(cube).stat().st_mode & 0o777 == 0o700
@@ -229,33 +219,31 @@ def test_a_killed_holder_is_taken_over_even_as_a_zombie(cube: Path) -> None:
     process.wait()
 
 
-@pytest.mark.parametrize(
-    "changes", [ELSEWHERE, {"boot_id": "before the crash"}, {"pid_namespace": "a container", **DEAD}]
-)
-def test_a_holder_out_of_sight_counts_by_its_heartbeat(
-    cube: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+OUT_OF_SIGHT = [ELSEWHERE, {"boot_id": "before the crash"}, {"pid_namespace": "a container", **DEAD}]
+UNREADABLE = [b"", b"{", b'{"token": 1}', b"\xff", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("held", [*OUT_OF_SIGHT, *UNREADABLE])
+def test_a_holder_out_of_sight_or_unreadable_counts_by_its_heartbeat(
+    cube: Path, held: dict[str, Any] | bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    holder = leave_lease(cube, other(**changes), age=100)
+    named = isinstance(held, dict)
+    holder, file = (
+        leave_lease(cube, other(**held if isinstance(held, dict) else {})),
+        run_of(cube) / "lease.1",
+    )
+    if isinstance(held, bytes):
+        file.write_bytes(held)
+    os.utime(file, (time.time() - 100,) * 2)
     with pytest.raises(LeaseHeld, match="last heartbeat 100 s ago, free after 120 s without one") as caught:
         Lease.acquire(cube)
-    assert (caught.value.holder, caught.value.silent) == (holder, pytest.approx(100, abs=5))
-    monkeypatch.setattr(module, "STALE_AFTER", 90)
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
-    with Lease.acquire(cube) as lease:
-        assert lease.number == 2
-
-
-@pytest.mark.parametrize("content", [b"", b"{", b'{"token": 1}', b"\xff", b"[" * 100_000])
-def test_a_lease_that_cannot_be_read_counts_by_its_heartbeat(
-    cube: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leave_lease(cube, this_process())
-    (run_of(cube) / "lease.1").write_bytes(content)
-    with pytest.raises(LeaseHeld, match="cannot be read"):
-        Lease.acquire(cube)
-    os.utime(run_of(cube) / "lease.1", (0, 0))
-    monkeypatch.setattr(module, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    assert (caught.value.holder, caught.value.silent) == (
+        holder if named else None,
+        pytest.approx(100, abs=5),
+    )
+    assert ("cannot be read" in str(caught.value)) is not named
+    for name, seconds in (("STALE_AFTER", 90), ("LOOK_EVERY", 0.01), ("PATIENCE", 0.05)):
+        monkeypatch.setattr(module, name, seconds)
     with Lease.acquire(cube) as lease:
         assert lease.number == 2
 
@@ -278,8 +266,8 @@ def test_a_job_that_is_started_again_takes_the_lease_of_its_former_self(
         assert lease.number == 2
 
 
-@pytest.mark.usefixtures("quick")
 def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
     told: list[LeaseLost] = []
     former = Lease.acquire(cube, on_lost=told.append)
     former.files.put(cube.parent / "file", b"1")
@@ -296,10 +284,12 @@ def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.Mon
     assert len(told) == 1
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_cancel_reaches_the_holder(cube: Path) -> None:
+def test_the_heart_beats_and_a_cancel_reaches_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
     told: list[LeaseLost] = []
     with Lease.acquire(cube, on_lost=told.append) as lease:
+        os.utime(run_of(cube) / "lease.1", (0, 0))
+        wait_until(lambda: (run_of(cube) / "lease.1").stat().st_mtime > 0, seconds=20)
         records.StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
         wait_until(lambda: bool(told), seconds=20)
         assert isinstance(told[0], module.Cancelled)
@@ -308,6 +298,7 @@ def test_a_cancel_reaches_the_holder(cube: Path) -> None:
         # What is in hand is still written.
         lease.files.put(cube.parent / "file", b"1")
     assert released(cube)
+    assert not lease._thread.is_alive()
 
 
 @pytest.mark.parametrize("before", [os.unlink, None], ids=["its file is cleaned away", "a repeated request"])
@@ -340,14 +331,6 @@ def test_a_file_system_without_links_is_said(cube: Path, monkeypatch: pytest.Mon
     assert list(run_of(cube).iterdir()) == []
 
 
-@pytest.mark.usefixtures("quick")
-def test_the_heart_beats_until_the_lease_is_given_back(cube: Path) -> None:
-    with Lease.acquire(cube) as lease:
-        os.utime(run_of(cube) / "lease.1", (0, 0))
-        wait_until(lambda: (run_of(cube) / "lease.1").stat().st_mtime > 0, seconds=20)
-    assert not lease._thread.is_alive()
-
-
 def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Path) -> None:
     with Lease.acquire(cube) as lease:
         lease.check()
@@ -356,12 +339,11 @@ def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Pat
             with pytest.raises(LeaseLost, match=str(cube)):
                 lease.check()
     lease = Lease.acquire(cube)
-    number = lease.number
-    leave_lease(cube, other(**ELSEWHERE), number=number + 1)
+    leave_lease(cube, other(**ELSEWHERE), number=lease.number + 1)
     with pytest.raises(LeaseLost):
         lease.check()
     lease.release()
-    assert not json.loads((run_of(cube) / f"lease.{number}").read_bytes())["released"]
+    assert not json.loads((run_of(cube) / f"lease.{lease.number}").read_bytes())["released"]
     with pytest.raises(LeaseHeld, match="node7"):
         Lease.acquire(cube)
 
@@ -458,16 +440,13 @@ def test_a_lease_that_is_taken_during_a_look_is_not_taken_away(
         lease.check()
 
 
-real = module.last_lease
-
-
 @pytest.mark.parametrize("number", [1, 50])
 def test_a_taker_who_slept_takes_nothing_away(
     cube: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """It saw a dead lease once, which others have taken since, or which has long been cleaned away."""
     dead = leave_lease(cube, other(**DEAD), number=number)
-    look = [module.LeaseState(min(number, 3), dead, 0, False)] * 2
+    look, real = [module.LeaseState(min(number, 3), dead, 0, False)] * 2, module.last_lease
     with Lease.acquire(cube) as lease:
         monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
         with pytest.raises(LeaseHeld) as caught:
@@ -476,3 +455,32 @@ def test_a_taker_who_slept_takes_nothing_away(
         lease.check()
     leases = {f"lease.{number}", f"lease.{number + 1}"}
     assert {path.name for path in run_of(cube).iterdir()} == {f"generation.{number + 1}", *leases}
+
+
+# Whether a recorded process lives.
+
+
+@pytest.fixture(params=["proc", "psutil"])
+def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "psutil":
+        monkeypatch.setattr(processes, "PROC", Path("/nowhere"))
+
+
+@pytest.mark.usefixtures("_way")
+def test_this_process_lives_no_other_start_or_id_of_it_and_no_zombie() -> None:
+    me = this_process()
+    assert me == this_process()
+    assert me.process_start
+    changes = {"host": "x", "process_start": "0", "pid": 2**22 + 1, "boot_id": "x", "pid_namespace": "x"}
+    found = [is_alive(me.model_copy(update={key: value})) for key, value in changes.items()]
+    assert found == [True, False, False, None, None]
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert child.stdin is not None
+    start = processes._process_start(child.pid) or ""
+    recorded = me.model_copy(update={"pid": child.pid, "process_start": start})
+    assert is_alive(recorded) is True
+    child.stdin.close()
+    wait_until(lambda: not is_alive(recorded))
+    assert child.returncode is None, "nobody has waited for it"
+    child.wait()
+    assert is_alive(recorded) is False
