@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from storage.runfolder import records
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Journal, replay
 from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost, inherit, read_lease, settled_lease
-from storage.runfolder.process import ProcessIdentity, is_alive, this_process
+from storage.runfolder.process import is_alive, this_process
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
@@ -106,21 +107,20 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
 # Who holds a cube, and when it may be taken over.
 
 
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> ProcessIdentity:
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_EVERY", 0.01)
-    return other(**ELSEWHERE)
 
 
 @pytest.mark.parametrize("age", [-7200.0, 7200.0], ids=["its clock is ahead", "its clock is behind"])
 def test_a_living_holder_is_told_from_a_silent_one_whatever_its_clock_says(
-    run: RunFolder, elsewhere: ProcessIdentity, age: float, monkeypatch: pytest.MonkeyPatch
+    run: RunFolder, age: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def settled() -> tuple[bool | None, bool]:
         state = settled_lease(run, time.time())
         return (None, False) if state is None else (state.alive, state.free)
 
-    leave_lease(run.cube, elsewhere, age=age)
+    leave_lease(run.cube, other(**ELSEWHERE), age=age)
     file = run.lease(1)
     beat = threading.Timer(0.1, lambda: os.utime(file, ns=(0, file.stat().st_mtime_ns + 10**9)))
     beat.start()
@@ -132,18 +132,16 @@ def test_a_living_holder_is_told_from_a_silent_one_whatever_its_clock_says(
     assert settled() == (None, False), "a recent heartbeat is believed at once"
 
 
-def test_what_happens_while_a_heartbeat_is_waited_for(
-    run: RunFolder, elsewhere: ProcessIdentity, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is given back, another process takes it, or the folder goes: whatever it is, it ends the wait."""
-    held = leave_lease(run.cube, elsewhere, age=7200)
+def test_what_happens_ends_the_wait_for_a_heartbeat(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given back, the folder goes, or another process takes it."""
+    held = leave_lease(run.cube, other(**ELSEWHERE), age=7200)
     happenings: list[Callable[[], object]] = [
         lambda: run.lease(1).write_text(held.model_copy(update={"released": True}).to_text(1)),
         lambda: remove(run.path),
         lambda: run.lease(2).write_text(held.to_text(2)),
     ]
     for happens in happenings:
-        leave_lease(run.cube, elsewhere, age=7200)
+        leave_lease(run.cube, other(**ELSEWHERE), age=7200)
         monkeypatch.setattr(module.time, "sleep", lambda seconds, happens=happens: happens())
         found, now = settled_lease(run, time.time()), module.last_lease(run)
         assert (found and (found.number, found.holder)) == (now and (now.number, now.holder))
@@ -179,26 +177,23 @@ def cube(tmp_path: Path) -> Path:
     return tmp_path / "results" / "tiny.zarr"
 
 
-def test_one_holds_it_and_the_other_names_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "77")
-    with Lease.acquire(cube) as lease:
-        said = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
-        with pytest.raises(LeaseHeld, match=said) as caught:
-            Lease.acquire(cube)
-        assert (caught.value.holder, caught.value.silent) == (lease.holder, None)
-    assert run_of(cube).stat().st_mode & 0o777 == 0o700
-
-
 def released(cube: Path) -> bool:
     state = read_lease(cube)
     return state is not None and state.free and state.holder is not None and state.holder.released
 
 
-def test_given_back_it_is_free_at_once(cube: Path) -> None:
+def test_the_other_names_the_holder_and_given_back_it_is_free(
+    cube: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
     for number in range(1, module.KEPT + 4):
         with Lease.acquire(cube) as lease:
             assert lease.number == number
             assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= module.KEPT + 2
+            said = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
+            with pytest.raises(LeaseHeld, match=said) as caught:
+                Lease.acquire(cube)
+            assert (caught.value.holder, caught.value.silent) == (lease.holder, None)
     assert released(cube)
 
 
@@ -223,27 +218,21 @@ OUT_OF_SIGHT = [ELSEWHERE, {"boot_id": "before the crash"}, {"pid_namespace": "a
 UNREADABLE = [b"", b"{", b'{"token": 1}', b"\xff", b"[" * 100_000]
 
 
-@pytest.mark.parametrize("held", [*OUT_OF_SIGHT, *UNREADABLE])
+@pytest.mark.parametrize("changes", [*OUT_OF_SIGHT, *({"content": content} for content in UNREADABLE)])
 def test_a_holder_out_of_sight_or_unreadable_counts_by_its_heartbeat(
-    cube: Path, held: dict[str, Any] | bytes, monkeypatch: pytest.MonkeyPatch
+    cube: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    named = isinstance(held, dict)
-    holder, file = (
-        leave_lease(cube, other(**held if isinstance(held, dict) else {})),
-        run_of(cube) / "lease.1",
-    )
-    if isinstance(held, bytes):
-        file.write_bytes(held)
+    holder, file = leave_lease(cube, other(**changes)), run_of(cube) / "lease.1"
+    if "content" in changes:
+        file.write_bytes(changes["content"])
     os.utime(file, (time.time() - 100,) * 2)
     with pytest.raises(LeaseHeld, match="last heartbeat 100 s ago, free after 120 s without one") as caught:
         Lease.acquire(cube)
-    assert (caught.value.holder, caught.value.silent) == (
-        holder if named else None,
-        pytest.approx(100, abs=5),
-    )
-    assert ("cannot be read" in str(caught.value)) is not named
-    for name, seconds in (("STALE_AFTER", 90), ("LOOK_EVERY", 0.01), ("PATIENCE", 0.05)):
-        monkeypatch.setattr(module, name, seconds)
+    expected = (None, True) if "content" in changes else (holder, False)
+    assert (caught.value.holder, "cannot be read" in str(caught.value)) == expected
+    assert caught.value.silent == pytest.approx(100, abs=5)
+    monkeypatch.setattr(module, "STALE_AFTER", 90)
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
     with Lease.acquire(cube) as lease:
         assert lease.number == 2
 
@@ -322,9 +311,7 @@ def test_a_link_that_fails_once_is_made_again_or_found(
 
 
 def test_a_file_system_without_links_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(source: Path, target: Path) -> None:
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
+    refuse = Mock(side_effect=OSError(errno.EPERM, os.strerror(errno.EPERM)))
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(StorageError, match=r"lease\.1: needs a file system with hard links"):
         Lease.acquire(cube)
