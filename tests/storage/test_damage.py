@@ -104,9 +104,7 @@ def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pyte
     assert BlockStore(cube).read(block)["centroids"][1, 0, 0] == 0.5
 
 
-def test_a_repair_that_was_stopped_is_repeated(
-    good: Path, cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_repair_is_repeated(good: Path, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("a/labels/c.0.0.0.0.0", "a/X/c.0.0"):
         turn_bit(cube / key)
     clear = BlockStore.clear
@@ -126,9 +124,7 @@ def test_a_repair_that_was_stopped_is_repeated(
     assert files(cube) == files(good)
 
 
-def test_a_damaged_file_of_no_finished_block_is_removed_and_inputs_that_are_not_the_same_stay(
-    cube: Path,
-) -> None:
+def test_files_of_no_finished_block_are_removed_and_inputs_without_their_data_stay(cube: Path) -> None:
     (cube / "a/status/c.0.0.0.0").unlink()
     turn_bit(cube / "a/labels/c.0.0.0.0.0")
     done = mend(cube)

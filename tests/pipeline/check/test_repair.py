@@ -50,12 +50,9 @@ def sweep(*arguments: object) -> Result:
     return CliRunner().invoke(main, list(map(str, arguments)))
 
 
-def test_every_cell_is_reproduced_and_a_sample_drawn_from_a_seed(
-    cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_cell_is_reproduced_or_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     verification = verify(cube, sample=1000)
     assert len(verification.checks) == len({check.cell for check in verification.checks}) == 85
-    assert verification.good
     assert verification.lines() == [f"{cube}: 85 of 85 cells have the same bits"]
     cells = [[check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (1, 1, 2)]
     assert cells[0] == cells[1] != cells[2]
@@ -120,9 +117,7 @@ def test_a_flipped_choice_of_shape_and_what_it_was_chosen_by_are_found(tmp_path:
     assert set(check.differs) == {*chosen}
 
 
-def test_repaired_and_submitted_again_it_has_the_same_bits(
-    finished: Path, cube: Path, tmp_path: Path
-) -> None:
+def test_repaired_and_submitted_it_has_the_same_bits(finished: Path, cube: Path, tmp_path: Path) -> None:
     files = sum(file.is_file() for file in cube.rglob("c*"))
     said = f"\n{files} files not checked for being in the right place"
     assert said in sweep("verify", cube, "--checksums").stdout  # there are no digests
@@ -151,10 +146,8 @@ def test_repaired_and_submitted_again_it_has_the_same_bits(
 
 def test_what_cannot_be_made_again_and_what_is_no_cube_is_said(cube: Path, tmp_path: Path) -> None:
     root = cube / ROOT_FILE
-    document = json.loads(root.read_bytes())
-    document["attributes"]["datasets"]["iris"]["checksum"] = "0" * 64
-    document["consolidated_metadata"]["metadata"]["iris"]["attributes"]["checksum"] = "0" * 64
-    root.write_text(json.dumps(document))
+    text = root.read_text()
+    root.write_text(text.replace(json.loads(text)["attributes"]["datasets"]["iris"]["checksum"], "0" * 64))
     turn_bit(cube / "iris/X/c.0.0")
     done = sweep("repair", cube)
     assert done.exit_code == 1
@@ -165,9 +158,7 @@ def test_what_cannot_be_made_again_and_what_is_no_cube_is_said(cube: Path, tmp_p
     assert not (tmp_path / "other.run").exists()
 
 
-def test_whole_files_in_the_place_of_others_are_found_and_computed_again(
-    finished: Path, noted: Path, tmp_path: Path
-) -> None:
+def test_whole_files_in_the_place_of_others_are_found(finished: Path, noted: Path, tmp_path: Path) -> None:
     assert "not checked" not in sweep("verify", noted, "--checksums").stdout
     swapped = {}  # two chunk files of each array, each of which is as good as the other
     for first, other in permutations(sorted(noted.rglob("c.*")), 2):

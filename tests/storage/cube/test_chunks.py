@@ -55,9 +55,8 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
     for block in plan.blocks():
         path = block.node.path
         hits[path][block.region] += 1
-        ((status,), lengths, _), ((labels,), *_) = (
-            chunks.layout(block, name) for name in ("status", "labels")
-        )
+        (status,), lengths, _ = chunks.layout(block, "status")
+        ((labels,), *_) = chunks.layout(block, "labels")
         for cell, index in zip(block.cells(), np.ndindex(*lengths), strict=True):
             for dim, part, at in zip(block.node.stored, block.region, index, strict=True):
                 assert dim.values[part.start + at] == getattr(cell, dim.name)
@@ -145,9 +144,7 @@ def test_a_frame_says_how_many_bytes_it_holds() -> None:
     assert chunk_files.unpacked_size(b"\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00") is None
 
 
-def test_a_file_that_is_written_while_it_is_missed_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_written_while_it_is_missed_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = chunk_files.encoded(np.zeros(5), (5,), VARIABLES["labels_true"])
     monkeypatch.setattr(chunk_files.ChunkFiles, "_content", Mock(side_effect=[None, content]))
     metadata = render([make_plan()], {}, draw_inputs)[0]

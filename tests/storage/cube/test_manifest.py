@@ -76,9 +76,8 @@ def test_every_key_is_needed_and_checked_and_what_no_sweep_would_have_written(cu
     for key in REQUIRED:
         fewer = {name: value for name, value in record.items() if name != key}
         assert f"data set a: {key}: found nothing, expected this key" in said(cube, fewer)
-        assert all(
-            "data set a" in text and key in text for text in said(cube, record | {key: {"no": "value"}})
-        )
+        wrong = said(cube, record | {key: {"no": "value"}})
+        assert all("data set a" in text and key in text for text in wrong)
     for change, problem in REFUSED:
         found = said(cube, record | change)
         assert any(problem in text for text in found), found
@@ -223,7 +222,7 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
             read_manifest(cube)
 
 
-def test_a_record_is_plain_and_says_what_bits_depend_on() -> None:
+def test_a_record_says_what_bits_depend_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = run_record({"ecoli": ("no file", "no network")})
     assert RunRecord.model_validate(json.loads(json.dumps(record.dump()))) == record
     assert record.dump()["skipped"] == {"ecoli": ["no file", "no network"]}
@@ -232,9 +231,7 @@ def test_a_record_is_plain_and_says_what_bits_depend_on() -> None:
     assert all(record.fingerprint.values())
     assert fingerprint() == record.fingerprint
     assert {"xarray", "zarr", "distributed"} <= set(record.versions)
-
-
-def test_a_wheel_knows_what_it_was_built_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a wheel knows what it was built from
     monkeypatch.setattr(provenance, "__file__", str(tmp_path / "storage" / "provenance.py"))
     assert run_record({}).commit == ""
     (tmp_path / "storage").mkdir()
@@ -253,8 +250,7 @@ PROMISED = {
     "covariances": ((*CELL, "cluster"), "f8", np.nan),
     "best_restart": (CELL, "i4", -1),
     "restarts_done": (CELL, "i4", 0),
-    "seconds": (CELL, "f8", np.nan),
-    "cpu_seconds": (CELL, "f8", np.nan),
+    **dict.fromkeys(("seconds", "cpu_seconds"), (CELL, "f8", np.nan)),
     "status": (CELL, "i1", 0),
     "annotations": (("p", "m", "replicate", "annotation", "field"), "i4", -1),
     "X": (("sample", "feature"), "f8", np.nan),
@@ -291,16 +287,21 @@ def test_arrays_are_those_promised(mixtures: int | None) -> None:
     assert values["m_over_n"].tolist() == [4 / 5, 9 / 5]
     alone = specs_by_path(models=(), p=(), m=(), has_labels=False)
     assert set(alone) == {"a/X"} | {f"a/unsupervised/{name}" for name in RESULTS}
+    own = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
+    assert own.keys() - specs_by_path().keys() == {"a/annotation_pool"}
+    assert own["a/annotation_pool"].dims == ("pooled", "field")
+    assert (own["a/annotation_pool"].chunks, own["a/p"].variable.text) == ((9, 3), TOLD_TEXT)
+
+
+SCORES = {"held_out", "held_out_right"}
 
 
 @pytest.mark.parametrize(
     ("last", "held_out", "axes", "more"),
     [
-        ("posterior-common", False, 0, set()),
-        ("posterior-diagonal", False, 1, set()),
-        ("posterior-auto", False, 2, {"covariance_shape", "held_out", "held_out_right"}),
-        ("posterior-tied", True, 2, {"held_out", "held_out_right"}),
-        ("posterior-auto", True, 2, {"covariance_shape", "held_out", "held_out_right"}),
+        *(("posterior-common", False, 0, set()), ("posterior-diagonal", False, 1, set())),
+        *(("posterior-auto", held_out, 2, SCORES | {"covariance_shape"}) for held_out in (False, True)),
+        ("posterior-tied", True, 2, SCORES),
     ],
 )
 def test_a_node_has_what_its_models_need(last: str, held_out: bool, axes: int, more: set[str]) -> None:
@@ -327,13 +328,3 @@ def test_a_node_has_what_its_models_need(last: str, held_out: bool, axes: int, m
         attributes = specs["a/covariance_shape"].variable.attributes
         assert attributes["flag_values"] == [0, 1, 2, 3, 4]
         assert attributes["flag_meanings"] == "spherical common diagonal tied full"
-
-
-def test_annotations_of_a_file_stand_in_the_node() -> None:
-    specs = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
-    assert specs.keys() - specs_by_path().keys() == {"a/annotation_pool"}
-    assert (specs["a/annotation_pool"].dims, specs["a/annotation_pool"].chunks) == (
-        ("pooled", "field"),
-        (9, 3),
-    )
-    assert specs["a/p"].variable.text == TOLD_TEXT

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -26,7 +27,7 @@ from processes.sweeping import wait_until
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder import lease as module
-from storage.runfolder import process as processes
+from storage.runfolder import process as identity
 from storage.runfolder import records
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Journal, replay
@@ -35,9 +36,8 @@ from storage.runfolder.process import is_alive, this_process
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
-FAILURE = records.FailureRecord(
-    work=records.FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c"
-)
+WORK = records.FailedWork(start=0, stop=1)
+FAILURE = records.FailureRecord(work=WORK, cause="X", node="n", job="", traceback="", cell="c")
 
 
 def begin(run: RunFolder, number: int) -> GenerationFolder:
@@ -113,9 +113,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("age", [-7200.0, 7200.0], ids=["its clock is ahead", "its clock is behind"])
-def test_a_living_holder_is_told_from_a_silent_one_whatever_its_clock_says(
-    run: RunFolder, age: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heartbeats_count_and_no_clock(run: RunFolder, age: float, monkeypatch: pytest.MonkeyPatch) -> None:
     def settled() -> tuple[bool | None, bool]:
         state = settled_lease(run, time.time())
         return (None, False) if state is None else (state.alive, state.free)
@@ -182,9 +180,7 @@ def released(cube: Path) -> bool:
     return state is not None and state.free and state.holder is not None and state.holder.released
 
 
-def test_the_other_names_the_holder_and_given_back_it_is_free(
-    cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_holds_it_and_given_back_it_is_free(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     for number in range(1, module.KEPT + 4):
         with Lease.acquire(cube) as lease:
@@ -219,9 +215,7 @@ UNREADABLE = [b"", b"{", b'{"token": 1}', b"\xff", b"[" * 100_000]
 
 
 @pytest.mark.parametrize("changes", [*OUT_OF_SIGHT, *({"content": content} for content in UNREADABLE)])
-def test_a_holder_out_of_sight_or_unreadable_counts_by_its_heartbeat(
-    cube: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_holder_out_of_sight(cube: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     holder, file = leave_lease(cube, other(**changes)), run_of(cube) / "lease.1"
     if "content" in changes:
         file.write_bytes(changes["content"])
@@ -237,9 +231,7 @@ def test_a_holder_out_of_sight_or_unreadable_counts_by_its_heartbeat(
         assert lease.number == 2
 
 
-def test_a_job_that_is_started_again_takes_the_lease_of_its_former_self(
-    cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_started_again_takes_its_former_lease(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     former = other(**ELSEWHERE, job_id="77", job_restarts=0)
     for number in ("77", "78"):
         leave_lease(cube, former, age=1)
@@ -335,9 +327,7 @@ def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Pat
         Lease.acquire(cube)
 
 
-def test_beats_that_fail_for_too_long_lose_the_lease(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failing_beats(cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(module, "STALE_AFTER", 50)
     lease = Lease.acquire(cube)
     now = time.monotonic() + 10**6
@@ -379,11 +369,9 @@ def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytes
 def race(cube: str, rounds: int, barrier: Any, results: Any) -> None:
     for number in range(rounds):
         barrier.wait()
-        try:
+        with suppress(LeaseHeld):
             Lease.acquire(Path(f"{cube}.{number}.zarr"))
             results.put(number)
-        except LeaseHeld:
-            pass
 
 
 def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
@@ -406,9 +394,7 @@ def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("look", ["lease_numbers", "generations"])
-def test_a_lease_that_is_taken_during_a_look_is_not_taken_away(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int
-) -> None:
+def test_a_lease_taken_during_a_look(cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int) -> None:
     leave_lease(cube, other(**DEAD))
     real_look, looks, taken = getattr(RunFolder, look), [], []
 
@@ -428,9 +414,7 @@ def test_a_lease_that_is_taken_during_a_look_is_not_taken_away(
 
 
 @pytest.mark.parametrize("number", [1, 50])
-def test_a_taker_who_slept_takes_nothing_away(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_taker_who_slept_takes_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """It saw a dead lease once, which others have taken since, or which has long been cleaned away."""
     dead = leave_lease(cube, other(**DEAD), number=number)
     look, real = [module.LeaseState(min(number, 3), dead, 0, False)] * 2, module.last_lease
@@ -447,14 +431,11 @@ def test_a_taker_who_slept_takes_nothing_away(
 # Whether a recorded process lives.
 
 
-@pytest.fixture(params=["proc", "psutil"])
-def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "psutil":
-        monkeypatch.setattr(processes, "PROC", Path("/nowhere"))
-
-
-@pytest.mark.usefixtures("_way")
-def test_this_process_lives_no_other_start_or_id_of_it_and_no_zombie() -> None:
+@pytest.mark.parametrize("proc", ["/proc", "/nowhere"], ids=["proc", "psutil"])
+def test_this_process_lives_no_other_of_its_id_and_no_zombie(
+    proc: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "PROC", Path(proc))
     me = this_process()
     assert me == this_process()
     assert me.process_start
@@ -463,7 +444,7 @@ def test_this_process_lives_no_other_start_or_id_of_it_and_no_zombie() -> None:
     assert found == [True, False, False, None, None]
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert child.stdin is not None
-    start = processes._process_start(child.pid) or ""
+    start = identity._process_start(child.pid) or ""
     recorded = me.model_copy(update={"pid": child.pid, "process_start": start})
     assert is_alive(recorded) is True
     child.stdin.close()
