@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from storage.cube import store as module
-from storage.cube.blocks import BlockStore, CellMismatch, differing_rows
+from storage.cube.blocks import BlockStore, CellMismatch, compare_set_back, differing_rows
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest
 from storage.cube.schema import DONE, FAILED, PENDING, VARIABLES, result_names
@@ -263,6 +263,13 @@ def test_a_row_differs_if_a_value_has_other_bits(data: st.DataObject, rows: int,
     wanted = [bits(a) != bits(b) for a, b in zip(one, other, strict=True)]
     assert differing_rows(one, other).tolist() == wanted
     assert not differing_rows(one, one.copy()).any()
+
+
+def test_of_cells_set_back_what_was_not_lost_must_agree() -> None:
+    stored = results(status=np.zeros(6), labels=np.full((6, 5), -1, np.int16))
+    for name, where in (("centroids", 3), ("annotations", (0, 1))):
+        with pytest.raises(CellMismatch, match=name):
+            compare_set_back(BLOCK, stored, changed(results(), name, where, 7), np.ones(6, dtype=bool))
 
 
 # The cube opened: a snapshot of its status masks everything else.
