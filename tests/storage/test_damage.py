@@ -79,11 +79,9 @@ def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pyte
     turn_bit(cube / "a/labels/c.0.0.0.0.0")
     (block,) = mend(cube).blocks
     results, store = draw_block(PLANS[0], block), BlockStore(cube)
-    for name, where, said in (
-        ("centroids", (1, 0, 0), r"replicate=1/likelihood: .*centroids\[0, 0\] stored"),
-        ("annotations", (0, 0), "annotations"),
-    ):
-        other = {key: values.copy() for key, values in results.items()}
+    centroids = r"replicate=1/likelihood: .*centroids\[0, 0\] stored"
+    for name, where, said in (("centroids", (1, 0, 0), centroids), ("annotations", (0, 0), "annotations")):
+        other = results | {name: results[name].copy()}
         other[name][where] = 0
         with pytest.raises(CellMismatch, match=said) as caught:
             store.write(block, other)
@@ -106,9 +104,7 @@ def test_what_is_intact_is_compared_when_computed_again(cube: Path, caplog: pyte
     assert BlockStore(cube).read(block)["centroids"][1, 0, 0] == 0.5
 
 
-def test_a_repair_that_was_stopped_is_repeated(
-    good: Path, cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_repair_is_repeated(good: Path, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("a/labels/c.0.0.0.0.0", "a/X/c.0.0"):
         turn_bit(cube / key)
     clear = BlockStore.clear
@@ -117,10 +113,10 @@ def test_a_repair_that_was_stopped_is_repeated(
         clear(store, block, name)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
-        patched.setattr(BlockStore, "clear", clear_status)
-        with pytest.raises(KeyboardInterrupt):
-            mend(cube)
+    monkeypatch.setattr(BlockStore, "clear", clear_status)
+    with pytest.raises(KeyboardInterrupt):
+        mend(cube)
+    monkeypatch.undo()
     assert (BlockStore(cube).statuses(list(PLANS[0].blocks())[1]) == PENDING).all(), "before all else"
     assert len(scan(cube).damaged) == 2
     assert len(mend(cube).blocks) == 1
@@ -128,16 +124,13 @@ def test_a_repair_that_was_stopped_is_repeated(
     assert files(cube) == files(good)
 
 
-def test_a_damaged_file_of_a_block_that_was_not_finished_is_removed(cube: Path) -> None:
+def test_files_of_no_finished_block_are_removed_and_inputs_without_their_data_stay(cube: Path) -> None:
     (cube / "a/status/c.0.0.0.0").unlink()
     turn_bit(cube / "a/labels/c.0.0.0.0.0")
     done = mend(cube)
     assert (done.blocks, done.remade, done.removed, done.lost) == ((), (), ("a/labels/c.0.0.0.0.0",), {})
     assert not (cube / "a/labels/c.0.0.0.0.0").exists()
     assert scan(cube).damaged == ()
-
-
-def test_inputs_that_are_not_the_same_stay_damaged_and_it_is_said(cube: Path) -> None:
     keys = ("a/X/c.0.0", "b/X/c.1.0.0")
     for key in keys:
         turn_bit(cube / key)

@@ -1,13 +1,16 @@
-"""Durable files."""
+"""Durable files, and what is said when the file system refuses."""
 
 import errno
 import os
+import pickle
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from processes.crash import crash_everywhere
 
-from storage.errors import LeaseLost
+from storage.errors import NEEDS, DamagedChunk, LeaseLost, StorageError, storage_errors
 from storage.files import PLAIN, Files, remove
 
 
@@ -27,9 +30,7 @@ def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
+    full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     monkeypatch.setattr(os, "fsync", full)
     (tmp_path / "kept").write_bytes(b"old")
     with pytest.raises(OSError, match="No space"):
@@ -63,18 +64,19 @@ def fenced(tmp_path: Path) -> Files:
 
 def close(tmp_path: Path) -> None:
     """What the next holder of the lease does first."""
-    folder = tmp_path / "tiny.run" / "generation.1"
-    (folder / "writing").rename(folder / "closed")
+    writing = tmp_path / "tiny.run/generation.1/writing"
+    writing.rename(writing.with_name("closed"))
 
 
 def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: Files) -> None:
+    with pytest.raises(FileNotFoundError):  # a disk that is gone is no lost lease
+        fenced.put(tmp_path / "gone" / "one", b"1")
     fenced.put(tmp_path / "one", b"1")
     fenced.put_all(tmp_path, [("deep/two", b"2")])
     fenced.build(tmp_path / "cube", [("a/three", b"3"), ("four", b"4")])
     fenced.remove(tmp_path / "deep")
     fenced.remove(tmp_path / "nothing")
     fenced.check()
-    assert (tmp_path / "one").read_bytes() == b"1"
     assert (tmp_path / "cube" / "a" / "three").read_bytes() == b"3"
     assert not (tmp_path / "deep").exists()
     close(tmp_path)
@@ -89,6 +91,9 @@ def test_a_holder_writes_until_the_next_one_comes(tmp_path: Path, fenced: Files)
             write()
     assert (tmp_path / "one").read_bytes() == b"1"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cube", "one", "tiny.run"]
+    remove(tmp_path / "tiny.run")
+    with pytest.raises(FileNotFoundError):
+        fenced.put(tmp_path / "one", b"1")
 
 
 @pytest.mark.parametrize("late", ["os.open", "os.fsync", "os.replace"])
@@ -113,14 +118,6 @@ def test_a_holder_that_slept_in_a_write_changes_nothing(
     assert (tmp_path / "one").read_bytes() == b"of the next holder"
 
 
-def test_a_disk_that_is_gone_is_no_lost_lease(tmp_path: Path, fenced: Files) -> None:
-    with pytest.raises(FileNotFoundError):
-        fenced.put(tmp_path / "gone" / "one", b"1")
-    remove(tmp_path / "tiny.run")
-    with pytest.raises(FileNotFoundError):
-        fenced.put(tmp_path / "one", b"1")
-
-
 def test_remove_takes_no_more_than_a_link(tmp_path: Path) -> None:
     (tmp_path / "folder" / "deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "folder")
@@ -129,3 +126,35 @@ def test_remove_takes_no_more_than_a_link(tmp_path: Path) -> None:
     remove(tmp_path / "folder")
     remove(tmp_path / "nothing")
     assert list(tmp_path.iterdir()) == []
+
+
+def refused(code: int, *names: str, n_bytes: int | None = 1000) -> StorageError:
+    with pytest.raises(StorageError) as caught, storage_errors(Path("cube"), n_bytes):
+        raise OSError(code, os.strerror(code), *names)
+    return caught.value
+
+
+@pytest.mark.parametrize("code", [*NEEDS, errno.ELOOP])
+def test_an_error_names_path_and_need_and_a_size_where_space_is_missing(code: int) -> None:
+    error = refused(code)
+    assert error.path == Path("cube")
+    assert error.need.endswith(NEEDS.get(code, "accepts the operation"))
+    assert os.strerror(code) in str(error)
+    assert ("1,000 bytes" in error.need) == (code in (errno.ENOSPC, errno.EDQUOT))
+    assert refused(code, "no such/file").path == Path("no such/file")  # the system knows it better
+    for each in (error, DamagedChunk(Path("chunk"), "labels", "is missing", Path("cube"))):
+        again = pickle.loads(pickle.dumps(each))
+        assert (type(again), str(again), vars(again)) == (type(each), str(each), vars(each))
+
+
+@pytest.mark.parametrize(
+    ("files", "free", "need"),
+    [(1000, 0, "free inodes"), (1000, 1, "7 bytes of free space"), (0, 0, "7 bytes of free space")],
+)
+def test_a_disk_without_inodes_is_told_from_a_full_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, free: int, need: str
+) -> None:
+    real, found = os.statvfs, SimpleNamespace(f_files=files, f_favail=free)
+    monkeypatch.setattr(os, "statvfs", lambda path: real(path) and found)  # of nothing it is an error
+    error = refused(errno.ENOSPC, str(tmp_path / "not" / "made"), n_bytes=7)
+    assert error.need.startswith(need)

@@ -63,17 +63,14 @@ def in_memory(cube: Path) -> Iterator[str]:
     files.rm(f"/{cube.name}", recursive=True)
 
 
-@pytest.mark.parametrize("kind", ["address", "in_memory"])
-def test_the_same_tree_as_on_the_disk(kind: str, cube: Path, request: pytest.FixtureRequest) -> None:
-    there = request.getfixturevalue(kind)
-    tree, expected = open_cube(there), open_cube(cube)
-    assert tree.load(scheduler="synchronous").identical(expected.load(scheduler="synchronous"))
-    assert str(read_manifest(place_of(there)).path) == there
+def test_the_same_tree_as_on_the_disk(address: str, in_memory: str, cube: Path) -> None:
+    expected = open_cube(cube).load()
+    for there in (address, in_memory):
+        assert open_cube(there).load().identical(expected)
+        assert str(read_manifest(place_of(there)).path) == there
 
 
-def test_what_is_made_of_an_address_is_written_here_and_nothing_there(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_made_is_written_here(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     result = CliRunner().invoke(main, ["export", address])
@@ -92,22 +89,19 @@ def test_what_is_not_there(address: str) -> None:
         open_cube("http://127.0.0.1:9/toy.zarr")
 
 
-def test_what_is_damaged_gone_too_large_or_of_others_is_refused(
-    address: str, cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_damaged_or_of_others(address: str, cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chunk, root = cube / "iris/X/c.0.0", cube / "zarr.json"
     turn_bit(chunk)
-    with pytest.raises(DamagedChunk, match="has changed since it was written") as caught:
-        open_cube(address)["iris"]["X"].values  # noqa: B018
-    assert f"{address}/iris/X/c.0.0" in str(caught.value)
+    with pytest.raises(DamagedChunk, match=f"{address}/iris/X/c.0.0: has changed since it was written"):
+        open_cube(address)["iris"]["X"].load()
     chunk.unlink()
     with pytest.raises(DamagedChunk, match="is missing"):
-        open_cube(address)["iris"]["X"].values  # noqa: B018
+        open_cube(address)["iris"]["X"].load()
     monkeypatch.setattr(remote, "PART", 1024)
     with chunk.open("ab") as file:
         file.truncate(2**28)
     with pytest.raises(InputError, match=r"found more than [\d,]+ bytes"):
-        open_cube(address)["iris"]["X"].values  # noqa: B018
+        open_cube(address)["iris"]["X"].load()
     document = json.loads(root.read_bytes())
     document["consolidated_metadata"]["metadata"]["iris/X"]["codecs"] = [{"name": "pickle"}]
     root.write_text(json.dumps(document))
@@ -120,15 +114,13 @@ class NoCredentialsError(Exception):
 
 
 def test_why_a_bucket_refuses(in_memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = r"needs a network, and a server that answers \("
     for error, told in (
         (PermissionError("Access Denied"), r"needs credentials that may read it.*\(Access Denied\)"),
         (NoCredentialsError("Unable to locate\n credentials"), r"needs cred.*\(Unable to locate cred"),
-        (OSError(5, "Slow down."), rf"{answers}\[Errno 5\] Slow down\)"),
-        (TimeoutError(), rf"{answers}TimeoutError\)"),
+        (OSError(5, "Slow down."), r"needs a network, and a server that answers \(\[Errno 5\] Slow down\)"),
+        (TimeoutError(), r"needs a network, and a server that answers \(TimeoutError\)"),
     ):
-        refuse = Mock(side_effect=error)
-        monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", refuse)
+        monkeypatch.setattr(type(fsspec.filesystem("memory")), "cat_file", Mock(side_effect=error))
         with pytest.raises(StorageError, match=f"^{in_memory}/zarr.json: {told}"):
             open_cube(in_memory)
     monkeypatch.setitem(sys.modules, "s3fs", None)

@@ -1,4 +1,4 @@
-"""Blocks: written whole, compared when done, never half."""
+"""Blocks: written whole, compared when done, never half; and the tree a cube opens as: lazy, masked."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import dask
+import dask.array
 import numpy as np
 import pytest
+import zarr
 from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan, read_whole, result_files
+from cubes.stages import STAGES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from storage.cube.blocks import BlockStore, CellMismatch, compare_cells, compare_set_back, differing_rows
-from storage.cube.growth import create, grow
+from storage.cube import store as module
+from storage.cube.blocks import BlockStore, CellMismatch, compare_set_back, differing_rows
+from storage.cube.growth import create, grow, open_cube
+from storage.cube.manifest import Manifest
 from storage.cube.schema import DONE, FAILED, PENDING, VARIABLES, result_names
 from storage.errors import StorageError
 
@@ -45,10 +52,19 @@ def results(**changes: Any) -> Results:
     return draw_block(PLAN, BLOCK) | {key: np.asarray(value) for key, value in changes.items()}
 
 
+def changed(of: Results, name: str, where: Any, value: Any) -> Results:
+    """With another value somewhere."""
+    values = of[name].copy()
+    values[where] = value
+    return of | {name: values}
+
+
+def inodes(cube: Path) -> dict[str, int]:
+    return {name: (cube / name).stat().st_ino for name in files(cube)}
+
+
 def same(one: Results, other: Results) -> bool:
-    return one.keys() == other.keys() and not any(
-        differing_rows(one[name], other[name]).any() for name in one
-    )
+    return one.keys() == other.keys() and not any(differing_rows(one[x], other[x]).any() for x in one)
 
 
 def test_every_block_reads_back_and_lies_at_its_coordinates(store: BlockStore, cube: Path) -> None:
@@ -72,19 +88,17 @@ def test_every_block_reads_back_and_lies_at_its_coordinates(store: BlockStore, c
 
 
 def test_computed_again_nothing_is_touched(store: BlockStore, cube: Path) -> None:
-    nan = results()
-    nan["log_likelihood"][2, 1] = np.nan
+    nan = changed(results(), "log_likelihood", (2, 1), np.nan)
     store.write(BLOCK, nan)
-    before = {name: (cube / name).stat().st_ino for name in files(cube)}
+    before = inodes(cube)
     store.write(BLOCK, nan | {"seconds": nan["seconds"] + 1})
     store.write(BLOCK, results(status=np.zeros(BLOCK.n_cells)))
-    assert {name: (cube / name).stat().st_ino for name in files(cube)} == before
+    assert inodes(cube) == before
     assert same(store.read(BLOCK), nan)
 
 
 def test_another_result_names_cell_variables_and_both_values(store: BlockStore, cube: Path) -> None:
-    first = results()
-    first["log_likelihood"][3, 1], first["covariances"][3, 0] = 0.0, np.nan
+    first = changed(changed(results(), "log_likelihood", (3, 1), 0.0), "covariances", (3, 0), np.nan)
     store.write(BLOCK, first)
     before = files(cube)
     for name, index, new in (
@@ -95,17 +109,15 @@ def test_another_result_names_cell_variables_and_both_values(store: BlockStore, 
         ("restarts_done", (3,), 2),
         ("status", (3,), FAILED),
     ):
-        second = {key: values.copy() for key, values in first.items()}
-        second[name][index] = new
+        second = changed(first, name, index, new)
         with pytest.raises(CellMismatch, match=r"^a/p=0.8/m=6/replicate=1/posterior: ") as caught:
             store.write(BLOCK, second)
         assert caught.value.cell == list(BLOCK.cells())[3]
         said = f"stored {first[name][index].item()!r}, new {second[name][index].item()!r}"
         assert name in caught.value.values
         assert said in str(pickle.loads(pickle.dumps(caught.value)))
-    other = {key: values.copy() for key, values in first.items()}
-    other["labels"][2:4] += 1
-    other["best_restart"][2] += 1
+    other = changed(first, "best_restart", 2, first["best_restart"][2] + 1)
+    other["labels"] = first["labels"] + (np.arange(6) // 2 == 1).astype(np.int16)[:, None]
     with pytest.raises(CellMismatch, match=r"labels.*5 of 5.*best_restart.*and 1 more cells") as caught:
         store.write(BLOCK, other)
     assert list(caught.value.values) == ["labels", "best_restart"]
@@ -114,37 +126,27 @@ def test_another_result_names_cell_variables_and_both_values(store: BlockStore, 
 
 def test_other_annotations_of_a_done_cell_are_a_mismatch(store: BlockStore) -> None:
     store.write(BLOCK, results(status=[DONE, PENDING, DONE, DONE, PENDING, PENDING]))
-    other = results()
-    other["annotations"][2, 0, 2] = 1 - other["annotations"][2, 0, 2]
-    store.write(BLOCK, results(status=[PENDING] * 5 + [FAILED]) | {"annotations": other["annotations"]})
-    other = results()
-    other["annotations"][1, 3, 2] = 1 - other["annotations"][1, 3, 2]
+    store.write(BLOCK, changed(results(status=[PENDING] * 5 + [FAILED]), "annotations", (2, 0, 2), 7))
     with pytest.raises(CellMismatch, match=r"a/p=0.8/m=6/replicate=1.*annotations\[3, 2\]"):
-        store.write(BLOCK, other)
+        store.write(BLOCK, changed(results(), "annotations", (1, 3, 2), 7))
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     rounds=st.lists(st.lists(st.sampled_from([PENDING, DONE, FAILED]), min_size=6, max_size=6), max_size=4)
 )
-def test_any_row_of_writes_ends_as_a_plain_table_of_cells_does(
-    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[int]]
-) -> None:
-    """A retry completes what failed, and keeps what was done, its times too."""
+def test_any_row_of_writes(tmp_path_factory: pytest.TempPathFactory, rounds: list[list[int]]) -> None:
+    """It ends as a plain table of cells: a retry completes what failed, and keeps what was done."""
     path = tmp_path_factory.mktemp("row") / "tiny.zarr"
     create(path, [PLAN], draw_inputs, SPEC)
     store = BlockStore(path)
     table: list[tuple[int, float]] = [(PENDING, np.nan)] * 6
     for number, status in enumerate(rounds):
-        allowed = [
-            PENDING if old[0] == DONE and new == FAILED else new
-            for old, new in zip(table, status, strict=True)
-        ]
+        pairs = list(zip(table, status, strict=True))
+        allowed = [PENDING if old[0] == DONE and new == FAILED else new for old, new in pairs]
         store.write(BLOCK, results(status=allowed, seconds=np.full(6, float(number))))
-        table = [
-            old if old[0] == DONE else (new, float(number) if new == DONE else np.nan)
-            for old, new in zip(table, allowed, strict=True)
-        ]
+        written = [(new, float(number) if new == DONE else np.nan) for new in allowed]
+        table = [old if old[0] == DONE else new for old, new in zip(table, written, strict=True)]
     stored, drawn, done = store.read(BLOCK), results(), np.array([status == DONE for status, _ in table])
     assert stored["status"].tolist() == [status for status, _ in table]
     assert np.array_equal(stored["seconds"], [seconds for _, seconds in table], equal_nan=True)
@@ -163,23 +165,19 @@ def test_a_second_model_shares_the_annotations_of_the_first(tmp_path: Path) -> N
     create(cube, [one], draw_inputs, SPEC)
     fill(cube, [one])
     grow(cube, [two], draw_inputs, SPEC)
-    before = {name: (digest, (cube / name).stat().st_ino) for name, digest in result_files(cube).items()}
+    before, results_before = inodes(cube), result_files(cube)
     store, block = BlockStore(cube), list(two.blocks())[-1]
     assert block.models == ("posterior",)
-    other = draw_block(two, block)
-    other["annotations"] = other["annotations"] * 0
     with pytest.raises(CellMismatch, match=r"posterior.*annotations"):
-        store.write(block, other)
+        store.write(block, changed(draw_block(two, block), "annotations", ..., 0))
     store.write(block, draw_block(two, block))
-    after = {name: (digest, (cube / name).stat().st_ino) for name, digest in result_files(cube).items()}
-    assert before.items() <= after.items()
-    assert len(after) == len(before) + len(RESULTS)
+    assert before.items() <= inodes(cube).items()
+    assert results_before.items() <= result_files(cube).items()
+    assert len(inodes(cube)) == len(before) + len(RESULTS)
     assert same(store.read(block), draw_block(two, block))
 
 
-def test_status_follows_when_everything_else_is_on_disk(
-    store: BlockStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_follows_when_all_else_is_on_disk(store: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[tuple[str, Path]] = []
     fsync, rename = os.fsync, os.replace
 
@@ -210,21 +208,19 @@ def test_what_vanished_is_an_error_and_is_not_made_again(store: BlockStore, cube
     assert not (cube / "a" / "covariances").exists()
     assert (store.statuses(BLOCK) == PENDING).all()
     shutil.rmtree(cube)
-    for action in (
-        lambda: store.statuses(BLOCK),
-        lambda: store.read(BLOCK),
-        lambda: list(store.all_statuses(PLAN)),
-        lambda: store.write(BLOCK, results()),
-    ):
+    for action in (store.statuses, store.read, lambda block: store.write(block, results())):
         with pytest.raises(StorageError, match="vanished"):
-            action()
+            action(BLOCK)
     assert not cube.exists()
 
 
 def test_results_that_do_not_fit_are_all_named(store: BlockStore, cube: Path) -> None:
-    wrong = results(labels=results()["labels"][:, 1:], best_restart=np.full(6, 0.5), extra=0)
-    wrong |= {"status": np.full(6, np.nan), "restarts_done": np.full(6, 2**40)}
-    wrong["annotations"] = wrong["annotations"][:, :-1]
+    wrong = results(best_restart=np.full(6, 0.5), status=np.full(6, np.nan), restarts_done=np.full(6, 2**40))
+    wrong |= {
+        "labels": wrong["labels"][:, 1:],
+        "annotations": wrong["annotations"][:, :-1],
+        "extra": np.array(0),
+    }
     with pytest.raises(ValueError, match=r"block a/p=0.8/m=6/replicates=0:3 do not fit") as caught:
         store.write(BLOCK, wrong)
     said = str(caught.value)
@@ -237,72 +233,109 @@ def test_results_that_do_not_fit_are_all_named(store: BlockStore, cube: Path) ->
         BlockStore(cube, read_only=True).write(BLOCK, results())
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"name": "x"},
-        {"p": (0.9, 0.85)},
-        {"m": (4, 5)},
-        {"replicates": 2},
+def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(store: BlockStore) -> None:
+    others: list[dict[str, Any]] = [{"name": "x"}, {"p": (0.9, 0.85)}, {"m": (4, 5)}, {"replicates": 2}]
+    others += [
         {"replicate_chunk": 2},
-        {"models": ("posterior", "likelihood")},
+        {"models": PLAN.models[::-1]},
         {"mixtures": 2},
         {"searches": ("a", "b")},
-    ],
-)
-def test_a_block_that_is_no_whole_chunk_of_the_cube_is_refused(cube: Path, changes: dict[str, Any]) -> None:
-    store, block = BlockStore(cube), list(replace(PLAN, **changes).blocks())[-1]
-    for action in (store.statuses, store.read, store.annotations, store.has_status):
-        with pytest.raises(ValueError, match="has no block"):
-            action(block)
+    ]
+    for changes in others:
+        block = list(replace(PLAN, **changes).blocks())[-1]
+        for action in (store.statuses, store.read, store.annotations, store.has_status):
+            with pytest.raises(ValueError, match="has no block"):
+                action(block)
 
 
 # The same bits: what counts as a difference, and between which cells.
 
-KNOWN = np.ones(3, dtype=bool)
 FLOATS = st.sampled_from([0.0, -0.0, 1.0, np.nextafter(1.0, 2.0), np.nan, -np.nan, np.inf, 5e-324])
 
 
 @given(st.data(), st.integers(1, 3), st.integers(0, 3))
-def test_a_row_differs_if_one_of_its_values_has_other_bits(
-    data: st.DataObject, rows: int, columns: int
-) -> None:
-    def bits(value: float) -> bytes:
-        return b"NaN" if np.isnan(value) else struct.pack("<d", value)
+def test_a_row_differs_if_a_value_has_other_bits(data: st.DataObject, rows: int, columns: int) -> None:
+    def bits(row: np.ndarray) -> list[bytes]:
+        return [b"NaN" if np.isnan(value) else struct.pack("<d", value) for value in np.ravel(row)]
 
     shape = (rows, columns) if columns else (rows,)
     one, other = (data.draw(hnp.arrays(np.float64, shape, elements=FLOATS)) for _ in range(2))
-    wanted = [
-        any(bits(a) != bits(b) for a, b in zip(np.ravel(first), np.ravel(second), strict=True))
-        for first, second in zip(one, other, strict=True)
-    ]
+    wanted = [bits(a) != bits(b) for a, b in zip(one, other, strict=True)]
     assert differing_rows(one, other).tolist() == wanted
     assert not differing_rows(one, one.copy()).any()
 
 
-def test_times_and_cells_that_are_not_done_say_nothing() -> None:
-    stored = results(status=[DONE, FAILED, DONE, PENDING, DONE, DONE])
-    new = results(seconds=np.arange(6.0), status=[DONE, DONE, PENDING, DONE, DONE, DONE])
-    for name in ("labels", "log_likelihood", "best_restart"):
-        new[name][[1, 2, 3]] += 1
-    compare_cells(BLOCK, stored, new, KNOWN)
-
-
-def test_of_cells_set_back_what_was_lost_may_be_anything_and_the_rest_must_agree() -> None:
+def test_of_cells_set_back_what_was_not_lost_must_agree() -> None:
     stored = results(status=np.zeros(6), labels=np.full((6, 5), -1, np.int16))
-    stored["annotations"][2] = -1
-    new = results(seconds=np.arange(6.0), cpu_seconds=np.arange(6.0))
-    new["annotations"][2] = 0
-    everywhere = np.ones(6, dtype=bool)
-    compare_set_back(BLOCK, stored, new, everywhere)
     for name, where in (("centroids", 3), ("annotations", (0, 1))):
-        other = {key: values.copy() for key, values in new.items()}
-        other[name][where] += 1
-        with pytest.raises(CellMismatch, match=name) as caught:
-            compare_set_back(BLOCK, stored, other, everywhere)
-        assert list(caught.value.values) == [name]
-    other = {key: values.copy() for key, values in new.items()}
-    other["centroids"][3] += 1
-    compare_set_back(BLOCK, stored, other, np.arange(6) != 3)
-    other["status"][3] = FAILED
-    compare_set_back(BLOCK, stored, other, everywhere)
+        with pytest.raises(CellMismatch, match=name):
+            compare_set_back(BLOCK, stored, changed(results(), name, where, 7), np.ones(6, dtype=bool))
+
+
+# The cube opened: a snapshot of its status masks everything else.
+
+
+def test_opening_computes_nothing_and_shows_the_moment_it_was(cube: Path) -> None:
+    with dask.config.set(scheduler=Mock(side_effect=AssertionError("something was computed"))):
+        tree = open_cube(cube)
+        with pytest.raises(AssertionError, match="something was computed"):
+            tree["a"]["labels"].values  # noqa: B018  the test above can fail
+    for node in tree.subtree:
+        for name, variable in node.to_dataset(inherit=False).data_vars.items():
+            assert isinstance(variable.data, np.ndarray if name == "status" else dask.array.Array)
+    assert isinstance(tree["a"].coords["m_over_n"].data, np.ndarray)
+    assert tree["a"]["labels"].chunks == ((1, 1), (1, 1), (3,), (2,), (5,))
+    assert tree["a/unsupervised"]["best_restart"].chunks == ()
+    # grown meanwhile: accuracies and counts rise with their cells
+    grown = replace(PLAN, p=(0.9, 0.8, 0.85), m=(4, 6, 5))
+    grow(cube, [grown, MIXTURE], draw_inputs, SPEC)
+    fill(cube, [grown])
+    assert (tree["a"]["status"] == PENDING).all()
+    assert (tree["a"]["labels"].values == -1).all()
+    again = open_cube(cube)
+    assert set(tree["a"]["X"].__dask_graph__()).isdisjoint(again["a"]["X"].__dask_graph__())
+    assert pickle.loads(pickle.dumps(again)).load().identical(again.load())  # as on the way to a worker
+    found = [again["a"][name].values.tolist() for name in ("p", "m", "m_over_n")]
+    assert found == [[0.8, 0.85, 0.9], [4, 5, 6], [0.8, 1.0, 1.2]]
+    for block in (block for block in grown.blocks() if not block.unsupervised):
+        labels = again["a"]["labels"].sel(p=block.first.p, m=block.first.m).values
+        assert np.array_equal(labels.reshape(block.n_cells, -1), draw_block(grown, block)["labels"])
+
+
+def test_what_is_not_done_is_masked(store: BlockStore, cube: Path) -> None:
+    expected = draw_block(PLAN, BLOCK)
+    store.write(BLOCK, expected)
+    # behind the back of the store: the results stay, the status of three cells goes
+    status = zarr.open_array(cube / "a" / "status", mode="r+")
+    status[1, 1] = [[DONE, FAILED], [PENDING, PENDING], [DONE, DONE]]
+    node = open_cube(cube)["a"].sel(p=0.8, m=6)
+    done = np.array([[True, False], [False, False], [True, True]])
+    for name in RESULTS[:-1]:
+        values = node[name].values
+        assert np.array_equal(values[done], expected[name][done.ravel()])
+        masked = np.full_like(values[~done], VARIABLES[name].fill)
+        assert np.array_equal(values[~done], masked, equal_nan=values.dtype.kind == "f")
+        assert values.dtype == expected[name].dtype
+    annotations = node["annotations"].values
+    assert np.array_equal(annotations[[0, 2]], expected["annotations"][[0, 2]])
+    assert (annotations[1] == -1).all()
+    assert annotations.dtype == np.int32
+
+
+def test_a_growth_during_opening_is_not_half_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The grid and the arrays are of one moment, though the root is replaced in between."""
+    path, real = tmp_path / "tiny.zarr", module.read_manifest
+    create(path, STAGES[0], draw_inputs, SPEC)
+    fill(path, STAGES[0])
+    before = open_cube(path).load(scheduler="synchronous")
+
+    def slow_read(path: Path) -> Manifest:
+        found = real(path)
+        monkeypatch.setattr(module, "read_manifest", real)
+        grow(path, STAGES[-1], draw_inputs, SPEC)
+        fill(path, STAGES[-1])
+        return found
+
+    monkeypatch.setattr(module, "read_manifest", slow_read)
+    assert open_cube(path).load(scheduler="synchronous").identical(before)
+    assert not open_cube(path).load(scheduler="synchronous").identical(before)

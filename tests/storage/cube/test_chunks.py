@@ -55,17 +55,16 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
     for block in plan.blocks():
         path = block.node.path
         hits[path][block.region] += 1
-        ((status,), lengths, _), ((labels,), *_) = (
-            chunks.layout(block, name) for name in ("status", "labels")
-        )
+        (status,), lengths, _ = chunks.layout(block, "status")
+        ((labels,), *_) = chunks.layout(block, "labels")
         for cell, index in zip(block.cells(), np.ndindex(*lengths), strict=True):
             for dim, part, at in zip(block.node.stored, block.region, index, strict=True):
                 assert dim.values[part.start + at] == getattr(cell, dim.name)
         held_out = labels.replace("labels", "held_out")
         assert list(chunks.blocks(labels)) == list(chunks.blocks(status)) == [block]
         assert str(block.first) in chunks.name(labels)
-        found = chunks.layout(block, "annotations")[0] if not block.unsupervised else []
-        assert len(found) == (0 if block.unsupervised else -(-block.first.m // 3))  # type: ignore[operator]
+        found = chunks.layout(block, "annotations")[0] if block.first.m else []
+        assert len(found) == -(-(block.first.m or 0) // 3)
         assert all(block in chunks.blocks(key) for key in found)
         assert not any(map(chunks.is_expected, (labels, *found)))
         there.add(status)
@@ -78,16 +77,9 @@ def test_blocks_tile_each_node_and_each_file_leads_back_to_them(plan: DatasetPla
         assert list(chunks.blocks(key)) == []
         assert chunks.is_expected(key) == ("a/p" not in key or plan.supervised)
     there.add("a/status/c")
-    for key in ("zarr.json", "a/zarr.json", "b/X/c.0.0", "a/X/c.0.0.partial", "a/other/c.0"):
+    files = ("c.0.0.partial", "c.-1", "c.", "zarr.json", "d.0.0")
+    for key in ("zarr.json", "a/zarr.json", "b/X/c.0.0", "a/other/c.0", *(f"a/X/{name}" for name in files)):
         assert not chunks.is_expected(key)
-
-
-def test_chunk_positions_in_file_names() -> None:
-    for name, position in {"c": (), "c.0": (0,), "c.10.2": (10, 2)}.items():
-        assert chunk_files.chunk_position(name) == position
-        assert chunk_files.chunk_name(position) == name
-    for name in ("c.0.partial", "c.-1", "c.", "zarr.json", "d.0"):
-        assert chunk_files.chunk_position(name) is None
 
 
 def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
@@ -114,29 +106,24 @@ def test_zarr_writes_the_same_bytes(tmp_path: Path) -> None:
 
 def texts(*texts: bytes, count: int | None = None) -> bytes:
     parts = [len(text).to_bytes(4, "little") + text for text in texts]
-    return (len(texts) if count is None else count).to_bytes(4, "little") + b"".join(parts)
+    return Zstd().encode((count or len(texts)).to_bytes(4, "little") + b"".join(parts))  # type: ignore[no-any-return]
 
 
-FLOATS = np.random.default_rng(0).normal(size=100).tobytes()
+FLOATS = Zstd().encode(np.random.default_rng(0).normal(size=100).tobytes())
 TWO = texts(b"likelihood", "é".encode())
 
 
 @pytest.mark.parametrize(
     ("packed", "dtype", "n", "good"),
     [
-        (Zstd().encode(FLOATS), "float64", 100, True),
-        (Zstd().encode(FLOATS), "float64", 99, False),
-        (Zstd().encode(FLOATS)[:-50], "float64", 100, False),  # of the right size, and no frame
+        *((FLOATS, "float64", 100, True), (FLOATS, "float64", 99, False)),
+        (FLOATS[:-50], "float64", 100, False),  # of the right size, and no frame
         *((packed, "float64", 5, False) for packed in (b"x" * 40, b"\x28\xb5\x2f\xfd")),
-        (Zstd().encode(TWO), "string", 2, True),
-        (Zstd().encode(TWO), "string", 3, False),
+        *((TWO, "string", 2, True), (TWO, "string", 3, False)),
         # texts are counted before memory is taken for them
-        (Zstd().encode(texts(b"i", b"j", count=2**32 - 1)), "string", 2, False),
-        (Zstd().encode(texts(b"i", b"j", count=2**32 - 1)), "string", 2**32 - 1, False),
-        (Zstd().encode(texts(b"i", count=2)), "string", 2, False),
-        (Zstd().encode(texts(b"i", b"j", b"kind", count=2)), "string", 2, False),
-        (Zstd().encode(texts(b"x" * 2**21)), "string", 1, False),
-        (Zstd().encode(texts(b"\xff\xff")), "string", 1, False),
+        *((texts(b"i", b"j", count=2**32 - 1), "string", n, False) for n in (2, 2**32 - 1)),
+        *((texts(*found, count=2), "string", 2, False) for found in ([b"i"], [b"i", b"j", b"kind"])),
+        *((texts(text), "string", 1, False) for text in (b"x" * 2**21, b"\xff\xff")),
     ],
 )
 def test_a_file_of_another_chunk_is_told(packed: bytes, dtype: str, n: int, good: bool) -> None:
@@ -157,15 +144,10 @@ def test_a_frame_says_how_many_bytes_it_holds() -> None:
     assert chunk_files.unpacked_size(b"\x28\xb5\x2f\xfd\x00\x58\x01\x00\x00") is None
 
 
-def test_a_file_that_is_written_while_it_is_missed_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = make_plan()
-    path = tmp_path / "x.zarr"
-    create(path, [plan], draw_inputs, SPEC)
-    metadata = render([plan], {}, draw_inputs)[0]
+def test_a_file_written_while_it_is_missed_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = chunk_files.encoded(np.zeros(5), (5,), VARIABLES["labels_true"])
     monkeypatch.setattr(chunk_files.ChunkFiles, "_content", Mock(side_effect=[None, content]))
-    loaded = chunk_files.ChunkFiles(path, [plan], metadata).load("a/labels_true/c.0")
+    metadata = render([make_plan()], {}, draw_inputs)[0]
+    loaded = chunk_files.ChunkFiles(tmp_path, [make_plan()], metadata).load("a/labels_true/c.0")
     assert loaded is not None
     assert loaded[1].tolist() == [0] * 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,6 @@ from sweeps.errors import InputError
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan, MethodPlan
 
-# A cube in memory: what zarr reads from it, what growth keeps, and which chunks belong to a cube.
-
-PLAN = make_plan("a", p=(0.9, 0.8), m=(6, 4), mixtures=4, mixture_chunk=2)
-
-
 OLD = make_plan("a", p=(0.8, 0.9), m=(4, 5), replicates=2)
 MIXTURE = make_plan("b", mixtures=4)
 BASELINE = make_plan("c", models=(), p=(), m=())
@@ -39,29 +35,16 @@ def manifest(*plans: DatasetPlan, spec: SweepSpec = SPEC) -> Manifest:
     return Manifest(Path("tiny.zarr"), spec, {plan.name: plan for plan in plans}, (), {})
 
 
-def refusals(
-    old: DatasetPlan, new: DatasetPlan, specs: tuple[SweepSpec, SweepSpec] = (SPEC, SPEC)
-) -> list[str]:
+def refusals(old: DatasetPlan, new: DatasetPlan, specs: Sequence[SweepSpec] = (SPEC, SPEC)) -> list[str]:
     return [str(problem) for problem in differences(manifest(old, spec=specs[0]), specs[1], [new])]
-
-
-TIED = (
-    "'posterior-tied' with a matrix a cluster, expected a variance of each feature a cluster, as in the cube"
-)
 
 
 @pytest.mark.parametrize(
     ("old", "changes", "said"),
     [
-        (OLD, {}, None),
-        (OLD, {"p": (0.9, 0.85, 0.8)}, None),
-        (OLD, {"p": (0.8 + 1e-12, 0.9)}, None),
-        (OLD, {"m": (5, 4, 9)}, None),
-        (OLD, {"replicates": 3}, None),
-        (OLD, {"models": ("posterior", "likelihood"), "source": "another place"}, None),
-        (OLD, {"models": ("posterior-common", "likelihood")}, None),
-        (replace(OLD, baselines=()), {"baselines": ("unsupervised",)}, None),
-        (OLD, {"baselines": ("unsupervised-full", "unsupervised")}, None),
+        (OLD, {"p": (0.9, 0.85, 0.8 + 1e-12), "m": (5, 4, 9), "replicates": 3}, None),
+        (OLD, {"models": ("posterior", "posterior-common", "likelihood"), "source": "another place"}, None),
+        (replace(OLD, baselines=()), {"baselines": ("unsupervised-full", "unsupervised")}, None),
         (WIDE, {"models": ("posterior-tied", "posterior-full")}, None),
         (WIDE, {"models": ("conditional-auto", "posterior-full")}, None),
         (MIXTURE, {"mixtures": 8}, None),
@@ -70,11 +53,9 @@ TIED = (
         (OLD, {"m": (6,)}, "m: found 6, expected also 4, 5"),
         (OLD, {"replicates": 1}, "replicates: found 1, expected at least the 2"),
         (OLD, {"models": ("posterior",)}, "models: found 'posterior', expected also 'likelihood'"),
-        (OLD, {"models": ()}, "models: found nothing, expected also 'likelihood'"),
         (OLD, {"baselines": ("unsupervised-common",)}, "expected also 'unsupervised', which the cube holds"),
         (OLD, {"models": ("likelihood", "posterior-diagonal")}, "expected one variance a cluster, as in"),
-        (FLAT, {"models": ("posterior-diagonal", "posterior-tied")}, TIED),
-        (FLAT, {"models": ("posterior-diagonal", "posterior-auto")}, TIED.replace("tied", "auto")),
+        (FLAT, {"models": (*FLAT.models, "posterior-tied")}, "a matrix a cluster, expected a variance of"),
         (TWO, {"models": (*TWO.models, "conditional")}, "found 3, expected a multiple of 2"),
         (OLD, {"n_clusters": 3}, "n_clusters: found 3, expected 2"),
         (OLD, {"checksum": "bad"}, "checksum: found 'bad', expected 'c0ffee'"),
@@ -86,11 +67,9 @@ TIED = (
         (MIXTURE, {"mixtures": 6}, "mixtures: found 6, expected a multiple of 4"),
     ],
 )
-def test_growth_is_taken_in_and_anything_else_refused(
-    old: DatasetPlan, changes: dict[str, Any], said: str | None
-) -> None:
+def test_growth_and_what_is_refused(old: DatasetPlan, changes: dict[str, Any], said: str | None) -> None:
     problems = refusals(old, replace(old, **changes))
-    assert any(said in problem for problem in problems) if said else problems == [], problems
+    assert (said in "".join(problems)) if said else problems == []
     assert all("use another name" in problem for problem in problems)
 
 
@@ -110,13 +89,8 @@ def searched(*names: str, **settings: object) -> SweepSpec:
         (designed("uniform", "active"), designed("biased", "active", "uniform"), ""),
         (designed("uniform"), designed("uniform", "active"), "design: found uniform, active, expected as in"),
         (designed("uniform"), designed("active"), "grid.design: found active, expected as in the cube"),
-        (designed("uniform", "active"), designed("uniform"), "design: found uniform, expected also active"),
         (designed("uniform", "active"), designed("biased", "uniform"), "expected also active"),
-        (
-            designed("biased", "active", batch=8),
-            designed("biased", "active", batch=9),
-            "ask.batch: found '9'",
-        ),
+        (designed("active", "biased", batch=8), designed("active", batch=9), "ask.batch: found '9'"),
         (designed("active"), designed("active", covariance="full"), "ask.covariance: found 'full'"),
         (designed("uniform", "biased"), designed("uniform", "biased", "active", batch=9), ""),
         (searched("a", "bb"), searched("dddd", "bb", "a"), ""),
@@ -127,21 +101,18 @@ def searched(*names: str, **settings: object) -> SweepSpec:
         (searched("a", "bb"), searched("a", "bb", variance_prior=1.0), "search bb.variance_prior: found 1.0"),
     ],
 )
-def test_designs_and_searches_come_one_by_one_where_there_are_several(
-    old: SweepSpec, new: SweepSpec, said: str
-) -> None:
+def test_designs_and_searches_come_where_there_are_some(old: SweepSpec, new: SweepSpec, said: str) -> None:
     plans = [make_plan("a", designs=each.grid.design, searches=each.search_names) for each in (old, new)]
     problems = refusals(*plans, (old, new))
-    assert any(said in problem for problem in problems) if said else problems == [], problems
+    assert (said in "".join(problems)) if said else problems == []
     (aligned,) = align(manifest(plans[0], spec=old), plans[1:])
     assert aligned.designs[: len(plans[0].designs)] == plans[0].designs
     assert sorted(aligned.searches) == sorted({*plans[0].searches, *plans[1].searches})
 
 
 def test_every_difference_is_shown_at_once() -> None:
-    search = {"generations": 10, "population": 9, "offspring": 3}
-    changes = {"data": {"unavailable": "skip"}, "stop": {"risk": 0.1}}
-    spec = make_spec("a", restarts=4, seed=8, search=search, **changes)
+    changes = {"search": {"generations": 10, "population": 9, "offspring": 3}, "stop": {"risk": 0.1}}
+    spec = make_spec("a", restarts=4, seed=8, data={"unavailable": "skip"}, **changes)
     new = replace(OLD, p=(0.8,), n_clusters=3, restarts=4)
     found = [problem.where for problem in differences(manifest(OLD, MIXTURE), spec, [new])]
     keys = ["seed", "grid.restarts", "stop.rule", "stop.risk", "stop.r_min", "stop.step", "search.offspring"]
@@ -161,11 +132,7 @@ LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
 @pytest.mark.parametrize(
     ("of_cube", "of_file", "said"),
     [
-        (
-            {},
-            STRONG | LENGTHS,
-            ["found 'strong', expected 'pub", 'write method = "published" under [search]'],
-        ),
+        ({}, STRONG | LENGTHS, ["found 'strong', expected 'pub", 'method = "published" under [search]']),
         (STRONG | LENGTHS | {"relocation": "all"}, {}, ['write method = "strong", relocation = "all" under']),
         # what "strong" was before it had lengths of its own
         (STRONG, STRONG | {"patience": 4}, ["patience: found 4, expected 0", "patience = 0 under"]),
@@ -173,9 +140,7 @@ LENGTHS = {"population": 5, "offspring": 8, "generations": 20, "patience": 4}
         ({}, {"held_out": True}, ["held_out: found true, expected false", "held_out = false under"]),
     ],
 )
-def test_another_search_is_refused_with_what_the_file_has_to_say(
-    of_cube: dict[str, Any], of_file: dict[str, Any], said: list[str]
-) -> None:
+def test_another_search_is_refused(of_cube: dict[str, Any], of_file: dict[str, Any], said: list[str]) -> None:
     cube, asked = (make_spec(search={"generations": 10, **given}) for given in (of_cube, of_file))
     (problem,) = differences(manifest(OLD, spec=cube), asked, [replace(OLD, held_out=asked.held_out)])
     assert str(problem).startswith("tiny.zarr: search.")
@@ -194,14 +159,8 @@ def test_align_keeps_what_is_there_first() -> None:
 
 
 WARD = {"name": "ward", "call": "ward", "uses": "nothing", "restarts": 1, "code": "scikit-learn 1"}
-MINE = {
-    "name": "mine",
-    "call": "mine.py:f",
-    "uses": "links",
-    "restarts": 2,
-    "code": "sha256:0",
-    "path": "/a/b.py",
-}
+MINE = {"name": "mine", "call": "mine.py:f", "uses": "links", "restarts": 2, "code": "sha256:0"}
+MINE |= {"path": "/a/b.py"}
 
 
 def with_methods(*methods: dict[str, Any]) -> tuple[SweepSpec, DatasetPlan]:
@@ -218,7 +177,7 @@ def with_methods(*methods: dict[str, Any]) -> tuple[SweepSpec, DatasetPlan]:
         ([WARD, MINE | {"code": "sha256:1"}], ["method mine, code: found 'sha256:1', expected 'sha256:0'"]),
         ([WARD, MINE | {"options": {"a": 1}}], ["method mine, options: found {'a': 1}, expected {}"]),
         ([WARD, MINE | {"restarts": 3}], ["method mine, restarts: found 3, expected 2"]),
-        ([], ["also 'mine', which the cube holds", "also 'ward', which the cube holds"]),
+        ([], ["also 'ward', which the cube holds", "also 'mine', which the cube holds"]),
         ([MINE | {"path": "/b/c.py", "time_limit": 5.0}, WARD, MINE | {"name": "other"}], []),
     ],
 )
@@ -226,8 +185,8 @@ def test_methods_are_added_and_never_change(methods: list[dict[str, Any]], said:
     old, plan = with_methods(WARD, MINE)
     new, asked = with_methods(*methods)
     problems = refusals(plan, asked, (old, new))
-    assert all(any(each in problem and "another name" in problem for problem in problems) for each in said)
-    assert len(problems) == len(said)
+    assert all("another name" in problem for problem in problems)
+    assert all(each in problem for each, problem in zip(said, problems, strict=True))
 
 
 def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
@@ -235,17 +194,14 @@ def test_a_plan_names_models_and_methods_of_its_sweep_alone() -> None:
     assert plan_problems("cube", spec, "a", plan) == []
     # of several designs there is a dimension, which this plan lacks
     assert len(plan_problems("cube", designed("uniform", "active"), "a", make_plan("a"))) == 1
-    for changes, count in (
-        ({"models": ("likelihood", "theirs", "mine")}, 1),
-        ({"models": ("likelihood", "mine", "unsupervised")}, 1),
-        ({"models": ("likelihood", "mine", "ward")}, 1),
-        ({"baselines": ("unsupervised", "ward", "mine")}, 1),
-        ({"methods": plan.methods[:1]}, 1),
-        ({"methods": (MethodPlan("ward", 1), MethodPlan("mine", 9))}, 2),
-        ({"designs": ("active",)}, 1),
-        ({"searches": ("a", "b")}, 1),
-    ):
-        assert len(plan_problems("cube", spec, "a", replace(plan, **changes))) == count, changes
+    pairs = (("theirs", "mine"), ("mine", "unsupervised"), ("mine", "ward"))
+    wrong: list[dict[str, Any]] = [{"models": ("likelihood", *pair)} for pair in pairs]
+    wrong += [{"baselines": ("unsupervised", "ward", "mine")}, {"methods": plan.methods[:1]}]
+    wrong += [{"designs": ("active",)}, {"searches": ("a", "b")}]
+    for changes in wrong:
+        assert len(plan_problems("cube", spec, "a", replace(plan, **changes))) == 1, changes
+    other = replace(plan, methods=(MethodPlan("ward", 1), MethodPlan("mine", 9)))
+    assert len(plan_problems("cube", spec, "a", other)) == 2
 
 
 # A cube as it is made and as it grows.
@@ -254,26 +210,12 @@ REAL = make_plan("a", p=(0.9, 0.8), m=(6, 4), models=("likelihood", "posterior")
 ALL = [REAL, make_plan("b", mixtures=4, mixture_chunk=2), replace(BASELINE, has_labels=False)]
 
 
-def made(path: Path, plans: list[DatasetPlan]) -> Path:
-    create(path, plans, draw_inputs, SPEC)
-    return path
-
-
 @pytest.fixture
 def cube(tmp_path: Path) -> Path:
-    return made(tmp_path / "results" / "tiny.zarr", ALL)
+    create(tmp_path / "tiny.zarr", ALL, draw_inputs, SPEC)
+    return tmp_path / "tiny.zarr"
 
 
-def test_create_refuses_what_is_there(cube: Path, tmp_path: Path) -> None:
-    (tmp_path / "link.zarr").symlink_to("nowhere")
-    before = files(tmp_path)
-    for path in (cube, tmp_path / "link.zarr"):
-        with pytest.raises(InputError, match="already"):
-            create(path, ALL, draw_inputs, SPEC)
-    assert files(tmp_path) == before
-
-
-MODEL = make_plan("a", models=("posterior-full",))
 BASELINES = ("unsupervised-common", "unsupervised")
 
 
@@ -284,44 +226,43 @@ BASELINES = ("unsupervised-common", "unsupervised")
         (make_plan("a", baselines=()), {"baselines": BASELINES}),
         (make_plan("a", models=(), p=(), m=()), {"models": ("likelihood",), "p": (0.9,), "m": (4,)}),
         (make_plan("a", mixtures=2), {"baselines": BASELINES, "mixtures": 4}),
-        (MODEL, {"models": ("posterior-full", "likelihood"), "baselines": ("unsupervised-full",)}),
-        (MODEL, {"models": ("posterior-full", "conditional-auto")}),
-        (replace(MODEL, models=("conditional-auto",)), {"models": ("conditional-auto", "posterior-full")}),
-        (replace(MODEL, held_out=True), {"models": ("posterior-full", "posterior-common")}),
+        (WIDE, {"models": ("posterior-full", "conditional-auto"), "baselines": ("unsupervised-full",)}),
+        (replace(WIDE, models=("conditional-auto",)), {"models": ("conditional-auto", "likelihood")}),
+        (replace(WIDE, held_out=True), {"models": ("posterior-full", "posterior-common")}),
     ],
 )
-def test_a_grown_cube_holds_what_one_made_so_at_once_does(
-    tmp_path: Path, first: DatasetPlan, changes: dict[str, Any]
-) -> None:
-    cube, at_once = made(tmp_path / "grown.zarr", [first]), tmp_path / "at_once.zarr"
+def test_grown_it_is_as_made_at_once(tmp_path: Path, first: DatasetPlan, changes: dict[str, Any]) -> None:
+    cube, at_once = tmp_path / "grown.zarr", tmp_path / "at_once.zarr"
+    create(cube, [first], draw_inputs, SPEC)
     fill(cube, [first])
     if "baselines" in changes:
         changes = changes | {"baselines": tuple(dict.fromkeys([*first.baselines, *changes["baselines"]]))}
     (large,) = align(read_manifest(cube), [replace(first, **changes)])
     before = result_files(cube)
     grow(cube, [large], draw_inputs, SPEC)
-    assert result_files(cube) == before
-    assert scan(cube).damaged == ()
-    fill(cube, [large])
+    assert (result_files(cube), scan(cube).damaged) == (before, ())
+    create(at_once, [large], draw_inputs, SPEC)
+    for path in (cube, at_once):
+        fill(path, [large])
+        assert scan(path).damaged == ()
     assert before.items() <= result_files(cube).items()
-    assert scan(cube).damaged == ()
-    made(at_once, [large])
-    fill(at_once, [large])
     grown, expected = read_whole(cube), read_whole(at_once)
     for node in expected.subtree:
         assert ("status" not in node) or bool((node["status"] == DONE).all())
         xr.testing.assert_equal(grown[node.path].to_dataset(inherit=False), node.to_dataset(inherit=False))
-    # more annotations than at creation, in chunks as long as then
-    lengths = [read_manifest(path).metadata.get("a/annotations") for path in (cube, at_once)]
-    if first is REAL:
-        assert [entry["chunk_grid"]["configuration"]["chunk_shape"][-2] for entry in lengths if entry] == [
-            6,
-            15,
-        ]
+    if first is REAL:  # more annotations than at creation, in chunks as long as then
+        entries = [read_manifest(path).metadata["a/annotations"] for path in (cube, at_once)]
+        lengths = [entry["chunk_grid"]["configuration"]["chunk_shape"][-2] for entry in entries]
+        assert lengths == [6, 15]
 
 
-def test_growth_that_is_none_is_refused_before_anything_is_written(cube: Path) -> None:
-    before = files(cube)
+def test_what_is_there_or_does_not_grow_is_refused_before_anything_is_written(cube: Path) -> None:
+    link = cube.with_name("link.zarr")
+    link.symlink_to("nowhere")
+    before = files(cube.parent)
+    for path in (cube, link):
+        with pytest.raises(InputError, match="already"):
+            create(path, ALL, draw_inputs, SPEC)
 
     def redrawn(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
         features, labels = draw_inputs(plan)
@@ -333,22 +274,19 @@ def test_growth_that_is_none_is_refused_before_anything_is_written(cube: Path) -
         grow(cube, [ALL[0], replace(ALL[1], mixtures=6), ALL[2]], redrawn, SPEC)
     with pytest.raises(InputError, match=r"'posterior-tied' with a matrix a cluster"):
         grow(cube, [replace(REAL, models=(*REAL.models, "x", "posterior-tied")), *ALL[1:]], draw_inputs, SPEC)
-    assert files(cube) == before
+    assert files(cube.parent) == before
 
 
-def test_a_new_set_leaves_unavailable_ones_in_place_and_nothing_new_changes_nothing(cube: Path) -> None:
-    spec = make_spec("abcd")
+def test_nothing_new_changes_nothing_but_leftovers_go_and_a_new_set_leaves_unavailable_ones(
+    cube: Path,
+) -> None:
     append_run(cube, RunRecord(run=1))
     inodes = {name: (cube / name).stat().st_ino for name in files(cube)}
+    # what an interrupted growth left
+    PLAIN.put_all(cube, [("z/X/c.0.0", b"1"), ("a/status/c.9.0.0.0", b"1"), ("a/X/c.5.0", b"1")])
     grow(cube, ALL, draw_inputs, SPEC)
     assert {name: (cube / name).stat().st_ino for name in files(cube)} == inodes
+    spec = make_spec("abcd")
     grow(cube, [make_plan("d")], draw_inputs, spec)
     assert list(open_cube(cube).children) == list(read_manifest(cube).plans) == ["a", "b", "c", "d"]
     assert (read_manifest(cube).spec, read_manifest(cube).runs) == (spec, (RunRecord(run=1),))
-
-
-def test_what_an_interrupted_growth_left_is_removed(cube: Path) -> None:
-    before = files(cube)
-    PLAIN.put_all(cube, [("z/X/c.0.0", b"1"), ("a/status/c.9.0.0.0", b"1"), ("a/X/c.5.0", b"1")])
-    grow(cube, ALL, draw_inputs, SPEC)
-    assert files(cube) == before

@@ -1,23 +1,28 @@
-"""The root file: what it holds, what is refused, how runs are recorded."""
+"""The layout of a cube, and its root file: what it holds, what is refused, how runs are recorded."""
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zarr
 from cubes.small import SPEC, draw_inputs, make_plan
 from processes.crash import crash_everywhere
 
+from storage import provenance
 from storage.cube.growth import create, open_cube, render
 from storage.cube.manifest import ROOT_FILE, append_run, layout_problems, plan_to_json, read_manifest
-from storage.provenance import RunRecord
+from storage.cube.schema import TOLD_TEXT, Role, array_specs, coordinate_values, result_names
+from storage.provenance import RunRecord, fingerprint, run_record
 from sweeps.errors import InputError
 from sweeps.plan import DatasetPlan, MethodPlan
+from sweeps.shapes import CANDIDATES
 
 OWN = {"n_annotations": 9, "annotations_checksum": "c0ffee"}
 PLAN = make_plan("a", p=(0.9, 0.1 + 0.2), m=(4, 9), models=("posterior", "likelihood-common"))
@@ -32,23 +37,14 @@ def cube(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
-    """A cube whose root file is to be replaced, and what that was."""
-    path = tmp_path_factory.mktemp("made") / "tiny.zarr"
-    create(path, [PLAN, DRAWN], draw_inputs, SPEC)
-    return path, (path / ROOT_FILE).read_bytes()
-
-
-def said(made: tuple[Path, bytes], plan: dict[str, Any]) -> list[str]:
+def said(cube: Path, plan: dict[str, Any]) -> list[str]:
     """What is wrong with a cube whose first data set has these fields."""
-    path, content = made
-    document = json.loads(content)
+    document = json.loads((cube / ROOT_FILE).read_bytes())
     document["attributes"]["datasets"]["a"] = plan
-    (path / ROOT_FILE).write_text(json.dumps(document))
+    (cube / ROOT_FILE).write_text(json.dumps(document))
     with pytest.raises(InputError) as caught:
-        read_manifest(path)
-    return [str(problem).removeprefix(f"{path}: ") for problem in caught.value.problems]
+        read_manifest(cube)
+    return [str(problem).removeprefix(f"{cube}: ") for problem in caught.value.problems]
 
 
 def test_plans_come_back_to_the_bit_and_only_some_fields_are_left_out(cube: Path) -> None:
@@ -61,37 +57,31 @@ def test_plans_come_back_to_the_bit_and_only_some_fields_are_left_out(cube: Path
         assert plan_to_json(make_plan(**own)).keys() == REQUIRED | own.keys()
 
 
-def test_every_key_is_needed_and_checked(made: tuple[Path, bytes]) -> None:
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"name": "b"}, "name: found 'b', expected 'a'"),
+    ({"p": []}, "p, m and models: found some of them empty, expected all of them, or none"),
+    ({"n_samples": True}, "n_samples: found true"),
+    ({"methods": [{"name": "a", "restarts": 0}]}, "methods[0] restarts: found 0"),
+    ({"scale": "log"}, "scale: found 'log', expected one of none, standard, minmax"),
+    ({"later": 1}, "unknown key 'later'"),
+    ({"feature_names": ["x"]}, "feature_names: found 1 names, expected none, or one for each of 2"),
+    (OWN | {"n_annotations": 3}, "n_annotations: found 3, expected a real data set with at least"),
+    (OWN | {"mixtures": 2, "mixture_chunk": 2}, "n_annotations: found 9, expected a real data set"),
+    ({"mixtures": 2, "mixture_chunk": 2, "class_names": ["x"]}, "names: found some, expected none"),
+]
+
+
+def test_every_key_is_needed_and_checked_and_what_no_sweep_would_have_written(cube: Path) -> None:
+    record = json.loads(json.dumps(plan_to_json(PLAN)))
     for key in REQUIRED:
-        record = json.loads(json.dumps(plan_to_json(PLAN)))
-        del record[key]
-        assert f"data set a: {key}: found nothing, expected this key" in said(made, record)
-        assert all(
-            "data set a" in text and key in text for text in said(made, record | {key: {"no": "value"}})
-        )
-
-
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ({"name": "b"}, "name: found 'b', expected 'a'"),
-        ({"p": []}, "p, m and models: found some of them empty, expected all of them, or none"),
-        ({"n_samples": True}, "n_samples: found true"),
-        ({"methods": [{"name": "a", "restarts": 0}]}, "methods[0] restarts: found 0"),
-        ({"scale": "log"}, "scale: found 'log', expected one of none, standard, minmax"),
-        ({"later": 1}, "unknown key 'later'"),
-        ({"feature_names": ["x"]}, "feature_names: found 1 names, expected none, or one for each of 2"),
-        (OWN | {"n_annotations": 3}, "n_annotations: found 3, expected a real data set with at least"),
-        (OWN | {"mixtures": 2, "mixture_chunk": 2}, "n_annotations: found 9, expected a real data set"),
-        ({"mixtures": 2, "mixture_chunk": 2, "class_names": ["x"]}, "names: found some, expected none"),
-    ],
-)
-def test_what_no_sweep_would_have_written(
-    made: tuple[Path, bytes], change: dict[str, Any], problem: str
-) -> None:
-    found = said(made, json.loads(json.dumps(plan_to_json(PLAN))) | change)
-    assert any(problem in text for text in found)
-    assert all("data set a" in text for text in found)
+        fewer = {name: value for name, value in record.items() if name != key}
+        assert f"data set a: {key}: found nothing, expected this key" in said(cube, fewer)
+        wrong = said(cube, record | {key: {"no": "value"}})
+        assert all("data set a" in text and key in text for text in wrong)
+    for change, problem in REFUSED:
+        found = said(cube, record | change)
+        assert any(problem in text for text in found), found
+        assert all("data set a" in text for text in found)
 
 
 # Metadata of a cube: what this version writes passes, anything else is named.
@@ -147,28 +137,20 @@ def test_missing_and_unknown_entries_are_all_named(tmp_path: Path) -> None:
     assert found(metadata(), tmp_path) == [f"{tmp_path}/a: found a link, expected a directory of the cube"]
 
 
-@pytest.mark.parametrize(
-    ("path", "dim", "length", "fits"),
-    [
+def test_chunks_of_what_grows_may_be_those_at_creation() -> None:
+    cases: list[tuple[str, int, object, bool]] = [
         ("a/p", 0, 1, True),  # a cube made with one accuracy that has grown since
-        ("a/p", 0, 3, False),
-        ("a/p", 0, 0, False),
+        *(("a/p", 0, 3, False), ("a/p", 0, 0, False)),
         ("a/annotations", 3, 4, True),  # made for m = 4
-        ("a/annotations", 3, 7, False),
-        ("a/annotations", 3, True, False),
-        ("a/annotations", 0, 2, False),
-        ("a/labels", 4, 4, False),
-        ("b/X", 0, 1, False),
-    ],
-)
-def test_chunks_of_what_grows_may_be_those_at_creation(
-    path: str, dim: int, length: object, fits: bool
-) -> None:
-    entries = metadata()
-    entries[path]["chunk_grid"]["configuration"]["chunk_shape"][dim] = length
-    problems = found(entries)
-    assert len(problems) == (not fits)
-    assert all(text.startswith(f"{CUBE}/{path}: found chunk_grid ") for text in problems)
+        *(("a/annotations", 3, 7, False), ("a/annotations", 3, True, False), ("a/annotations", 0, 2, False)),
+        *(("a/labels", 4, 4, False), ("b/X", 0, 1, False)),
+    ]
+    for path, dim, length, fits in cases:
+        entries = metadata()
+        entries[path]["chunk_grid"]["configuration"]["chunk_shape"][dim] = length
+        problems = found(entries)
+        assert len(problems) == (not fits), (path, dim, length)
+        assert all(text.startswith(f"{CUBE}/{path}: found chunk_grid ") for text in problems)
 
 
 FALSE = [{"scale_factor": 2.0}, {"units": 3}, {"flag_values": "0 1"}, {"flag_values": [0, "1"]}, []]
@@ -176,15 +158,10 @@ FALSE = [{"scale_factor": 2.0}, {"units": 3}, {"flag_values": "0 1"}, {"flag_val
 
 def test_codecs_and_attributes_are_those_that_this_version_writes() -> None:
     """Others would decode objects, or have xarray scale or mask values."""
-    entries = metadata()
-    entries["a"]["consolidated_metadata"] = None
-    assert found(entries) == []
-    cases: list[tuple[str, str, object, str]] = [
-        *(("a/labels", "attributes", wrong, "attributes ") for wrong in FALSE),
-        ("a", "consolidated_metadata", {"metadata": {"a": 3}}, "a key 'cons"),
-        ("a/X", "codecs", [*metadata()["a/X"]["codecs"], {"name": "crc32c"}], "codecs "),
-    ]
-    for path, key, value, words in cases:
+    codecs = [*metadata()["a/X"]["codecs"], {"name": "crc32c"}]
+    nested = {"metadata": {"a": 3}}
+    cases = [("a/X", "codecs", codecs, "codecs "), ("a", "consolidated_metadata", nested, "a key 'cons")]
+    for path, key, value, words in cases + [("a/labels", "attributes", x, "attributes ") for x in FALSE]:
         entries = metadata()
         entries[path][key] = value
         (text,) = found(entries)
@@ -227,11 +204,9 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
     document = json.loads((cube / ROOT_FILE).read_bytes())
     attributes = document["attributes"]
     cases: dict[str, object] = {
-        "{": "found a zarr.json that is not JSON",
         "[]": "not a table",
         '{"zarr_format": 3, "node_type": "group", "attributes": {}}': "no sweep has written",
         json.dumps(document | {"attributes": attributes | {"format_version": 99}}): "found format version 99",
-        json.dumps(document | {"zarr_format": 2}): "found zarr_format 2, expected 3",
     }
     for key in ("runs", "datasets", "spec"):
         fewer = {name: value for name, value in attributes.items() if name != key}
@@ -245,3 +220,111 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
         (cube / ROOT_FILE).write_text(content)
         with pytest.raises(InputError, match=f"^{cube}: .*{what}"):
             read_manifest(cube)
+
+
+def test_a_record_says_what_bits_depend_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = run_record({"ecoli": ("no file", "no network")})
+    assert RunRecord.model_validate(json.loads(json.dumps(record.dump()))) == record
+    assert record.dump()["skipped"] == {"ecoli": ["no file", "no network"]}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record.started)
+    assert set(record.fingerprint) == {"sweep", "numba", "numpy", "libc", "cpu"}
+    assert all(record.fingerprint.values())
+    assert fingerprint() == record.fingerprint
+    assert {"xarray", "zarr", "distributed"} <= set(record.versions)
+    # a wheel knows what it was built from
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "storage" / "provenance.py"))
+    assert run_record({}).commit == ""
+    (tmp_path / "storage").mkdir()
+    (tmp_path / "storage" / "commit.txt").write_text("0123abc-dirty\n")
+    assert run_record({}).commit == "0123abc-dirty"
+
+
+# Variables against the table they are promised in.
+
+RESULTS = result_names(make_plan(), ["likelihood"])
+CELL = ("p", "m", "replicate", "model")
+PROMISED = {
+    "log_likelihood": ((*CELL, "restart"), "f8", np.nan),
+    "labels": ((*CELL, "sample"), "i2", -1),
+    "centroids": ((*CELL, "cluster", "feature"), "f8", np.nan),
+    "covariances": ((*CELL, "cluster"), "f8", np.nan),
+    "best_restart": (CELL, "i4", -1),
+    "restarts_done": (CELL, "i4", 0),
+    **dict.fromkeys(("seconds", "cpu_seconds"), (CELL, "f8", np.nan)),
+    "status": (CELL, "i1", 0),
+    "annotations": (("p", "m", "replicate", "annotation", "field"), "i4", -1),
+    "X": (("sample", "feature"), "f8", np.nan),
+    "labels_true": (("sample",), "i2", -1),
+}
+GRID = {"p": (0.9, 0.8), "m": (4, 9), "replicates": 4, "replicate_chunk": 2, "model_chunk": 1}
+GRID |= {"models": ("likelihood", "posterior")}
+LENGTHS = {"mixture": 6, "p": 2, "m": 2, "replicate": 4, "model": 2, "restart": 3, "sample": 5}
+LENGTHS |= {"feature": 2, "cluster": 2, "annotation": 9, "field": 3}
+CHUNKS = LENGTHS | {"mixture": 3, "p": 1, "m": 1, "replicate": 2, "model": 1}
+
+
+def specs_by_path(**changes: object) -> dict:
+    return {spec.path: spec for spec in array_specs(make_plan(**GRID | changes))}
+
+
+@pytest.mark.parametrize("mixtures", [None, 6])
+def test_arrays_are_those_promised(mixtures: int | None) -> None:
+    specs = specs_by_path(mixtures=mixtures, mixture_chunk=3)
+    mixture = () if mixtures is None else ("mixture",)
+    for name, (dims, dtype, fill) in PROMISED.items():
+        spec = specs[f"a/{name}"]
+        assert spec.dims == mixture + dims
+        assert spec.shape == tuple(LENGTHS[dim] for dim in spec.dims)
+        assert spec.chunks == tuple(CHUNKS[dim] for dim in spec.dims)
+        assert np.dtype(spec.variable.dtype) == np.dtype(dtype)
+        assert np.array_equal(spec.variable.fill, fill, equal_nan=True)
+    baseline = {spec.variable.name: spec.dims for spec in specs.values() if spec.node == "a/unsupervised"}
+    assert baseline == {name: mixture + PROMISED[name][0][4:] for name in RESULTS}
+    coordinates = {s.variable.name for s in specs.values() if s.variable.role is Role.COORDINATE}
+    assert coordinates == {"p", "m", "m_over_n", "replicate", "model", "field", *mixture}
+    values = coordinate_values(make_plan(**GRID, mixtures=mixtures))
+    assert all(len(values[name]) == LENGTHS[specs[f"a/{name}"].dims[0]] for name in coordinates)
+    assert values["m_over_n"].tolist() == [4 / 5, 9 / 5]
+    alone = specs_by_path(models=(), p=(), m=(), has_labels=False)
+    assert set(alone) == {"a/X"} | {f"a/unsupervised/{name}" for name in RESULTS}
+    own = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
+    assert own.keys() - specs_by_path().keys() == {"a/annotation_pool"}
+    assert own["a/annotation_pool"].dims == ("pooled", "field")
+    assert (own["a/annotation_pool"].chunks, own["a/p"].variable.text) == ((9, 3), TOLD_TEXT)
+
+
+SCORES = {"held_out", "held_out_right"}
+
+
+@pytest.mark.parametrize(
+    ("last", "held_out", "axes", "more"),
+    [
+        *(("posterior-common", False, 0, set()), ("posterior-diagonal", False, 1, set())),
+        *(("posterior-auto", held_out, 2, SCORES | {"covariance_shape"}) for held_out in (False, True)),
+        ("posterior-tied", True, 2, SCORES),
+    ],
+)
+def test_a_node_has_what_its_models_need(last: str, held_out: bool, axes: int, more: set[str]) -> None:
+    baselines = ("unsupervised", "unsupervised-diagonal", "unsupervised-full")
+    changes = {"models": ("likelihood", last), "held_out": held_out, "baselines": baselines}
+    specs, plan = specs_by_path(**changes), make_plan(**GRID | changes)
+    wide = ("cluster", "feature", "feature_2")
+    assert specs["a/covariances"].dims == (*CELL, *wide[: 1 + axes])
+    assert specs["a/covariances"].chunks == (1, 1, 2, 1, 2, *[2] * axes)
+    for n, model in enumerate(baselines):
+        assert specs[f"a/{model}/covariances"].dims == wide[: 1 + n]
+    *names, status = result_names(plan, plan.models)
+    assert ({*names, status}, status) == ({*RESULTS, *more}, "status")
+    # blocks of other models have fewer, and baselines none
+    fewer = more - {"covariance_shape"} if held_out else set()
+    assert set(result_names(plan, ["likelihood"])) == {*RESULTS, *fewer}
+    assert result_names(plan, ["unsupervised"]) == RESULTS
+    assert {path for path in specs if "held_out" in path or "shape" in path} == {f"a/{name}" for name in more}
+    candidates = (*(CANDIDATES if more else ()), *(("common",) if held_out else ()))
+    assert tuple(coordinate_values(plan).get("candidate", ())) == candidates
+    for name in more - {"covariance_shape"}:
+        assert specs[f"a/{name}"].shape == (2, 2, 4, 2, len(candidates))
+    if "covariance_shape" in more:
+        attributes = specs["a/covariance_shape"].variable.attributes
+        assert attributes["flag_values"] == [0, 1, 2, 3, 4]
+        assert attributes["flag_meanings"] == "spherical common diagonal tied full"

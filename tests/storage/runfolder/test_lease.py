@@ -1,4 +1,4 @@
-"""The lease: one holder, whoever dies, however many want it."""
+"""The lease: one holder, whoever dies, however many want it; and whether a recorded process lives."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -25,17 +27,17 @@ from processes.sweeping import wait_until
 from storage.errors import StorageError
 from storage.files import remove
 from storage.runfolder import lease as module
+from storage.runfolder import process as identity
 from storage.runfolder import records
 from storage.runfolder.folder import GenerationFolder, RunFolder
 from storage.runfolder.journal import Journal, replay
 from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost, inherit, read_lease, settled_lease
-from storage.runfolder.process import ProcessIdentity, this_process
+from storage.runfolder.process import is_alive, this_process
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
-FAILURE = records.FailureRecord(
-    work=records.FailedWork(start=0, stop=1), cause="X", node="n", job="", traceback="", cell="c"
-)
+WORK = records.FailedWork(start=0, stop=1)
+FAILURE = records.FailureRecord(work=WORK, cause="X", node="n", job="", traceback="", cell="c")
 
 
 def begin(run: RunFolder, number: int) -> GenerationFolder:
@@ -105,26 +107,18 @@ def test_taking_over_crashed_anywhere(tmp_path: Path) -> None:
 # Who holds a cube, and when it may be taken over.
 
 
-def holder(process: ProcessIdentity | None = None, **changes: object) -> module.Holder:
-    values = {"token": "t", "since": "2026-01-02T03:04:05+00:00", "released": False}
-    return module.Holder(**(values | {"process": process or this_process()} | changes))  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def elsewhere(monkeypatch: pytest.MonkeyPatch) -> ProcessIdentity:
+@pytest.fixture(autouse=True)
+def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOOK_EVERY", 0.01)
-    return other(**ELSEWHERE)
 
 
 @pytest.mark.parametrize("age", [-7200.0, 7200.0], ids=["its clock is ahead", "its clock is behind"])
-def test_a_living_holder_is_told_from_a_silent_one_whatever_its_clock_says(
-    run: RunFolder, elsewhere: ProcessIdentity, age: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_heartbeats_count_and_no_clock(run: RunFolder, age: float, monkeypatch: pytest.MonkeyPatch) -> None:
     def settled() -> tuple[bool | None, bool]:
         state = settled_lease(run, time.time())
         return (None, False) if state is None else (state.alive, state.free)
 
-    leave_lease(run.cube, elsewhere, age=age)
+    leave_lease(run.cube, other(**ELSEWHERE), age=age)
     file = run.lease(1)
     beat = threading.Timer(0.1, lambda: os.utime(file, ns=(0, file.stat().st_mtime_ns + 10**9)))
     beat.start()
@@ -136,17 +130,16 @@ def test_a_living_holder_is_told_from_a_silent_one_whatever_its_clock_says(
     assert settled() == (None, False), "a recent heartbeat is believed at once"
 
 
-def test_what_happens_while_a_heartbeat_is_waited_for(
-    run: RunFolder, elsewhere: ProcessIdentity, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is given back, another process takes it, or the folder goes: whatever it is, it ends the wait."""
+def test_what_happens_ends_the_wait_for_a_heartbeat(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is given back, the folder goes, or another process takes it."""
+    held = leave_lease(run.cube, other(**ELSEWHERE), age=7200)
     happenings: list[Callable[[], object]] = [
-        lambda: run.lease(1).write_text(holder(elsewhere, released=True).to_text(1)),
+        lambda: run.lease(1).write_text(held.model_copy(update={"released": True}).to_text(1)),
         lambda: remove(run.path),
-        lambda: run.lease(2).write_text(holder(elsewhere).to_text(2)),
+        lambda: run.lease(2).write_text(held.to_text(2)),
     ]
     for happens in happenings:
-        leave_lease(run.cube, elsewhere, age=7200)
+        leave_lease(run.cube, other(**ELSEWHERE), age=7200)
         monkeypatch.setattr(module.time, "sleep", lambda seconds, happens=happens: happens())
         found, now = settled_lease(run, time.time()), module.last_lease(run)
         assert (found and (found.number, found.holder)) == (now and (now.number, now.holder))
@@ -182,33 +175,21 @@ def cube(tmp_path: Path) -> Path:
     return tmp_path / "results" / "tiny.zarr"
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Heartbeats that come at once."""
-    monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
-
-
-def test_one_holds_it_and_the_other_names_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "77")
-    with Lease.acquire(cube) as lease:
-        with pytest.raises(
-            LeaseHeld, match=f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
-        ) as caught:
-            Lease.acquire(cube)
-        assert (caught.value.holder, caught.value.silent) == (lease.holder, None)
-    assert run_of(cube).stat().st_mode & 0o777 == 0o700
-
-
 def released(cube: Path) -> bool:
     state = read_lease(cube)
     return state is not None and state.free and state.holder is not None and state.holder.released
 
 
-def test_given_back_it_is_free_at_once(cube: Path) -> None:
+def test_one_holds_it_and_given_back_it_is_free(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
     for number in range(1, module.KEPT + 4):
         with Lease.acquire(cube) as lease:
             assert lease.number == number
             assert len([path for path in run_of(cube).iterdir() if path.is_file()]) <= module.KEPT + 2
+            said = f"{cube} .* job 77, since {re.escape(lease.holder.since)}"
+            with pytest.raises(LeaseHeld, match=said) as caught:
+                Lease.acquire(cube)
+            assert (caught.value.holder, caught.value.silent) == (lease.holder, None)
     assert released(cube)
 
 
@@ -229,40 +210,28 @@ def test_a_killed_holder_is_taken_over_even_as_a_zombie(cube: Path) -> None:
     process.wait()
 
 
-@pytest.mark.parametrize(
-    "changes", [ELSEWHERE, {"boot_id": "before the crash"}, {"pid_namespace": "a container", **DEAD}]
-)
-def test_a_holder_out_of_sight_counts_by_its_heartbeat(
-    cube: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    holder = leave_lease(cube, other(**changes), age=100)
+OUT_OF_SIGHT = [ELSEWHERE, {"boot_id": "before the crash"}, {"pid_namespace": "a container", **DEAD}]
+UNREADABLE = [b"", b"{", b'{"token": 1}', b"\xff", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("changes", [*OUT_OF_SIGHT, *({"content": content} for content in UNREADABLE)])
+def test_a_holder_out_of_sight(cube: Path, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    holder, file = leave_lease(cube, other(**changes)), run_of(cube) / "lease.1"
+    if "content" in changes:
+        file.write_bytes(changes["content"])
+    os.utime(file, (time.time() - 100,) * 2)
     with pytest.raises(LeaseHeld, match="last heartbeat 100 s ago, free after 120 s without one") as caught:
         Lease.acquire(cube)
-    assert (caught.value.holder, caught.value.silent) == (holder, pytest.approx(100, abs=5))
+    expected = (None, True) if "content" in changes else (holder, False)
+    assert (caught.value.holder, "cannot be read" in str(caught.value)) == expected
+    assert caught.value.silent == pytest.approx(100, abs=5)
     monkeypatch.setattr(module, "STALE_AFTER", 90)
     monkeypatch.setattr(module, "PATIENCE", 0.05)
     with Lease.acquire(cube) as lease:
         assert lease.number == 2
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"token": 1}', b"\xff", b"[" * 100_000])
-def test_a_lease_that_cannot_be_read_counts_by_its_heartbeat(
-    cube: Path, content: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leave_lease(cube, this_process())
-    (run_of(cube) / "lease.1").write_bytes(content)
-    with pytest.raises(LeaseHeld, match="cannot be read"):
-        Lease.acquire(cube)
-    os.utime(run_of(cube) / "lease.1", (0, 0))
-    monkeypatch.setattr(module, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
-    with Lease.acquire(cube) as lease:
-        assert lease.number == 2
-
-
-def test_a_job_that_is_started_again_takes_the_lease_of_its_former_self(
-    cube: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_started_again_takes_its_former_lease(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     former = other(**ELSEWHERE, job_id="77", job_restarts=0)
     for number in ("77", "78"):
         leave_lease(cube, former, age=1)
@@ -278,8 +247,8 @@ def test_a_job_that_is_started_again_takes_the_lease_of_its_former_self(
         assert lease.number == 2
 
 
-@pytest.mark.usefixtures("quick")
 def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
     told: list[LeaseLost] = []
     former = Lease.acquire(cube, on_lost=told.append)
     former.files.put(cube.parent / "file", b"1")
@@ -296,10 +265,12 @@ def test_the_former_holder_can_write_nothing(cube: Path, monkeypatch: pytest.Mon
     assert len(told) == 1
 
 
-@pytest.mark.usefixtures("quick")
-def test_a_cancel_reaches_the_holder(cube: Path) -> None:
+def test_the_heart_beats_and_a_cancel_reaches_the_holder(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_EVERY", 0.01)
     told: list[LeaseLost] = []
     with Lease.acquire(cube, on_lost=told.append) as lease:
+        os.utime(run_of(cube) / "lease.1", (0, 0))
+        wait_until(lambda: (run_of(cube) / "lease.1").stat().st_mtime > 0, seconds=20)
         records.StopRequest(host="here", at=1.0).write(RunFolder(cube).stop)
         wait_until(lambda: bool(told), seconds=20)
         assert isinstance(told[0], module.Cancelled)
@@ -308,6 +279,7 @@ def test_a_cancel_reaches_the_holder(cube: Path) -> None:
         # What is in hand is still written.
         lease.files.put(cube.parent / "file", b"1")
     assert released(cube)
+    assert not lease._thread.is_alive()
 
 
 @pytest.mark.parametrize("before", [os.unlink, None], ids=["its file is cleaned away", "a repeated request"])
@@ -331,21 +303,11 @@ def test_a_link_that_fails_once_is_made_again_or_found(
 
 
 def test_a_file_system_without_links_is_said(cube: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(source: Path, target: Path) -> None:
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
+    refuse = Mock(side_effect=OSError(errno.EPERM, os.strerror(errno.EPERM)))
     monkeypatch.setattr(os, "link", refuse)
     with pytest.raises(StorageError, match=r"lease\.1: needs a file system with hard links"):
         Lease.acquire(cube)
     assert list(run_of(cube).iterdir()) == []
-
-
-@pytest.mark.usefixtures("quick")
-def test_the_heart_beats_until_the_lease_is_given_back(cube: Path) -> None:
-    with Lease.acquire(cube) as lease:
-        os.utime(run_of(cube) / "lease.1", (0, 0))
-        wait_until(lambda: (run_of(cube) / "lease.1").stat().st_mtime > 0, seconds=20)
-    assert not lease._thread.is_alive()
 
 
 def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Path) -> None:
@@ -356,19 +318,16 @@ def test_a_lease_taken_over_or_removed_is_noticed_before_the_heartbeat(cube: Pat
             with pytest.raises(LeaseLost, match=str(cube)):
                 lease.check()
     lease = Lease.acquire(cube)
-    number = lease.number
-    leave_lease(cube, other(**ELSEWHERE), number=number + 1)
+    leave_lease(cube, other(**ELSEWHERE), number=lease.number + 1)
     with pytest.raises(LeaseLost):
         lease.check()
     lease.release()
-    assert not json.loads((run_of(cube) / f"lease.{number}").read_bytes())["released"]
+    assert not json.loads((run_of(cube) / f"lease.{lease.number}").read_bytes())["released"]
     with pytest.raises(LeaseHeld, match="node7"):
         Lease.acquire(cube)
 
 
-def test_beats_that_fail_for_too_long_lose_the_lease(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failing_beats(cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(module, "STALE_AFTER", 50)
     lease = Lease.acquire(cube)
     now = time.monotonic() + 10**6
@@ -410,11 +369,9 @@ def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytes
 def race(cube: str, rounds: int, barrier: Any, results: Any) -> None:
     for number in range(rounds):
         barrier.wait()
-        try:
+        with suppress(LeaseHeld):
             Lease.acquire(Path(f"{cube}.{number}.zarr"))
             results.put(number)
-        except LeaseHeld:
-            pass
 
 
 def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
@@ -437,9 +394,7 @@ def test_of_many_takers_of_a_dead_lease_one_wins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("look", ["lease_numbers", "generations"])
-def test_a_lease_that_is_taken_during_a_look_is_not_taken_away(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int
-) -> None:
+def test_a_lease_taken_during_a_look(cube: Path, monkeypatch: pytest.MonkeyPatch, look: str, at: int) -> None:
     leave_lease(cube, other(**DEAD))
     real_look, looks, taken = getattr(RunFolder, look), [], []
 
@@ -458,16 +413,11 @@ def test_a_lease_that_is_taken_during_a_look_is_not_taken_away(
         lease.check()
 
 
-real = module.last_lease
-
-
 @pytest.mark.parametrize("number", [1, 50])
-def test_a_taker_who_slept_takes_nothing_away(
-    cube: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_a_taker_who_slept_takes_nothing(cube: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """It saw a dead lease once, which others have taken since, or which has long been cleaned away."""
     dead = leave_lease(cube, other(**DEAD), number=number)
-    look = [module.LeaseState(min(number, 3), dead, 0, False)] * 2
+    look, real = [module.LeaseState(min(number, 3), dead, 0, False)] * 2, module.last_lease
     with Lease.acquire(cube) as lease:
         monkeypatch.setattr(module, "last_lease", lambda run: look.pop() if look else real(run))
         with pytest.raises(LeaseHeld) as caught:
@@ -476,3 +426,29 @@ def test_a_taker_who_slept_takes_nothing_away(
         lease.check()
     leases = {f"lease.{number}", f"lease.{number + 1}"}
     assert {path.name for path in run_of(cube).iterdir()} == {f"generation.{number + 1}", *leases}
+
+
+# Whether a recorded process lives.
+
+
+@pytest.mark.parametrize("proc", ["/proc", "/nowhere"], ids=["proc", "psutil"])
+def test_this_process_lives_no_other_of_its_id_and_no_zombie(
+    proc: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "PROC", Path(proc))
+    me = this_process()
+    assert me == this_process()
+    assert me.process_start
+    changes = {"host": "x", "process_start": "0", "pid": 2**22 + 1, "boot_id": "x", "pid_namespace": "x"}
+    found = [is_alive(me.model_copy(update={key: value})) for key, value in changes.items()]
+    assert found == [True, False, False, None, None]
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert child.stdin is not None
+    start = identity._process_start(child.pid) or ""
+    recorded = me.model_copy(update={"pid": child.pid, "process_start": start})
+    assert is_alive(recorded) is True
+    child.stdin.close()
+    wait_until(lambda: not is_alive(recorded))
+    assert child.returncode is None, "nobody has waited for it"
+    child.wait()
+    assert is_alive(recorded) is False
