@@ -72,8 +72,8 @@ def plural(count: int, noun: str, several: str = "") -> str:
 
 # When two objectives count as the same optimum, and which restart is the best.
 
+# Nats. Objectives that differ by no more belong to one optimum: sums in another order differ by less.
 SAME_OPTIMUM = 1e-6
-"""Nats. Objectives that differ by no more belong to one optimum: sums in another order differ by less."""
 
 
 def best_of(objectives: Sequence[float]) -> int:
@@ -92,21 +92,21 @@ def best_of(objectives: Sequence[float]) -> int:
 # Exit codes of the commands. A run that a signal ends has 128 plus the number of the signal.
 
 COMPLETE = 0
+# A fault of the machine, a lease that is held, or a check that found a difference.
 INTERNAL = 1
-"""A fault of the machine, a lease that is held, or a check that found a difference."""
+# Nothing was started, and nothing is lost.
 BAD_INPUT = 2
-"""Nothing was started, and nothing is lost."""
+# Finished, but cells failed; with `--strict`, also when data sets were skipped.
 FAILED_CELLS = 3
-"""Finished, but cells failed; with `--strict`, also when data sets were skipped."""
 
 
 # Names under which the pages of a run answer: a stranger's page may have a name of its own lead here.
 
+# Of a page that listens on loopback, at any port: that of a tunnel may be another.
 NAMES = ("localhost", "127.0.0.1", "[::1]")
-"""Of a page that listens on loopback, at any port: that of a tunnel may be another."""
 
+# More names, with commas: those under which a proxy of the machine passes requests on.
 VARIABLE = "SWEEP_HOSTS"
-"""More names, with commas: those under which a proxy of the machine passes requests on."""
 
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::\d{1,5})?", re.IGNORECASE)
 

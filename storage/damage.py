@@ -27,8 +27,8 @@ from storage.runfolder.records import merged_lines
 from sweeps.errors import InputError
 from sweeps.plan import Block, DatasetPlan
 
+# Passes keys on, and may show how far it is.
 Progress = Callable[[list[str]], Iterable[str]]
-"""Passes keys on, and may show how far it is."""
 
 Inputs = Callable[[Manifest, DatasetPlan], InputArrays]
 

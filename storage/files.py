@@ -18,11 +18,11 @@ from sweeps.errors import InputError, Problem
 if TYPE_CHECKING:
     from storage.runfolder.folder import GenerationFolder
 
+# Suffix of what is not complete; one left by a killed process is removed later.
 PARTIAL = ".partial"
-"""Suffix of what is not complete; one left by a killed process is removed later."""
 
+# Bytes of the root file of a store. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB.
 LONGEST_ROOT = 2**26
-"""Bytes of the root file of a store. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB."""
 
 
 class Files:

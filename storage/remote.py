@@ -8,28 +8,28 @@ from pathlib import Path
 
 from sweeps.errors import InputError, Problem
 
+# What begins an address. Others that fsspec knows, and chains of them, could name files of this machine.
 ADDRESS = re.compile(r"^(https?|s3|memory):/+")
-"""What begins an address. Others that fsspec knows, and chains of them, could name files of this machine."""
 
 EXTRA = "pip install 'sweep-clustering[remote]'"
 CREDENTIALS = (
     "credentials that may read it, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
     "or FSSPEC_S3_ANON=true if anyone may"
 )
+# Errors of botocore, which need not be installed.
 NO_CREDENTIALS = (
     "NoCredentialsError",
     "PartialCredentialsError",
     "CredentialRetrievalError",
     "ProfileNotFound",
 )
-"""Errors of botocore, which need not be installed."""
 
+# Bytes that are read at once.
 PART = 2**20
-"""Bytes that are read at once."""
 
 
+# Of a cube: a path of this machine, or an address, always as text.
 Place = Path | str
-"""Of a cube: a path of this machine, or an address, always as text."""
 
 
 def place_of(text: Place) -> Place:

@@ -12,8 +12,8 @@ from sweeps.errors import InputError, Problem
 from sweeps.inputs import load_inputs
 from sweeps.plan import DatasetPlan
 
+# Fields of a plan that the inputs of a cube are a function of.
 SAME = ("checksum", "annotations_checksum", "n_samples", "n_features", "scale", "has_labels", "mixtures")
-"""Fields of a plan that the inputs of a cube are a function of."""
 
 
 def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: Progress = iter) -> Repair:

@@ -23,8 +23,8 @@ from sweeps.inputs import RealSource, cell_annotations
 from sweeps.plan import AskedPath, Block, Cell
 from sweeps.words import SHIPPED, asks, is_model
 
+# A path is as much work as some hundreds of restarts: one is asked again for so many cells.
 CELLS_PER_PATH = 10
-"""A path is as much work as some hundreds of restarts: one is asked again for so many cells."""
 
 
 @dataclass(frozen=True)

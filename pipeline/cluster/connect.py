@@ -31,8 +31,8 @@ from sweeps.errors import InputError, Problem
 logger = logging.getLogger(__name__)
 
 LOOPBACK = jobs.LOOPBACK
+# Seconds to wait for a scheduler's answer and for its first worker.
 PATIENCE = 30.0
-"""Seconds to wait for a scheduler's answer and for its first worker."""
 
 LOGGERS = ("distributed", "distributed.client", "asyncio")
 
@@ -228,11 +228,11 @@ def _errors_only() -> Iterator[None]:
 
 # The limit of open files, which a scheduler needs many of.
 
+# Files of a process with scheduler, driver and dashboard; 36 were counted, and some are to spare.
 ALONE = 48
-"""Files of a process with scheduler, driver and dashboard; 36 were counted, and some are to spare."""
 
+# For each worker process: pipes to it, and connections of it and of its nanny; 9 to 11 were counted.
 OF_A_WORKER = 12
-"""For each worker process: pipes to it, and connections of it and of its nanny; 9 to 11 were counted."""
 
 
 def allow_open_files(n_workers: int) -> None:
@@ -261,6 +261,7 @@ def allow_open_files(n_workers: int) -> None:
 
 # Set-up of every worker before it runs batches, also of workers that join later.
 
+# Reports of connections that broke, by logger, in the processes of workers; the errors they come with.
 LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
     ("distributed.worker", "Failed to communicate with scheduler during heartbeat."): (OSError,),
     ("distributed.worker", "failed during get data with %s -> %s"): (OSError,),
@@ -268,7 +269,6 @@ LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
     # a worker that leaves by itself closes the queue at which one of its threads waits for the word to leave
     ("distributed.nanny", "Worker process died unexpectedly"): (TypeError, OSError, EOFError),
 }
-"""Reports of connections that broke, by logger, in the processes of workers; the errors they come with."""
 
 
 def is_fault(record: logging.LogRecord) -> bool:

@@ -35,11 +35,11 @@ from sweeps.plan import Cell
 # preempted
 # or at its walltime takes the nanny with it. Meanwhile the scheduler runs the batch elsewhere.
 
+# Topics of workers and nannies; the scheduler's topics are the addresses of the workers.
 TOPICS = (TOPIC, "worker-restart-memory")
-"""Topics of workers and nannies; the scheduler's topics are the addresses of the workers."""
 
+# A batch is given up when so many processes died while they ran it; one or two may be chance.
 DEATHS = 3
-"""A batch is given up when so many processes died while they ran it; one or two may be chance."""
 
 
 class TimeLimitExceeded(BatchLost):
@@ -129,24 +129,24 @@ class Losses:
 
 logger = logging.getLogger(__name__)
 
+# Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind.
 LEAST_LIMIT, LIMIT_FACTOR = 1800.0, 30.0
-"""Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind."""
 
+# Batches in progress for each worker: the one it runs, and the next.
 AHEAD = 2
-"""Batches in progress for each worker: the one it runs, and the next."""
 
+# With so many workers and more, batches are handed in when a sixteenth of the workers need one: each of them
+# has one in advance.
 TOGETHER = 16
-"""With so many workers and more, batches are handed in when a sixteenth of the workers need one: each of them
-has one in advance."""
 
+# Events taken at once.
 MOST_TOGETHER = 100
-"""Events taken at once."""
 
+# Seconds without an event after which the executor checks whether any worker is left.
 SILENCE = 60.0
-"""Seconds without an event after which the executor checks whether any worker is left."""
 
+# Topic of this module, beside those of the compute cluster: a batch has results, or an error.
 ENDED = "ended"
-"""Topic of this module, beside those of the compute cluster: a batch has results, or an error."""
 
 
 class KernelsReady(WorkerPlugin):  # type: ignore[misc]

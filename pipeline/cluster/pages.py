@@ -22,8 +22,8 @@ WHY = (
 )
 STRANGE = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}.\n"
 NOT_YET = "The run is starting, or ending: its page is here in a moment.\n"
+# Attribute of the scheduler of a run: what answers for its page.
 NAME = "sweep_site"
-"""Attribute of the scheduler of a run: what answers for its page."""
 
 
 class Site(Protocol):
@@ -116,6 +116,8 @@ routes: list[tuple[str, Any, dict[str, Any]]] = [
     # It adds a plugin to the scheduler, at each request.
     (r"eventstream.*", NotServed, {}),
 ]
+# Modules of routes of the scheduler, whatever dask's configuration says. Left out: `api`, which retires
+# workers, and `proxy`, which sends requests on as this user.
 SCHEDULER = (
     __name__,
     "distributed.http.scheduler.prometheus",
@@ -124,5 +126,3 @@ SCHEDULER = (
     "distributed.http.health",
     "distributed.http.statics",
 )
-"""Modules of routes of the scheduler, whatever dask's configuration says. Left out: `api`, which retires
-workers, and `proxy`, which sends requests on as this user."""

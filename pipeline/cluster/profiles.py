@@ -26,14 +26,14 @@ from sweeps.records import Checked, Choice, Given, Record, StandIn, Terse, read,
 
 # The text of cluster.yaml as plain values, within bounds.
 
+# Of a file: PyYAML reads about 100 kB a second.
 MOST_BYTES = 2**18
-"""Of a file: PyYAML reads about 100 kB a second."""
 
+# Levels of tables and lists; a profile has three.
 MOST_NESTED = 20
-"""Levels of tables and lists; a profile has three."""
 
+# Keys and values, those that an alias repeats counted each time: nine lines can stand for 10^9.
 MOST_VALUES = 10_000
-"""Keys and values, those that an alias repeats counted each time: nine lines can stand for 10^9."""
 
 MERGE, TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
 READ_AS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "null", "timestamp"))
@@ -278,8 +278,8 @@ def _is_loopback(host: str | None) -> bool:
 
 # JSON Schema of cluster.yaml, from which an editor completes and checks it.
 
+# Stands beside cluster.yaml, in a checkout and in a wheel.
 SCHEMA_NAME = "cluster.schema.json"
-"""Stands beside cluster.yaml, in a checkout and in a wheel."""
 
 
 def cluster_schema() -> str:

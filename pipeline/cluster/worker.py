@@ -26,17 +26,17 @@ from pipeline.work.records import Results, Task
 from pipeline.work.tasks import run_task
 from sweeps.inputs import Source
 
+# What the keys of batches start with.
 BATCH = "run_batch"
-"""What the keys of batches start with."""
 
+# A batch is begun if so many times its predicted seconds are left: predictions err.
 MARGIN = 2.0
-"""A batch is begun if so many times its predicted seconds are left: predictions err."""
 
+# Seconds before the end of a SLURM job in which nothing is begun: results are still to be handed in.
 RESERVE = 10.0
-"""Seconds before the end of a SLURM job in which nothing is begun: results are still to be handed in."""
 
+# Between looks whether the last result was fetched.
 LOOK_SECONDS = 0.1
-"""Between looks whether the last result was fetched."""
 
 
 class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
@@ -117,15 +117,15 @@ def end_of_time(worker: Worker) -> float | None:
 
 logger = logging.getLogger(__name__)
 
+# Topic on which workers report what the driver cannot know: new worker, batch started, limit exceeded.
 TOPIC = "sweep-batches"
-"""Topic on which workers report what the driver cannot know: new worker, batch started, limit exceeded."""
 
+# Seconds for the scheduler to receive a message.
 PATIENCE = 10.0
-"""Seconds for the scheduler to receive a message."""
 
 TICK = 1.0
+# Seconds between looks at the time, and for a batch to end by itself after all.
 GRACE = 1.0
-"""Seconds between looks at the time, and for a batch to end by itself after all."""
 
 
 class ReportNanny(WorkerPlugin):  # type: ignore[misc]

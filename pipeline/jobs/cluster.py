@@ -38,8 +38,8 @@ from sweeps.errors import InputError, Problem
 
 # What keeps a machine from submitting the jobs of a profile.
 
+# What a path may consist of: dask-jobqueue quotes nothing in a script, and SLURM expands % in log names.
 SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
-"""What a path may consist of: dask-jobqueue quotes nothing in a script, and SLURM expands % in log names."""
 
 
 def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]:
@@ -64,8 +64,8 @@ def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]
 
 CERT, KEY = "cert.pem", "key.pem"
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sweep")])
+# Before now, as clocks of nodes differ, and after it: how long a certificate is valid.
 BACKWARDS, FORWARDS = timedelta(days=1), timedelta(days=365)
-"""Before now, as clocks of nodes differ, and after it: how long a certificate is valid."""
 
 
 def new_credentials() -> Security:
@@ -139,9 +139,10 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 ADAPT_SECONDS = 1.0
 
+# A start of a worker may last so long; a minute goes to compiling the kernels on a busy node.
 DEATH_SECONDS = 300
-"""A start of a worker may last so long; a minute goes to compiling the kernels on a busy node."""
 
+# First lines of a worker job.
 ENVIRONMENT = (
     # The directory a job starts in must not stand before the installed packages.
     "export PYTHONSAFEPATH=1",
@@ -150,8 +151,12 @@ ENVIRONMENT = (
     # A worker's port of http cannot be left out; nothing is served there, whatever dask's own files say.
     "export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'",
 )
-"""First lines of a worker job."""
 
+# Then these, without `$(...)`, which HTCondor takes for its own.
+#
+# dask puts that folder before all others that Python imports from. Its own choice has one name for all
+# users of a node: who makes it first runs code as everybody who comes later. The same holds where others
+# may replace it: the place must be of root or ours, and sticky where others may write to it.
 SCRATCH = """\
 me=`id -u`
 scratch={place}/sweep-$me
@@ -161,19 +166,13 @@ safe=`find -L "{place}" -prune \\( -user 0 -o -user $me \\) \\( -perm -1000 -o !
     || scratch=`mktemp -d -p "${{safe:-/tmp}}"`
 export DASK_TEMPORARY_DIRECTORY="$scratch"\
 """
-"""Then these, without `$(...)`, which HTCondor takes for its own.
-
-dask puts that folder before all others that Python imports from. Its own choice has one name for all users of
-a node: who makes it first runs code as everybody who comes later. The same holds where others may replace it:
-the place must be of root or ours, and sticky where others may write to it.
-"""
 
 
 class NamedJob:
     """Over dask-jobqueue's jobs: named like the worker, and a refusal is kept for the watch, not raised."""
 
+    # Raises `LeaseLost` when nothing may be submitted any more.
     check: Callable[[], None]
-    """Raises `LeaseLost` when nothing may be submitted any more."""
 
     def __init__(self, scheduler: str | None = None, name: str | None = None, **keys: Any) -> None:
         self.refusal = ""

@@ -18,8 +18,8 @@ from storage.runfolder.folder import RunFolder
 
 logger = logging.getLogger(__name__)
 
+# Time before its walltime at which the head is told to stop; SLURM may do it a minute earlier.
 WARNING_SECONDS = 180.0
-"""Time before its walltime at which the head is told to stop; SLURM may do it a minute earlier."""
 
 
 @dataclass(frozen=True)

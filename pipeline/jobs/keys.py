@@ -21,11 +21,11 @@ from sweeps.records import Checked, Given, Record, Whole, refusal
 
 # Types of the values in a profile: how each is checked, and what schema and messages say it should be.
 
+# Bytes: less is a unit that was forgotten, and dask-jobqueue cannot write it; no machine has more.
 SIZES = 2**20, 2**60
-"""Bytes: less is a unit that was forgotten, and dask-jobqueue cannot write it; no machine has more."""
 
+# Seconds: what is longer overflows where it is added to a date.
 LONGEST_TIME = 10 * 366 * 86_400.0
-"""Seconds: what is longer overflows where it is added to a date."""
 
 
 def size(value: Any) -> int:
@@ -121,6 +121,7 @@ SlurmTime = Annotated[
 ]
 OtherTime = Annotated[str, Checked(partial(walltime, ""), {**TEXT, "examples": ["10:00:00"]})]
 
+# Names of dask-jobqueue's classes by short name.
 CLASSES = {
     "slurm": "SLURMCluster",
     "pbs": "PBSCluster",
@@ -130,7 +131,6 @@ CLASSES = {
     "moab": "MoabCluster",
     "oar": "OARCluster",
 }
-"""Names of dask-jobqueue's classes by short name."""
 
 OURS = {
     # Names, addresses and credentials, which this package sets itself.
@@ -143,6 +143,7 @@ OURS = {
 }
 DEPRECATED = {"extra", "job_extra", "env_extra", "header_skip"}
 
+# Type and meaning of keys of dask-jobqueue; any other one is a text or a number.
 THEIRS: dict[str, tuple[Any, str]] = {
     "account": (Label, "Account to charge; default: the site's."),
     "cancel_command_extra": (Lines, "More arguments of the command that cancels a job."),
@@ -159,7 +160,6 @@ THEIRS: dict[str, tuple[Any, str]] = {
     "walltime": (OtherTime, "Longest time of each job, in quotes."),
     "worker_extra_args": (Lines, "Options of `dask worker`."),
 }
-"""Type and meaning of keys of dask-jobqueue; any other one is a text or a number."""
 
 
 class HeadResources(Record):

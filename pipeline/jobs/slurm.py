@@ -51,27 +51,27 @@ class ComputeClusterError(RuntimeError):
 
 logger = logging.getLogger(__name__)
 
+# Seconds a command may take; a busy controller answers within ten.
 TIMEOUT = 30.0
-"""Seconds a command may take; a busy controller answers within ten."""
 
 ATTEMPTS = 3
 PAUSE = 2.0
 
+# Seconds a command may take, and only once, while a head ends early.
 HURRY_SECONDS = 10.0
-"""Seconds a command may take, and only once, while a head ends early."""
 
+# Set while a head ends early: SLURM kills it soon, or `sweep cancel` waits for it.
 ending = threading.Event()
-"""Set while a head ends early: SLURM kills it soon, or `sweep cancel` waits for it."""
 
+# What SLURM says when its controller is away or busy; any other error would come again.
 TRANSIENT = re.compile(
     r"timed out|unable to contact|connection (?:refused|reset)|temporarily|try again|zero bytes|"
     r"communication connection failure|unable to establish",
     re.IGNORECASE,
 )
-"""What SLURM says when its controller is away or busy; any other error would come again."""
 
+# Between looks whether the head has begun to end.
 SLICE_SECONDS = 0.5
-"""Between looks whether the head has begun to end."""
 
 SEPARATOR = "|"
 

@@ -21,24 +21,24 @@ from storage.runfolder.records import JobListFile, JobRecord
 
 # A wanted worker job as the watch sees it: whether it has workers, is gone, and why it ended.
 
+# A job whose workers stayed shorter than this died at once.
 SETTLED_SECONDS = 10.0
-"""A job whose workers stayed shorter than this died at once."""
 
+# Where the queue cannot be asked, a job whose workers are gone for so long is replaced.
 LOST_SECONDS = 60.0
-"""Where the queue cannot be asked, a job whose workers are gone for so long is replaced."""
 
+# States in which SLURM leaves a job that others have ended.
 ENDED_BY_OTHERS = {"CANCELLED", "PREEMPTED", "NODE_FAIL"}
-"""States in which SLURM leaves a job that others have ended."""
 
+# Answers of the queue without a job after which it is replaced, though it is still being cleaned up.
 MOST_ABSENT = 10
-"""Answers of the queue without a job after which it is replaced, though it is still being cleaned up."""
 
+# Seconds before a job that keeps dying is replaced; the wait doubles up to this.
 LONGEST_BACKOFF = 300.0
-"""Seconds before a job that keeps dying is replaced; the wait doubles up to this."""
 
 
+# Jobs in the queue, by number.
 Live = Mapping[str, slurm.LiveJob]
-"""Jobs in the queue, by number."""
 
 
 @dataclass
@@ -93,17 +93,17 @@ class Slot:
 
 logger = logging.getLogger(__name__)
 
+# Between looks at the workers, which are connected to this process.
 LOOK_SECONDS = 0.5
-"""Between looks at the workers, which are connected to this process."""
 
+# Between questions to the queue while a job has no worker: first, and at most.
 ASK_SECONDS = 1.0, 30.0
-"""Between questions to the queue while a job has no worker: first, and at most."""
 
+# Between questions to the queue where jobs run.
 PLACE_SECONDS = 10.0
-"""Between questions to the queue where jobs run."""
 
+# Of the log of a job that died at once.
 TAIL_LINES = 15
-"""Of the log of a job that died at once."""
 
 
 class JobWatch:

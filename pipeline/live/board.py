@@ -28,17 +28,17 @@ from sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
 # The map: panels of tiles, few enough for a screen.
 
+# Of all panels together; neighbours of a larger grid share a tile.
 MOST_TILES = 3000
-"""Of all panels together; neighbours of a larger grid share a tile."""
 
+# That a panel may have, however many panels there are.
 LEAST_TILES = 24
-"""That a panel may have, however many panels there are."""
 
+# A value of each of `VARIANTS`.
 Way = tuple[str | None, ...]
-"""A value of each of `VARIANTS`."""
 
+# Data set, accuracy, number of annotations and variant; of a baseline no accuracy, its name, its variant.
 Key = tuple[str, float | None, int | str, Way]
-"""Data set, accuracy, number of annotations and variant; of a baseline no accuracy, its name, its variant."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ def _name(value: float) -> str:
 
 # Scores of cells as they come in: NMI of many at once, and means with their standard errors.
 
+# Sum and number of the scores of each unit: of a mixture, or of a redraw of the annotations.
 Units = dict[int | None, tuple[float, int]]
-"""Sum and number of the scores of each unit: of a mixture, or of a redraw of the annotations."""
 
 
 def nmi_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]) -> NDArray[np.float64]:
@@ -194,10 +194,11 @@ def mean_of(units: Units) -> tuple[float, float | None, int]:
 
 # Colours of models on the page: those that the report has, without what draws its figures.
 
+# Variables of the style sheet, of each annotation term.
 TERMS = {"posterior": "var(--blue)", "likelihood": "var(--vermillion)", "conditional": "var(--green)"}
-"""Variables of the style sheet, of each annotation term."""
 
 METHODS = ("#a6761d", "#cc79a7", "#b0605a", "#4d9bc7", "#7a6fb0")
+# Dashes of a line, by shape of covariances; others as `auto`.
 SHAPES = {
     "spherical": "",
     "common": "1.5 3",
@@ -205,7 +206,6 @@ SHAPES = {
     "tied": "6 2 1.5 2",
     "full": "5 1.5 1 1.5 1 1.5",
 }
-"""Dashes of a line, by shape of covariances; others as `auto`."""
 
 AUTO = "1 1.5 1 1.5 1 4"
 
@@ -273,8 +273,8 @@ class Tally:
         return [*counts, seconds, None if math.isinf(self.best) else self.best, self.where]
 
 
+# Data set, variant, accuracy and model of a curve over m.
 CurveKey = tuple[str, Way, float | None, str]
-"""Data set, variant, accuracy and model of a curve over m."""
 
 
 class Changes:

@@ -46,11 +46,11 @@ from sweeps.words import is_model
 
 logger = logging.getLogger(__name__)
 
+# Bytes of labels that wait for their scores; those beyond are shown without.
 MOST_WAITING = 64 * 2**20
-"""Bytes of labels that wait for their scores; those beyond are shown without."""
 
+# Cells that are scored together.
 AT_ONCE = 256
-"""Cells that are scored together."""
 
 
 class Keeper:
@@ -164,11 +164,11 @@ def _largest(objectives: NDArray[np.float64]) -> float:
     return float(np.fmax.reduce(objectives)) if len(objectives) else np.nan
 
 
+# Between two looks at the queue.
 TURN_SECONDS = 1.0
-"""Between two looks at the queue."""
 
+# Of a core, for reading cells that were done before and for scores; CPU seconds to begin with.
 SHARE, CREDIT = 0.002, 2.0
-"""Of a core, for reading cells that were done before and for scores; CPU seconds to begin with."""
 
 
 class Feed(Keeper):
@@ -228,14 +228,14 @@ class Feed(Keeper):
             self.cpu_seconds = time.thread_time()
 
 
+# A look at all files is repeated after so many times what it took, and not before so many seconds.
 PATIENCE, LEAST_SECONDS = 20, 2.0
-"""A look at all files is repeated after so many times what it took, and not before so many seconds."""
 
+# Time for cells that were not read yet, in each look.
 READING_SECONDS = 0.5
-"""Time for cells that were not read yet, in each look."""
 
+# Bytes of a journal that is read; of a longer one only its length is shown.
 MOST_JOURNAL = 64 * 2**20
-"""Bytes of a journal that is read; of a longer one only its length is shown."""
 
 
 class Follower(Keeper):
@@ -292,15 +292,15 @@ class Follower(Keeper):
 
 # All that the page shows, as one document.
 
+# A state is looked at once in so many seconds at most, however many look at the page.
 SNAPSHOT_SECONDS = 1.0
-"""A state is looked at once in so many seconds at most, however many look at the page."""
 
 LOG_LINES, MOST_FAILURES, MOST_WORKERS = 12, 20, 24
+# Letters of a line of the log, or of a cause.
 LONGEST = 400
-"""Letters of a line of the log, or of a cause."""
 
+# How far back the throughput goes, and the least between two of its points.
 PACE_SECONDS, PACE_STEP = 600.0, 5.0
-"""How far back the throughput goes, and the least between two of its points."""
 
 
 class AtWork(NamedTuple):

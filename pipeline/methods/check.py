@@ -17,8 +17,8 @@ from pipeline.methods.process import MethodFailed, MethodProcess, TimeLimit
 
 SAMPLES, FEATURES, CLUSTERS = 30, 2, 3
 SEED = 4242
+# Characters of what a method printed.
 SHOWN = 200
-"""Characters of what a method printed."""
 
 
 @dataclass(frozen=True)

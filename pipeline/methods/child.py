@@ -36,8 +36,8 @@ from sweeps.errors import InputError, cause_of, given, one_line
 _MARK = b"\x00swp\xff\x02\r\n"
 _HEAD = struct.Struct("!8sBQQQ")  # mark, kind, number, bytes of the note, bytes of the arrays
 
+# Bytes that the note of a reply may have: a cause, a traceback or some problems.
 TEXT = 2**20
-"""Bytes that the note of a reply may have: a cause, a traceback or some problems."""
 
 Limit = float | None
 
@@ -170,23 +170,23 @@ class Channel:
         return buffer
 
 
+# Kinds of what is said to the parent.
 READY, BEGUN, LOADED, SOLVED, NONE, FAILED, REFUSED = range(7)
-"""Kinds of what is said to the parent."""
 
+# Kinds of what the parent says.
 TABLE, LOAD, SOLVE = range(3)
-"""Kinds of what the parent says."""
 
+# Arrays of a solution, in the order in which they travel.
 PARTS = ("labels", "centroids", "probabilities")
-"""Arrays of a solution, in the order in which they travel."""
 
+# Begins the line of a warning, which is no output of a method.
 WARNING = "warning: "
-"""Begins the line of a warning, which is no output of a method."""
 
+# Said by such a process.
 FORKED = f"{WARNING}a process that the method forked came back from it, and was ended"
-"""Said by such a process."""
 
+# Characters of a traceback that travel.
 LONGEST = 20_000
-"""Characters of a traceback that travel."""
 
 _OURS = {__file__, loading.__file__}
 

@@ -8,16 +8,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# Kinds of an annotation, as `sweeps.annotations.draw` has them.
 MUST, CANNOT = 0, 1
-"""Kinds of an annotation, as `sweeps.annotations.draw` has them."""
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Links = Whole
 Weights = tuple[Floats, Floats]
 
+# How far the probabilities of a sample may be from summing to 1: float32 is good enough.
 _TOLERANCE = 1e-6
-"""How far the probabilities of a sample may be from summing to 1: float32 is good enough."""
 _SHOWN = 5
 
 

@@ -23,17 +23,17 @@ from threading import Thread
 
 from sweeps.errors import one_line, plain_lines
 
+# Said once the process of methods has ended by itself.
 LEFT = "warning: processes that a method left running are ended"
-"""Said once the process of methods has ended by itself."""
 
+# Bytes of a printed line; the rest of it becomes lines of its own.
 LONGEST_LINE = 2000
-"""Bytes of a printed line; the rest of it becomes lines of its own."""
 
+# Seconds for processes that were killed to be gone, and for what was printed to be written.
 PATIENCE = 3.0
-"""Seconds for processes that were killed to be gone, and for what was printed to be written."""
 
+# Seconds for helpers of a process that ended by itself, such as those of `multiprocessing`, to end too.
 GRACE = 0.5
-"""Seconds for helpers of a process that ended by itself, such as those of `multiprocessing`, to end too."""
 
 _PDEATHSIG, _SUBREAPER = 1, 36  # of prctl(2)
 _TERMINATED = b"%c" % signal.SIGTERM

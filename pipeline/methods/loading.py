@@ -25,30 +25,30 @@ from pipeline.methods.contract import Links, Method, Solution
 from sweeps.errors import InputError, Problem, did_you_mean
 from sweeps.words import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
+# Our distribution.
 OWN = "sweep-clustering"
-"""Our distribution."""
 
+# Modules of the folder `shipped`, in which functions have the names of methods; all others are baselines.
 MODULES = {
     "spectral-links": "spectral",
     "cop-kmeans": "links",
     "pckmeans": "links",
     "correlation-clustering": "links",
 }
-"""Modules of the folder `shipped`, in which functions have the names of methods; all others are baselines."""
 
+# Begins the name of the module that a file becomes.
 PRIVATE = "_sweep_method_"
-"""Begins the name of the module that a file becomes."""
 
 CALL = re.compile(r"(?P<place>[^:]+):(?P<attribute>[^\W\d]\w*(\.[^\W\d]\w*)*)")
 
 CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state)"
 LINKS = ("must_link", "cannot_link", "weights", "accuracy")
 SEED = "random_state"
+# What comes by name.
 GIVEN = ("weights", "accuracy", SEED)
-"""What comes by name."""
 
+# What a class may call the number of clusters, the first one it has.
 NUMBERS = ("n_clusters", "n_components")
-"""What a class may call the number of clusters, the first one it has."""
 
 
 @dataclass(frozen=True)

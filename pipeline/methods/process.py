@@ -28,21 +28,20 @@ from pipeline.methods.loading import MethodCall
 from sweeps.errors import InputError, Problem, one_line, plain_lines
 from sweeps.words import SHIPPED
 
+# Seconds for a process to start and a method to be imported: a shared filesystem may be slow.
 START_LIMIT = 300.0
-"""Seconds for a process to start and a method to be imported: a shared filesystem may be slow."""
 
+# Kept at a time: one for all shipped methods, one for each other method that was called.
+#
+# Calls of the methods of a sweep take turns: with one process too few, most of them start one again, in 0.1 s
+# with NumPy alone and 1 s with scikit-learn. A call of a process that is kept takes 0.3 ms.
 MOST_PROCESSES = 16
-"""Kept at a time: one for all shipped methods, one for each other method that was called.
 
-Calls of the methods of a sweep take turns: with one process too few, most of them start one again, in 0.1 s
-with NumPy alone and 1 s with scikit-learn. A call of a process that is kept takes 0.3 ms.
-"""
-
+# Memory of a process that runs k-means of scikit-learn, and of its keeper; 28 MiB with numpy alone.
 PROCESS_BYTES = 185 * 2**20
-"""Memory of a process that runs k-means of scikit-learn, and of its keeper; 28 MiB with numpy alone."""
 
+# Seconds for a process to end by itself, with all that came from it.
 PATIENCE = 5.0
-"""Seconds for a process to end by itself, with all that came from it."""
 
 ENVIRONMENT = {
     **{f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")},
@@ -54,8 +53,8 @@ SPOILT = (
     "more than one answer came from its process: the method, or what it started, wrote into the connection"
 )
 
+# What a process that is late did not do.
 _STARTED, _LOADED, _CALLED = "its process did not start", "not imported", "not answered"
-"""What a process that is late did not do."""
 
 _STDERR = 2
 _HOME = str(Path(__file__).resolve().parents[2])

@@ -21,13 +21,13 @@ from storage.runfolder.records import ENDED, StopRequest
 
 Echo = Callable[[str], None]
 
+# Time for a head to stop by itself: a heartbeat to see that it is to, and the ends of its workers.
+#
+# SLURM kills one that takes longer than KillWait, usually 30 s.
 END_SECONDS = 90.0
-"""Time for a head to stop by itself: a heartbeat to see that it is to, and the ends of its workers.
 
-SLURM kills one that takes longer than KillWait, usually 30 s."""
-
+# Time for killed processes to be gone.
 KILLED_SECONDS = 10.0
-"""Time for killed processes to be gone."""
 POLL_SECONDS = 0.5
 
 

@@ -138,8 +138,8 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
 
 # How far a sweep is.
 
+# Of cells that have ended, in the order in which they are shown.
 STATES = (DONE, FAILED, NO_SOLUTION)
-"""Of cells that have ended, in the order in which they are shown."""
 
 
 def count_states(statuses: NDArray[np.int8]) -> NDArray[np.int64]:
@@ -336,17 +336,17 @@ def counted_status(
 
 # Logs.
 
+# Between looks at a log that is followed.
 POLL_SECONDS = 0.5
-"""Between looks at a log that is followed."""
 
+# Between questions to the queue.
 QUEUE_SECONDS = 10.0
-"""Between questions to the queue."""
 
+# The end of a log is searched in this many bytes, or in 200 a line where that is more.
 TAIL_BYTES = 65536
-"""The end of a log is searched in this many bytes, or in 200 a line where that is more."""
 
+# Names that queueing systems give to the logs of their jobs.
 JOB_LOG = re.compile(r"(?P<name>.+)(?:-|\.[eo])(?P<number>\d+)(?:\.(?:err|out))?")
-"""Names that queueing systems give to the logs of their jobs."""
 
 
 def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list[Path]:

@@ -20,8 +20,8 @@ from sweeps.plan import AskedPath, find_cell
 from sweeps.shapes import CODES
 from sweeps.words import asks, chooses
 
+# Of the end of a traceback.
 TRACEBACK_LINES = 12
-"""Of the end of a traceback."""
 
 UNKNOWN = "unknown"
 NO_FAILURE = "no failure is recorded"

@@ -46,6 +46,7 @@ from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
 
 logger = logging.getLogger(__name__)
 
+# They end a run with a message: no cell is to blame, nothing that was reported done is lost.
 ENDINGS = (
     Stopped,
     StorageError,
@@ -56,18 +57,17 @@ ENDINGS = (
     CellMismatch,
     ComputeClusterError,
 )
-"""They end a run with a message: no cell is to blame, nothing that was reported done is lost."""
 
+# The exit code of a head that was cancelled, however it was told.
 CANCELLED = 128 + signal.SIGTERM
-"""The exit code of a head that was cancelled, however it was told."""
 
+# Set in the environment of a head that was started as a process of its own.
 DETACHED = "SWEEP_DETACHED"
-"""Set in the environment of a head that was started as a process of its own."""
 
 COMPILING = "loading the search, compiled at the first start on a machine (about 15 s)"
 
+# Between attempts to take the lease of a head that died on another node.
 LEASE_SECONDS = 5.0
-"""Between attempts to take the lease of a head that died on another node."""
 
 
 @dataclass(frozen=True)

@@ -34,11 +34,11 @@ from sweeps.words import asks, is_model
 
 logger = logging.getLogger(__name__)
 
+# A journal longer than this plus twice its length when last compacted is compacted again.
 COMPACT_BYTES = 64 * 2**20
-"""A journal longer than this plus twice its length when last compacted is compacted again."""
 
+# A cell or path is given up when it has failed this many times, or killed its worker while it ran alone.
 ATTEMPTS = 2
-"""A cell or path is given up when it has failed this many times, or killed its worker while it ran alone."""
 
 
 class Listener(Protocol):
@@ -539,11 +539,11 @@ def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
 # take turns. No result depends on the order. Every wave but the last writes each block once more, so there
 # are as many as may cost little.
 
+# Of the time that is left, what all additional writes of blocks may take of the driver's.
 SHARE = 0.02
-"""Of the time that is left, what all additional writes of blocks may take of the driver's."""
 
+# Of a block, before one was written: some ten files, each of which the disk has to confirm.
 WRITE_SECONDS = 0.05
-"""Of a block, before one was written: some ten files, each of which the disk has to confirm."""
 
 
 def with_draws(block: Block) -> Iterator[tuple[Cell, int]]:

@@ -21,11 +21,11 @@ from storage.runfolder.records import Progress
 
 logger = logging.getLogger(__name__)
 
+# Shortest time between two lines of a log.
 LINE_SECONDS = 10.0
-"""Shortest time between two lines of a log."""
 
+# Shortest time between two states in the run folder.
 STATE_SECONDS = 2.0
-"""Shortest time between two states in the run folder."""
 
 
 @dataclass

@@ -190,11 +190,11 @@ class Request:
         return is_settled(self.prepared, self.wanted)
 
 
+# Flags that are not named like their field.
 FLAGS = {"cluster_file": "--cluster"}
-"""Flags that are not named like their field."""
 
+# Fields that a head does not need; the folder of results it gets as an absolute path.
 NOT_FORWARDED = {"results", "dry_run", "detach"}
-"""Fields that a head does not need; the folder of results it gets as an absolute path."""
 
 
 @dataclass(frozen=True)

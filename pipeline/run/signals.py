@@ -15,12 +15,12 @@ from types import FrameType
 from pipeline.common import PlainFormatter
 from storage.errors import StorageError, storage_errors
 
+# From Ctrl-C, a machine that shuts down, a queue before the walltime, a terminal that closes.
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
-"""From Ctrl-C, a machine that shuts down, a queue before the walltime, a terminal that closes."""
 
 
+# Sent by a thread of this process, to have its reason raised where the main thread waits.
 INTERRUPT = signal.SIGUSR2
-"""Sent by a thread of this process, to have its reason raised where the main thread waits."""
 
 
 class Stopped(BaseException):
@@ -31,8 +31,8 @@ class Stopped(BaseException):
         self.number = number
 
 
+# Raises an exception in the main thread, called from another one.
 Interrupt = Callable[[Exception], None]
-"""Raises an exception in the main thread, called from another one."""
 
 
 @contextmanager

@@ -69,26 +69,26 @@ def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]
 # Powers of the sizes, fitted to restarts of both methods on the eight real data sets and on mixtures of
 # 200 to 20,000 samples, 2 to 256 features and 2 to 32 clusters: `python -m benchmarks rough`.
 
+# Of the local search of an offspring with one sample, one cluster and hardly any feature.
 SEARCH_SECONDS = 3.1e-8
-"""Of the local search of an offspring with one sample, one cluster and hardly any feature."""
 
+# Powers of N, of K, and of 1 + D / 16.
 SAMPLES, CLUSTERS, FEATURES = 1.22, 1.27, 0.36
-"""Powers of N, of K, and of 1 + D / 16."""
 
+# Additional power of 1 + D / 16 for shapes with a full matrix.
 MATRICES = 1.85
-"""Additional power of 1 + D / 16 for shapes with a full matrix."""
 
+# Factors of diagonal covariances, and of a model with a block model of its annotations.
 DIAGONAL, ANNOTATED = 1.5, 2.0
-"""Factors of diagonal covariances, and of a model with a block model of its annotations."""
 
+# Offspring that a local search from a start at random is worth: it takes more passes.
 FIRST = 4.0
-"""Offspring that a local search from a start at random is worth: it takes more passes."""
 
+# Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer.
 PATIENT = 0.25
-"""Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer."""
 
+# Of a call of a method, of which nothing is known before anything was timed.
 CALL_SECONDS = 0.1
-"""Of a call of a method, of which nothing is known before anything was timed."""
 
 
 def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
@@ -132,6 +132,7 @@ SUMMED = (
     *("paths", "questions", "asking_hours"),
 )
 
+# Of the table for people: head, value, place in the line, and form.
 COLUMNS = (
     ("data set", "name", "<18", ""),
     ("N", "n_samples", ">7", ""),
@@ -144,7 +145,6 @@ COLUMNS = (
     ("s/restart", "seconds_per_restart", ">11", ".3g"),
     ("core-h", "core_hours", ">9", ".3g"),
 )
-"""Of the table for people: head, value, place in the line, and form."""
 
 
 @dataclass(frozen=True)
@@ -302,8 +302,8 @@ def _questions_of(path: AskedPath, plan: DatasetPlan, science: Science) -> Span[
     return Span(path, 0, -(-max(plan.m) // batch) * batch, step=batch)
 
 
+# Dimensions along which cells are predicted to last equally long.
 ALIKE = ("mixture", "design", "replicate")
-"""Dimensions along which cells are predicted to last equally long."""
 
 
 def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str, Any]:

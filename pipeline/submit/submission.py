@@ -121,8 +121,8 @@ def _checked(path: Path, options: Options) -> Request:
 
 # Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.
 
+# A new process is watched so long, or until it holds the lease, which usually takes three seconds.
 START_SECONDS = 300.0
-"""A new process is watched so long, or until it holds the lease, which usually takes three seconds."""
 
 
 def detach(request: Request) -> int:

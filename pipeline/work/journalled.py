@@ -23,8 +23,8 @@ from sweeps.words import chooses, holds_out, is_model, shape_of
 
 Arrays = Mapping[str, NDArray[Any]]
 
+# Keys of the header that tell the kinds of records: results of cells, and of paths of questions.
 PARTIALS, PATHS = "partials", "paths"
-"""Keys of the header that tell the kinds of records: results of cells, and of paths of questions."""
 
 
 def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

@@ -25,8 +25,8 @@ from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CODES
 from sweeps.words import holds_out, shape_of
 
+# Of shape (n_answers, 3), in the order of asking: columns i, j and kind.
 Answers = NDArray[np.int32]
-"""Of shape (n_answers, 3), in the order of asking: columns i, j and kind."""
 
 NO_ANSWERS: Answers = np.empty((0, 3), dtype=np.int32)
 
@@ -259,8 +259,8 @@ class Failed:
 
 Done = Solved | Answered
 
+# What comes back of a task that ended.
 Results = Sequence[Solved | Answered | Failed]
-"""What comes back of a task that ended."""
 
 
 class BatchLost(Exception):

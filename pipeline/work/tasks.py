@@ -472,8 +472,8 @@ def restarts_enough(
 
 Outcome = records.Results | BaseException
 
+# Tasks that ended at about the same time.
 Ended = list[tuple[records.Task, Outcome]]
-"""Tasks that ended at about the same time."""
 
 NextTask = Callable[[], records.Task | None]
 

@@ -19,8 +19,8 @@ from storage.runfolder.records import Moment, Pilot, TimedQuestions, TimedRestar
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.words import asks
 
+# Batches of a path that a pilot times: the first one has no answers to fit, and says little of others.
 TIMED = 2
-"""Batches of a path that a pilot times: the first one has no answers to fit, and says little of others."""
 
 
 class Key(NamedTuple):
@@ -56,8 +56,8 @@ class Times(NamedTuple):
     busy: float = 1.0
 
 
+# Of what was never timed.
 UNKNOWN = Times(1.0)
-"""Of what was never timed."""
 
 
 @dataclass
@@ -194,6 +194,7 @@ def _ends(values: Sequence[Any]) -> Sequence[Any]:
     return sorted({min(values), max(values)})
 
 
+# Which values of a dimension are timed, where not all of them are.
 TIMED_ALONG: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
     "mixture": _first,
     "p": _ends,
@@ -201,16 +202,15 @@ TIMED_ALONG: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
     "design": lambda designs: sorted(designs, key=asks)[:1],
     "replicate": _first,
 }
-"""Which values of a dimension are timed, where not all of them are."""
 
 
 # How restarts are grouped into tasks of a sensible length.
 
+# Bounds of a task in seconds: below, the scheduler is busy; above, too much is lost with a worker.
 SHORTEST, LONGEST = 0.5, 60.0
-"""Bounds of a task in seconds: below, the scheduler is busy; above, too much is lost with a worker."""
 
+# Shortest task for each worker there is: 100 tasks a second take less than half of a driver's core.
 SECONDS_PER_WORKER = 0.01
-"""Shortest task for each worker there is: 100 tasks a second take less than half of a driver's core."""
 
 
 def target_seconds(total: float, workers: int) -> float:

@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 Bools = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[Any]]
 
+# Variables whose bits are not promised: times are those of one run.
 UNPROMISED = ("seconds", "cpu_seconds")
-"""Variables whose bits are not promised: times are those of one run."""
 
 
 class BlockStore:

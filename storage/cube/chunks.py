@@ -34,14 +34,14 @@ CHECKSUM_BYTES = 4
 ZSTD, TEXTS = Zstd(), VLenUTF8()
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 SHORTEST_FRAME = 9
+# Bytes of the texts of a coordinate: names of models, and fields of annotations.
 LONGEST_TEXTS = 2**20
-"""Bytes of the texts of a coordinate: names of models, and fields of annotations."""
 
+# Bytes of each text beyond: names of samples and of features, which may be many.
 LONGEST_TEXT = 1024
-"""Bytes of each text beyond: names of samples and of features, which may be many."""
 
+# The one variable of which several cells of a block share a row, and a block has several chunks.
 ANNOTATIONS = "annotations"
-"""The one variable of which several cells of a block share a row, and a block has several chunks."""
 
 Values = NDArray[Any]
 

@@ -33,11 +33,10 @@ from sweeps.words import asked_of, shape_of
 
 __all__ = ["Inputs", "create", "grow", "open_cube"]
 
+# X, the true labels, annotations of a file, and names of the samples, as `INPUTS` names them.
+#
+# None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.
 InputArrays = tuple[npt.NDArray[Any] | None, ...]
-"""X, the true labels, annotations of a file, and names of the samples, as `INPUTS` names them.
-
-None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.
-"""
 
 Inputs = Callable[[DatasetPlan], InputArrays]
 
@@ -212,19 +211,18 @@ def _content(file: Path) -> bytes | None:
 
 HINT = "use another name"
 NAME_HINT = "name them as the cube does, or use another name for it"
+# Fields of a plan that may be other ones, or are compared in a way of their own.
+#
+# In this order: what grows, what is taken from the cube, what follows from the sweep file, where the
+# difference is reported, and names, which a cube may lack.
 FREE = {
     *("mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches"),
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
     *("adaptive", "held_out"),
     *NAMES,
 }
-"""Fields of a plan that may be other ones, or are compared in a way of their own.
-
-In this order: what grows, what is taken from the cube, what follows from the sweep file, where the difference
-is reported, and names, which a cube may lack.
-"""
+# How covariances are stored, by the axes that each has beside the cluster.
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
-"""How covariances are stored, by the axes that each has beside the cluster."""
 
 
 def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan]) -> list[Problem]:

@@ -36,8 +36,8 @@ FORMAT_VERSION = 2
 
 # Plans of a cube as its attributes hold them, never trusted: a cube may come from anywhere.
 
+# What a plan says of names.
 NAMES = ("feature_names", "class_names", "sample_names")
-"""What a plan says of names."""
 
 
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
@@ -98,8 +98,8 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
 
 # The metadata a cube must have, from its plans: any other could decode objects, or fill the memory.
 
+# Chunks of an array lie side by side: one directory to make durable, none to make while results come in.
 CHUNK_KEYS: dict[str, Any] = {"name": "default", "configuration": {"separator": "."}}
-"""Chunks of an array lie side by side: one directory to make durable, none to make while results come in."""
 
 SERIALIZERS = {
     "string": {"name": "vlen-utf8", "configuration": {}},
@@ -107,20 +107,20 @@ SERIALIZERS = {
 }
 BYTES: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
 COMPRESSION: dict[str, Any] = {"name": "zstd", "configuration": {"level": 0, "checksum": False}}
+# Outermost, so that a chunk that has changed is noticed before it is decompressed.
 CHECKSUM: dict[str, Any] = {"name": "crc32c"}
-"""Outermost, so that a chunk that has changed is noticed before it is decompressed."""
 
+# Of a data set: the status of all its cells is held in memory, one byte each.
 MOST_CELLS = 10**8
-"""Of a data set: the status of all its cells is held in memory, one byte each."""
 
+# A chunk is written and read whole, and several copies of it are in memory at once.
 MOST_CHUNK_BYTES = 2**32
-"""A chunk is written and read whole, and several copies of it are in memory at once."""
 
 ROOT: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
 INLINE: dict[str, Any] = {"kind": "inline", "must_understand": False}
 
+# Of an array, with their types. Others could make xarray scale, mask or convert values.
 ATTRIBUTES = {"long_name": str, "units": str, "flag_values": list, "flag_meanings": str}
-"""Of an array, with their types. Others could make xarray scale, mask or convert values."""
 
 
 def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object) -> Iterator[Problem]:

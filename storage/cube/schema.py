@@ -20,14 +20,14 @@ from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, SCORED, widest_dims
 from sweeps.words import DEFAULT, chooses, holds_out, shape_of
 
+# Values of the variable `status`. No solution is an answer of a method, and no failure.
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
-"""Values of the variable `status`. No solution is an answer of a method, and no failure."""
 
+# Values of the cells that were computed to the end, and whose results never change.
 ANSWERED = (DONE, NO_SOLUTION)
-"""Values of the cells that were computed to the end, and whose results never change."""
 
+# What `status` means, for people.
 STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION: "no solution"}
-"""What `status` means, for people."""
 
 STATUS_FLAGS = {word.replace(" ", "_"): value for value, word in STATUS_WORDS.items()}
 FIELDS = ("i", "j", "kind")
@@ -87,8 +87,8 @@ OBJECTIVE_TEXT = "objective of each restart: log-likelihood or log-posterior"
 PAIRS_TEXT = "pairs of samples i and j, kind 0 must-link, 1 cannot-link"
 POOL_TEXT = "annotations of a file that those of cells are drawn from"
 
+# What is not written yet, by the first letter of its type.
 _FILLS: dict[str, float | int | str] = {"f": math.nan, "i": -1, "s": ""}
-"""What is not written yet, by the first letter of its type."""
 
 
 def _variables(role: Role, *rows: tuple[str, ...], zero: tuple[str, ...] = ()) -> dict[str, Variable]:
@@ -101,6 +101,7 @@ def _variables(role: Role, *rows: tuple[str, ...], zero: tuple[str, ...] = ()) -
     }
 
 
+# Every variable by name, results in the order of writing.
 VARIABLES = {
     **_variables(
         Role.RESULT,
@@ -145,23 +146,26 @@ VARIABLES = {
         ("candidate", "candidate", "string", "shape of covariances that a cell can choose"),
     ),
 }
-"""Every variable by name, results in the order of writing."""
 
+# Attribute `long_name` of covariances that are wider than declared, by dimensions beside the cluster.
 COVARIANCE_TEXTS = {
     ("feature",): "variances of each cluster by feature, best restart",
     ("feature", "feature_2"): "covariance matrix of each cluster, best restart",
 }
-"""Attribute `long_name` of covariances that are wider than declared, by dimensions beside the cluster."""
 
+# Attribute `long_name` of p where annotations are not drawn from true labels.
 TOLD_TEXT = "accuracy the models are told; annotations of a file"
-"""Attribute `long_name` of p where annotations are not drawn from true labels."""
 
+# Attribute `long_name` of candidates where every model holds annotations out.
 SCORED_TEXT = "shape of covariances that a cell can choose, or has"
-"""Attribute `long_name` of candidates where every model holds annotations out."""
 
+# Variables that a node may have been given, in the order in which they are handed over.
 INPUTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.INPUT)
-"""Variables that a node may have been given, in the order in which they are handed over."""
 
+# Of results and inputs that only some nodes and blocks have: by the plan, and their models.
+#
+# A block without a model that chooses its shape has no files of what was chosen: so a cube of other models
+# can grow by one that does.
 ONLY: dict[str, Callable[[DatasetPlan, Sequence[str]], bool]] = {
     "unseen_mass": lambda plan, models: plan.adaptive,
     "covariance_shape": lambda plan, models: any(map(chooses, models)),
@@ -171,11 +175,6 @@ ONLY: dict[str, Callable[[DatasetPlan, Sequence[str]], bool]] = {
     "annotation_pool": lambda plan, models: plan.n_annotations > 0,
     "sample": lambda plan, models: bool(plan.sample_names),
 }
-"""Of results and inputs that only some nodes and blocks have: by the plan, and their models.
-
-A block without a model that chooses its shape has no files of what was chosen: so a cube of other models can
-grow by one that does.
-"""
 
 
 def result_names(plan: DatasetPlan, models: Iterable[str]) -> tuple[str, ...]:

@@ -72,8 +72,8 @@ class CubeStore(LocalStore):
 
 # The cube as an xarray tree: lazy, sorted, and free of anything that is not done.
 
+# What a cell without a solution has, too.
 OF_ANSWERS = ("restarts_done", "seconds", "cpu_seconds")
-"""What a cell without a solution has, too."""
 
 
 def open_cube(path: str | Path) -> xr.DataTree:

@@ -16,8 +16,8 @@ from sweeps.errors import InputError, Problem
 CUBE_SUFFIX = ".zarr"
 LEASE = "lease."
 GENERATION = "generation."
+# Files that folders of format version 1 had here.
 VERSION_1 = ("journal", "head.json", "pilot.json")
-"""Files that folders of format version 1 had here."""
 
 
 def cube_path(results: Path, name: str) -> Path:

@@ -37,11 +37,11 @@ logger = logging.getLogger(__name__)
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
+# Of this format, and of what `pipeline.work.journalled` puts into a record, which a test keeps as it is.
 VERSION = 2
-"""Of this format, and of what `pipeline.work.journalled` puts into a record, which a test keeps as it is."""
 
+# Starts every record; its fifth byte is the version of the format.
 MARK = b"\x93SWJ" + bytes([VERSION]) + b"\r\n\x1a"
-"""Starts every record; its fifth byte is the version of the format."""
 
 HEAD = struct.Struct("<8sQ32sI")
 TEXT_LENGTH = struct.Struct("<I")

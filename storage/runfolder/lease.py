@@ -115,14 +115,14 @@ def _older(run: RunFolder, number: int) -> list[GenerationFolder]:
 
 # Lease files: who holds a cube, or held it.
 
+# Seconds between heartbeats.
 BEAT_EVERY = 10.0
-"""Seconds between heartbeats."""
 
+# Seconds without a heartbeat after which a holder that cannot be seen from here counts as gone.
 STALE_AFTER = 120.0
-"""Seconds without a heartbeat after which a holder that cannot be seen from here counts as gone."""
 
+# Seconds in which a heartbeat of a living holder is seen, even if it is late.
 PATIENCE = 1.5 * BEAT_EVERY
-"""Seconds in which a heartbeat of a living holder is seen, even if it is late."""
 
 LOOK_EVERY = 0.5
 
@@ -282,8 +282,8 @@ def _heartbeat(file: Path) -> int:
         return os.fstat(opened.fileno()).st_mtime_ns
 
 
+# Old leases that stay, so that a contender that was suspended finds the number it wants taken.
 KEPT = 8
-"""Old leases that stay, so that a contender that was suspended finds the number it wants taken."""
 
 OnLost = Callable[[LeaseLost], None]
 

@@ -10,8 +10,8 @@ from storage.runfolder.records import Record
 
 PROC = Path("/proc")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
+# The other systems give no such number: there a job that is started again waits like any other process.
 RESTARTS_VARIABLE = "SLURM_RESTART_COUNT"
-"""The other systems give no such number: there a job that is started again waits like any other process."""
 
 
 class ProcessIdentity(Record):

@@ -26,14 +26,14 @@ from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, one_line, plain_lines, shown
 from sweeps.plan import Cell
 
+# Of every record; those of another version are refused with a message.
 VERSION = 2
-"""Of every record; those of another version are refused with a message."""
 
+# A text that is shown: one line, also where an older release or somebody else wrote more.
 Line = Annotated[str, AfterValidator(one_line)]
-"""A text that is shown: one line, also where an older release or somebody else wrote more."""
 
+# Of characters, of file names that are not UTF-8: JSON holds them, and pydantic refuses them there.
 HALVES = re.compile("[\ud800-\udfff]")
-"""Of characters, of file names that are not UTF-8: JSON holds them, and pydantic refuses them there."""
 
 
 class Record(BaseModel):
@@ -46,8 +46,8 @@ class Record(BaseModel):
     # built when first used: `sweep status` reads few of these
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
+    # Whether infinities and NaN make a text no record: readers do sums with times, and print JSON.
     finite: ClassVar[bool] = False
-    """Whether infinities and NaN make a text no record: readers do sums with times, and print JSON."""
 
     @classmethod
     def parse(cls, text: bytes | str, where: Path) -> Self | None:
@@ -199,8 +199,8 @@ class StopRequest(FileRecord):
 
 logger = logging.getLogger(__name__)
 
+# Jobs that ended and are still listed.
 KEPT = 20
-"""Jobs that ended and are still listed."""
 
 
 class JobRecord(Record):

@@ -14,8 +14,8 @@ from sklearn.mixture import GaussianMixture
 from pipeline.methods.contract import Floats, NoSolution, Solution
 from pipeline.methods.shipped.links import padded
 
+# What scikit-learn says of a cluster that has shrunk to fewer dimensions than there are features.
 _ILL_DEFINED = "ill-defined empirical covariance"
-"""What scikit-learn says of a cluster that has shrunk to fewer dimensions than there are features."""
 
 
 def k_means(

@@ -39,8 +39,8 @@ def must_components(n_samples: int, must_link: Links) -> Whole:
 
 # Local moves of single samples, where a link adds to or takes from what a move gains.
 
+# Gains below this share of the largest are rounding, and no move.
 TIES = 1e-12
-"""Gains below this share of the largest are rounding, and no move."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ from sklearn.neighbors import NearestNeighbors
 from pipeline.methods.contract import Floats, Links, Solution, Weights
 from pipeline.methods.shipped.links import SignedGraph
 
+# Samples up to which eigenvectors are found in a full matrix, 32 MB of it.
 LARGEST_DENSE = 2000
-"""Samples up to which eigenvectors are found in a full matrix, 32 MB of it."""
 
+# How far below 0, the least eigenvalue of D - A, the sparse solver looks, as a share of the largest row.
 _BELOW = 1e-3
-"""How far below 0, the least eigenvalue of D - A, the sparse solver looks, as a share of the largest row."""
 
 
 def spectral_links(
