@@ -507,7 +507,7 @@ def select(population: Population, count: int) -> None:
             higher -= 1
         move_up(ranking, rank, higher)
     # Then past the clones so far, unless it is one.
-    n_singles = 0
+    n_singles = int(np.int64(0))  # no literal, as in `_search`
     for rank in range(count):
         other = 0
         while other < n_singles and not are_clones(population, ranking[other], ranking[rank]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,8 @@ def test_the_search_takes_pointers_and_lets_go_of_the_interpreter() -> None:
     # Names of kernels do not repeat the types of all fields: written, parsed and hashed for each call.
     assert len(search.name) < 30
     assert Pointer(search.fields) == search
-    for kernel in (_search, local_search):
-        wanted = {"nogil": True, "fastmath": False, "parallel": False, "error_model": "numpy"}
-        assert kernel.targetoptions.items() >= wanted.items()
+    wanted = {"nogil": True, "fastmath": False, "parallel": False, "error_model": "numpy"}
+    assert all(kernel.targetoptions.items() >= wanted.items() for kernel in (_search, local_search))
 
 
 # Kernels that others call: translated once, with the kernel that Python calls, and for one signature.
@@ -60,21 +58,17 @@ def test_what_python_calls_alone_becomes_machine_code(monkeypatch: pytest.Monkey
     def first(values: Any, add: Any) -> Any:
         return second(values, add) + twice(values) + third(values)
 
-    names: list[str] = []
-    translate: Callable[[JITCodeLibrary], None] = JITCodeLibrary._finalize_specific
-
-    def note(library: JITCodeLibrary) -> None:
-        names.append(library.name)
-        translate(library)
-
-    monkeypatch.setattr(JITCodeLibrary, "_finalize_specific", note)
-    values = np.zeros(3)
+    translated: list[JITCodeLibrary] = []
+    translate, values = JITCodeLibrary._finalize_specific, np.zeros(3)
+    monkeypatch.setattr(
+        JITCodeLibrary, "_finalize_specific", lambda library: translated.append(library) or translate(library)
+    )
     assert first(values, 0) == (0 + 1 + 3) + 3
     assert list(values) == [0, 0, 3]
     with pytest.raises(ValueError, match="below 0"):
         first(values, -1)
     # numba's own runtime is compiled once in a process, with the first kernel.
-    (name,) = set(names) - {"nrt"}
+    (name,) = {library.name for library in translated} - {"nrt"}
     assert "first" in name
 
 

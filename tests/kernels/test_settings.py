@@ -1,11 +1,13 @@
-"""The declarations of the settings, and the three doors that derive from them."""
+"""The declarations of the settings, what tables can be fitted, and the doors that derive from both."""
 
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +15,18 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from processes.sweeping import TINY, write_spec
+from sklearn.datasets import load_iris
 
+from kernels import settings as declared
 from kernels.problem.problem import build_problem
-from kernels.settings import (
-    DEFAULT,
-    OFFERED,
-    SETTINGS,
-    ObjectiveSettings,
-    SearchSettings,
-    Setting,
-    Settings,
-    method_of,
-    method_words,
-    settings_of,
-    wrong_settings,
-)
-from pipeline.commands.fit import fit_command
+from kernels.settings import DEFAULT, OFFERED, SETTINGS, ObjectiveSettings, Setting, settings_of
+from pipeline.commands.main import main
 from pipeline.fit.estimator import AnnotatedClustering
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
 
 X = np.arange(20.0).reshape(10, 2)
-BEFORE_SEARCH = TINY.partition("[search]")[0]
-each_setting = pytest.mark.parametrize("setting", OFFERED, ids=lambda setting: setting.name)
 NAMES = ("population", "offspring", "generations", "patience", "crossover", "mutation", "relocation")
 STRONG = dict(zip(NAMES, (5, 8, 20, 4, "labels", 0.2, "components"), strict=True))
 PUBLISHED = dict(zip(NAMES, (10, 10, 10, 0, "centroids", 1.0, "annotated"), strict=True))
@@ -45,22 +35,21 @@ BY_METHOD = dict.fromkeys(NAMES)
 
 def bad_values(setting: Setting) -> list[Any]:
     """Just out of the range, or not one of the words."""
-    if setting.choices:
-        return ["some"]
-    wrong = ["half"] if setting.words else []
     step = 1 if isinstance(setting.default, int) else 0.5
-    return [setting.low - step, *([] if setting.high is None else [setting.high + step]), *wrong]
+    numbers = [] if setting.choices else [setting.low - step]
+    numbers += [] if setting.high is None else [setting.high + step]
+    return [*numbers, *["half"] * (not numbers or bool(setting.words))]
 
 
 def test_all_settings_are_those_of_the_search_and_of_the_objective() -> None:
-    own = [each.name for kind in (SearchSettings, ObjectiveSettings) for each in fields(kind)]
+    own = [each.name for kind in (declared.SearchSettings, ObjectiveSettings) for each in fields(kind)]
     assert own == list(vars(DEFAULT))
     assert vars(DEFAULT) == {each.name: each.default for each in SETTINGS}
     assert list(vars(Search())) == [*own, "held_out", "name"]
     assert Search().settings == DEFAULT
 
 
-@each_setting
+@pytest.mark.parametrize("setting", OFFERED, ids=lambda setting: setting.name)
 def test_a_declaration_holds_together(setting: Setting) -> None:
     assert setting.allows(setting.default)
     assert setting.meaning.endswith(".")
@@ -85,7 +74,7 @@ def test_parameters_are_checked_with_the_settings() -> None:
          ["n_clusters", "missing", "categories"]),
         ({"covariance": "full", "covariance_prior": 0, "variance_prior": 0}, ["covariance_prior"]),
     ):  # fmt: skip
-        assert [each.name for each, _, _ in wrong_settings(values)] == expected
+        assert [each.name for each, _, _ in declared.wrong_settings(values)] == expected
 
 
 def test_what_the_method_says_is_judged_with_what_is_given() -> None:
@@ -95,11 +84,10 @@ def test_what_the_method_says_is_judged_with_what_is_given() -> None:
         ({"method": "strong", "mutation": 1}, [("1", by_strong)]),
         ({"method": "strong", "mutation": 1, "crossover": "labels"}, [("1", LABELS)]),
         ({"method": "strong", "mutation": 1, "crossover": "centroids"}, []),
-        ({"method": "published"}, []),
     ):
-        assert [each[1:] for each in wrong_settings(BY_METHOD | given)] == found
-    named = [each.name for each, *_ in wrong_settings(BY_METHOD | {"method": "other", "mutation": 2})]
-    assert named == ["method", "mutation"]
+        assert [each[1:] for each in declared.wrong_settings(BY_METHOD | given)] == found
+    wrong = declared.wrong_settings(BY_METHOD | {"method": "other", "mutation": 2})
+    assert [each.name for each, *_ in wrong] == ["method", "mutation"]
 
 
 @pytest.mark.parametrize(("method", "says"), [("strong", STRONG), ("published", PUBLISHED)])
@@ -108,32 +96,32 @@ def test_a_method_says_what_is_not_given(method: str, says: dict[str, Any]) -> N
     settings = settings_of({"method": method})
     assert vars(settings) == vars(DEFAULT) | says
     assert settings_of({"method": method, **BY_METHOD}) == settings
-    assert (method_of(settings), method_words(settings)) == ((method, {}), method)
+    assert (declared.method_of(settings), declared.method_words(settings)) == ((method, {}), method)
     given = {"crossover": "centroids", "mutation": 0.7, "relocation": "all", "patience": 3, "generations": 4}
     assert vars(settings_of(BY_METHOD | {"method": method} | given)) == vars(settings) | given
 
 
 def test_what_comes_to_the_same_values_has_the_same_name() -> None:
     half = {"crossover": "labels", "mutation": 0.5, "relocation": "annotated"}
+    other = half | {"method": "published"}
     for given, method, others, words in (
-        ({"method": "published", **STRONG}, "strong", {}, "strong"),
-        ({"relocation": "all"}, "strong", {"relocation": "all"}, "strong with relocation all"),
-        ({"generations": 99, "patience": 5}, "strong", {"generations": 99, "patience": 5}, "strong"),
+        ({"method": "published", **STRONG}, "strong", "", ""),
+        ({"relocation": "all"}, "strong", "relocation", " with relocation all"),
+        ({"generations": 99, "patience": 5}, "strong", "generations patience", ""),
         # of methods that are as close in what they do, the one of the same lengths
-        (half, "strong", {"mutation": 0.5, "relocation": "annotated"},
-         "strong with mutation 0.5, relocation annotated"),
-        ({"method": "published", **half}, "published", {"crossover": "labels", "mutation": 0.5},
-         "published with crossover labels, mutation 0.5"),
-    ):  # fmt: skip
+        (half, "strong", "mutation relocation", " with mutation 0.5, relocation annotated"),
+        (other, "published", "crossover mutation", " with crossover labels, mutation 0.5"),
+    ):
         settings = settings_of(given)
-        assert (method_of(settings), method_words(settings)) == ((method, others), words)
+        assert declared.method_of(settings) == (method, {name: given[name] for name in others.split()})
+        assert declared.method_words(settings) == method + words
 
 
 def test_numbers_of_numpy_become_those_of_python() -> None:
     given = vars(DEFAULT) | {"patience": np.int64(3), "mutation": np.float32(0.5), "variance_prior": 2}
-    assert list(wrong_settings(given)) == []
+    assert list(declared.wrong_settings(given)) == []
     settings = settings_of(given | {"other": 1})
-    assert settings == Settings(patience=3, mutation=0.5, variance_prior=2.0)
+    assert settings == declared.Settings(patience=3, mutation=0.5, variance_prior=2.0)
     assert [type(value) for value in vars(settings).values()] == [type(each.default) for each in SETTINGS]
 
 
@@ -150,24 +138,102 @@ WRONG["both"] = {"method": "published", "crossover": "labels"}
 
 @pytest.mark.parametrize("case", WRONG)
 def test_every_door_refuses_in_the_same_words(case: str, tmp_path: Path) -> None:
-    given = WRONG[case]
-    name = "mutation" if case == "both" else case
-    setting = next(each for each in OFFERED if each.name == name)
+    given, name = WRONG[case], "mutation" if case == "both" else case
+    (setting,) = (each for each in OFFERED if each.name == name)
     problem = f"found {given.get(name)!r}, expected {setting.expected}"
     if case == "both":
         problem = f"found 1.0 by the method published, expected {LABELS}"
     keys = "".join(f"{each} = {value!r}\n" for each, value in given.items())
     with pytest.raises(InputError) as of_file:
-        load_sweep(write_spec(tmp_path, f"{BEFORE_SEARCH}[search]\n{keys}"))
+        load_sweep(write_spec(tmp_path, TINY.partition("population")[0] + keys))
     assert str(of_file.value) == f"tiny.toml [search] {name}: {problem}"
     with pytest.raises(InputError) as of_estimator:
         AnnotatedClustering(**given).fit(X)
     assert str(of_estimator.value) == f"{name}: {problem}"
     np.savetxt(tmp_path / "x", X)
     options = [f"--{each.replace('_', '-')}={value}" for each, value in given.items()]
-    command = CliRunner().invoke(fit_command, [str(tmp_path / "x"), "-k", "2", *options])
+    command = CliRunner().invoke(main, ["fit", str(tmp_path / "x"), "-k", "2", *options])
     assert command.exit_code == 2
     assert command.stderr.splitlines()[1:] == [f"  {setting.option}: {problem}"]
-    if name in {each.name for each in fields(ObjectiveSettings)}:
+    if name in vars(ObjectiveSettings()):
         with pytest.raises(ValueError, match=f"{name} is "):
             build_problem(X, n_clusters=2, model="unsupervised", settings=ObjectiveSettings(**given))
+
+
+# Tables whose squares are no numbers.
+
+IRIS = load_iris().data
+OVERFLOW = "found values whose squares overflow, expected smaller values (use another unit)"
+UNDERFLOW = "found values whose squares underflow, expected larger values (use another unit)"
+
+
+def with_cell(value: float) -> np.ndarray:
+    X = IRIS.copy()
+    X[3, 1] = value
+    return X
+
+
+BAD = {
+    "a cell of 1e155": (with_cell(1e155), OVERFLOW),
+    "a cell of -1e308": (with_cell(-1e308), OVERFLOW),
+    "all over the range": (np.where(IRIS > 3, 1.7e308, -1.7e308), OVERFLOW),
+    "means that overflow": (IRIS * 1e306 + 1.5e308, OVERFLOW),
+    "sums of squares": (IRIS * 1e153, OVERFLOW),
+    "X 1e-160": (IRIS * 1e-160, UNDERFLOW),
+    "subnormal": (IRIS * 1e-310, UNDERFLOW),
+    "equal": (np.full((150, 4), 1e300), "found 150 rows without any variance, expected samples that differ"),
+}
+LIMITS = (1e150, 1e-149, [1, 1e149, 1, 1], [1, 1e-160, 1, 1])
+FITTED = [IRIS * each for each in LIMITS] + [with_cell(1e150), with_cell(5e-324), IRIS + 1e9]
+
+
+def small(covariance: str) -> AnnotatedClustering:
+    few = {"restarts": 1, "generations": 2, "population": 3, "offspring": 2}
+    return AnnotatedClustering(2, covariance=covariance, random_state=0, **few)
+
+
+def test_what_is_too_large_or_too_small_is_named() -> None:
+    for name, (X, words) in BAD.items():
+        found, expected, remedy = declared.spread_problem(X) or ("", "", "")
+        assert f"found {found}, expected {expected}" + (f" ({remedy})" if remedy else "") == words, name
+
+
+@pytest.mark.parametrize("name", ["a cell of 1e155", "subnormal", "equal"])
+def test_every_door_refuses_a_table_in_the_same_words(name: str, tmp_path: Path) -> None:
+    X, words = BAD[name]
+    table, own = tmp_path / "own.npy", '{name = "own", path = "own.npy", n_clusters = 3}'
+    np.save(table, X)
+    sweep = write_spec(tmp_path, TINY.replace('"iris"', own))
+    for command in (
+        ["fit", table, "-k", "2"],
+        ["ask", table, "-k", "2", "--out", tmp_path / "q.csv"],
+        ["submit", sweep, "--workers", "0", "--results", tmp_path],
+    ):
+        done = CliRunner().invoke(main, list(map(str, command)))
+        assert done.exit_code == 2, done.output
+        assert f"own.npy: {words}" in done.output
+    build = partial(build_problem, n_clusters=2, model="unsupervised")
+    for refuse in (small("full").fit, small("full").partial_fit, build):
+        with pytest.raises(ValueError, match=rf"^X: {re.escape(words)}$"):
+            refuse(X)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_not_refused_is_fitted() -> None:
+    """Without a warning of numpy, which is an error here."""
+    shapes = ["tied", "full", "full", "diagonal", "spherical", "common", "common"]
+    for X, covariance in zip(FITTED, shapes, strict=True):
+        estimator = small(covariance).fit(X, must_link=[[0, 1], [60, 61]])
+        for values in (estimator.objective_, estimator.covariances_, estimator.score(X)):
+            assert np.isfinite(values).all()
+        assert set(estimator.predict(X)) <= {0, 1}
+        assert len(estimator.query(2).pairs) == 2
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+def test_new_samples_too_far_away_are_refused() -> None:
+    for covariance in declared.COVARIANCES:
+        estimator = small(covariance).fit(IRIS)
+        for value, method in ((1e155, estimator.predict), (-1e308, estimator.score)):
+            with pytest.raises(ValueError, match=r"^X, row 3: found values whose squares overflow"):
+                method(with_cell(value))

@@ -6,7 +6,7 @@ gives any kernel as Python has it, for small operators with small input.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -75,18 +75,13 @@ def collected(data: Data, labels: np.ndarray) -> State:
     return state
 
 
-def plain(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel, and all that it calls, as Python has them: nothing is compiled."""
+def plain(kernel: Any, names: Collection[str] = ()) -> Any:
+    """A kernel, and all that it calls, as Python has them: nothing is compiled; of a module what is named."""
+    if isinstance(kernel, ModuleType) and kernel.__name__.startswith("kernels."):
+        return SimpleNamespace(**{name: plain(each) for name, each in vars(kernel).items() if name in names})
     if numba.config.DISABLE_JIT or not isinstance(kernel, Dispatcher):
         return kernel
     function = kernel.py_func
-    names = set(function.__code__.co_names)
-    used = {name: _plain(value, names) for name, value in function.__globals__.items() if name in names}
+    own = set(function.__code__.co_names)
+    used = {name: plain(value, own) for name, value in function.__globals__.items() if name in own}
     return FunctionType(function.__code__, function.__globals__ | used, function.__name__)
-
-
-def _plain(value: Any, names: set[str]) -> Any:
-    """A kernel, or a module with the kernels that are named."""
-    if not isinstance(value, ModuleType) or not value.__name__.startswith("kernels."):
-        return plain(value)
-    return SimpleNamespace(**{name: plain(each) for name, each in vars(value).items() if name in names})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from kernels.problem.problem import MUST, Layer, Problem, build_problem
 from kernels.settings import ObjectiveSettings
@@ -34,20 +36,9 @@ class Case:
     proportions: str = "equal"
 
     def problem(self) -> Problem:
-        return build_problem(
-            self.X,
-            self.layers,
-            n_clusters=self.n_clusters,
-            model=self.model,
-            covariance=self.covariance,
-            settings=ObjectiveSettings(
-                min_cluster_size=self.min_size,
-                variance_prior=self.kappa,
-                covariance_prior=self.covariance_prior,
-                feature_weight=self.feature_weight,
-                proportions=self.proportions,
-            ),
-        )
+        own: Any = (self.min_size, self.kappa, self.covariance_prior, self.feature_weight, self.proportions)
+        given: Any = {"n_clusters": self.n_clusters, "model": self.model, "covariance": self.covariance}
+        return build_problem(self.X, self.layers, settings=ObjectiveSettings(*own), **given)
 
     @property
     def used_layers(self) -> list[Layer]:
@@ -57,19 +48,8 @@ class Case:
 def adjacency(layer: Layer, n_samples: int) -> NDArray[np.float64]:
     """A_ij; a self pair of weight w adds 2 w."""
     A = np.zeros((n_samples, n_samples))
-    weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
-    for (i, j), weight in zip(layer.pairs, weights, strict=True):
-        A[i, j] += weight
-        A[j, i] += weight
-    return A
-
-
-def effective_weight_of(case: Case) -> float:
-    """Of the features as the shape sees them."""
-    if case.covariance in ("tied", "full"):
-        return 1.0
-    X = case.X[:, np.ptp(case.X, axis=0) > 0]
-    return effective_weight(X / X.std(axis=0) if case.covariance == "diagonal" else case.X)
+    np.add.at(A, tuple(layer.pairs.T), 1.0 if layer.weights is None else layer.weights)
+    return A + A.T
 
 
 def effective_weight(X: NDArray[np.float64]) -> float:
@@ -79,59 +59,57 @@ def effective_weight(X: NDArray[np.float64]) -> float:
 
 
 def gmm(case: Case, labels: NDArray[np.integer]) -> float:
-    weight = effective_weight_of(case) if isinstance(case.feature_weight, str) else case.feature_weight
-    shares = np.bincount(labels) / len(labels)
-    total = float(np.log(shares[labels]).sum()) if case.proportions == "free" else 0.0
-    return total + weight * unweighted_gmm(case, labels)
-
-
-def unweighted_gmm(case: Case, labels: NDArray[np.integer]) -> float:
-    if case.covariance in SHAPED:
-        return shaped_gmm(case, labels)
-    groups = variances(case, labels)
+    X, weight = features_with_a_density(case), case.feature_weight
+    if isinstance(weight, str):
+        own = X / X.std(axis=0) if case.covariance == "diagonal" else X
+        weight = 1.0 if case.covariance in ("tied", "full") else effective_weight(own)
     total = 0.0
-    for n, variance in groups[:1] if case.covariance == "common" else groups:
-        if variance > 0.0:
-            total -= 0.5 * case.X.shape[1] * (n + case.kappa) * (1.0 + np.log(variance))
-    return float(total)
+    groups = covariances_of(case, X, labels)
+    for n, covariance in groups[: 1 if case.covariance in ("common", "tied") else None]:
+        if covariance is not None:
+            total -= 0.5 * n * (log_det(covariance) + X.shape[1])
+    scale, more = prior(case, X)
+    if case.covariance in SHAPED and more > 0.0:
+        # Each cluster that is not empty is compared with the prior at its own mode.
+        n_priors = 1 if case.covariance == "tied" else len(np.unique(labels))
+        total += n_priors * 0.5 * more * (log_det(scale / more) + X.shape[1])
+    shares = np.bincount(labels) / len(labels)
+    proportions = float(np.log(shares[labels]).sum()) if case.proportions == "free" else 0.0
+    return proportions + weight * float(total)
 
 
-def variances(case: Case, labels: NDArray[np.integer]) -> list[tuple[int, float]]:
-    """Samples of each variance, and its value, 0 for a degenerate one; of all together where there is one."""
-    d, s2 = case.X.shape[1], np.mean((case.X - case.X.mean(axis=0)) ** 2)
-    groups = [case.X[labels == r] for r in range(case.n_clusters)]
-    found = [(len(own), np.sum((own - own.mean(axis=0)) ** 2) if len(own) else 0.0) for own in groups]
-    if case.covariance == "common":
-        found = [(len(labels), sum(error for _, error in found))] * case.n_clusters
-    more = case.kappa * d
-    return [
-        (n, (error + more * s2) / (d * n + more) if more > 0.0 or error > 1e-10 * n * d * s2 else 0.0)
-        for n, error in found
-    ]
+def covariances_of(
+    case: Case, X: NDArray[np.float64], labels: NDArray[np.integer]
+) -> list[tuple[float, NDArray[np.float64] | None]]:
+    """Samples of each cluster's covariance, with those of the prior, and its value; None if degenerate."""
+    found: list[tuple[float, NDArray[np.float64] | None]] = []
+    scale, more = prior(case, X)
+    for n, scatter in scatters_of(case, X, labels):
+        nothing = n == 0 or (more == 0.0 and is_degenerate(case, n, scatter, X))
+        found.append((n + more, None if nothing else (scatter + scale) / (n + more)))
+    return found
 
 
 def annotation_term(case: Case, labels: NDArray[np.integer]) -> float:
     """Annotations one by one: those of known accuracy, then each annotator's with the best accuracy."""
     total = 0.0
-    unknown: dict[int, list[tuple[float, bool]]] = {}
+    votes: dict[int, NDArray[np.float64]] = {}
     for layer in case.used_layers:
         weights = np.ones(len(layer.pairs)) if layer.weights is None else layer.weights
         own = np.full(len(layer.pairs), np.nan) if layer.accuracies is None else layer.accuracies
         for (i, j), weight, accuracy in zip(layer.pairs, weights, own, strict=True):
             if i == j:
                 continue
-            right = (labels[i] == labels[j]) == (layer.kind == MUST)
+            is_right = int((labels[i] == labels[j]) == (layer.kind == MUST))
             p = layer.accuracy if np.isnan(accuracy) else accuracy
             if p is None:
-                unknown.setdefault(layer.annotator, []).append((float(weight), bool(right)))
-                continue
-            p = min(max(p, 1e-6), 1 - 1e-6)
-            total += weight * np.log(p if right else 1 - p)
-    for votes in unknown.values():
-        weight = sum(w for w, _ in votes)
-        agreeing = sum(w for w, right in votes if right)
-        p = min(max(agreeing / weight, 0.5), 1 - 1e-6)
-        total += agreeing * np.log(p) + (weight - agreeing) * np.log(1 - p)
+                votes.setdefault(layer.annotator, np.zeros(2))[is_right] += weight
+            else:
+                p = min(max(p, 1e-6), 1 - 1e-6)
+                total += weight * np.log(p if is_right else 1 - p)
+    for wrong, right in votes.values():
+        p = min(max(right / (wrong + right), 0.5), 1 - 1e-6)
+        total += right * np.log(p) + wrong * np.log(1 - p)
     return float(total)
 
 
@@ -141,12 +119,9 @@ def rates(layer: Layer, sizes: NDArray[np.integer], m: float) -> tuple[float, fl
     p = min(layer.accuracy, 1 - 1e-6)
     inside = 0.5 * sum(n * (n + 1) for n in sizes.tolist())
     outside = sum(a * b for a, b in itertools.combinations(sizes.tolist(), 2))
-    odds = p / (1 - p)
-    if layer.kind == MUST:
-        inner = (inside + outside / odds) / m
-        return inner, odds * inner
-    inner = (inside + odds * outside) / m
-    return inner, inner / odds
+    odds = p / (1 - p) if layer.kind == MUST else (1 - p) / p
+    inner = (inside + outside / odds) / m
+    return inner, odds * inner
 
 
 def objective_parts(case: Case, labels: NDArray[np.integer]) -> tuple[float, float, float]:
@@ -165,11 +140,8 @@ def objective_parts(case: Case, labels: NDArray[np.integer]) -> tuple[float, flo
             inner, outer = rates(layer, sizes, A.sum() / 2)
             rate = np.where(np.eye(case.n_clusters, dtype=bool), inner, outer)
             denominator += rate * (1 + np.eye(case.n_clusters))
-        omega = np.zeros_like(counts)
-        np.divide(counts, denominator, out=omega, where=counts > 0)
-        logs = np.zeros_like(counts)
-        np.log(omega, out=logs, where=counts > 0)
-        sbm += 0.5 * np.sum(counts * logs - exposure * omega)
+        omega = counts / denominator
+        sbm += 0.5 * np.sum(xlogy(counts, omega) - exposure * omega)
         if case.model == "posterior":
             upper = np.triu_indices(case.n_clusters)
             prior += np.sum(np.log(rate[upper]) - rate[upper] * omega[upper])
@@ -194,11 +166,6 @@ def partitions(n_samples: int, n_clusters: int, min_size: int) -> Iterator[NDArr
             yield found
 
 
-def best_partition(case: Case) -> float:
-    every = partitions(len(case.X), case.n_clusters, case.min_size)
-    return max(objective(case, labels) for labels in every)
-
-
 def shuffle(rng: np.random.Generator, items: list[int]) -> None:
     for last in range(len(items) - 1, 0, -1):
         chosen = min(int(rng.random() * (last + 1)), last)
@@ -216,9 +183,8 @@ def phase_one(
     shuffle(rng, samples)
     moved = 0
     for sample in samples:
-        if np.sum(labels == labels[sample]) <= case.min_size:
-            continue
-        if max(gain(case, labels, sample, k) for k in clusters) <= 1e-9:
+        is_free = np.sum(labels == labels[sample]) > case.min_size
+        if not is_free or max(gain(case, labels, sample, k) for k in clusters) <= 1e-9:
             continue
         shuffle(rng, clusters)
         for target in clusters:
@@ -229,31 +195,25 @@ def phase_one(
 
 
 def phase_two(case: Case, labels: NDArray[np.int64]) -> int:
-    cost = shaped_costs(case, labels) if case.covariance in SHAPED else spherical_costs(case, labels)
+    X = features_with_a_density(case)
+    cost = np.full((len(labels), case.n_clusters), np.inf)
+    for r, (_, covariance) in enumerate(covariances_of(case, X, labels)):
+        if covariance is None and case.covariance == "common":
+            covariance = 1e-10 * X.var(axis=0).mean() * np.eye(X.shape[1])
+        if covariance is not None:
+            differences = X - X[labels == r].mean(axis=0)
+            squares = np.einsum("nd,nd->n", differences, np.linalg.solve(covariance, differences.T).T)
+            cost[:, r] = 0.5 * squares + 0.5 * log_det(covariance)
     if case.proportions == "free":
         cost = cost - np.log(np.bincount(labels, minlength=case.n_clusters) / len(labels))
-    annotated = set(annotated_samples(case))
     moved = 0
-    for i in range(len(labels)):
-        source = labels[i]
-        if i in annotated or np.sum(labels == source) <= case.min_size or np.isinf(cost[i, source]):
-            continue
-        target = int(np.argmin(cost[i]))
-        if cost[i, target] < cost[i, source] - 1e-9:
+    for i in sorted({*range(len(labels))} - {*annotated_samples(case)}):
+        source, target = labels[i], int(np.argmin(cost[i]))
+        is_free = np.sum(labels == source) > case.min_size and np.isfinite(cost[i, source])
+        if is_free and cost[i, target] < cost[i, source] - 1e-9:
             labels[i] = target
             moved += 1
     return moved + phase_two(case, labels) if moved else 0
-
-
-def spherical_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    cost = np.full((len(labels), case.n_clusters), np.inf)
-    for r, (_, variance) in enumerate(variances(case, labels)):
-        if case.covariance == "common":
-            variance = max(variance, 1e-10 * np.mean((case.X - case.X.mean(axis=0)) ** 2))
-        if variance > 0.0:
-            squares = np.sum((case.X - case.X[labels == r].mean(axis=0)) ** 2, axis=1)
-            cost[:, r] = squares / (2 * variance) + 0.5 * case.X.shape[1] * np.log(variance)
-    return cost
 
 
 def local_search(case: Case, labels: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -277,11 +237,16 @@ def draw_case(
     n_features: int = 3,
     n_clusters: int = 3,
     model: str = "posterior",
-    accuracies: tuple[float, float] = (0.9, 0.9),
+    accuracies: tuple[float | None, float | None] = (0.9, 0.9),
     m: int = 30,
     **settings: float | str,
 ) -> Case:
-    """Random data with one must-link and one cannot-link layer; pairs repeat and some are self pairs."""
+    """Random data with a must-link and a cannot-link layer; pairs repeat and some are self pairs.
+
+    The model "unknown" is conditional, without accuracies.
+    """
+    if model == "unknown":
+        model, accuracies = "conditional", (None, None)
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, n_features)) + rng.integers(0, 3, size=(n_samples, 1))
     pairs = rng.integers(0, n_samples - n_samples // 5, size=(m, 2))
@@ -295,14 +260,15 @@ def draw_case(
 def draw_labels(case: Case, seed: int) -> NDArray[np.int16]:
     """Random labels that respect the least size."""
     rng = np.random.default_rng(seed)
-    n_samples = len(case.X)
     fixed = np.repeat(np.arange(case.n_clusters), case.min_size)
-    free = rng.integers(0, case.n_clusters, size=n_samples - len(fixed))
+    free = rng.integers(0, case.n_clusters, size=len(case.X) - len(fixed))
     return rng.permutation(np.concatenate([fixed, free])).astype(np.int16)
 
 
 def features_with_a_density(case: Case) -> NDArray[np.float64]:
     """Columns that are not constant nor given by the others: which of those, changes a constant alone."""
+    if case.covariance not in SHAPED:
+        return case.X
     X = case.X[:, np.ptp(case.X, axis=0) > 0]
     if case.covariance == "diagonal":
         return X
@@ -315,6 +281,8 @@ def features_with_a_density(case: Case) -> NDArray[np.float64]:
 def prior(case: Case, X: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
     """Scale matrix, and what is added to the sizes."""
     n_dims = X.shape[1]
+    if case.covariance not in SHAPED:
+        return case.kappa * X.var(axis=0).mean() * np.eye(n_dims), case.kappa
     scale = case.covariance_prior * np.cov(X, rowvar=False, ddof=0).reshape(n_dims, n_dims)
     scale = scale / case.n_clusters ** (2 / n_dims)
     if case.covariance == "diagonal":
@@ -331,62 +299,22 @@ def scatters_of(
         members = X[labels == r]
         differences = members - members.mean(axis=0) if len(members) else members
         scatter = differences.T @ differences
-        found.append((len(members), np.diag(np.diag(scatter)) if case.covariance == "diagonal" else scatter))
-    if case.covariance == "tied":
+        if case.covariance not in ("tied", "full"):
+            scatter = np.diag(np.diag(scatter))
+        if case.covariance not in SHAPED:
+            scatter = np.trace(scatter) / X.shape[1] * np.eye(X.shape[1])
+        found.append((len(members), scatter))
+    if case.covariance in ("common", "tied"):
         found = [(len(labels), sum(scatter for _, scatter in found))] * case.n_clusters
     return found
 
 
-def shaped_gmm(case: Case, labels: NDArray[np.integer]) -> float:
-    """Shapes diagonal, tied and full, by determinants."""
-    X = features_with_a_density(case)
-    n_dims = X.shape[1]
-    scale, more = prior(case, X)
-    total = 0.0
-    for n, scatter in scatters_of(case, X, labels)[: 1 if case.covariance == "tied" else None]:
-        if n == 0 or (more == 0.0 and is_degenerate(n, scatter, X)):
-            continue
-        total -= 0.5 * (n + more) * (log_det(scatter + scale) - n_dims * np.log(n + more) + n_dims)
-        if more > 0.0:
-            total += 0.5 * more * (log_det(scale) - n_dims * np.log(more) + n_dims)
-    return float(total)
-
-
-def is_degenerate(n: int, scatter: NDArray[np.float64], X: NDArray[np.float64]) -> bool:
-    return bool(n <= 1 or (np.diag(scatter) <= 1e-10 * n * X.var(axis=0)).any())
+def is_degenerate(case: Case, n: int, scatter: NDArray[np.float64], X: NDArray[np.float64]) -> bool:
+    if case.covariance in SHAPED:
+        return bool(n <= 1 or (np.diag(scatter) <= 1e-10 * n * X.var(axis=0)).any())
+    return bool(scatter[0, 0] <= 1e-10 * n * X.var(axis=0).mean())
 
 
 def log_det(matrix: NDArray[np.float64]) -> float:
     root = np.sqrt(np.diag(matrix))
     return float(np.linalg.slogdet(matrix / np.outer(root, root))[1] + 2 * np.log(root).sum())
-
-
-def shaped_costs(case: Case, labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Minus the log-density of each sample in each cluster, but for a constant."""
-    X = features_with_a_density(case)
-    scale, more = prior(case, X)
-    cost = np.full((len(labels), case.n_clusters), np.inf)
-    for r, (n, scatter) in enumerate(scatters_of(case, X, labels)):
-        if more == 0.0 and is_degenerate(n, scatter, X):
-            continue
-        covariance = (scatter + scale) / (n + more)
-        differences = X - X[labels == r].mean(axis=0)
-        squares = np.einsum("nd,nd->n", differences, np.linalg.solve(covariance, differences.T).T)
-        cost[:, r] = 0.5 * squares + 0.5 * log_det(covariance)
-    return cost
-
-
-def tiny_case(seed: int, n_clusters: int, model: str, n_samples: int) -> Case:
-    """Samples in groups, all annotated, one annotation in five wrong; "unknown" is conditional without p.
-
-    So small that all partitions can be tried.
-    """
-    rng = np.random.default_rng(seed)
-    truth = np.arange(n_samples) % n_clusters
-    X = rng.normal(size=(n_samples, 2)) + 5.0 * np.column_stack([truth == 1, truth == 2])
-    i, j = np.arange(n_samples), rng.integers(0, n_samples, size=n_samples)
-    kinds = (truth[i] != truth[j]) ^ (rng.random(n_samples) < 0.2)
-    pairs = np.column_stack([i, j])
-    accuracy = None if model == "unknown" else 0.8
-    layers = [Layer(kind, pairs[kinds == kind], None, accuracy) for kind in (0, 1)]
-    return Case(X, layers, n_clusters, "conditional" if model == "unknown" else model)

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from kernels.choice.criteria import annotation_parameters, criteria
+from kernels.choice.criteria import Criteria, annotation_parameters, criteria
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 from kernels.settings import Settings
 
 X = np.array([[0.0], [2.0], [10.0], [12.0]])
 LABELS = np.array([0, 0, 1, 1])
-TWO = {"n_clusters": 2, "model": "unsupervised"}
+
+
+def judged(
+    layers: tuple[Layer, ...] = (), model: str = "unsupervised", X: np.ndarray = X, **settings: Any
+) -> Criteria:
+    problem = build_problem(X, layers, n_clusters=2, model=model, settings=Settings(**settings))
+    return criteria(problem, layers, LABELS)
+
+
+ALONE = judged()
 
 
 def test_two_clusters_by_hand() -> None:
-    found = criteria(build_problem(X, **TWO, settings=Settings(min_cluster_size=1)), (), LABELS)
+    found = judged(min_cluster_size=1)
     assert found.classification == pytest.approx(-2.0 - 2.0 * math.log(2.0 * math.pi) - 4.0 * math.log(2.0))
     assert found.parameters == 4
     assert found.penalty == pytest.approx(2.0 * math.log(4.0))
@@ -38,19 +48,15 @@ def test_two_clusters_by_hand() -> None:
 
 def test_annotations_by_hand() -> None:
     right = Layer(MUST, np.array([[0, 1]]), np.array([3.0]), 0.9)
-    wrong = Layer(MUST, np.array([[1, 2], [3, 3]]), None, 0.9)
-    alone = criteria(build_problem(X, **TWO), (), LABELS)
-    layers = (right, wrong)
-    given = criteria(build_problem(X, layers, n_clusters=2, model="conditional"), layers, LABELS)
-    told = 3.0 * math.log(0.9) + math.log(0.1)
-    assert given.classification == pytest.approx(alone.classification + told)
-    assert (given.parameters, given.penalty) == (4, pytest.approx(alone.penalty))
+    layers = (right, Layer(MUST, np.array([[1, 2], [3, 3]]), None, 0.9))
+    given = judged(layers, "conditional")
+    assert given.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.9) + math.log(0.1))
+    assert (given.parameters, given.penalty) == (4, pytest.approx(ALONE.penalty))
     layers = tuple(replace(layer, accuracy=None) for layer in layers)
-    free = criteria(build_problem(X, layers, n_clusters=2, model="conditional"), layers, LABELS)
-    told = 3.0 * math.log(0.75) + math.log(0.25)
-    assert free.classification == pytest.approx(alone.classification + told)
+    free = judged(layers, "conditional")
+    assert free.classification - ALONE.classification == pytest.approx(3.0 * math.log(0.75) + math.log(0.25))
     # one annotator with four annotations of two samples; the self pair says nothing of the accuracy
-    assert (free.parameters, free.penalty) == (5, pytest.approx(alone.penalty + 0.5 * math.log(4.0)))
+    assert (free.parameters, free.penalty) == (5, pytest.approx(ALONE.penalty + 0.5 * math.log(4.0)))
     two = (layers[0], replace(layers[1], annotator=1))
     problem = build_problem(X, two, n_clusters=2, model="conditional")
     assert annotation_parameters(problem, two) == [(1, 3.0), (1, 1.0)]
@@ -58,23 +64,20 @@ def test_annotations_by_hand() -> None:
 
 def test_rates_of_a_block_model_by_hand() -> None:
     layers = (Layer(MUST, np.array([[0, 1], [2, 3]])), Layer(CANNOT, np.array([[1, 2]])))
-    found = criteria(build_problem(X, layers, n_clusters=2, model="likelihood"), layers, LABELS)
-    alone = criteria(build_problem(X, **TWO), (), LABELS)
+    found = judged(layers, "likelihood")
     # a must-link within each cluster, m_rr = 2 of n_r² = 4, and a cannot-link between, m_rs = 1 of 4
     sbm = 2.0 * math.log(0.5) - 2.0 + math.log(0.25) - 1.0
-    assert found.classification == pytest.approx(alone.classification + sbm)
+    assert found.classification == pytest.approx(ALONE.classification + sbm)
     assert found.parameters == 4 + 3 + 3
-    assert found.penalty == pytest.approx(alone.penalty + 1.5 * math.log(2.0) + 1.5 * math.log(1.0))
+    assert found.penalty == pytest.approx(ALONE.penalty + 1.5 * math.log(2.0) + 1.5 * math.log(1.0))
 
 
 def test_free_proportions_and_the_weight_of_features() -> None:
-    plain = criteria(build_problem(X, **TWO), (), LABELS)
-    free = criteria(build_problem(X, **TWO, settings=Settings(proportions="free")), (), LABELS)
+    free = judged(proportions="free")
     # of equal clusters the proportions are those that were given
-    assert free.classification == pytest.approx(plain.classification)
+    assert free.classification == pytest.approx(ALONE.classification)
     assert (free.parameters, free.penalty) == (5, pytest.approx(2.5 * math.log(4.0)))
-    twice = np.hstack([X, X])
-    weighted = criteria(build_problem(twice, **TWO, settings=Settings(feature_weight=0.5)), (), LABELS)
-    assert weighted.classification == pytest.approx(plain.classification)
-    assert weighted.surprise == pytest.approx(plain.surprise)
+    weighted = judged(X=np.hstack([X, X]), feature_weight=0.5)
+    assert weighted.classification == pytest.approx(ALONE.classification)
+    assert weighted.surprise == pytest.approx(ALONE.surprise)
     assert weighted.penalty == pytest.approx(0.25 * 6 * math.log(4.0))

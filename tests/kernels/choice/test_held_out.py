@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from solving.oracles import COVARIANCES, MODELS, draw_case, draw_labels, objective
 
 import kernels.choice.held_out as module
-from kernels.choice.held_out import (
-    FOLDS,
-    LEAST_PAIRS,
-    Choice,
-    HeldOut,
-    choose_covariance,
-    estimated_accuracy,
-    held_out,
-    label_probabilities,
-    list_annotations,
-    simplest_of_the_best,
-)
+from kernels.choice.held_out import FOLDS, LEAST_PAIRS, Choice, HeldOut, estimated_accuracy, list_annotations
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem
 from kernels.settings import CANDIDATES, settings_of
 
@@ -46,36 +37,35 @@ def test_the_accuracy_of_certain_pairs_is_the_share_that_agrees() -> None:
 SEED = np.random.SeedSequence(0)
 
 
-def draw(shape: str, seed: int, n_samples: int = 200) -> tuple[np.ndarray, np.ndarray]:
+def draw(shape: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two overlapping clusters whose covariances tell them apart."""
-    rng = np.random.default_rng(seed)
-    labels = np.arange(n_samples) % 2
-    X = rng.normal(size=(n_samples, 2))
+    labels = np.arange(200) % 2
+    X, is_first, turn = (
+        np.random.default_rng(seed).normal(size=(200, 2)),
+        labels[:, None] == 0,
+        [[1, 1], [-1, 1]],
+    )
     if shape == "spherical":
-        X[labels == 1] = X[labels == 1] * 1.5 + 2.0
-    elif shape == "diagonal":
-        X[labels == 0] *= [4.0, 0.3]
-        X[labels == 1] *= [0.3, 4.0]
-    elif shape == "tied":
-        X = X * [6.0, 0.5] + np.where(labels, 1.5, -1.5)[:, None] * [0, 1]
-        X = X @ np.array([[1.0, 1.0], [-1.0, 1.0]])
-    else:
-        turned = X * [4.0, 0.3] @ np.array([[1.0, 1.0], [-1.0, 1.0]])
-        X = np.where(labels[:, None] == 1, turned, turned * [1, -1])
-    return X, labels
+        return X * np.where(is_first, 1.0, 1.5) + np.where(is_first, 0.0, 2.0), labels
+    if shape == "diagonal":
+        return X * np.where(is_first, [4.0, 0.3], [0.3, 4.0]), labels
+    if shape == "tied":
+        return (X * [6.0, 0.5] + np.where(is_first, -1.5, 1.5) * [0, 1]) @ turn, labels
+    return X * [4.0, 0.3] @ turn * np.where(is_first, [1, -1], 1), labels
 
 
-def layers_of(labels: np.ndarray, m: int, seed: int) -> list[Layer]:
+def layers_of(labels: np.ndarray, m: int, seed: int, accuracy: float | None = 0.9) -> list[Layer]:
+    """Each answer is wrong with a probability of 0.1."""
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, len(labels), size=(m, 2))
     together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
     kinds = np.where(together ^ (rng.random(m) < 0.1), MUST, CANNOT)
-    return [Layer(kind, pairs[kinds == kind], None, 0.9) for kind in (MUST, CANNOT)]
+    return [Layer(kind, pairs[kinds == kind], None, accuracy) for kind in (MUST, CANNOT)]
 
 
 def choose(X: np.ndarray, layers: list[Layer], model: str = "conditional") -> Choice:
     settings = settings_of({"method": "strong"})
-    return choose_covariance(X, layers, n_clusters=2, model=model, settings=settings, seed=SEED)
+    return module.choose_covariance(X, layers, n_clusters=2, model=model, settings=settings, seed=SEED)
 
 
 def test_the_shape_that_made_the_data_is_chosen() -> None:
@@ -92,12 +82,12 @@ def test_the_shape_that_made_the_data_is_chosen() -> None:
 def test_too_few_annotations_are_said_and_mean_spherical() -> None:
     X, labels = draw("full", 2)
     few = layers_of(labels, LEAST_PAIRS - 1, 2)
-    choice = choose(X, few)
-    assert (choice.covariance, choice.candidates) == ("spherical", {})
-    assert str(LEAST_PAIRS) in choice.note
     # repeats of a pair tell nothing more
-    many = [Layer(each.kind, np.repeat(each.pairs, 5, axis=0), None, 0.9) for each in few]
-    assert choose(X, many).candidates == {}
+    many = [replace(each, pairs=np.repeat(each.pairs, 5, axis=0)) for each in few]
+    for layers in (few, many):
+        choice = choose(X, layers)
+        assert (choice.covariance, choice.candidates) == ("spherical", {})
+        assert str(LEAST_PAIRS) in choice.note
     assert "sees no annotations" in choose(X, layers_of(labels, 100, 2), "unsupervised").note
 
 
@@ -109,34 +99,30 @@ def test_a_simpler_candidate_wins_within_half_a_standard_error() -> None:
         noise = rng.normal(size=400)
         noise -= noise.mean()
         logs = {"spherical": base, "diagonal": base - 1.0, "full": base + gain * noise.std() / 20 + noise}
-        return simplest_of_the_best({name: predicted(each, True) for name, each in logs.items()})
+        return module.simplest_of_the_best({name: predicted(each, True) for name, each in logs.items()})
 
     assert [chosen(gain) for gain in (0.4, 0.6, -0.1)] == ["spherical", "full", "spherical"]
 
 
-SETTINGS = settings_of({"method": "strong", "population": 4, "offspring": 4})
-
-
-def some_layers() -> list[Layer]:
-    rng = np.random.default_rng(2)
-    pairs = rng.integers(0, 30, size=(60, 2))
-    pairs[:5, 1] = pairs[:5, 0]
-    pairs[50:] = pairs[20:30, ::-1]
-    return [
-        Layer(MUST, pairs[:35], rng.uniform(0.5, 3.0, 35), None, None, 0),
-        Layer(CANNOT, pairs[35:], None, 0.8, np.where(np.arange(25) < 4, 0.6, np.nan), 1),
-    ]
+OPTIONS: dict[str, Any] = {"n_clusters": 2, "model": "conditional", "covariance": "spherical", "seed": SEED}
+OPTIONS["settings"] = settings_of({"method": "strong", "population": 4, "offspring": 4})
+PAIRS = np.random.default_rng(2).integers(0, 30, size=(60, 2))
+PAIRS[:5, 1] = PAIRS[:5, 0]
+PAIRS[50:] = PAIRS[20:30, ::-1]
+LAYERS = [
+    Layer(MUST, PAIRS[:35], np.linspace(0.5, 3.0, 35), None, None, 0),
+    Layer(CANNOT, PAIRS[35:], None, 0.8, np.where(np.arange(25) < 4, 0.6, np.nan), 1),
+]
 
 
 def test_every_annotation_is_listed_and_folds_are_even() -> None:
-    layers = some_layers()
-    found = list_annotations(layers, SEED)
-    assert len(found.folds) == sum(int((each.pairs[:, 0] != each.pairs[:, 1]).sum()) for each in layers)
+    found = list_annotations(LAYERS, SEED)
+    assert len(found.folds) == (PAIRS[:, 0] != PAIRS[:, 1]).sum()
     pairs, places = np.unique(np.sort(found.pairs, axis=1), axis=0, return_index=True)
     assert found.n_pairs == len(pairs)
     assert np.ptp(np.bincount(found.folds[places], minlength=FOLDS)) <= 1
     for place, (layer, row) in enumerate(zip(found.layers, found.rows, strict=True)):
-        given = layers[layer]
+        given = LAYERS[layer]
         assert given.pairs[row].tolist() == found.pairs[place].tolist()
         assert (given.kind == MUST, layer) == (found.is_must[place], found.annotators[place])
         assert found.weights[place] == (1.0 if given.weights is None else given.weights[row])
@@ -148,7 +134,7 @@ def test_every_annotation_is_listed_and_folds_are_even() -> None:
 def test_label_probabilities_are_softmax_of_the_objective(model: str, covariance: str) -> None:
     case = replace(draw_case(5, model=model, n_samples=14, m=12, min_size=3), covariance=covariance)
     labels = draw_labels(case, 2)
-    found = label_probabilities(case.problem(), labels)
+    found = module.label_probabilities(case.problem(), labels)
     for sample in range(14):
         source = int(labels[sample])
         if (labels == source).sum() <= 3:
@@ -156,62 +142,47 @@ def test_label_probabilities_are_softmax_of_the_objective(model: str, covariance
             continue
         moved = np.tile(labels.astype(int), (3, 1))
         moved[:, sample] = range(3)
-        values = np.array([objective(case, each) for each in moved])
-        shares = np.exp(values - values.max())
+        shares = softmax([objective(case, each) for each in moved])
         # the series of the posterior is exact near the threshold alone
-        tolerance = 0.1 if model == "posterior" else 1e-6
-        np.testing.assert_allclose(found[sample], shares / shares.sum(), atol=tolerance)
+        np.testing.assert_allclose(found[sample], shares, atol=0.1 if model == "posterior" else 1e-6)
 
 
 def test_a_fit_never_sees_what_is_held_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    layers = some_layers()
-    annotations = list_annotations(layers, SEED)
-    X = np.random.default_rng(0).normal(size=(30, 2))
+    annotations = list_annotations(LAYERS, SEED)
     seen, real = [], module.build_problem
 
-    def sets(*arrays: np.ndarray) -> set[tuple[int, ...]]:
-        return {tuple(sorted(pair)) for array in arrays for pair in array.tolist()}
+    def pairs(array: np.ndarray) -> set[tuple[int, ...]]:
+        return set(map(tuple, np.sort(array, axis=1).tolist()))
 
-    def watched(X: np.ndarray, given: list[Layer], **options: object) -> Problem:
-        seen.append(sets(*(layer.pairs for layer in given)))
-        return real(X, given, **options)  # type: ignore[arg-type]
+    def watched(X: np.ndarray, given: list[Layer], **options: Any) -> Problem:
+        seen.append(pairs(np.concatenate([layer.pairs for layer in given])))
+        return real(X, given, **options)
 
     monkeypatch.setattr(module, "build_problem", watched)
-    options = {"n_clusters": 2, "model": "conditional", "covariance": "spherical", "settings": SETTINGS}
-    held_out(X, layers, annotations, **options, seed=SEED)  # type: ignore[arg-type]
-    whole = sets(*(layer.pairs for layer in layers))
-    assert seen == [whole - sets(annotations.pairs[annotations.folds == fold]) for fold in range(FOLDS)]
+    module.held_out(np.random.default_rng(0).normal(size=(30, 2)), LAYERS, annotations, **OPTIONS)
+    held = [pairs(annotations.pairs[annotations.folds == fold]) for fold in range(FOLDS)]
+    assert seen == [pairs(PAIRS) - each for each in held]
 
 
 def test_log_probabilities_are_those_of_the_answers() -> None:
     """Clusters so far apart that labels are certain: what is left is the accuracy."""
-    X = np.repeat([0.0, 100.0], 20)[:, None] + np.random.default_rng(1).normal(size=(40, 1))
-    rng = np.random.default_rng(2)
-    pairs = rng.integers(0, 40, size=(100, 2))
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    together = (pairs[:, 0] < 20) == (pairs[:, 1] < 20)
-    wrong = rng.random(len(pairs)) < 0.2
-    kinds = np.where(together ^ wrong, MUST, CANNOT)
-    for accuracy in (0.8, None):
-        layers = [Layer(kind, pairs[kinds == kind], None, accuracy) for kind in (MUST, CANNOT)]
-        given = {"n_clusters": 2, "model": "conditional", "covariance": "full", "settings": SETTINGS}
-        found = held_out(X, layers, list_annotations(layers, SEED), **given, seed=SEED)  # type: ignore[arg-type]
-        ordered = np.concatenate([wrong[kinds == kind] for kind in (MUST, CANNOT)])
-        np.testing.assert_array_equal(found.right, ~ordered)
+    labels = np.repeat([0, 1], 20)
+    X = 100.0 * labels[:, None] + np.random.default_rng(1).normal(size=(40, 1))
+    for accuracy in (0.9, None):
+        layers, given = layers_of(labels, 100, 2, accuracy), OPTIONS | {"covariance": "full"}
+        annotations = list_annotations(layers, SEED)
+        found = module.held_out(X, layers, annotations, **given)
+        right = (np.ptp(labels[annotations.pairs], axis=1) == 0) == annotations.is_must
+        np.testing.assert_array_equal(found.right, right)
         if accuracy is not None:
-            wanted = np.log(np.where(ordered, 0.2, 0.8))
-            np.testing.assert_allclose(found.log_probabilities, wanted, atol=5e-3)
-        assert found.share_right == pytest.approx(1 - wrong.mean())
-        entropy = -(0.8 * np.log(0.8) + 0.2 * np.log(0.2))
-        assert found.log_loss == pytest.approx(entropy, abs=0.1)
+            np.testing.assert_allclose(found.log_probabilities, np.log(np.where(right, 0.9, 0.1)), atol=1e-2)
+        share = right.mean()
+        assert found.share_right == pytest.approx(share)
+        assert found.log_loss == pytest.approx(-share * np.log(0.9) - (1 - share) * np.log(0.1), abs=0.1)
 
 
 def test_gains_are_paired_and_weighted() -> None:
-    weights = np.array([1.0, 2.0, 1.0])
-    one = predicted([-1.0, -2.0, -3.0], True, weights)
-    two = predicted([-2.0, -2.5, -3.0], False, weights)
-    mean, error = one.gain_over(two)
-    assert mean == pytest.approx(0.5)
-    assert error == pytest.approx(np.sqrt(0.5**2 + 0 + 0.5**2) / 4)
-    assert (one.share_right, two.share_right) == (1.0, 0.0)
-    assert one.log_loss == pytest.approx(2.0)
+    one = predicted([-1.0, -2.0, -3.0], True, [1.0, 2.0, 1.0])
+    two = predicted([-2.0, -2.5, -3.0], False, [1.0, 2.0, 1.0])
+    assert one.gain_over(two) == pytest.approx((0.5, np.sqrt(0.5**2 + 0 + 0.5**2) / 4))
+    assert (one.share_right, two.share_right, one.log_loss) == (1.0, 0.0, pytest.approx(2.0))

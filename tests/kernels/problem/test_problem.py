@@ -1,43 +1,48 @@
-"""A clustering problem: what is refused, and what is left alone."""
+"""A clustering problem: what is refused, what is left alone, and its annotations as kernels see them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.special import xlogy
+from scipy.stats import invwishart, multivariate_normal
 from solving import oracles
 
+from kernels.partition.objective import objective_terms
+from kernels.problem import data
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem, effective_weight
-from kernels.settings import ObjectiveSettings
+from kernels.problem.shapes import coordinates, unused_priors
+from kernels.scores import cluster_covariances
+from kernels.settings import COVARIANCES, ObjectiveSettings
 
 GOOD = np.arange(12.0).reshape(6, 2)
 PAIR = np.array([[0, 1]])
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"X": np.ones((6, 2))}, "rows without any variance"),
-        ({"X": np.array([[0.0], [np.nan], [1.0], [2.0]])}, "not finite, the first in row 1, column 0"),
-        ({"X": np.arange(3.0)}, r"shape \(3,\)"),
-        ({"n_clusters": 4}, "6 samples are fewer"),
-        ({"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3}, "only 2 distinct rows"),
-        ({"n_clusters": 0}, "n_clusters is 0"),
-        ({"settings": ObjectiveSettings(min_cluster_size=0)}, "min_cluster_size is 0"),
-        ({"settings": ObjectiveSettings(variance_prior=-1.0)}, "variance_prior is -1"),
-        (
-            {"layers": [Layer(MUST, np.array([[0, 6]]), None, 0.9)]},
-            "annotation layer 0: indices go from 0 to 6, expected 0 to 5",
-        ),
-        ({"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]}, "expected each a number from 1e-100"),
-        ({"layers": [Layer(MUST, PAIR)]}, "accuracy is None"),
-        ({"layers": [Layer(MUST, PAIR, None, 1.1)]}, "accuracy is 1.1"),
-        ({"layers": [Layer(CANNOT, PAIR, None, 0.0)]}, "accuracy is 0.0"),
-        ({"layers": [Layer(MUST, PAIR, None, 1.1)], "model": "conditional"}, "accuracy is 1.1"),
-        ({"layers": [Layer(MUST, PAIR, accuracies=np.array([-1]))], "model": "conditional"}, r"in \[0, 1\]"),
-    ],
-)
-def test_refusals(change: dict[str, object], words: str) -> None:
-    given = {"X": GOOD, "layers": (), "n_clusters": 2, "model": "posterior"} | change
+REFUSED: dict[str, dict[str, object]] = {
+    "rows without any variance": {"X": np.ones((6, 2))},
+    "not finite, the first in row 1, column 0": {"X": np.array([[0.0], [np.nan], [1.0], [2.0]])},
+    r"shape \(3,\)": {"X": np.arange(3.0)},
+    "6 samples are fewer": {"n_clusters": 4},
+    "only 2 distinct rows": {"X": np.repeat([[0.0], [1.0]], 5, axis=0), "n_clusters": 3},
+    "n_clusters is 0": {"n_clusters": 0},
+    "min_cluster_size is 0": {"settings": ObjectiveSettings(min_cluster_size=0)},
+    "variance_prior is -1": {"settings": ObjectiveSettings(variance_prior=-1.0)},
+    "layer 0: indices go from 0 to 6, expected 0 to 5": {"layers": [Layer(MUST, PAIR * 6, None, 0.9)]},
+    "expected each a number from 1e-100": {"layers": [Layer(MUST, PAIR, np.array([0.0]), 0.9)]},
+    "accuracy is None": {"layers": [Layer(MUST, PAIR)]},
+    "accuracy is 1.1": {"layers": [Layer(MUST, PAIR, None, 1.1)]},
+    "accuracy is 0.0": {"layers": [Layer(CANNOT, PAIR, None, 0.0)]},
+    "accuracy is 1.2": {"layers": [Layer(MUST, PAIR, None, 1.2)], "model": "conditional"},
+    r"in \[0, 1\]": {"layers": [Layer(MUST, PAIR, accuracies=np.array([-1]))], "model": "conditional"},
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_refusals(words: str) -> None:
+    given = {"X": GOOD, "layers": (), "n_clusters": 2, "model": "posterior"} | REFUSED[words]
     with pytest.raises(ValueError, match=words):
         build_problem(**given)  # type: ignore[arg-type]
 
@@ -46,7 +51,7 @@ def test_input_is_left_alone() -> None:
     X = np.asfortranarray(GOOD + 5)
     X.flags.writeable = False
     problem = build_problem(X, n_clusters=2, model="unsupervised")
-    np.testing.assert_allclose(problem.data.X.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(problem.data.X + problem.means, X)
     np.testing.assert_allclose(problem.means, X.mean(axis=0))
 
 
@@ -54,3 +59,81 @@ def test_the_weight_of_features_knows_no_units() -> None:
     X = np.random.default_rng(0).normal(size=(300, 6))
     assert effective_weight(1e200 * X) == pytest.approx(oracles.effective_weight(X), rel=1e-12)
     assert effective_weight(X[:, :1] + 1e6) == pytest.approx(1.0)
+
+
+def test_inferred_accuracies() -> None:
+    layers = [
+        Layer(MUST, np.array([[0, 1], [0, 2], [3, 3]]), np.array([2.0, 1.0, 5.0]), annotator=2),
+        Layer(CANNOT, np.array([[0, 3], [0, 1]]), np.array([1.0, 4.0]), annotator=2),
+        Layer(CANNOT, np.array([[1, 1]]), annotator=1),
+        Layer(CANNOT, np.empty((0, 2), dtype=np.int64), annotator=5),
+    ]
+    found = data.inferred_accuracies(layers, [0, 0, 1, 1])
+    assert found == pytest.approx({1: np.nan, 2: 3 / 8, 5: np.nan}, nan_ok=True)
+
+
+def test_the_table_of_logarithms_reaches_every_count_or_is_left_out() -> None:
+    def table(*weights: float) -> np.ndarray:
+        pairs = np.repeat([[0, 1], [1, 2]], len(weights) // 2, axis=0)
+        return np.array(data.adjacency([Layer(MUST, pairs, np.array(weights))], 7, "likelihood")["x_log_x"])
+
+    whole = table(2.0, 3.0)
+    assert len(whole) > 4 * 5
+    np.testing.assert_array_equal(whole, xlogy(np.arange(len(whole)), np.arange(len(whole))))
+    assert table(2.0, 0.5).size == table(2.0, 1e7).size == 0
+    # Half weights that add up to whole ones per pair are counts.
+    assert table(0.5, 0.5, 0.5, 0.5).size > 0
+
+
+# Coordinates of unit covariance, the prior, and the covariances that maximise the objective.
+
+
+def test_constant_and_collinear_features_are_left_out() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 3)) @ (rng.normal(size=(3, 3)) * [1e-3, 1, 1e3]) + 10.0
+    wide = np.column_stack([np.full(60, 1e6), X, X[:, 0] + X[:, 2], 1e6 + 1e-9 * X[:, 1]])
+    assert coordinates(wide, "diagonal").kept.tolist() == [1, 2, 3, 4]
+    found = coordinates(wide, "full")
+    assert len(found.kept) == 3
+    assert set(found.kept) < {1, 2, 3, 4}
+    np.testing.assert_allclose(np.cov(found.Z, rowvar=False, ddof=0), np.eye(3), atol=1e-7)
+    assert coordinates(rng.normal(size=(5, 9)), "full").Z.shape == (5, 4)
+
+
+def test_the_objective_is_the_maximum_of_likelihood_and_prior() -> None:
+    """Densities of scipy at the covariances of the solution: their sum, up to constants, is gmm."""
+    rng, strength = np.random.default_rng(1), 0.25
+    X, labels = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), np.arange(40) % 2
+    labels[30:] = 0
+    settings = ObjectiveSettings(covariance_prior=strength)
+    problem = build_problem(X, n_clusters=2, model="unsupervised", covariance="full", settings=settings)
+    scale, nu = np.cov(X, rowvar=False, ddof=0) / 2 ** (2 / 3), 5.0
+
+    def value(covariances: np.ndarray) -> float:
+        total = strength * invwishart(nu, scale).logpdf(np.moveaxis(covariances, 0, 2)).sum()
+        for k in (0, 1):
+            members = X[labels == k]
+            total += multivariate_normal(members.mean(axis=0), covariances[k]).logpdf(members).sum()
+        return float(total)
+
+    found = cluster_covariances(X, labels, 2, "full", strength)
+    best = value(found)
+    root = np.linalg.cholesky(found)
+    for _ in range(10):
+        noise = np.eye(3) + 1e-3 * rng.normal(size=(3, 3))
+        assert value(root @ noise @ noise.T @ np.swapaxes(root, 1, 2)) < best
+    # An empty cluster adds nothing: less the prior at its own mode, once for each cluster.
+    empty = strength * invwishart(nu, scale).logpdf(scale / (nu + 4))
+    constant = 0.5 * 40 * 3 * np.log(2 * np.pi)
+    assert objective_terms(problem, labels)[0] == pytest.approx(best - 2 * empty + constant)
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_a_prior_that_is_not_used_changes_nothing(covariance: str) -> None:
+    case = oracles.draw_case(8, model="unsupervised", covariance=covariance)
+    for field, name in (("kappa", "variance_prior"), ("covariance_prior", "covariance_prior")):
+        problems = (replace(case, **{field: strength}).problem() for strength in (1.0, 3.0))
+        one, other = (objective_terms(each, oracles.draw_labels(case, 0)) for each in problems)
+        assert (one == other) == (name in unused_priors([covariance]))
+    assert unused_priors([covariance, "auto"]) == ()
+    assert unused_priors(["spherical", "full"]) == ()
