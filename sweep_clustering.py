@@ -4,8 +4,6 @@ It stands beside them under a name that no script, folder or package of a user h
 could not say that another `pipeline` is found in its place.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib.util import find_spec

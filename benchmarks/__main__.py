@@ -6,8 +6,6 @@ have its benchmark, every table of a benchmark its block, and both the same colu
 `--cube`, and `scale` has commands of its own: `python -m benchmarks scale --help`.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ Three annotators of accuracy 0.95, 0.7 and 0.5 make a third of the annotations o
 is fitted with two layers for every annotator, with all of them pooled, and with the best annotator alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ best of five restarts; so are as many uniform pairs. Standard errors are those o
 data sets. Draws asking.png of the documents.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor

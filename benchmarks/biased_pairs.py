@@ -4,8 +4,6 @@ Mixtures of docs/model.md, eq. (25); the objects of the first third of a random 
 often.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple

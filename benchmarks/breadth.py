@@ -1,7 +1,5 @@
 """What the order of cells costs and shows: a draw of every block first, or block after block."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Sequence

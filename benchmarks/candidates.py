@@ -1,7 +1,5 @@
 """The inner loop of the local search alone: candidates evaluated, none accepted."""
 
-from __future__ import annotations
-
 from kernels.jit import jit
 from kernels.partition.gains import set_gains, set_links
 from kernels.partition.state import State

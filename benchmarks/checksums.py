@@ -1,7 +1,5 @@
 """What the checksums of a cube cost: the same cube with and without them."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

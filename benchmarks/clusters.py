@@ -5,8 +5,6 @@ heavily, and others far apart. K = 2 to 8 are fitted each, with the model "condi
 and "unsupervised" without annotations. Beside it, what is estimated of the accuracy at the true K.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple

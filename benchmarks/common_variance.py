@@ -5,8 +5,6 @@ are equal, differ by half, or are drawn as there, and the small real data sets w
 standardised; m = 2N uniform pairs of accuracy 0.8. On real data the standard error is that of five drawings.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

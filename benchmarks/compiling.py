@@ -3,8 +3,6 @@
 CPU and elapsed seconds of a process that compiles the kernels into an empty cache, and of the next one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ A label counts as right if its cluster is matched to its class, by the matching 
 Standard errors are those over instances. Draws calibration.png of the documents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple

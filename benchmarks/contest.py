@@ -4,8 +4,6 @@ Submits sweeps/methods.toml, with fewer replicates and restarts, in two worker p
 below ../shared/data/raw beside the checkout. Draws ranks.png of the documents.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

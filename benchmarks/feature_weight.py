@@ -5,8 +5,6 @@ and seeds with the weight 1 and with the effective one, so that differences are 
 those over drawings of all data sets, and over mixtures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

@@ -4,8 +4,6 @@ Varies one of N, m, K, D at a time, measures CPU time per local search and per c
 draws growth.png of the documents, and measures the memory of a large problem (on Linux).
 """
 
-from __future__ import annotations
-
 import gc
 import time
 from collections.abc import Callable, Iterator

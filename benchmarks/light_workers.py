@@ -3,8 +3,6 @@
 To the scheduler each of them is a worker like any other, with connections, heartbeats and plugins of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

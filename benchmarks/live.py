@@ -1,7 +1,5 @@
 """What the page of a run costs the process of scheduler and driver, at the rates of 1,000 workers."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json

@@ -1,7 +1,5 @@
 """What it costs to call a method in a process of its own: one that does nothing."""
 
-from __future__ import annotations
-
 import time
 from itertools import count
 

@@ -6,8 +6,6 @@ of an instance is the best of all of them; a restart hits if it comes within 1e-
 compares the best of three restarts of 50 generations.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The eight real data sets are looked for below ../shared/data/raw beside the checkout.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

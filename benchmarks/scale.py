@@ -9,8 +9,6 @@
 docs/explanation/scale.md has the figures and what follows from them.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import tempfile

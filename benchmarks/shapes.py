@@ -6,8 +6,6 @@ annotations choose, the effective weight of the features and free proportions; s
 others are as they ship, and a full Gaussian mixture of scikit-learn sees no annotations.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from itertools import product

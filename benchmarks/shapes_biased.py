@@ -4,8 +4,6 @@ Real data, standardised; the samples of the first third of a random order are dr
 terms with the effective weight and free proportions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

@@ -4,8 +4,6 @@ Spherical clusters in ten features, N = 200: the shape to be chosen is "spherica
 the accuracy given, the effective weight of the features and free proportions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 

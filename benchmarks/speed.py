@@ -5,8 +5,6 @@ of times of one run; another program is compared by running both in turns. Real 
 ../shared/data beside the checkout.
 """
 
-from __future__ import annotations
-
 import time
 from itertools import product
 from pathlib import Path

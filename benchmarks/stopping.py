@@ -6,8 +6,6 @@ Each rule is applied to the objectives in restart order, as by a sweep with `[st
 best objective among the restarts run lies more than 1e-6 below that of all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

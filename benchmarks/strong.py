@@ -5,8 +5,6 @@ each shape of covariances with the annotation terms. Every setting runs the same
 are held out: the settings were chosen on others.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

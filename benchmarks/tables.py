@@ -1,7 +1,5 @@
 """Tables of the benchmarks: rendered in one place, and kept between markers in the documents."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 A candidate is one relocation tried. The mixtures are those of the table in the documents.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -5,8 +5,6 @@ sets a flag that the loops of the kernels look at. A compilation looks at nothin
 call waits for it.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import os

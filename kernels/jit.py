@@ -6,8 +6,6 @@ same with NUMBA_DISABLE_JIT=1. `parallel` off: the unit of parallel work is the 
 keep their order, compiled or not.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """How good a solution is (model.md, eqs. (27) to (32)), as plain numpy: too little work for a compiler."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

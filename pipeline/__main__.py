@@ -1,7 +1,5 @@
 """`python -m pipeline`, the same as `sweep`."""
 
-from __future__ import annotations
-
 from sweep_clustering import main
 
 if __name__ == "__main__":

@@ -4,8 +4,6 @@ Blocks are set back to be computed again; inputs and coordinates are made again,
 tells what all others are, is put back from the copy in the run folder.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterable

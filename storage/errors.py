@@ -1,7 +1,5 @@
 """Errors of the file system, with the path and what is needed there."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What ran where: the record of a run kept in the cube."""
 
-from __future__ import annotations
-
 import platform
 import socket
 import subprocess

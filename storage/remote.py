@@ -1,7 +1,5 @@
 """Files behind an address, read only: what a cube has on a web server or in a bucket."""
 
-from __future__ import annotations
-
 import errno
 import re
 from pathlib import Path

@@ -4,8 +4,6 @@ A `Source` then gives the features of a cell, and `cell_annotations` its annotat
 them: both from the coordinates of the cell alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence

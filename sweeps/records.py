@@ -1,7 +1,5 @@
 """Types of keys, as annotations: what pydantic checks, what the JSON Schema says, what a message expects."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache

@@ -5,8 +5,6 @@ a grown or reordered sweep file draws the same numbers for the cells it shares w
 of the spawn key is a contract, pinned by golden values in the tests.
 """
 
-from __future__ import annotations
-
 import hashlib
 from typing import TypedDict, Unpack
 

@@ -1,7 +1,5 @@
 """Shapes of covariances: the dimensions of each, and one shape in the form of a wider one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -3,8 +3,6 @@
 No arrays are loaded, as commands show and check these names before it is known what has to be computed.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 ruff, mypy and the contracts of imports are a step of `.ci/run`.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

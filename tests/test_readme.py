@@ -1,7 +1,5 @@
 """README and docs speak the truth: examples run, keys, commands, links and equations exist."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The page of the repeated evaluation is what its scores give: building it runs all that explains them."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Every door says what stands before our packages, where ours are, and what to do."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

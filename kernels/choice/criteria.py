@@ -1,7 +1,5 @@
 """Criteria that compare numbers of clusters (docs/model.md, section 11)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

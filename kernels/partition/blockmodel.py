@@ -4,8 +4,6 @@
 target alone; the functions of "conditional" follow it. `kernels.partition.gains` puts both together.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

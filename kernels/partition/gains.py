@@ -5,8 +5,6 @@ relocation only. Per candidate that leaves D multiplications, one logarithm, and
 table look-up of m log m for each cluster that holds an annotated partner: O(D + deg + K) for both of them.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@
 them, and `relocate` one sample, with all statistics (eqs. (18) and (19)).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -15,8 +15,6 @@ direction divides the drift by r. A gain that all this could move across the thr
 members.
 """
 
-from __future__ import annotations
-
 import math
 from typing import cast
 

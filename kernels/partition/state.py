@@ -1,7 +1,5 @@
 """The workspace of a search, allocated once: a partition, its statistics, and what is derived from them."""
 
-from __future__ import annotations
-
 import functools
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
 

@@ -1,7 +1,5 @@
 """Statistics of a partition from its members, and the terms of the objective that depend on one cluster."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the kernels see of a problem: arrays and scalars."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

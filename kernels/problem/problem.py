@@ -1,7 +1,5 @@
 """A clustering problem, checked and laid out for the kernels."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ coordinates where that covariance is the identity the scale is a multiple of the
 worse conditioned than the partition makes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import NamedTuple
 

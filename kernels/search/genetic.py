@@ -5,8 +5,6 @@ two parents, repaired, improved and stored; a generation is ranked, until too ma
 roles stand below it, in that order.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Annotated, NamedTuple

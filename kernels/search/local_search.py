@@ -4,8 +4,6 @@ Equations (18) to (24) of docs/model.md: `local_search`, which ends where no sam
 (41): `relocate_components`, for what single samples cannot do.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

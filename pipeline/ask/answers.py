@@ -1,7 +1,5 @@
 """The answers file of a session: each answer is on the disk before the next question is asked."""
 
-from __future__ import annotations
-
 import csv
 import fcntl
 import io

@@ -4,8 +4,6 @@
 share of the labels is right.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

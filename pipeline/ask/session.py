@@ -4,8 +4,6 @@ A `Session` asks batch after batch through a `Terminal` or a `Pipe`, and each an
 question; `csv_text`, `to_json` and `show_table` give one batch at once.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -4,8 +4,6 @@
 `expected_share` says how many labels are right.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ a path of questions that an oracle answers. `STRATEGIES` has them all; what each
 `sweeps.words`, which commands show before a compiler is loaded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 

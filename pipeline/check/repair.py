@@ -1,7 +1,5 @@
 """A cube with damaged files, made ready for the next submit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from storage.cube.growth import InputArrays

@@ -1,7 +1,5 @@
 """Whether a cube holds what was computed: `verify` computes cells again from coordinates and inputs."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Compute clusters: from a profile to a connected client, closed again at the end."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import resource

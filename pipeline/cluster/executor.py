@@ -1,7 +1,5 @@
 """Batches as tasks on the workers of a dask client."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

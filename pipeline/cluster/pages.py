@@ -4,8 +4,6 @@ Everybody on this machine can open the dashboard. dask takes this module for one
 looks for a page here first.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

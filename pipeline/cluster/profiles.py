@@ -1,7 +1,5 @@
 """Compute-cluster profiles: what cluster.yaml says, checked."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import os

@@ -4,8 +4,6 @@ dask's own lifetime gives the batch under way to another worker as soon as the t
 done of it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -5,8 +5,6 @@ lists what has a name. A command is loaded when it is called, and loads what it 
 what is wrong with the words of a command line, come at once.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Commands on sweeps and their runs: `submit`, `plan`; `status`, `logs` and `why` look, `cancel` ends."""
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

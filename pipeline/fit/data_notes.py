@@ -1,7 +1,5 @@
 """What to know of features before trusting any solution of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@ A `Reader` checks links of the samples there are, and lays them out as `Given`. 
 labels of an index, of any kind; where rows have no names, places from 0 are their labels.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field

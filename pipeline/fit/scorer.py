@@ -1,7 +1,5 @@
 """Links as a judge: the score of a fit to a part of the samples."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

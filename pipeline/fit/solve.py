@@ -5,8 +5,6 @@ what to know before trusting it by the notes, and `assignment_costs` are what ne
 clusters.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Compute clusters whose workers are jobs of a queueing system, through dask-jobqueue."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

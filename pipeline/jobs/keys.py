@@ -1,7 +1,5 @@
 """Keys of a profile whose workers are jobs of a queueing system."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

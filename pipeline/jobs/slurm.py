@@ -1,7 +1,5 @@
 """SLURM's commands: with a timeout, tried again, and never the judge of success."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import math

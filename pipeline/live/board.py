@@ -5,8 +5,6 @@ NMI of a cell; `tiles` and `series` say what changed since some version. `Grid` 
 a cell is, `look` how a model is drawn. What tells a board is in `pipeline.live.state`.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import zlib

@@ -10,8 +10,6 @@ there is time.
 everything else is read from the run folder, as `sweep status` reads it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import secrets

@@ -1,7 +1,5 @@
 """A smoke test of a method: does it load, answer as it should, and give the same answer again?"""
 
-from __future__ import annotations
-
 import pickle
 import tempfile
 from dataclasses import dataclass

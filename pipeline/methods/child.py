@@ -1,7 +1,5 @@
 """What runs in the process of the methods: `serve` answers the calls that come through a `Channel`."""
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import math

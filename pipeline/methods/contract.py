@@ -1,7 +1,5 @@
 """What a method takes and what it gives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Protocol
 

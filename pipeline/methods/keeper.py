@@ -9,8 +9,6 @@ ended.
 It imports nothing heavy, so that it costs 5 MiB beside the process it keeps.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

@@ -3,8 +3,6 @@
 `load` makes of a `MethodCall` the function that the contract asks for, once its arguments and options fit.
 """
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import linecache

@@ -1,7 +1,5 @@
 """Ending a run: its head first, so that it replaces nothing, then its worker jobs, until none is left."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import time

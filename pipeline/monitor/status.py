@@ -5,8 +5,6 @@ does. `read_run_state` reads the lease and the records of the head together. `fi
 log, that of a detached head or of a worker job; `follow` goes on until the run ends.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

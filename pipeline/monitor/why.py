@@ -3,8 +3,6 @@
 `explain` is of one cell, `failed_causes` of all that are marked failed; both read files only.
 """
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path

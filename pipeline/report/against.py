@@ -3,8 +3,6 @@
 `read_published` reads a table that was written by hand, `compare` sets it beside the means of the cube.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@
 each at its value or its default.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a page is made from, and how a section of it is declared."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property

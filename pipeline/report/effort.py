@@ -1,7 +1,5 @@
 """What results took, and what they came from: restarts, time, cells that failed, and what ran on what."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any

@@ -5,8 +5,6 @@ A section declares its tables by columns (`table`, or `declared` with those of `
 are over, and on numbers of annotations, are the same in all.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What a cube holds as tables and grids for other programs: labels, scores, summaries."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterable, Iterator

@@ -5,8 +5,6 @@ each; both take the function that draws one, have one legend, and give no figure
 `curves` draws a line for each model. `save` writes a figure and gives it back for a page.
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import io

@@ -4,8 +4,6 @@
 that must follow a page into the dark are `VARIABLES` of its style sheet.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

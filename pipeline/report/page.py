@@ -1,7 +1,5 @@
 """The page of a cube: its sections, in order, in one HTML file that needs nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pipeline.report import against, cell, effort, elements, scores, variants, winners

@@ -4,8 +4,6 @@ Beside them what annotations that were held out say: shapes of covariances that 
 models predict.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ Each is set beside the one that models are compared in, cell by cell, in sentenc
 tables, figures and files. A design is worth so many uniform pairs; a search has objectives, scores and times.
 """
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping

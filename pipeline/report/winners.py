@@ -3,8 +3,6 @@
 All of it follows from the rankings of `pipeline.scoring.ranking`, one for each score that compares models.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

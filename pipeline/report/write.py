@@ -1,7 +1,5 @@
 """The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 from contextlib import suppress

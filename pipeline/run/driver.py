@@ -3,8 +3,6 @@
 `open_sweep` creates or grows the cube of a sweep, and opens its ledger; a `Driver` runs what is left of it.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter, deque

@@ -3,8 +3,6 @@
 `run_head` is the whole of it; `nothing_to_do` ends a submit of a sweep that is done.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

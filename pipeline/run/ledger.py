@@ -4,8 +4,6 @@ A `Collector` takes results, journals them, and writes a block when the last cel
 Its `Paths` say how far the questions are, and which cells their answers make runnable.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections import Counter, deque

@@ -3,8 +3,6 @@
 `step` shows a part of the start of a run, `display` the run itself; a `Clock` predicts the seconds left.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Stopping on the signals that ask for it, but never in the middle of a write."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

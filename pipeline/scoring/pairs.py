@@ -4,8 +4,6 @@
 `compared_searches` does so for each search of a sweep and its first one, and adds what they cost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), w
 Benavoli, Corani and Mangili, JMLR 17 (2016), which depend on the two models alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

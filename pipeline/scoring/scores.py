@@ -5,8 +5,6 @@
 `score_nodes` gives those of every node of a data set, and `store_scores` keeps them for who has only xarray.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -9,8 +9,6 @@ the mean score of x chosen pairs a sample, their worth is the least x' at which 
 and the budget ratio is :math:`x / x'`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 

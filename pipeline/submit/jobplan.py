@@ -1,7 +1,5 @@
 """The worker jobs that a profile asks for, and what of them cannot work, before any is submitted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """How much work a sweep is, before it runs."""
 
-from __future__ import annotations
-
 import logging
 import math
 import os

@@ -1,7 +1,5 @@
 """The submit command: everything is checked, then the sweep is run, handed over, or only shown."""
 
-from __future__ import annotations
-
 import logging
 import os
 import shlex

@@ -4,8 +4,6 @@ A record holds results of one kind: of cells of one data set, whose solutions st
 many cells there are, or of paths of questions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple

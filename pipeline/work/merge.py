@@ -1,7 +1,5 @@
 """Restarts become cells, cells become blocks: a `CellResult` takes them, a `BlockResult` lays them out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any

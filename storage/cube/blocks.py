@@ -5,8 +5,6 @@ bit for bit, and another value is a `CellMismatch`. To all methods a block is a 
 leading axis of each is the cells in the order of `block.cells()`, of annotations their graphs.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping

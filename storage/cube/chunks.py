@@ -6,8 +6,6 @@ was never written. `encoded` gives the bytes that zarr would write. So `sweep st
 once, does not load zarr, and a block costs one call for each of its files.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -5,8 +5,6 @@ cube does. Both ways the wanted state is rendered in memory, where zarr encodes 
 equal to it: nothing is written before everything is known.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ All of it is kept in the attributes of the root group, in the one file that also
 metadata: a single rename commits the grid and the arrays together.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ have the dimensions of their node, annotations those that they depend on, inputs
 a new cube, the check of one that is there and the writing of blocks all go by these.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

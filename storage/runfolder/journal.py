@@ -9,8 +9,6 @@ Each holder of the lease has a journal of its own, so that one that was suspende
 taken over harms nobody: it adds to a file that nobody reads any more.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

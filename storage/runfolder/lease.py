@@ -9,8 +9,6 @@ Nor can a holder that was suspended do harm when it wakes: the next one has clos
 write of it fails.
 """
 
-from __future__ import annotations
-
 import errno
 import logging
 import os

@@ -1,7 +1,5 @@
 """Drawing of annotation graphs from true labels."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ Sources are a folder of raw files or of the zips they are published in, the cach
 own copies, and the public address, from which pooch downloads into the cache.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import logging

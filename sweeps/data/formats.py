@@ -4,8 +4,6 @@ Each reader makes a `Frame`, from which `sweeps.data.table.select` takes the sam
 size is checked before memory is taken for it; what it does not say is bounded by `sweeps.files.bounded`.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 import zipfile

@@ -1,7 +1,5 @@
 """Lines, cells and numbers of a user's text files."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -3,8 +3,6 @@
 `read_table` is the one door to tables of every format: by the end of a file's name, within a bound of memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The built-in data sets, as `registry.toml` has them, and how their raw files are read."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass

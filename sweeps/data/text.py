@@ -3,8 +3,6 @@
 Cells come from Python's `csv` module; "Libraries" in docs/design.md says why not from pandas.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -5,8 +5,6 @@ it with. What values of several tables rule out is marked before anything is val
 come at once.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -4,8 +4,6 @@ Prints what is wrong with each trial that fails, keeps its files, and exits with
 limited to 1 GiB more than the process has once its packages are loaded.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 import tempfile

@@ -5,8 +5,6 @@ processor with an exit code from 0 to 3, without an uncaught exception or a trac
 than 1 GiB; and change nothing outside of the results. `python -m tests.fuzz KIND SEED` runs one alone.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """Beliefs made up of draws, without a search."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,7 +1,5 @@
 """A headless Chromium for tests of pages; tests skip, saying so, where there is none."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Where the checkout lies, and what some machines have beside it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,7 +1,5 @@
 """Tables of cells with given scores, for the tests of ranks and of what a report says of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

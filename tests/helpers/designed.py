@@ -1,7 +1,5 @@
 """Cells of made-up sweeps with several designs, for the tests of what choosing pairs gains."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 

@@ -4,8 +4,6 @@ What differs from run to run is set to fixed values before anything is shown (`s
 (`stable`). Figures are described and not drawn, as words and data, so that a new matplotlib changes nothing.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib

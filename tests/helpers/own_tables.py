@@ -1,7 +1,5 @@
 """A user's own files: written, read, and everything that is said about one that is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cells of made-up sweeps of several searches, for the tests of what is said of them."""
 
-from __future__ import annotations
-
 import pandas as pd
 from contests import cell, table
 

@@ -1,7 +1,5 @@
 """Machine code on disk: fresh after an edit, made by one process at a time, never in the way."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import itertools

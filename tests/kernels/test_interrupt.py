@@ -1,7 +1,5 @@
 """Ctrl-C ends kernels, whichever door of the main thread they were called by, and leaves nothing broken."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

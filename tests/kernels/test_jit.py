@@ -1,7 +1,5 @@
 """How kernels are compiled: with the options of one place, in nobody else's way."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

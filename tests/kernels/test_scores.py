@@ -1,7 +1,5 @@
 """Scores against scikit-learn and hand cases."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The declarations of the settings, what tables can be fitted, and the doors that derive from both."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Several numbers of clusters: how they are written, which is taken and by what, and its figure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

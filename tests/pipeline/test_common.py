@@ -1,7 +1,5 @@
 """Numbers and times in words, and lines of a log that are ours alone."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

@@ -1,7 +1,5 @@
 """The names that `pipeline` gives: stable, documented, and loaded only when one is asked for."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 import re

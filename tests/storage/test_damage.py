@@ -1,7 +1,5 @@
 """Damage of every kind, put right: blocks are computed again, inputs and coordinates made again."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

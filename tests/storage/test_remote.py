@@ -1,7 +1,5 @@
 """Cubes behind an address: the same tree as on the disk, the same checks, and nothing of this machine."""
 
-from __future__ import annotations
-
 import functools
 import http.server
 import json

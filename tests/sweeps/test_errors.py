@@ -1,7 +1,5 @@
 """Problems of an input: their text, and how they are collected."""
 
-from __future__ import annotations
-
 import pickle
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Files that a user names: regular ones, and pipes where these can be read, and no more than is told."""
 
-from __future__ import annotations
-
 import os
 import resource
 import socket

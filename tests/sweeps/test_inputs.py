@@ -1,7 +1,5 @@
 """Annotations of cells by their design: functions of coordinates, and none for a design that asks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Cells and blocks of a grid."""
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import replace
 from itertools import groupby, product

@@ -1,7 +1,5 @@
 """Seeds: a contract. A changed value here means that no old cube can be grown or checked any more."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Names that cubes hold, a contract; forms of covariances, narrow and wide."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

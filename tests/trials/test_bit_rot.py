@@ -1,7 +1,5 @@
 """Bits that turn and files that vanish on a disk, in every kind of file with results: never another value."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

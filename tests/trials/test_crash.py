@@ -1,7 +1,5 @@
 """Every operation on the cube, crashed before and after every change it makes to files."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

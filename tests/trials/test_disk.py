@@ -1,7 +1,5 @@
 """A disk that is full, read-only or gone: stop cleanly, say what is needed, blame no cell, go on later."""
 
-from __future__ import annotations
-
 import errno
 import os
 import subprocess

@@ -3,8 +3,6 @@
 Designs that draw and one that asks, searches, methods, a chosen shape, mixtures, one's own table with names.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

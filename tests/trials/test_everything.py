@@ -3,8 +3,6 @@
 `pytest tests/trials/test_everything.py --golden` records them again; `git diff` shows what changed.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Mapping

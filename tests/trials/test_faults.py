@@ -1,7 +1,5 @@
 """Faults inside real worker processes: what they cost, and what is said of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

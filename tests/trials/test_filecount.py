@@ -1,7 +1,5 @@
 """The whole evaluation in files: three cubes, made as they are shipped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

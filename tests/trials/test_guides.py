@@ -1,7 +1,5 @@
 """Guides that use files of one's own, done as they are written: cells of Python share their names."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

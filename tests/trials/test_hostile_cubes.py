@@ -1,7 +1,5 @@
 """Cubes that were made to do harm: refused before anything is decoded, followed or waited for."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

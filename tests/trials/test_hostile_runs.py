@@ -1,7 +1,5 @@
 """Every command that opens a cube refuses one that was made to do harm, or has changed, with a message."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """kill -9 of any process at any moment, submit again: the bits of an undisturbed run, little done twice."""
 
-from __future__ import annotations
-
 import random
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 `test_events.py` has runs of workers, kills and growth with methods.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A table with names and a file of annotations, from the sweep file to a cube that grows and is repaired."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

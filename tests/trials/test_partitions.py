@@ -4,8 +4,6 @@
 system, also while they are cut off: then a head that SLURM has given up still reads and writes the run.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

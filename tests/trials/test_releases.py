@@ -1,7 +1,5 @@
 """Cubes of every format that was released: opened, verified, reported and grown by this version."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 from typing import NamedTuple

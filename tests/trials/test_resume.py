@@ -1,7 +1,5 @@
 """Run some, crash, fail, grow, submit again in any order: what was done stays, and the end is the same."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator

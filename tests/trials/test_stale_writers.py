@@ -1,7 +1,5 @@
 """Drivers that stand still at any change of a file, wake when others have taken over, and go on."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from dataclasses import replace

@@ -3,8 +3,6 @@
 As all that are shipped, they are called with those arguments of the contract that they name.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -2,8 +2,6 @@
 those that they break.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

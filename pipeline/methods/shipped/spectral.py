@@ -1,7 +1,5 @@
 """Spectral clustering with links written into the affinity."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array

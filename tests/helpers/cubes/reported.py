@@ -1,7 +1,5 @@
 """Cubes on disk for the tests of reports, and what reports show of cubes in memory."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

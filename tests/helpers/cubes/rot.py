@@ -1,7 +1,5 @@
 """Damage to the files of a cube, of every kind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

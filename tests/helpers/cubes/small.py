@@ -1,7 +1,5 @@
 """Tiny grids, inputs and results for the tests of the storage layer."""
 
-from __future__ import annotations
-
 import hashlib
 import zlib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A small cube in memory, in the layout of the real one, with random but self-consistent results."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

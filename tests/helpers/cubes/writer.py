@@ -1,7 +1,5 @@
 """The right to write a cube, as the next holder of its lease has it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Damage to bytes, texts, trees of values and archives, each a function of a random generator."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

@@ -1,7 +1,5 @@
 """Good files of every kind, what a trial damages of them, and what must hold of a command that meets it."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

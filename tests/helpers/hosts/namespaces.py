@@ -5,8 +5,6 @@ another only through files and the network. Nothing has a name outside: the kern
 first process of a host ends, and that one ends with the test, also by kill -9.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

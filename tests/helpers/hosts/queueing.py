@@ -1,7 +1,5 @@
 """A SLURM on several hosts, each with daemons of its own: any of them may be cut off, or lost."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

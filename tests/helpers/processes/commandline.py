@@ -1,7 +1,5 @@
 """The command as a user types it."""
 
-from __future__ import annotations
-
 from click.testing import CliRunner, Result
 
 from pipeline.commands.main import main

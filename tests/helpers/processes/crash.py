@@ -5,8 +5,6 @@ happens. At the wanted one it raises; from then on every further change raises t
 tidy the scene.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys

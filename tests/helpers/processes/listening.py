@@ -1,7 +1,5 @@
 """Ports that processes of this machine listen on."""
 
-from __future__ import annotations
-
 import psutil
 
 

@@ -1,7 +1,5 @@
 """A second user of the machine, for tests that run as root."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

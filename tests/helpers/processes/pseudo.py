@@ -1,7 +1,5 @@
 """A command in a pseudo-terminal, for what it does with keys and with being closed."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

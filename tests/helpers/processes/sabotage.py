@@ -4,8 +4,6 @@
 preloads names this file.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """A SLURM of two small nodes on this machine, for tests: on free ports of loopback."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

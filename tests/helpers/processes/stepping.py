@@ -1,7 +1,5 @@
 """Drivers in processes of their own that take one step at a time: a step is one change of a file."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import sys

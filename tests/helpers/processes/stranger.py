@@ -3,8 +3,6 @@
 As a program, `stranger.py PORT ...`, it prints what it ran, as JSON: as this user, and as another one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Small sweeps for tests, and the comparison of cubes bit by bit."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -1,7 +1,5 @@
 """A tiny clustering problem with an obvious answer."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

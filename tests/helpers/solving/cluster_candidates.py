@@ -1,7 +1,5 @@
 """Candidates of a number of clusters, of values that a test chooses."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

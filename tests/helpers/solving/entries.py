@@ -4,8 +4,6 @@
 gives any kernel as Python has it, for small operators with small input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any

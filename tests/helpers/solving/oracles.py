@@ -1,7 +1,5 @@
 """Slow, obvious twins of the kernels, written from docs/model.md with dense matrices and no state."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

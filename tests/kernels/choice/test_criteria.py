@@ -1,7 +1,5 @@
 """BIC, ICL and their parts: by hand, and beside the likelihood of a mixture."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

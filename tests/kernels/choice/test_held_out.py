@@ -1,7 +1,5 @@
 """Held-out annotations: nothing leaks, and probabilities are those of the objective."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One walk over cases, models and shapes: every increment, and the objective, against the slow twins."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The objective by published numbers, and its statistics: `test_gains` has the slow twins."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

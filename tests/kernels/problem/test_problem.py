@@ -1,7 +1,5 @@
 """A clustering problem: what is refused, what is left alone, and its annotations as kernels see them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The whole search: its operators one by one, then against all partitions and without a compiler."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Local search against its slow twin, and moves of whole must-link components."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray

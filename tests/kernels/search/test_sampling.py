@@ -1,7 +1,5 @@
 """Chains of partitions: what they draw against all partitions, one by one."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Any

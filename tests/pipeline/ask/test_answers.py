@@ -1,7 +1,5 @@
 """The answers file: rows that are added and taken back, whatever else happens to it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """A session, key by key, with questions that are made up; the next questions, and what is said of them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import pty

@@ -1,7 +1,5 @@
 """What is believed, against all partitions; strategies against slow ones, and what all of them keep."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Cubes of real sweeps: cells computed again from the cube alone, damaged ones repaired and submitted."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Real compute clusters on this machine: worker processes, a running scheduler, TLS."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

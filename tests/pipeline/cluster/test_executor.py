@@ -1,7 +1,5 @@
 """Batches as tasks: how many at once, what becomes of their results, and of workers that are gone."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace

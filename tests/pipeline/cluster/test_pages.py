@@ -1,7 +1,5 @@
 """What the ports of http serve: everybody on the machine may read, and nothing changes the run."""
 
-from __future__ import annotations
-
 import http.client
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """cluster.yaml: where it is looked for, what it may say."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """A run on this machine, and others who have an account there: none of them runs code as its owner."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Workers whose time is up: the batch under way is finished and handed in, and nothing is run twice."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

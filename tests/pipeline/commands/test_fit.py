@@ -1,7 +1,5 @@
 """The commands on one table: what `sweep fit` prints, questions that go to a file or are asked here."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

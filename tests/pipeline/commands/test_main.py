@@ -1,7 +1,5 @@
 """The commands as a user types them: what they print, where they write, how they end, what starts nothing."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """The estimator: scikit-learn's conventions, the numbers of `sweep fit`, links it takes, and their scorer."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Fitting one data set: what it is given, the best of some restarts, scores, JSON, and what to know of it."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Worker jobs: credentials and folders of their own, and on a real SLURM the same bits and clear ends."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Keys of queue profiles: what dask-jobqueue takes, what is refused, what the jobs are made of."""
 
-from __future__ import annotations
-
 import re
 import signal
 from functools import partial

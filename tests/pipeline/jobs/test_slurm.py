@@ -1,7 +1,5 @@
 """SLURM's commands when they hang, fail for a while, or refuse: small programs stand in for them."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

@@ -1,7 +1,5 @@
 """The watch over worker jobs, with a compute cluster and a queue that say what real ones do."""
 
-from __future__ import annotations
-
 import logging
 import re
 import threading

@@ -1,7 +1,5 @@
 """What is answered to whom: the page and its state to browsers of this machine, nothing to other pages."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The board against its slow twin, kept by a run in progress or from files, and the document made of it."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

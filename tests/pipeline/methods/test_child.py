@@ -1,7 +1,5 @@
 """Messages to and from a process of methods: what is said is heard, and all else is refused in time."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -1,7 +1,5 @@
 """Where a method is found, whether it takes what a call gives it, and what it may answer."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from collections import Counter

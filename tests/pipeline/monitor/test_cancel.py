@@ -1,7 +1,5 @@
 """Ending a run: what is ended, what is left alone, and what is said of it; the queue is made up."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """How far a sweep is and who runs it, from files alone; logs, shown from their end until the run ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

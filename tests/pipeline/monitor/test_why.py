@@ -1,7 +1,5 @@
 """Why a cell failed, and that the command which is shown runs it, alone."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Two cubes in pairs, through the command: other scores, bad input, and nothing in common."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables and grids of a cube for other programs: the same values as the cube, and whole files."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

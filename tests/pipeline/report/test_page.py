@@ -1,7 +1,5 @@
 """The report page: what stands in it, that its parts are text, its figures, and that a browser shows it."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -4,8 +4,6 @@
 is one that the whole runs of `tests/golden` do not have.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Designs and searches side by side: what figures draw against what was computed, and large grids."""
 
-from __future__ import annotations
-
 import numpy as np
 from cubes.reported import tips
 from designed import designed, written

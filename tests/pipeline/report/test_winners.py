@@ -1,7 +1,5 @@
 """Which model wins: costs by hand, and names in figures of few and many models."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sections by hand: what is left out of a large grid, boxes, shares, one cell, and bad input; see `shown`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

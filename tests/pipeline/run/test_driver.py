@@ -1,7 +1,5 @@
 """The driver: any executor, any batch length, any interruption, the same bits."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The head of a run: how it ends, what is recorded of it, and how long it waits for the lease."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """The ledger on a tiny cube: what it asks for, journals, writes, and gives up, of cells and of paths."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What a head is told of the choices that a user made."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from pathlib import Path
 from unittest.mock import Mock

@@ -1,7 +1,5 @@
 """The same cells in pairs: hand-made cells of two cubes, and of the searches of a sweep."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

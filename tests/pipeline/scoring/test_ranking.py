@@ -1,7 +1,5 @@
 """Which model wins: means over shared places, ranks, ties and tests, by hand and against scipy."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

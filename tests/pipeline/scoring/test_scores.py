@@ -1,7 +1,5 @@
 """Scores: the declarations by hand, lazily over a cube against the array cores, and stored beside it."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of scores: hand-made cells, and a small cube."""
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Any
 

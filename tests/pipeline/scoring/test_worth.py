@@ -1,7 +1,5 @@
 """Scores by how pairs were chosen: what is paired, over which units, and what chosen pairs are worth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How much work a sweep is, counted before it runs."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """The submit command up to the start of a run: what is checked, shown, and said."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Records of a journal with a right checksum: what a run wrote is read, anything else is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What comes back of a task: restarts become cells, cells blocks, in any order of any split."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 from dataclasses import replace

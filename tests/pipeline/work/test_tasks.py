@@ -1,7 +1,5 @@
 """What a worker does with a task: restarts of models and methods, questions, and the stop between them."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Measured seconds of restarts and questions, what they predict, and tasks of a sensible length."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

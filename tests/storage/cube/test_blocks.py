@@ -1,7 +1,5 @@
 """Blocks: written whole, compared when done, never half; and the tree a cube opens as: lazy, masked."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

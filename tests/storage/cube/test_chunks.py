@@ -1,7 +1,5 @@
 """Chunk files: which blocks they hold, what zarr makes of them, what is no chunk file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from unittest.mock import Mock
 

@@ -1,7 +1,5 @@
 """What a cube takes in and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The layout of a cube, and its root file: what it holds, what is refused, how runs are recorded."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

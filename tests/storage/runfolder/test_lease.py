@@ -1,7 +1,5 @@
 """The lease: one holder, whoever dies, however many want it; and whether a recorded process lives."""
 
-from __future__ import annotations
-
 import errno
 import json
 import multiprocessing

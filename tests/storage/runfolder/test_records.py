@@ -1,7 +1,5 @@
 """Records of the run folder: whole or absent, and never of another format version without a word."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Annotations: what lines of files mean, what is wrong with one, and how they are drawn."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Each is read by a process of its own, forked from one that has loaded what reads tables.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import struct

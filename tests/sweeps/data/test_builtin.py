@@ -1,7 +1,5 @@
 """Built-in data sets: the same table from every source, and what is said when there is none."""
 
-from __future__ import annotations
-
 import errno
 import io
 import socket

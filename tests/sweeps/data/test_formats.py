@@ -1,7 +1,5 @@
 """Tables that are no text: the same samples as of one that is; files that are damaged or made to do harm."""
 
-from __future__ import annotations
-
 import struct
 import sys
 import warnings

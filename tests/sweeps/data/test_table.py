@@ -1,7 +1,5 @@
 """A user's own table: cells and numbers of text, what columns become, and what is said of a wrong one."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """Methods of a sweep file: shipped and one's own, what a cube keeps of them, and every fault at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Sweep files: what is read, kept and written back, and everything that is refused, all of it at once."""
 
-from __future__ import annotations
-
 import json
 import time
 import tomllib

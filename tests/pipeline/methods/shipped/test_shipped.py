@@ -1,7 +1,5 @@
 """Methods by name: hand cases, and objectives against their definitions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import suppress
 from itertools import product
