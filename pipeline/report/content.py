@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -142,9 +141,9 @@ class Section:
     ----------
     key, title : str
         Its address within the page, and its head, which may depend on what there is.
-    shows : tuple of callable
-        Of the content: paragraphs, tables, and figures with the names of their files and captions, which the
-        page has in this order, each kind as it comes.
+    shows : callable
+        From the content to paragraphs, tables, and figures with the names of their files and captions. The
+        page has these kinds in this order, and each kind as it comes.
     needs : callable
         Whether it has a place on this page; one that shows nothing has none either.
     says_why : bool
@@ -153,7 +152,7 @@ class Section:
 
     key: str
     title: str | Callable[[Content], str]
-    shows: tuple[Callable[[Content], Iterable[Part]], ...]
+    shows: Callable[[Content], Iterable[Part]]
     needs: Callable[[Content], object] = lambda content: True
     says_why: bool = False
 
@@ -162,7 +161,7 @@ class Section:
         if not self.needs(content):
             return None
         text, tables, pictures = [], [], []
-        for part in chain.from_iterable(show(content) for show in self.shows):
+        for part in self.shows(content):
             if isinstance(part, str):
                 text.append(part)
             elif isinstance(part, Table):

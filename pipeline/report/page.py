@@ -7,35 +7,35 @@ from pipeline.report.content import Content, Section
 from pipeline.report.figures import files_of
 from pipeline.report.look import house_style
 
-# Results first, what made them last. To add a section: a row here, with functions of the content that give
+# Results first, what made them last. To add a section: a row here, with a function of the content that gives
 # its paragraphs, tables and figures, in the module of its subject. What `needs` refuses, or what shows
 # nothing, has no place on the page. Of scores, models and designs a section shows those of the catalogue and
 # of the looks, so that it need not know of new ones. `--golden` of the tests writes anew what pages show:
 # read it.
 # fmt: off
 SECTIONS = (
-    Section("winners", "Who wins", (winners.standing,)),
-    Section("designs", "How the pairs were chosen", (variants.designs,),
+    Section("winners", "Who wins", winners.standing),
+    Section("designs", "How the pairs were chosen", variants.designs,
             needs=lambda content: content.designs),
-    Section("searches", "How solutions were searched for", (variants.searches,),
+    Section("searches", "How solutions were searched for", variants.searches,
             needs=lambda content: content.searches),
-    Section("curves", "NMI, ARI and KL divergence against annotations", (scores.curves,), says_why=True),
-    Section("scores", "Scores", (scores.means,)),
-    Section("relative", "Relative NMI", (scores.relative,), says_why=True),
-    Section("index", "Centroid index", (scores.index,), says_why=True),
-    Section("robustness", "Robustness to wrong annotations", (winners.robustness,)),
-    Section("duels", "Wins, ties and losses", (winners.duels,), needs=lambda content: content.ranked),
-    Section("cost", "Score against time", (winners.cost,)),
-    Section("against", "Beside the published values", (against.beside,),
+    Section("curves", "NMI, ARI and KL divergence against annotations", scores.curves, says_why=True),
+    Section("scores", "Scores", scores.means),
+    Section("relative", "Relative NMI", scores.relative, says_why=True),
+    Section("index", "Centroid index", scores.index, says_why=True),
+    Section("robustness", "Robustness to wrong annotations", winners.robustness),
+    Section("duels", "Wins, ties and losses", winners.duels, needs=lambda content: content.ranked),
+    Section("cost", "Score against time", winners.cost),
+    Section("against", "Beside the published values", against.beside,
             needs=lambda content: content.compared is not None),
-    Section("agreement", "Correct annotations", (scores.agreement,), says_why=True),
-    Section("choices", scores.choice_title, (scores.choices,),
+    Section("agreement", "Correct annotations", scores.agreement, says_why=True),
+    Section("choices", scores.choice_title, scores.choices,
             needs=lambda content: content.chooses or content.holds_out),
-    Section("cell", "One cell", (cell.partitions,), says_why=True),
-    Section("failures", "Failures", (effort.failures,)),
-    Section("restarts", "Restarts", (effort.restarts,)),
-    Section("times", "Time", (effort.times,)),
-    Section("head", "What ran", (effort.head,)),
+    Section("cell", "One cell", cell.partitions, says_why=True),
+    Section("failures", "Failures", effort.failures),
+    Section("restarts", "Restarts", effort.restarts),
+    Section("times", "Time", effort.times),
+    Section("head", "What ran", effort.head),
 )
 # fmt: on
 

@@ -413,7 +413,7 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
         warnings.filterwarnings("ignore", message="Consolidated metadata", category=ZarrUserWarning)
         try:
             stored.to_zarr(making, mode="w", consolidated=True)
-            # whoever is stopped between the two computes the scores again
+            # a process that is stopped between these two steps leaves none: they are computed again
             if found is not None:
                 shutil.rmtree(path)
             making.rename(path)

@@ -51,7 +51,7 @@ CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.
 def of(section: str, found: Content) -> Iterator[str]:
     """Words, tables and figures of a section; nothing where it has no place."""
     (declared,) = (each for each in page.SECTIONS if each.key == section)
-    parts = [part for show in declared.shows for part in show(found)] if declared.needs(found) else []
+    parts = list(declared.shows(found)) if declared.needs(found) else []
     lines = [*said(parts)]
     for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
         lines += [f"## {name}: {caption}", drawn(figure)]

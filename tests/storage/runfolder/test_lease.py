@@ -1,4 +1,4 @@
-"""The lease: one holder, whoever dies, however many want it; and whether a recorded process lives."""
+"""The lease has one holder when holders die and many want it. Whether a recorded process lives."""
 
 import errno
 import json
