@@ -24,7 +24,7 @@ from tables import Table, mean_error
 
 from kernels.problem.problem import layers_from_annotations
 from kernels.scores import adjusted_rand, nmi
-from pipeline.asking.belief import ASKING, MODEL, believe, expected_share
+from pipeline.asking.belief import ASKING, MODEL, believe, share_at
 from pipeline.asking.strategies import STRATEGIES
 from pipeline.fit.solve import fit
 from pipeline.report.look import BLUE, GREY, VERMILLION, house_style
@@ -144,7 +144,7 @@ def run(task: Task) -> Found:
         seed = np.random.SeedSequence([2, *key, len(path)])
         layers = layers_from_annotations(path, told) if len(path) else []
         belief = believe(X, layers, n_clusters=n_clusters, accuracy=told, seed=seed)
-        share = expected_share(belief)
+        share = share_at(belief.claimed_wrong, len(belief.X))
         beliefs.append((len(path) / n_samples, *share, share_right(belief.labels, truth)))
         rng = np.random.default_rng([3, *key, len(path)])
         count = max(1, n_samples // task.batches)

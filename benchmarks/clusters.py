@@ -80,7 +80,7 @@ def instance(kind: str, n_clusters: int, draw: int, m: int, p: float) -> Found:
 def accuracies(true: Candidate) -> tuple[float, float]:
     """Share of the annotations that the solution agrees with, and the estimate from those held out."""
     assert true.held_out is not None
-    estimate, agreeing = estimated_accuracy(true.held_out), true.result.scores.annotation_agreement
+    estimate, agreeing = estimated_accuracy(true.held_out), true.result.scores["annotation_agreement"]
     assert estimate is not None
     assert agreeing is not None
     return agreeing, estimate.value

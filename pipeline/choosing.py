@@ -199,7 +199,7 @@ class ClusterChoice:
             "criterion": self.criterion,
             "accuracy_held_out": found and found.value,
             "accuracy_held_out_error": None if found is None or math.isnan(found.error) else found.error,
-            "accuracy_agreeing": self.chosen.result.scores.annotation_agreement,
+            "accuracy_agreeing": self.chosen.result.scores["annotation_agreement"],
             "candidates": [each.to_json() for each in self.candidates],
         }
 

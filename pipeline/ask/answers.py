@@ -4,7 +4,6 @@ import csv
 import fcntl
 import io
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -170,18 +169,17 @@ class AnswersFile:
         return text.getvalue().encode()
 
 
-def check_answers_file(path: Path) -> Iterator[Problem]:
+def check_answers_file(path: Path) -> list[Problem]:
     """What keeps a session from adding answers to a file."""
-    problems: list[Problem] = []
     if not path.exists():
-        problems += place_problems(str(path), path, overwrite=True)
-    else:
-        with collecting(problems):
-            with opened(path, MOST_BYTES):  # a pipe takes no answers
-                lines = read_lines(path)
-            if lines.first is not None:
-                _header(lines)
-    yield from problems
+        return list(place_problems(str(path), path, overwrite=True))
+    problems: list[Problem] = []
+    with collecting(problems):
+        with opened(path, MOST_BYTES):  # a pipe takes no answers
+            lines = read_lines(path)
+        if lines.first is not None:
+            _header(lines)
+    return problems
 
 
 def _header(lines: Lines) -> str:

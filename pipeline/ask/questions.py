@@ -39,9 +39,6 @@ ROUNDS = 8
 # But of all samples at least one of so many: large tables take no longer for what is a guess.
 LEAST_ROUND = 500
 
-# Below it answers say next to nothing.
-LEAST_ACCURACY = 0.55
-
 
 class Outlook(NamedTuple):
     """Questions left.
@@ -86,8 +83,6 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random
         return Outlook(None, None, f"{n_samples} rows never pass it: some doubt always stays")
     if n_answers < LEAST_ANSWERS:
         return Outlook(None, None, f"it cannot be said before {LEAST_ANSWERS} answers")
-    if belief.accuracy < LEAST_ACCURACY:
-        return Outlook(None, None, f"answers of accuracy {belief.accuracy:.2f} say next to nothing")
     rng = np.random.default_rng(seed)
     # the claim of wrong labels at which the level is passed, as a part of the one there is
     part = brentq(lambda share: share_at(share, n_samples).mean - level, 0.0, claimed) / claimed
@@ -171,8 +166,8 @@ def next_questions(
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice.
 
-    A pair that has been answered is not among them, but for the strategies of
-    `pipeline.asking.strategies.REPEATING`; neither is one that was skipped, before `SOON` further answers.
+    A pair that has been answered is not among them, but for the strategy
+    "again"; neither is one that was skipped, before `SOON` further answers.
 
     Parameters
     ----------
@@ -227,14 +222,8 @@ def skipped_lately(rows: Sequence[Row]) -> set[Pair]:
 
 def _settles(pair: Sequence[tuple[str, list[str]]]) -> str:
     """What an answer would settle, in words, of the names of two samples and the clusters they may be in."""
-    (a, in_a), (b, in_b) = pair
-    if len(in_a) == len(in_b) == 1:
-        where = f"both are in {in_a[0]}" if in_a == in_b else f"{a} is in {in_a[0]}, {b} in {in_b[0]}"
-        return f"a check: {where}"
-    verbs = ["is in" if len(clusters) == 1 else "in" for _, clusters in pair]
-    return "; ".join(
-        f"{name} {verb} {' or '.join(found)}" for (name, found), verb in zip(pair, verbs, strict=True)
-    )
+    words = [f"{name} {'in' if more else 'is in'} {' or '.join([k, *more])}" for name, (k, *more) in pair]
+    return "a check: " * all(len(found) == 1 for _, found in pair) + "; ".join(words)
 
 
 def _clusters(belief: Belief, sample: int) -> list[str]:

@@ -1,7 +1,7 @@
 """Questions for people: one after the other in a terminal, as a file to fill in, as JSON or as a table.
 
 A `Session` asks batch after batch through a `Terminal` or a `Pipe`, and each answer is saved before the next
-question; `csv_text`, `to_json` and `show_table` give one batch at once.
+question; `csv_text`, `to_json` and `table_lines` give one batch at once.
 """
 
 import csv
@@ -21,10 +21,8 @@ from typing import Any
 import click
 import numpy as np
 from numpy.typing import NDArray
-from rich import box
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pipeline.ask.answers import AnswersFile, ChangedError
@@ -48,11 +46,7 @@ class Pipe:
 
     def show(self, lines: Sequence[str]) -> None:
         """Show the lines below the others."""
-        self.say("\n".join(["", *lines]))
-
-    def say(self, text: str) -> None:
-        """Show some lines."""
-        click.echo(text)
+        click.echo("\n".join(["", *lines]))
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -77,7 +71,7 @@ class Terminal(Pipe):
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
         with suppress(OSError):
             click.clear()
-        self.say("\n".join(lines))
+        click.echo("\n".join(lines))
 
     def key(self) -> str:
         """Wait for a key; for one that sends several characters, such as an arrow, these."""
@@ -276,18 +270,12 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
     }
 
 
-def show_table(questions: Sequence[Question], rows: Rows) -> None:
-    """Show questions in a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for side in "ij":
-        table.add_column(side, justify="right" if rows.names is None else "left", no_wrap=True)
-    for number in ("together", "nats"):
-        table.add_column(number, justify="right", no_wrap=True)
-    table.add_column("what the answer would settle", ratio=1, overflow="fold")
+def table_lines(questions: Sequence[Question], rows: Rows) -> Iterator[str]:
+    """Questions as lines of a terminal, best first."""
+    yield f"{'i':<16}  {'j':<16}  together   nats  what the answer would settle"
     for each in questions:
-        i, j = (rows.title(sample).removeprefix("row ")[:16] for sample in (each.first, each.second))
-        table.add_row(i, j, f"{each.together:.2f}", f"{each.information:.3f}", each.settles)
-    Console().print(table)
+        i, j = (fitted(rows.title(k).removeprefix("row "), 16) for k in (each.first, each.second))
+        yield f"{i}  {j}  {each.together:8.2f}  {each.information:5.3f}  {each.settles}"
 
 
 # What each key answers, and how that is said.
@@ -343,10 +331,10 @@ class Session:
         """
         start: NDArray[np.int16] | None = None
         for batch in count():
-            self.console.say(f"choosing the next {self.options.count} questions ...")
+            click.echo(f"choosing the next {self.options.count} questions ...")
             standing = self.stand(self.rows, batch, start)
             if not standing.questions:
-                self.console.say(NOTHING_LEFT)
+                click.echo(NOTHING_LEFT)
                 return
             queue = deque(standing.questions)
             while queue:
@@ -366,7 +354,7 @@ class Session:
         )
         self.console.show([*self._progress(standing), "", *lines, "", QUESTION, KEYS])
         while (key := self.console.key()) not in ("", *KINDS, "u", "q"):
-            self.console.say(f"no such key: {KEYS}")
+            click.echo(f"no such key: {KEYS}")
         return key
 
     def _progress(self, standing: Standing) -> Iterator[str]:

@@ -51,7 +51,7 @@ class AskOptions(FitOptions):
     annotator : str
         Who answers.
     interactive : bool
-        Whether questions are asked in the terminal.
+        Whether questions are asked in the terminal; the last of `annotations` then takes the answers.
     as_json : bool
         Whether the questions are printed as JSON.
     """
@@ -66,11 +66,6 @@ class AskOptions(FitOptions):
     interactive: bool = False
     as_json: bool = False
 
-    @property
-    def answers_path(self) -> Path:
-        """Where a session writes: the last file of answers."""
-        return self.annotations[-1]
-
 
 def read_ask(options: AskOptions) -> FitInputs:
     """Read the files of `sweep ask`, and check them with the options.
@@ -82,8 +77,8 @@ def read_ask(options: AskOptions) -> FitInputs:
     """
     problems = list(_option_problems(options))
     if options.interactive and options.annotations:
-        problems += check_answers_file(options.answers_path)
-        if not options.answers_path.exists():
+        problems += check_answers_file(options.annotations[-1])
+        if not options.annotations[-1].exists():
             options = replace(options, annotations=options.annotations[:-1])
     return fit_inputs.read_inputs(options, problems)
 
@@ -185,7 +180,7 @@ def stand(
     """
     from kernels.choice.held_out import below
     from pipeline.ask.questions import next_questions, questions_left
-    from pipeline.asking.belief import believe, expected_share
+    from pipeline.asking.belief import believe, share_at
 
     answers = answered(rows)
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
@@ -207,7 +202,8 @@ def stand(
     questions = next_questions(belief, rows, seed=below(seed, 4), **wanted)
     n_yes = sum(each.kind == MUST for each in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
-    return Standing(belief, questions, expected_share(belief), outlook, n_yes, n_no, n_skipped)
+    share = share_at(belief.claimed_wrong, len(belief.X))
+    return Standing(belief, questions, share, outlook, n_yes, n_no, n_skipped)
 
 
 # In two lines.

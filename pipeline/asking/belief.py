@@ -1,7 +1,7 @@
 """What features and answers say of the labels so far: partitions given both (docs/model.md, section 9).
 
 `believe` fits and draws; of the `Belief` that it gives, strategies ask how likely pairs belong together, and
-`expected_share` says how many labels are right.
+`share_at` says how many labels are right.
 """
 
 import math
@@ -210,17 +210,12 @@ class Share(NamedTuple):
     high: float
 
 
-def expected_share(belief: Belief) -> Share:
+def share_at(claimed: float, n_samples: int) -> Share:
     """Share of the labels that are right, clusters matched to classes (docs/model.md, eq. (65)).
 
     Draws agree with the solution more than classes do, as no data set is a mixture of Gaussians: what they
-    claim is corrected. The ends of the interval are whole numbers of labels.
+    claim, `Belief.claimed_wrong`, is corrected. The ends of the interval are whole numbers of labels.
     """
-    return share_at(belief.claimed_wrong, len(belief.labels))
-
-
-def share_at(claimed: float, n_samples: int) -> Share:
-    """Share of the labels that are right, of the share that the draws claim is wrong."""
     wrong = (n_samples * claimed + 0.5) / (n_samples + 1.0)
     log_odds = math.log(wrong / (1.0 - wrong))
     right = []

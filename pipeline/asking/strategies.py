@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from kernels.choice.held_out import below
 from kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from kernels.search.genetic import run_restart
-from kernels.settings import AUTO
 from pipeline.asking.belief import ASKING, Belief, believe, model_for
 from pipeline.methods.shipped.links import must_components
 from sweeps import words
@@ -342,9 +341,6 @@ STRATEGIES = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 
 # Questions of a strategy without those that were asked before.
 
-# Strategies that may ask what has been answered before.
-REPEATING = frozenset({"again"})
-
 Pair = tuple[int, int]
 
 
@@ -360,7 +356,7 @@ def choose(
     """Choose pairs, best first, none twice, and none that has been answered.
 
     Who is asked the same twice says the same twice, which is no second opinion: an answered pair comes again
-    by strategies of `REPEATING` alone.
+    by the strategy "again" alone.
 
     Parameters
     ----------
@@ -383,7 +379,7 @@ def choose(
         Fewer than wanted if no other pair is left.
     """
     not_again = set(left_out)
-    if strategy not in REPEATING:
+    if strategy != "again":
         not_again |= set(map(tuple, np.sort(answers[:, :2], axis=1).tolist()))
     wanted = count
     while True:
@@ -403,13 +399,11 @@ def next_answers(
     labels_true: NDArray[np.integer],
     path: NDArray[np.int32],
     *,
-    n_clusters: int,
     p: float,
     strategy: str,
     count: int,
     seed: np.random.SeedSequence,
-    covariance: str = AUTO,
-    restarts: int = 3,
+    **fitted: Any,
 ) -> NDArray[np.int32]:
     """Choose the next batch of questions of a path, and answer them with accuracy `p`.
 
@@ -421,8 +415,6 @@ def next_answers(
         What the oracle answers from.
     path : ndarray of shape (n_answers, 3), int32
         Annotations so far: columns i, j, kind; none is a cold start.
-    n_clusters : int
-        K.
     p : float
         Accuracy of the oracle, and what the model is told.
     strategy : str
@@ -431,10 +423,8 @@ def next_answers(
         Length of the batch.
     seed : numpy.random.SeedSequence
         Of all randomness of this batch; it is not changed.
-    covariance : str
-        Shape of the covariances of the model that asks; "auto" chooses one for each batch.
-    restarts : int
-        Of the search before each batch.
+    **fitted
+        Of the model that asks: `n_clusters`, `covariance` and `restarts`, as of `believe`.
 
     Returns
     -------
@@ -442,14 +432,7 @@ def next_answers(
         Columns i, j and kind, in the order of asking; fewer rows if there are not so many pairs. No pair
         comes twice in a batch.
     """
-    belief = believe(
-        X,
-        layers_from_annotations(path, p) if len(path) else [],
-        n_clusters=n_clusters,
-        accuracy=p,
-        seed=seed,
-        covariance=covariance,
-        restarts=restarts,
-    )
+    layers = layers_from_annotations(path, p) if len(path) else []
+    belief = believe(X, layers, accuracy=p, seed=seed, **fitted)
     rng = np.random.default_rng(below(seed, 3))
     return answer_pairs(rng, labels_true, STRATEGIES[strategy](belief, path, count, rng).pairs, p=p)

@@ -22,7 +22,7 @@ from sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
     from pipeline.ask.summary import AskOptions
-    from pipeline.fit.inputs import FitInputs, Judgement
+    from pipeline.fit.inputs import FitInputs
     from pipeline.fit.solve import FitResult
 
 # What both commands say of the same table.
@@ -136,7 +136,7 @@ def fit_command(
         result = fitted(n_clusters=n_clusters, confidence=confidence)
     else:
         result = choice.chosen.result
-    judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
+    judged, judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
     with reported():
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
@@ -146,7 +146,7 @@ def fit_command(
         index = list(map(inputs.samples.told, range(len(inputs.X))))
         document = to_json(result) | {"index": index, "features": list(inputs.table.feature_names)}
         chosen = {"choice": choice.to_json()} if choice else {}
-        click.echo(json.dumps(document | judgement.to_json() | chosen, allow_nan=False))
+        click.echo(json.dumps(document | judged | chosen, allow_nan=False))
         return
     show([*(choice.lines(options.accuracy) if choice else []), *_summary(result, judgement)])
     for what, path in {"labels": out, "figure": figure}.items():
@@ -168,7 +168,7 @@ def _say_notes(*notes: str) -> None:
         click.echo(unstyled(f"note: {note}"), err=True)
 
 
-def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
+def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
     """The result in a few lines, for people."""
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
@@ -183,8 +183,10 @@ def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
     )
     yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
     yield f"sizes      {' '.join(map(str, best.sizes.tolist()))}"
-    yield f"variances  {' '.join(f'{variance:.4g}' for variance in result.mean_variances)}"
-    scores = [f"{name} {value:.4g}" for name, value in vars(result.scores).items() if value is not None]
+    # of each cluster one, the mean over features where they differ
+    variances = [(each.diagonal() if each.ndim == 2 else each).mean() for each in best.covariances]
+    yield f"variances  {' '.join(f'{variance:.4g}' for variance in variances)}"
+    scores = [f"{name} {value:.4g}" for name, value in result.scores.items() if value is not None]
     if scores:
         yield f"scores     {', '.join(scores)}"
     for number, (shape, each) in enumerate(result.held_out.items()):
@@ -192,7 +194,7 @@ def _summary(result: FitResult, judgement: Judgement) -> Iterator[str]:
             f"{'' if number else 'predicted':<11}{each.share_right:.0%} of held-out annotations,"
             f" log loss {each.log_loss:.4f} nats, {shape} covariance"
         )
-    yield from judgement.lines()
+    yield from judgement
     yield from result.confidence.lines() if result.confidence else ()
     yield (
         f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
@@ -290,7 +292,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     if is_piped:
         click.echo(questions, nl=False)
     elif options.out is None:
-        session.show_table(standing.questions, rows)
+        show(list(session.table_lines(standing.questions, rows)))
     n_asked = len(standing.questions)
     lines = summary.standing_lines(options, standing)
     if n_asked < options.count:
@@ -329,7 +331,8 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
     from pipeline.ask import answers, session, summary
 
-    file = answers.AnswersFile(options.answers_path, options.annotator, inputs.samples)
+    path = options.annotations[-1]
+    file = answers.AnswersFile(path, options.annotator, inputs.samples)
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     console = session.Terminal() if is_terminal else session.Pipe()
     rows, stand = session.rows_of(options, inputs), partial(summary.stand, options, inputs)
@@ -343,7 +346,7 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
                     raise
             finally:
                 done = f"{len(asking.done)} answers and skips of this session"
-                click.echo(f"\n{done} are in {options.answers_path}\nto go on:\n{_ask_again()}")
+                click.echo(f"\n{done} are in {path}\nto go on:\n{_ask_again()}")
                 click.echo(f"for the clusters:\n{_fit_of_answers()}")
                 click.echo("\n".join(summary.WHY_CONDITIONAL))
     except OSError:

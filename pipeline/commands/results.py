@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,29 +16,21 @@ from pipeline.commands.options import find_cube, flag, next_step, place, reporte
 from pipeline.common import COMPLETE, INTERNAL
 from sweeps.errors import InputError, Problem, collecting, not_one_of
 
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
 
 class ScoreName(options.Word):
     """A score; the catalogue, which needs arrays, is loaded only for help, completion and comparing."""
 
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+    case_sensitive = True
+
+    def __init__(self) -> None:
+        """Names come later."""
+
+    @cached_property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
         """All names."""
-        self._load()
-        return super().get_metavar(param, ctx)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Names that begin so."""
-        self._load()
-        return super().shell_complete(ctx, param, incomplete)
-
-    def _load(self) -> None:
         from pipeline.scoring.scores import LABELS
 
-        self.choices = tuple(LABELS)
+        return tuple(LABELS)
 
 
 @click.command()
@@ -143,7 +136,7 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
 @options.several(
     "--score",
     "scores",
-    type=ScoreName(()),
+    type=ScoreName(),
     help="Score to compare; may be repeated.  [default: nmi and adjusted_rand]",
 )
 @place("--out", help="Folder of the tables and figures.  [default: beside CUBE_B]")

@@ -17,7 +17,7 @@ FAINT = 1e-9
 BOUND = "a variance prior (--variance-prior, variance_prior) bounds it"
 
 
-def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool) -> Iterator[str]:
+def data_notes(X: NDArray[np.float64], n_clusters: int, *, may_degenerate: bool = False) -> Iterator[str]:
     """Notes on features alone.
 
     Parameters

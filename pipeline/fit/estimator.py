@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,9 +29,9 @@ from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import choose
 from pipeline.fit.data_notes import data_notes
-from pipeline.fit.inputs import chance_problems, model_of, unknown_annotators, without_accuracy
+from pipeline.fit.inputs import annotator_problems, chance_problems, model_of
 from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
-from pipeline.fit.solve import Floats, assignment_costs, contradiction_notes, fit, together
+from pipeline.fit.solve import Floats, Runner, assignment_costs, contradiction_notes, fit
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
 
@@ -41,7 +41,9 @@ CHOICES = PARAMETERS | {
     "links_outside": Setting("links_outside", "error", "Links of no sample.", choices=("error", "drop")),
 }
 
-# Attributes that only a fit with `confidence` has.
+# Attributes by the part of a result that has them, under the same names; the last only with `confidence`.
+OF_RESULT = ("covariance", "covariances", "model", "feature_weight", "restart_objectives", "best_restart")
+OF_BEST = ("sizes", "objective", "gmm", "sbm", "prior")
 CONFIDENCE = ("membership", "confidence", "label_draws", "r_hat", "chain_agreement")
 
 LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
@@ -309,42 +311,36 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             start=start,
             run=runner(self.n_jobs),
         )
-        best, sure = result.best, result.confidence
         self.seed_ = int(seed)
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
         self.must_link_, self.cannot_link_ = (given.of_kind(kind) for kind in (MUST, CANNOT))
         self.links_dropped_ = given.dropped
-        self.labels_ = best.labels.astype(np.int32)
-        self.cluster_centers_ = best.centroids
-        self.covariance_, self.covariances_ = result.covariance, result.covariances
+        self.labels_ = result.best.labels.astype(np.int32)
+        self.cluster_centers_ = result.best.centroids
         self.held_out_ = result.predictions
-        self.features_used_ = result.kept
-        self.sizes_ = best.sizes
-        self.objective_, self.gmm_, self.sbm_, self.prior_ = best.objective, best.gmm, best.sbm, best.prior
-        self.model_, self.feature_weight_ = result.model, result.feature_weight
-        self.restart_objectives_, self.best_restart_ = result.restart_objectives, result.best_restart
-        self.caps_reached_ = result.caps_reached
+        self.features_used_, self.caps_reached_ = result.kept, result.caps_reached
         self.notes_ = list(result.notes)
         self.annotator_accuracies_ = given.agreement(self.labels_)
         for name in CONFIDENCE:
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
-        self.__dict__.update({f"{name}_": getattr(sure, name) for name in CONFIDENCE if sure is not None})
-        for kind, text in self._warnings(given):
-            warnings.warn(text, kind, stacklevel=3)
-
-    def _warnings(self, given: Given) -> Iterator[tuple[type[Warning], str]]:
+        parts = {OF_RESULT: result, OF_BEST: result.best}
+        parts |= {CONFIDENCE: result.confidence} if result.confidence is not None else {}
+        for names, part in parts.items():
+            self.__dict__.update({f"{name}_": getattr(part, name) for name in names})
+        warned = [
+            *data_notes(self.X_fit_, int(self.n_clusters)),
+            *contradiction_notes(given.layers, self.labels_),
+        ]
         if given.dropped and given.dropped == given.total:
-            yield UserWarning, f"all {given.total} links were left out: X has not both samples of any of them"
-        flat = self.covariances_.reshape(len(self.covariances_), -1)
-        degenerate = np.flatnonzero(~flat.any(axis=1))
+            warned.append(f"all {given.total} links were left out: X has not both samples of any of them")
+        for text in warned:
+            warnings.warn(text, UserWarning, stacklevel=3)
+        degenerate = np.flatnonzero(~self.covariances_.reshape(len(self.covariances_), -1).any(axis=1))
         if len(degenerate) and self.covariance_ != "tied":
             clusters = ", ".join(map(str, degenerate))
             prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
             text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
-            yield ConvergenceWarning, text
-        notes = data_notes(self.X_fit_, int(self.n_clusters), may_degenerate=False)
-        for text in (*notes, *contradiction_notes(given.layers, self.labels_)):
-            yield UserWarning, text
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _checked(
         self,
@@ -374,11 +370,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         if right and not problems:
             is_posterior = self.model == "posterior" or (self.model == AUTO and bool(own))
             # an annotator may come with later links
-            mentioned = own if given.annotators and before is None else ()
-            problems += unknown_annotators("annotator_accuracy", mentioned, given.annotators)
-            needs_all = is_posterior and accuracy is None
-            missing = [name for name in given.annotators if needs_all and name not in own]
-            problems += without_accuracy("annotator_accuracy", missing, "accuracy")
+            are_all, need_one = bool(given.annotators) and before is None, is_posterior and accuracy is None
+            places = "annotator_accuracy", "accuracy"
+            problems += annotator_problems(own, given.annotators, *places, are_all, need_one)
         if problems:
             raise InputError(problems)
         return given, names
@@ -386,26 +380,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def _given(self) -> Given:
         """Annotations so far, with the parameters as they are now."""
         return self._checked(self.must_link_, self.cannot_link_, len(self.X_fit_), before=Given())[0]
-
-    def fit_predict(
-        self,
-        X: ArrayLike,
-        y: object = None,
-        *,
-        must_link: LinkTables | None = None,
-        cannot_link: LinkTables | None = None,
-        samples: ArrayLike | None = None,
-    ) -> NDArray[np.int32]:
-        """Fit, and give the labels; parameters and errors are those of `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32
-            `labels_`. `predict` of the same X may differ: it knows no annotations, and fills no cluster up to
-            its least size.
-        """
-        self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
-        return self.labels_
 
     def together(self, pairs: ArrayLike) -> Floats:
         """Probability that two samples of the fit belong together, given the model.
@@ -433,7 +407,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         if not hasattr(self, "label_draws_"):
             raise AttributeError("fitted with confidence=False, expected confidence=True")
         reader = Reader(len(self.X_fit_), getattr(self, "sample_names_in_", None))
-        return together(self.label_draws_, reader.pairs(pairs))
+        draws = self.label_draws_  # one pair at a time: no temporary of all
+        return np.array([(draws[:, i] == draws[:, j]).mean() for i, j in reader.pairs(pairs)])
 
     def query(self, n: int = 20, *, strategy: str = "information") -> Query:
         """Choose the pairs whose answers help most, given all annotations so far.
@@ -561,7 +536,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
         """Cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
 
-        A degenerate cluster receives nothing.
+        A degenerate cluster receives nothing. Labels of the X of the fit may differ from `labels_`: no
+        annotation is known here, and no cluster is filled up to its least size.
 
         Parameters
         ----------
@@ -629,10 +605,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         return costs
 
 
-Result = TypeVar("Result")
-
-
-def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[int]], Iterable[Result]]:
+def runner(n_jobs: int | None) -> Runner:
     """What `map` does, so many calls at a time.
 
     Threads, as the search holds no lock and shares the table with no copy.
@@ -643,10 +616,10 @@ def runner(n_jobs: int | None) -> Callable[[Callable[[int], Result], Iterable[in
         As of `joblib.Parallel`.
     """
 
-    def run(function: Callable[[int], Result], numbers: Iterable[int]) -> Iterable[Result]:
+    def run(function: Callable[[int], Any], numbers: Iterable[int]) -> list[Any]:
         flag = new_flag()  # that of the thread that waits for all of them
 
-        def one(number: int) -> Result:
+        def one(number: int) -> Any:
             with sharing(flag):
                 return function(number)
 
@@ -670,23 +643,15 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
         elif not PARAMETERS["accuracy"].allows(value):
             yield Problem(f"annotator_accuracy of {name}", repr(value), PARAMETERS["accuracy"].expected)
+    if own is not None and not isinstance(own, Mapping):
+        yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
+    if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
+        yield Problem("n_jobs", repr(n_jobs), "None or a whole number but 0")
+    if not isinstance(parameters["confidence"], bool | np.bool_):
+        yield Problem("confidence", repr(parameters["confidence"]), "True or False")
     is_state = state is None or isinstance(state, np.random.RandomState)
-    for name, is_possible, expected in (
-        (
-            "annotator_accuracy",
-            own is None or isinstance(own, Mapping),
-            "None or a mapping of names to numbers",
-        ),
-        ("n_jobs", n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "None or a whole number but 0"),
-        ("confidence", isinstance(parameters["confidence"], bool | np.bool_), "True or False"),
-        (
-            "random_state",
-            is_state or (_is_whole(state) and state >= 0),
-            "None, a RandomState or a whole number",
-        ),
-    ):
-        if not is_possible:
-            yield Problem(name, repr(parameters[name]), expected)
+    if not is_state and (not _is_whole(state) or state < 0):
+        yield Problem("random_state", repr(state), "None, a RandomState or a whole number")
 
 
 def _is_whole(value: Any) -> bool:

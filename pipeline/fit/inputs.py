@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,9 +177,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     needs_all = model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy)
     problems += unread
     # a name that is not there may be in a file that is wrong
-    problems += unknown_annotators(OWN_ACCURACY, () if unread else accuracies, names)
-    missing = [name for name in names if needs_all and name not in accuracies]
-    problems += without_accuracy(OWN_ACCURACY, missing, "--accuracy")
+    problems += annotator_problems(accuracies, names, OWN_ACCURACY, "--accuracy", not unread, needs_all)
     problems += _column_problems(annotations, model)
     if problems or table is None:
         raise InputError(dict.fromkeys(problems))
@@ -273,17 +271,26 @@ def _read_accuracies(texts: Sequence[str], problems: list[Problem]) -> dict[str,
     return accuracies
 
 
-def unknown_annotators(where: str, mentioned: Iterable[str], names: Sequence[str]) -> Iterator[Problem]:
-    """Annotators that have an accuracy, and are none of those there are."""
-    for name in mentioned:
-        if name not in names:
-            expected = f"one of {', '.join(names[:20])}" if names else "no name, as there are no annotations"
-            yield Problem(where, f"annotator {name!r}", expected, did_you_mean(str(name), names))
+def annotator_problems(
+    accuracies: Collection[str], names: Sequence[str], where: str, for_all: str, are_all: bool, need_one: bool
+) -> Iterator[Problem]:
+    """Annotators with an accuracy of their own, against those there are.
 
-
-def without_accuracy(where: str, names: Iterable[str], for_all: str) -> Iterator[Problem]:
-    """Annotators that need an accuracy; `for_all` gives it to those who have none of their own."""
-    for name in names:
+    Parameters
+    ----------
+    accuracies, names : collection of str
+        Who has an accuracy, and who annotated.
+    where, for_all : str
+        What gives an accuracy to one annotator, and to all that have none of their own.
+    are_all : bool
+        Whether nobody else can have annotated: a name that is not there is then wrong.
+    need_one : bool
+        Whether each needs an accuracy of its own.
+    """
+    for name in (each for each in accuracies if are_all and each not in names):
+        expected = f"one of {', '.join(names[:20])}" if names else "no name, as there are no annotations"
+        yield Problem(where, f"annotator {name!r}", expected, did_you_mean(str(name), names))
+    for name in (each for each in names if need_one and each not in accuracies):
         hint = f"or {for_all}, for all that have none of their own"
         yield Problem(where, f"nothing for annotator {name!r}", PARAMETERS["accuracy"].expected, hint)
 
@@ -292,14 +299,10 @@ def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[
     """Accuracies of single lines, where the model has no place for them; one problem for each file."""
     if model not in TERMS or model == "conditional":
         return
-    lines: dict[Path, list[int]] = {}
-    for annotation in annotations:
-        if annotation.accuracy is not None:
-            lines.setdefault(annotation.file, []).append(annotation.line)
-    for file, (first, *more) in lines.items():
-        others = f", and {len(more)} more such lines" if more else ""
-        found, expected = f"an accuracy in the sixth column{others}", f"none with the model {model!r}"
-        yield Problem(f"{file}, line {first}", found, expected, "--model conditional takes it")
+    first_of = {each.file: each.line for each in reversed(annotations) if each.accuracy is not None}
+    for file, line in first_of.items():
+        found, expected = "an accuracy in the sixth column", f"none with the model {model!r}"
+        yield Problem(f"{file}, line {line}", found, expected, "--model conditional takes it")
 
 
 # Annotators of a fit: the layers made for each, and how far the solution agrees with each.
@@ -341,47 +344,9 @@ def annotator_layers(
     return layers
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """How annotators come out of a fit.
-
-    Parameters
-    ----------
-    accuracies : dict of str to (float or None)
-        Share of each annotator's annotations that agrees with the partition, self pairs left out; None if
-        there are no others.
-    counts, contradicted : dict of str to float
-        Annotations of each annotator, self pairs included, and those of them that the partition contradicts.
-    contradictions : list of dict
-        Every line that the partition contradicts, in the order of files and lines; a sample that cannot be
-        linked with itself is among them. Lines, and samples without names, count from 1; weights are those of
-        the files.
-    """
-
-    accuracies: dict[str, float | None]
-    counts: dict[str, float]
-    contradicted: dict[str, float]
-    contradictions: list[dict[str, Any]]
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        return {"annotator_accuracies": self.accuracies, "contradictions": self.contradictions}
-
-    def lines(self) -> Iterator[str]:
-        """A line for each annotator, and the first contradictions, for people."""
-        for name, accuracy in self.accuracies.items():
-            share = "unknown" if accuracy is None else f"{accuracy:.3f}"
-            counts = f"{self.contradicted[name]:g} of {self.counts[name]:g} annotations contradicted"
-            yield f"annotator  {name}: accuracy {share}, {counts}"
-        if self.contradictions:
-            yield "contradicted by the clusters"
-        for row in self.contradictions[:SHOWN]:
-            yield "           {file}, line {line}: {i} {j} {kind} {weight:g} {annotator}".format_map(row)
-        if len(self.contradictions) > SHOWN:
-            yield f"           and {len(self.contradictions) - SHOWN} more (--json lists all)"
-
-
-def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer], samples: Samples) -> Judgement:
+def judge(
+    annotations: Sequence[Annotation], labels: NDArray[np.integer], samples: Samples
+) -> tuple[dict[str, Any], list[str]]:
     """Compare annotations with a partition.
 
     Parameters
@@ -392,12 +357,22 @@ def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer], sample
         The partition.
     samples : Samples
         What samples are called.
+
+    Returns
+    -------
+    document : dict
+        "annotator_accuracies" has the share of each annotator's annotations that agrees, self pairs left out;
+        None if there are no others. "contradictions" has every line that the partition contradicts, in the
+        order of files and lines; a sample that cannot be linked with itself is among them. Lines, and samples
+        without names, count from 1; weights are those of the files.
+    lines : list of str
+        The same for people, with the first contradictions.
     """
     names = annotator_names(annotations)
     shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
     accuracies = {names[number]: None if math.isnan(share) else share for number, share in shares.items()}
     counts, contradicted = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for item in annotations:
         counts[item.annotator] += item.count
         if (labels[item.first] == labels[item.second]) != (item.kind == MUST):
@@ -406,7 +381,17 @@ def judge(annotations: Sequence[Annotation], labels: NDArray[np.integer], sample
             of_line = {"weight": item.weight, "annotator": item.annotator}
             place = {"file": str(item.file), "line": item.line}
             rows.append(pair | {"kind": KIND_NAMES[item.kind]} | of_line | place)
-    return Judgement(accuracies, counts, contradicted, rows)
+    lines = []
+    for name, accuracy in accuracies.items():
+        share = "unknown" if accuracy is None else f"{accuracy:.3f}"
+        of_all = f"{contradicted[name]:g} of {counts[name]:g} annotations contradicted"
+        lines.append(f"annotator  {name}: accuracy {share}, {of_all}")
+    lines += ["contradicted by the clusters"] if rows else []
+    for row in rows[:SHOWN]:
+        lines.append("           {file}, line {line}: {i} {j} {kind} {weight:g} {annotator}".format_map(row))
+    if len(rows) > SHOWN:
+        lines.append(f"           and {len(rows) - SHOWN} more (--json lists all)")
+    return {"annotator_accuracies": accuracies, "contradictions": rows}, lines
 
 
 def labels_csv(samples: Samples, result: FitResult) -> str:

@@ -6,6 +6,7 @@ labels of an index, of any kind; where rows have no names, places from 0 are the
 
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sized
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,14 +75,11 @@ def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> pd.Index |
     if samples is None:
         return X.index if isinstance(X, pd.DataFrame) else None
     unmasked("samples", samples)
-    given: Any = samples
-    is_list = hasattr(given, "__len__") and not isinstance(given, str | bytes)
-    shape = getattr(given, "shape", (len(given),) if is_list else None)
-    if shape != (n_samples,):
-        found = repr(samples) if shape is None else f"shape {shape}"
-        expected = f"shape ({n_samples},), a name for each row of X"
-        raise InputError([Problem("samples", found, expected)])
-    return pd.Index(given)
+    with suppress(TypeError, ValueError):  # of what is no list, or a list of lists
+        if len(names := pd.Index(samples)) == n_samples:
+            return names
+    found = f"shape {np.asarray(samples, dtype=object).shape}"
+    raise InputError([Problem("samples", found, f"shape ({n_samples},), a name for each row of X")])
 
 
 def plain(label: Any) -> Any:

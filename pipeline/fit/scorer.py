@@ -1,5 +1,7 @@
 """Links as a judge: the score of a fit to a part of the samples."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,8 +9,9 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.data import agrees, layer_weights
+from kernels.problem.data import layer_weights
 from pipeline.fit.links import LinkTables, Reader, names_of
+from pipeline.fit.solve import weighted_agreement
 from sweeps.errors import InputError, Problem
 
 
@@ -78,14 +81,14 @@ class LinkScorer:
         labels = np.concatenate([last.labels_[others], estimator.predict(X)])
         reader = Reader(len(labels), fitted[others].append(rows), drop=True)
         links = reader.read(self.must_link, self.cannot_link)
-        agreeing = total = 0.0
+        judging = []
         for layer in links.layers:
             i, j = layer.pairs.T
             weights = np.where((i != j) & ((i >= first) | (j >= first)), layer_weights(layer), 0.0)
-            agreeing += float(weights[agrees(layer, labels)].sum())
-            total += float(weights.sum())
-        if total == 0.0:
+            judging.append(replace(layer, weights=weights))
+        share = weighted_agreement(judging, labels)
+        if math.isnan(share):
             found = f"none of {links.total} with a sample in the {len(X)} rows of X"
             hint = "fewer, larger folds have more of them"
             raise InputError([Problem("links", found, "one or more", hint)])
-        return agreeing / total
+        return share

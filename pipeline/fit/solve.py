@@ -8,8 +8,7 @@ clusters.
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,8 +89,6 @@ STREAM = 1
 
 # Beyond either, a note says that chains disagree; good chains of 10,000 samples come near the second.
 LARGEST_R_HAT, LEAST_AGREEMENT = 1.1, 0.5
-
-PAIRS_AT_ONCE = 10_000
 
 # Labels of less confidence are counted.
 UNSURE = 0.9
@@ -244,24 +241,6 @@ def split_r_hat(values: Floats) -> float:
     return float(np.sqrt((half - 1) / half + between / within))
 
 
-def together(draws: NDArray[np.int16], pairs: NDArray[np.integer]) -> Floats:
-    """Share of the draws in which the two samples of a pair are in one cluster.
-
-    Parameters
-    ----------
-    draws : ndarray of shape (n_draws, n_samples)
-        Labels.
-    pairs : ndarray of shape (n_pairs, 2)
-        Samples from 0.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-    """
-    parts = (part.T for part in np.array_split(pairs, len(pairs) // PAIRS_AT_ONCE + 1))
-    return np.concatenate([(draws[:, first] == draws[:, second]).mean(axis=0) for first, second in parts])
-
-
 # What to know of features and solution before trusting a fit.
 
 # Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else.
@@ -367,29 +346,10 @@ def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) ->
     )
 
 
+# Of a restart, what all of them took together.
+WORK = ("local_searches", "evaluations", "caps_reached")
+
 Runner = Callable[[Callable[[int], Restart], Iterable[int]], Iterable[Restart]]
-
-
-@dataclass(frozen=True)
-class Scores:
-    """How good a solution is (model.md, section 5); None where a score is not defined or nothing is known.
-
-    Parameters
-    ----------
-    nmi : float or None
-        Normalised mutual information with the true labels, normalizer "min".
-    goldberger_kl : float or None
-        Nats, in the scaled features; None also if a degenerate cluster takes part.
-    centroid_index : int or None
-        Centroids that are nearest to no centroid of the truth, or the other way round if that is more.
-    annotation_agreement : float or None
-        Share of the annotations the solution agrees with.
-    """
-
-    nmi: float | None = None
-    goldberger_kl: float | None = None
-    centroid_index: int | None = None
-    annotation_agreement: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,8 +374,12 @@ class FitResult:
         Of all restarts: local searches, candidate relocations tried, limits on passes that ended a loop.
     seconds, cpu_seconds : float
         In the solver, compilation excluded: elapsed, and of the processor.
-    scores : Scores
-        Of the solution.
+    scores : dict of str to (float or None)
+        How good the solution is (model.md, section 5), by name; None where a score is not defined or what it
+        needs is not known. nmi : normalised mutual information with the true labels, normalizer "min".
+        goldberger_kl : nats, in the scaled features. centroid_index : centroids that are nearest to no
+        centroid of the truth, or the other way round if that is more. annotation_agreement : share of the
+        annotations that the solution agrees with.
     kept : ndarray of shape (n_dims,)
         Features on which the Gaussians have a density.
     held_out : dict of str to HeldOut
@@ -439,7 +403,7 @@ class FitResult:
     caps_reached: int
     seconds: float
     cpu_seconds: float
-    scores: Scores
+    scores: dict[str, float | None]
     kept: NDArray[np.int64]
     held_out: dict[str, predictions.HeldOut]
     notes: tuple[str, ...]
@@ -449,13 +413,6 @@ class FitResult:
     def covariances(self) -> Floats:
         """Covariances of the solution: one matrix if it is tied, else as of `Restart`."""
         return self.best.covariances[0] if self.covariance == "tied" else self.best.covariances
-
-    @property
-    def mean_variances(self) -> Floats:
-        """Variance of each cluster, of shape (n_clusters,), the mean over features where they differ."""
-        found = self.best.covariances
-        found = found.diagonal(axis1=1, axis2=2) if found.ndim == 3 else found
-        return np.asarray(found.reshape(len(found), -1).mean(axis=1))
 
     @property
     def predictions(self) -> dict[str, dict[str, float]]:
@@ -523,38 +480,30 @@ def fit(
     is_auto, choice = covariance == AUTO, predictions.Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
     given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
-    spent = np.zeros(2)
-
-    @contextmanager
-    def timed() -> Iterator[None]:
-        before = time.perf_counter(), time.process_time()
-        yield
-        spent[:] += np.subtract((time.perf_counter(), time.process_time()), before)
-
+    is_predicted = is_auto or predict_annotations
     # Before anything is compiled: bad input is answered at once.
-    with timed():
-        problem = build_problem(X, layers, covariance=candidates[0], **given)
+    problem = build_problem(X, layers, covariance=candidates[0], **given)
     warm_up()
-    if is_auto or predict_annotations:
-        if len(problem.data.annotated):
-            predictions.warm_up()
-        with timed():
-            seeds = np.random.SeedSequence(seed)
-            given_all = {"seed": seeds, "candidates": candidates, **given}
-            choice = beside(lambda: predictions.choose_covariance(X, layers, **given_all))
-            if choice.covariance != problem.covariance:
-                problem = build_problem(X, layers, covariance=choice.covariance, **given)
+    if is_predicted and len(problem.data.annotated):
+        predictions.warm_up()
+    began = time.perf_counter(), time.process_time()
+    if is_predicted:
+        given_all = {"seed": np.random.SeedSequence(seed), "candidates": candidates, **given}
+        choice = beside(lambda: predictions.choose_covariance(X, layers, **given_all))
+        if choice.covariance != problem.covariance:
+            problem = build_problem(X, layers, covariance=choice.covariance, **given)
 
     def one(restart: int) -> Restart:
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
         return run_restart(problem, settings, rng, None if restart else start)
 
-    with timed():
-        runs = beside(lambda: list(run(one, range(restarts))))
+    runs = beside(lambda: list(run(one, range(restarts))))
+    spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
     number = best_of([run.objective for run in runs])
     best = runs[number]
     sure = find_confidence(problem, runs, number, seed) if confidence else None
-    found = {"annotation_agreement": weighted_agreement(layers, best.labels)}
+    found = dict.fromkeys(("nmi", "goldberger_kl", "centroid_index"), math.nan)
+    found["annotation_agreement"] = weighted_agreement(layers, best.labels)
     if labels_true is not None:
         n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
         sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
@@ -563,7 +512,7 @@ def fit(
         found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
         found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
         found["nmi"] = scores.nmi(labels_true, best.labels)
-    defined: Any = {name: value for name, value in found.items() if not math.isnan(value)}
+    work = {name: sum(getattr(run, name) for run in runs) for name in WORK}
     return FitResult(
         model=model,
         covariance=problem.covariance,
@@ -572,12 +521,10 @@ def fit(
         best=best,
         best_restart=number,
         restart_objectives=np.array([run.objective for run in runs]),
-        local_searches=sum(run.local_searches for run in runs),
-        evaluations=sum(run.evaluations for run in runs),
-        caps_reached=sum(run.caps_reached for run in runs),
-        seconds=float(spent[0]),
-        cpu_seconds=float(spent[1]),
-        scores=Scores(**defined),
+        **work,
+        seconds=spent[0],
+        cpu_seconds=spent[1],
+        scores={name: None if math.isnan(value) else value for name, value in found.items()},
         kept=problem.kept,
         held_out=choice.candidates,
         notes=(
@@ -598,7 +545,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(result, name) for name in of_fit + times}
     values |= {name: getattr(result.best, name) for name in of_best}
     values |= {"method": method_words(result.settings), "settings": vars(result.settings)}
-    values |= {"scores": asdict(result.scores), "held_out": result.predictions, "notes": list(result.notes)}
+    values |= {"scores": result.scores, "held_out": result.predictions, "notes": list(result.notes)}
     values |= result.confidence.to_json() if result.confidence else {}
     return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
 

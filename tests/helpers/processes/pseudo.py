@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import sys
 from io import StringIO
 from pathlib import Path
@@ -22,17 +21,9 @@ class Pseudo:
         for size in ("COLUMNS", "LINES"):
             environment.pop(size, None)
         command = ["-m", "pipeline", *arguments]
-        self._child = pexpect.spawn(
-            sys.executable,
-            command,
-            WAIT,
-            cwd=folder,
-            env=environment,
-            encoding="utf-8",
-            codec_errors="replace",
-        )
+        text = {"encoding": "utf-8", "codec_errors": "replace"}
+        self._child = pexpect.spawn(sys.executable, command, WAIT, cwd=folder, env=environment, **text)
         self._child.logfile_read = StringIO()
-        self.pid = self._child.pid
         self.wait_for = self._child.expect_exact
         self.type = self._child.send
 
@@ -46,14 +37,10 @@ class Pseudo:
         while not any(text in line for line in self.output.rsplit("\n", 2)[-2:]):
             self._child.expect(".+")
 
-    def kill(self) -> None:
-        """End it at once."""
-        self._child.kill(signal.SIGKILL)
-
     def close(self) -> int:
         """Close the terminal; exit code of the command, below 0 for a signal."""
         os.close(self._child.fileno())
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return os.waitstatus_to_exitcode(os.waitpid(self._child.pid, 0)[1])
 
     def ended(self) -> int:
         """Read to the end; exit code of the command, below 0 for a signal."""

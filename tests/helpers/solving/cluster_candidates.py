@@ -14,7 +14,7 @@ SURE = np.array([0.999, 0.001, 0.999, 0.999])
 
 def candidate(n_clusters: int, bic: float, logs: list[float] | None = None) -> Candidate:
     """With a BIC and log-probabilities of held-out annotations."""
-    best, scores = SimpleNamespace(objective=-1.0), SimpleNamespace(annotation_agreement=0.75)
+    best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
     result: Any = SimpleNamespace(best=best, covariance="full", scores=scores)
     found = Criteria(bic, 7, 0.0, 0.0, 0.5)
     if logs is None:

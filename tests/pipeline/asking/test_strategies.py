@@ -15,7 +15,7 @@ from kernels.problem.problem import layers_from_annotations
 from kernels.settings import Settings
 from pipeline.asking import belief as beliefs
 from pipeline.asking import strategies
-from pipeline.asking.belief import LEAST, MEAN, MOST, Belief, believe, expected_share
+from pipeline.asking.belief import LEAST, MEAN, MOST, Belief, believe, share_at
 from pipeline.asking.strategies import LEAST_NOISE, STRATEGIES, Pairs, Scored, all_pairs, answer_information
 
 SEED = np.random.SeedSequence(5)
@@ -90,7 +90,7 @@ def test_share_of_right_labels_by_hand() -> None:
     draws = np.zeros((10, 10), dtype=int)
     draws[:, 0] = 1
     draws[9, 5:] = 1
-    found = expected_share(made_up(draws))
+    found = share_at(made_up(draws).claimed_wrong, 10)
     wrong = (10 * 0.05 + 0.5) / 11
     mean, low, high = (
         1 - (11 * odds / (1 + odds) - 0.5) / 10
@@ -223,15 +223,3 @@ def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() ->
     answers = np.array([[0, 1, 0], [4, 2, 1], [3, 4, 0]])
     found = STRATEGIES["again"](made_up(draws), answers, 3, np.random.default_rng(0))
     assert found.pairs[0].tolist() == [2, 4]
-
-
-@pytest.mark.parametrize("strategy", ["information", "committee"])
-def test_a_batch_of_a_path_has_every_pair_once_and_the_same_bits_again(strategy: str) -> None:
-    truth = np.repeat([0, 1], 12).astype(np.int16)
-    X = np.random.default_rng(0).normal(size=(24, 2)) + 2.0 * truth[:, None]
-    path = np.array([[0, 1, 0], [2, 20, 1]], dtype=np.int32)
-    how: Any = {"strategy": strategy, "count": 10, "seed": SEED, "covariance": "full", "n_clusters": 2}
-    first, again = (strategies.next_answers(X, truth, path, p=0.9, **how) for _ in range(2))
-    assert (first.shape, first.dtype) == ((10, 3), np.int32)
-    assert len({tuple(pair) for pair in first[:, :2].tolist()}) == 10
-    np.testing.assert_array_equal(first, again)

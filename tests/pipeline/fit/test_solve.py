@@ -13,7 +13,6 @@ from solving.oracles import Case, draw_case
 
 import pipeline.fit.solve as module
 from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.scores import annotation_agreement
 from kernels.search.genetic import Restart, run_restart
 from kernels.settings import ObjectiveSettings, Settings
 from pipeline.fit import inputs
@@ -21,7 +20,6 @@ from pipeline.fit.data_notes import equal_rows
 from pipeline.fit.solve import find_confidence, fit, weighted_agreement
 from sweeps.annotations.files import Annotation, Samples
 from sweeps.data.table import SampleRows
-from sweeps.errors import InputError
 
 SMALL = Settings(population=4, offspring=4, generations=2)
 BLOBS, CLASSES = far_clusters()
@@ -53,8 +51,8 @@ def test_far_clusters_are_found_and_scored() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     result = solved(X, n_clusters=2, labels_true=np.repeat([0, 1], [5, 10]))
     assert 0.0 in result.best.covariances
-    assert (result.scores.goldberger_kl, result.scores.nmi) == (None, pytest.approx(1))
-    assert set(vars(solved(X, n_clusters=2).scores).values()) == {None}
+    assert (result.scores["goldberger_kl"], result.scores["nmi"]) == (None, pytest.approx(1))
+    assert set(solved(X, n_clusters=2).scores.values()) == {None}
 
 
 def test_same_seed_same_bits_more_restarts_only_add_and_the_lowest_wins_ties(
@@ -70,17 +68,6 @@ def test_same_seed_same_bits_more_restarts_only_add_and_the_lowest_wins_ties(
     objectives = iter([1.0, 3.0, 3.0, 2.0])
     monkeypatch.setattr(module, "run_restart", lambda *_: first.best._replace(objective=next(objectives)))
     assert solved(X, restarts=4).best_restart == 1
-
-
-def test_agreement_counts_annotations_as_the_kernels_do() -> None:
-    rng = np.random.default_rng(4)
-    labels = rng.integers(3, size=20).astype(np.int16)
-    must, cannot, weights = rng.integers(20, size=(15, 2)), rng.integers(20, size=(25, 2)), np.arange(1, 16)
-    must[0] = cannot[0] = 7
-    rows = [[*pair, MUST] for pair in np.repeat(must, weights, axis=0)] + [[*pair, CANNOT] for pair in cannot]
-    layers = [Layer(MUST, must, weights.astype(float)), Layer(CANNOT, cannot)]
-    assert weighted_agreement(layers, labels) == pytest.approx(annotation_agreement(np.array(rows), labels))
-    assert math.isnan(weighted_agreement([Layer(MUST, must[:0])], labels))
 
 
 # Costs of samples are those of scipy's normal densities.
@@ -165,7 +152,7 @@ def test_r_hat_by_hand_and_of_chains_that_agree_disagree_and_stand_still() -> No
     assert module.split_r_hat(np.repeat([[1.0], [2.0]], 10, axis=1)) == math.inf
 
 
-def test_chains_that_cannot_meet_disagree(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chains_that_cannot_meet_disagree() -> None:
     """Two ways to cut a square into two pairs, each held by its own restart, with a valley in between."""
     rng = np.random.default_rng(0)
     corners = np.array([[0.0, 0.0], [0.0, 8.0], [8.0, 0.0], [8.0, 8.0]])
@@ -182,9 +169,6 @@ def test_chains_that_cannot_meet_disagree(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.r_hat > 1.1
     assert found.expected_accuracy == pytest.approx(0.75)
     assert len(list(found.notes())) == 1
-    pairs = np.array([[0, 1], [0, 25], [0, 65]])
-    monkeypatch.setattr(module, "PAIRS_AT_ONCE", 2)
-    assert module.together(found.label_draws, pairs) == pytest.approx([1, 0.5, 0])
 
 
 # A fit says when its likelihood is unbounded.
@@ -293,27 +277,19 @@ def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
         annotation(0, 1, MUST, 3.0), annotation(0, 2, MUST, 2.0), annotation(3, 3, CANNOT, 4.0),
         annotation(1, 1, MUST, 9.0), annotation(1, 2, CANNOT, 1.0, "bob"), annotation(2, 2, MUST, 1, "self"),
     ]  # fmt: skip
-    judgement = inputs.judge(annotations, labels, SAMPLES)
-    assert judgement.accuracies == {"ann": 0.6, "bob": 1.0, "self": None}
-    assert judgement.counts == {"ann": 18, "bob": 1, "self": 1}
-    assert [(row["i"], row["j"], row["weight"]) for row in judgement.contradictions] == [(1, 3, 2), (4, 4, 8)]
-    agreement = weighted_agreement(inputs.annotator_layers(annotations, {}, None), labels)
-    assert 1 - sum(judgement.contradicted.values()) / 20 == pytest.approx(agreement)
-    many = [annotation(i, i + 1, MUST) for i in range(7)]
-    first, _, second, *_, last = inputs.judge(many, np.arange(20), SAMPLES).lines()
+    found, lines = inputs.judge(annotations, labels, SAMPLES)
+    assert found["annotator_accuracies"] == {"ann": 0.6, "bob": 1.0, "self": None}
+    assert [(row["i"], row["j"], row["weight"]) for row in found["contradictions"]] == [(1, 3, 2), (4, 4, 8)]
+    assert lines[0] == "annotator  ann: accuracy 0.600, 6 of 18 annotations contradicted"
+    assert lines[2] == "annotator  self: accuracy unknown, 0 of 1 annotations contradicted"
+    layers = inputs.annotator_layers(annotations, {}, None)
+    assert weighted_agreement(layers, labels) == pytest.approx(1 - 6 / 20)
+    first, _, second, *_, last = inputs.judge(
+        [annotation(i, i + 1, MUST) for i in range(7)], np.arange(20), SAMPLES
+    )[1]
     assert first == "annotator  ann: accuracy 0.000, 7 of 7 annotations contradicted"
     assert second.strip() == f"{FILE}, line 1: 1 2 must 1 ann"
     assert last.strip() == "and 2 more (--json lists all)"
-
-
-def test_a_row_for_each_sample_by_what_it_is_called() -> None:
-    X, _ = far_clusters()
-    result = fit(X, [], n_clusters=3, model="unsupervised", restarts=2, settings=Settings(), seed=0)
-    names, kept = tuple(f'"{i}", of 60' for i in range(60)), np.arange(0, 60, 2)
-    for rows, called in ((SampleRows(60, kept), "{}"), (SampleRows(60, kept, names), '"""{}"", of 60"')):
-        first = 0 if rows.names else 1
-        lines = [f"{called.format(i + first)},{y}" for i, y in zip(kept, result.best.labels, strict=True)]
-        assert inputs.labels_csv(Samples(rows), result).splitlines() == ["index,label", *lines]
 
 
 def test_the_model_is_the_most_that_is_known_and_what_it_does_not_see_is_noted() -> None:
@@ -333,14 +309,9 @@ def test_the_model_is_the_most_that_is_known_and_what_it_does_not_see_is_noted()
     assert replace(ignored, model="posterior", chosen={}).without_effect() == []
 
 
-def test_all_files_are_read_together(tmp_path: Path) -> None:
-    must, pairs, arrays = tmp_path / "must", tmp_path / "pairs", tmp_path / "x.npz"
+def test_classes_of_arrays_and_accuracies_of_annotators_are_read(tmp_path: Path) -> None:
+    pairs, arrays = tmp_path / "pairs", tmp_path / "x.npz"
     options = inputs.FitOptions(features=arrays, n_clusters=3)
-    must.write_text("1 1000\n1 zero\n")
-    with pytest.raises(InputError) as refused:
-        inputs.read_inputs(replace(options, features=Path("none.csv"), must_link=must))
-    # nobody knows how many samples there are
-    assert [problem.where for problem in refused.value.problems] == ["none.csv", f"{must}, line 2"]
     np.savez(arrays, X=np.arange(24.0).reshape(12, 2), labels=(labels := np.repeat([0, 1], 6)))
     pairs.write_text("1 2 must 1 a=b\n3 4 must 1 ann\n")
     own = {"annotations": (pairs,), "annotator_accuracy": ("a=b=0.5", "ann=1")}
