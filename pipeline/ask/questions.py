@@ -166,8 +166,8 @@ def next_questions(
 ) -> list[Question]:
     """Choose the next questions, best first, no pair twice.
 
-    A pair that has been answered is not among them, but for the strategy
-    "again"; neither is one that was skipped, before `SOON` further answers.
+    A pair that has been answered is not among them, but for the strategy "again"; neither is one that was
+    skipped, before `SOON` further answers.
 
     Parameters
     ----------
@@ -223,7 +223,8 @@ def skipped_lately(rows: Sequence[Row]) -> set[Pair]:
 def _settles(pair: Sequence[tuple[str, list[str]]]) -> str:
     """What an answer would settle, in words, of the names of two samples and the clusters they may be in."""
     words = [f"{name} {'in' if more else 'is in'} {' or '.join([k, *more])}" for name, (k, *more) in pair]
-    return "a check: " * all(len(found) == 1 for _, found in pair) + "; ".join(words)
+    is_check = all(len(found) == 1 for _, found in pair)
+    return f"{'a check: ' if is_check else ''}{'; '.join(words)}"
 
 
 def _clusters(belief: Belief, sample: int) -> list[str]:

@@ -327,10 +327,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         parts |= {CONFIDENCE: result.confidence} if result.confidence is not None else {}
         for names, part in parts.items():
             self.__dict__.update({f"{name}_": getattr(part, name) for name in names})
-        warned = [
-            *data_notes(self.X_fit_, int(self.n_clusters)),
-            *contradiction_notes(given.layers, self.labels_),
-        ]
+        notes = data_notes(self.X_fit_, int(self.n_clusters))
+        warned = [*notes, *contradiction_notes(given.layers, self.labels_)]
         if given.dropped and given.dropped == given.total:
             warned.append(f"all {given.total} links were left out: X has not both samples of any of them")
         for text in warned:

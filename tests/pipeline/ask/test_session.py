@@ -168,9 +168,7 @@ def test_keys_become_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.splitlines()[-1].startswith("no pair is left")
 
 
-def test_undo_goes_back_over_batches_and_no_further(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_undo_goes_back_over_batches(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     console, _ = run(tmp_path / "a", "yyuuuxnyq", 0.9, Outlook(40, 92))
     assert console.screens[0][2] == "to 90%: about 40 to 92 more questions"
     assert "\nno such key" in capsys.readouterr().out

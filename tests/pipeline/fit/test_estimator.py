@@ -535,9 +535,8 @@ def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
 
 def test_score_by_hand() -> None:
     estimator = small(2, **DROP).fit(TABLE.iloc[:4])
-    scaled = make_pipeline(StandardScaler().set_output(transform="pandas"), small(2, **DROP)).fit(
-        TABLE.iloc[:4]
-    )
+    scaler = StandardScaler().set_output(transform="pandas")
+    scaled = make_pipeline(scaler, small(2, **DROP)).fit(TABLE.iloc[:4])
     for must, cannot, expected in [
         ([["e", "a"]], None, 1.0),
         ([["e", "c", 3], ["f", "d", 1]], None, 0.25),

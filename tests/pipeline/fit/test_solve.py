@@ -55,16 +55,11 @@ def test_far_clusters_are_found_and_scored() -> None:
     assert set(solved(X, n_clusters=2).scores.values()) == {None}
 
 
-def test_same_seed_same_bits_more_restarts_only_add_and_the_lowest_wins_ties(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_more_restarts_only_add_and_the_lowest_wins_ties(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).normal(size=(40, 3))
-    first, again, more, other = solved(X), solved(X), solved(X, restarts=5), solved(X, seed=2)
-    assert first.best.labels.tobytes() == again.best.labels.tobytes()
-    assert first.restart_objectives.tobytes() == again.restart_objectives.tobytes()
+    first, more = solved(X), solved(X, restarts=5)
     assert more.restart_objectives[:2].tobytes() == first.restart_objectives.tobytes()
     assert len(set(more.restart_objectives)) > 1
-    assert other.best.labels.tobytes() != first.best.labels.tobytes()
     objectives = iter([1.0, 3.0, 3.0, 2.0])
     monkeypatch.setattr(module, "run_restart", lambda *_: first.best._replace(objective=next(objectives)))
     assert solved(X, restarts=4).best_restart == 1
