@@ -1,11 +1,9 @@
 """Errors of the file system, with the path and what is needed there."""
 
 import errno
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from storage.remote import CREDENTIALS, Place, place_of
 
@@ -101,21 +99,7 @@ def storage_errors(path: Place, n_bytes: int | None = None) -> Iterator[None]:
         need = NEEDS.get(code, "a file system that accepts the operation")
         if code == errno.EACCES and isinstance(where, str):
             need = CREDENTIALS
-        if code == errno.ENOSPC and _no_inode_left(Path(where)):
-            need = "free inodes: the file system holds as many files as it can, whatever space is left"
-        elif n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
+        if n_bytes is not None and code in (errno.ENOSPC, errno.EDQUOT):
             need = f"{n_bytes:,} bytes of {need}"
-        reason = error.strerror or str(error)
-        full = "the disk is full: " if code == errno.ENOSPC and "inodes" not in need else ""
-        raise StorageError(where, need, full + reason) from error
-
-
-def _no_inode_left(path: Path) -> bool:
-    """Whether a file system can take no more files; one without a fixed number of them says 0 of 0."""
-    for place in (path, *path.absolute().parents):
-        try:
-            found = os.statvfs(place)
-        except OSError:
-            continue  # it was not made: its directory tells
-        return found.f_files > 0 and found.f_favail == 0
-    return False
+        full = "the disk is full: " if code == errno.ENOSPC else ""
+        raise StorageError(where, need, full + (error.strerror or str(error))) from error
