@@ -18,7 +18,7 @@ from storage.cube.schema import ANSWERED
 from storage.provenance import fingerprint
 from sweeps.errors import InputError, Problem, cause_of, given
 from sweeps.inputs import RealSource, cell_annotations
-from sweeps.plan import AskedPath, Block, Cell
+from sweeps.plan import AskedPath, Cell
 from sweeps.words import SHIPPED, asks, is_model
 
 # A path is as much work as some hundreds of restarts: one is asked again for so many cells.
@@ -96,11 +96,8 @@ class Verification:
             lines.append(f"not looked at: {self.left_out:,} cells of methods of one's own; see --run-methods")
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
         if wrong and self.there:
-            for place, made in (
-                ("computed here with", self.here),
-                *(("in the cube, also", x) for x in self.there),
-            ):
-                lines.append(f"{place} {', '.join(f'{key} {value}' for key, value in made.items())}")
+            made = [("computed here with", self.here), *(("in the cube, also", each) for each in self.there)]
+            lines += [f"{place} {', '.join(map(' '.join, each.items()))}" for place, each in made]
             lines.append("equal bits are promised only for equal software and CPU model")
         return lines
 
@@ -137,16 +134,16 @@ def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False)
     methods = manifest.spec.grid.methods
     foreign = set() if run_methods else {each.name for each in methods if each.call not in SHIPPED}
     calls = method_calls(str(path), [each for each in methods if each.name not in foreign])
-    found = [pair for state in ANSWERED for pair in store.cells(manifest.plans.values(), state)]
-    done = [(block, cell) for block, cell in found if cell.model not in foreign]
+    found = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
+    done = [cell for cell in found if cell.model not in foreign]
     if not done:
         hint = f"--run-methods runs the code of {', '.join(sorted(foreign))}" if found else ""
         raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
     rng = np.random.default_rng(seed)
     drawn = [done[at] for at in rng.choice(len(done), size=min(sample, len(done)), replace=False)]
     tree = open_cube(path)
-    checks = tuple(_check(manifest, calls, store, tree, block, cell) for block, cell in drawn)
-    asked = [cell for _, cell in drawn if asks(cell.design)]
+    checks = tuple(_check(manifest, calls, store, tree, cell) for cell in drawn)
+    asked = [cell for cell in drawn if asks(cell.design)]
     longest = {AskedPath.of(cell): cell for cell in sorted(asked, key=lambda cell: cell.m or 0)}
     few = list(longest.values())[: -(-len(asked) // CELLS_PER_PATH)]
     paths = tuple(_check_path(manifest, store, tree, cell) for cell in few)
@@ -157,14 +154,10 @@ def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False)
 
 
 def _check(
-    manifest: Manifest,
-    calls: tuple[MethodCall, ...],
-    store: BlockStore,
-    tree: xr.DataTree,
-    block: Block,
-    cell: Cell,
+    manifest: Manifest, calls: tuple[MethodCall, ...], store: BlockStore, tree: xr.DataTree, cell: Cell
 ) -> CellCheck:
     plan, spec = manifest.plans[cell.dataset], manifest.spec
+    block = plan.block_of(cell)
     stop = spec.stop if is_model(cell.model) else None
     science = replace(Science.of(spec, plan, calls), stop=stop)
     source, restarts, stored = _source(tree, cell), plan.restarts_of(cell.model), store.read(block)

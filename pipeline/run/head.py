@@ -33,7 +33,7 @@ from pipeline.run.signals import Interrupt, Stopped, log_file, stop_on_signal
 from pipeline.work.merge import Mismatch
 from pipeline.work.tasks import Executor, SerialExecutor
 from storage.cube import schema
-from storage.cube.blocks import BlockStore, CellMismatch, failed_cells, unsolved_cells
+from storage.cube.blocks import BlockStore, CellMismatch, failed_cells
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
@@ -187,11 +187,12 @@ def _conclude(request: Request) -> End:
     failed = list(filter(wanted.runs, failed_cells(prepared.cube, plans)))
     for cell in failed:
         logger.error('failed: %s (for more: sweep why %s "%s")', cell, prepared.cube, cell)
-    unsolved = Counter(cell.model for cell in unsolved_cells(prepared.cube, plans))
+    store = BlockStore(prepared.cube, read_only=True)
+    unsolved = Counter(cell.model for cell in store.cells(plans, schema.NO_SOLUTION))
     for method, count in unsolved.items():
         logger.info("no solution: %s, in %s", method, plural(count, "cell"))
     if not wanted.only:
-        counts, store = Counter[int](), BlockStore(prepared.cube, read_only=True)
+        counts = Counter[int]()
         for plan in plans:
             for _, statuses in store.all_statuses(plan):
                 counts.update(statuses.tolist())

@@ -19,14 +19,12 @@ import numpy.typing as npt
 
 from storage.cube.chunks import ANNOTATIONS
 from storage.cube.manifest import read_manifest
-from storage.cube.schema import ANSWERED, FAILED, NO_SOLUTION, PENDING, VARIABLES, result_names
+from storage.cube.schema import ANSWERED, FAILED, PENDING, VARIABLES, result_names
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
 from storage.provenance import fingerprint
 from sweeps.errors import given
 from sweeps.plan import Block, Cell, DatasetPlan
-
-__all__ = ["BlockStore", "CellMismatch", "failed_cells", "unsolved_cells"]
 
 logger = logging.getLogger(__name__)
 
@@ -97,17 +95,17 @@ class BlockStore:
         for block in plan.blocks() if blocks is None else blocks:
             yield block, self.statuses(block)
 
-    def cells(self, plans: Iterable[DatasetPlan], state: int) -> Iterator[tuple[Block, Cell]]:
-        """Cells of some data sets whose `status` is `state`, each with its block."""
+    def cells(self, plans: Iterable[DatasetPlan], state: int) -> Iterator[Cell]:
+        """Cells of some data sets whose `status` is `state`."""
         for plan in plans:
             for block, statuses in self.all_statuses(plan):
-                found = statuses == state
-                if found.any():
-                    yield from ((block, cell) for cell in compress(block.cells(), found))
+                if (statuses == state).any():
+                    yield from compress(block.cells(), statuses == state)
 
     def read(self, block: Block) -> Arrays:
         """All results of a block, in the layout of `write`; what is not done yet reads as fill values."""
-        return self._read(block, only=() if self._answered(block).any() else ("status", ANNOTATIONS))
+        answered = np.isin(self.statuses(block), ANSWERED).any()
+        return self._read(block, only=() if answered else ("status", ANNOTATIONS))
 
     def annotations(self, block: Block) -> tuple[npt.NDArray[np.int32], Bools]:
         """Annotations of a block with models that use them, and which of them are written.
@@ -212,17 +210,14 @@ class BlockStore:
             self._write(block, name, self._fill(block, name))
             sync_directory(self.path / block.node.path / name)
 
-    def _answered(self, block: Block) -> Bools:
-        return np.isin(self.statuses(block), ANSWERED)
-
     def _known(self, block: Block) -> Bools:
         """Annotations that belong to a cell with an answer, of this block or of another model or search."""
         known = np.zeros(block.n_graphs, dtype=bool)
         if not block.unsupervised:
             n, node = len(block.graph_region), self._nodes[block.node.path]
             for beside in product(*(range(len(dim.chunks())) for dim in node.stored[n:])):
-                other = node.block_at((*block.chunk[:n], *beside))
-                known |= self._answered(other).reshape(block.n_graphs, -1).any(axis=1)
+                answered = np.isin(self.statuses(node.block_at((*block.chunk[:n], *beside))), ANSWERED)
+                known |= answered.reshape(block.n_graphs, -1).any(axis=1)
         return known
 
     def _read(self, block: Block, only: Collection[str] = ()) -> Arrays:
@@ -275,12 +270,7 @@ class BlockStore:
 
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
     """Cells that the cube marks as failed."""
-    return tuple(cell for _, cell in BlockStore(cube, read_only=True).cells(plans, FAILED))
-
-
-def unsolved_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
-    """Cells whose method found no solution."""
-    return tuple(cell for _, cell in BlockStore(cube, read_only=True).cells(plans, NO_SOLUTION))
+    return tuple(BlockStore(cube, read_only=True).cells(plans, FAILED))
 
 
 # Two computations of one cell must agree bit for bit.
@@ -307,21 +297,14 @@ class CellMismatch(Exception):
     def __str__(self) -> str:
         shown = []
         for name, (stored, new) in self.values.items():
-            where = np.argwhere(np.atleast_1d(_unequal(stored, new)))
-            first = tuple(map(int, where[0])) if stored.ndim else ()
-            count = f" ({len(where)} of {stored.size} values differ)" if first else ""
+            first = tuple(map(int, np.argwhere(_unequal(stored, new))[0]))
             place = str(list(first)) if first else ""
-            shown.append(f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}{count}")
+            shown.append(f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}")
         others = f"; and {self.n_others} more cells of this block" if self.n_others else ""
         return f"{self.cell}: computed again with another result: {'; '.join(shown)}{others}"
 
 
-def compare_cells(
-    block: Block,
-    stored: Arrays,
-    new: Arrays,
-    annotations_known: Bools,
-) -> None:
+def compare_cells(block: Block, stored: Arrays, new: Arrays, annotations_known: Bools) -> None:
     """Compare the cells that are done with what was computed now.
 
     Parameters
@@ -356,12 +339,7 @@ def compare_cells(
         raise CellMismatch(list(block.cells())[index], values, int(cells.sum()) - 1)
 
 
-def compare_set_back(
-    block: Block,
-    stored: Arrays,
-    new: Arrays,
-    waiting: Bools,
-) -> None:
+def compare_set_back(block: Block, stored: Arrays, new: Arrays, waiting: Bools) -> None:
     """Compare what is left of cells that a repair made pending with what was computed now.
 
     Parameters

@@ -42,7 +42,7 @@ def sabotaged(folder: Path, faults: list[tuple[str, str]], *arguments: str) -> t
 def unfinished(cube: Path) -> set[str]:
     """Cells that are not done: all of them have failed."""
     store, plans = BlockStore(cube, read_only=True), read_manifest(cube).plans.values()
-    failed = {str(cell) for _, cell in store.cells(plans, FAILED)}
+    failed = {str(cell) for cell in store.cells(plans, FAILED)}
     assert len(failed) + sum(1 for _ in store.cells(plans, DONE)) == sum(plan.n_cells for plan in plans)
     return failed
 

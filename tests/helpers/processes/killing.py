@@ -48,7 +48,7 @@ def reported_done(cube: Path) -> set[Restart]:
             found |= {(str(partial.span.unit), r) for r in range(partial.span.start, partial.span.stop)}
     for plan in read_manifest(cube).plans.values():
         done = BlockStore(cube, read_only=True).cells([plan], DONE)
-        found |= {(str(cell), restart) for _, cell in done for restart in range(plan.restarts)}
+        found |= {(str(cell), restart) for cell in done for restart in range(plan.restarts)}
     return found
 
 

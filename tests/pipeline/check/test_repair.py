@@ -12,7 +12,7 @@ import pytest
 import zarr
 from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
-from processes.sweeping import TINY, assert_same_bits, run, write_spec
+from processes.sweeping import assert_same_bits, run, write_spec
 
 import pipeline.work.tasks
 from pipeline.check.verify import verify
@@ -100,19 +100,6 @@ def test_flipped_values_are_found_and_named_and_another_machine(cube: Path) -> N
     lines = sweep("verify", cube, "--sample", 40).stdout
     for words in ("\nDIFFERS iris/", "cpu an abacus", "promised only for equal software"):
         assert words in lines
-
-
-def test_a_flipped_choice_of_shape_and_what_it_was_chosen_by_are_found(tmp_path: Path) -> None:
-    text = TINY[: TINY.index("datasets")] + 'datasets = ["iris"]\np = [0.8]\nm = ["1N"]\nreplicates = 1\n'
-    text += 'models = ["posterior-auto"]\nrestarts = 2\n' + TINY[TINY.index("[search]") :]
-    assert run(write_spec(tmp_path, text), tmp_path) == 0
-    cube = tmp_path / "tiny.zarr"
-    assert verify(cube, sample=1).good
-    chosen = {"covariance_shape": (0,) * 4, "held_out": (0,) * 5, "held_out_right": (0,) * 5}
-    for name, where in chosen.items():
-        flip(cube / "iris" / name, where)
-    (check,) = verify(cube, sample=1).checks
-    assert set(check.differs) == {*chosen}
 
 
 def test_repaired_and_submitted_it_has_the_same_bits(finished: Path, cube: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from storage.cube import store as module
-from storage.cube.blocks import BlockStore, CellMismatch, compare_set_back, differing_rows
+from storage.cube.blocks import BlockStore, CellMismatch, differing_rows
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest
 from storage.cube.schema import DONE, FAILED, PENDING, VARIABLES, result_names
@@ -116,7 +116,7 @@ def test_another_result_names_cell_variables_and_both_values(store: BlockStore, 
         assert said in str(pickle.loads(pickle.dumps(caught.value)))
     other = changed(first, "best_restart", 2, first["best_restart"][2] + 1)
     other["labels"] = first["labels"] + (np.arange(6) // 2 == 1).astype(np.int16)[:, None]
-    with pytest.raises(CellMismatch, match=r"labels.*5 of 5.*best_restart.*and 1 more cells") as caught:
+    with pytest.raises(CellMismatch, match=r"labels\[0\].*best_restart.*and 1 more cells") as caught:
         store.write(BLOCK, other)
     assert list(caught.value.values) == ["labels", "best_restart"]
     assert files(cube) == before
@@ -213,12 +213,8 @@ def test_what_vanished_is_an_error_and_is_not_made_again(store: BlockStore, cube
 
 
 def test_results_that_do_not_fit_are_all_named(store: BlockStore, cube: Path) -> None:
-    wrong = results(best_restart=np.full(6, 0.5), status=np.full(6, np.nan), restarts_done=np.full(6, 2**40))
-    wrong |= {
-        "labels": wrong["labels"][:, 1:],
-        "annotations": wrong["annotations"][:, :-1],
-        "extra": np.array(0),
-    }
+    wrong = results(best_restart=np.full(6, 0.5), status=[np.nan] * 6, restarts_done=[2**40] * 6, extra=0)
+    wrong |= {"labels": wrong["labels"][:, 1:], "annotations": wrong["annotations"][:, :-1]}
     with pytest.raises(ValueError, match=r"block a/p=0.8/m=6/replicates=0:3 do not fit") as caught:
         store.write(BLOCK, wrong)
     said = str(caught.value)
@@ -261,13 +257,6 @@ def test_a_row_differs_if_a_value_has_other_bits(data: st.DataObject, rows: int,
     wanted = [bits(a) != bits(b) for a, b in zip(one, other, strict=True)]
     assert differing_rows(one, other).tolist() == wanted
     assert not differing_rows(one, one.copy()).any()
-
-
-def test_of_cells_set_back_what_was_not_lost_must_agree() -> None:
-    stored = results(status=np.zeros(6), labels=np.full((6, 5), -1, np.int16))
-    for name, where in (("centroids", 3), ("annotations", (0, 1))):
-        with pytest.raises(CellMismatch, match=name):
-            compare_set_back(BLOCK, stored, changed(results(), name, where, 7), np.ones(6, dtype=bool))
 
 
 # The cube opened: a snapshot of its status masks everything else.
