@@ -7,6 +7,7 @@ tells what all others are, is put back from the copy in the run folder.
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -148,11 +149,10 @@ def changed_root(path: Path) -> Damage | None:
     StorageError
         If the file system refuses.
     """
+    content = b""
     with storage_errors(path):
-        try:
+        with suppress(FileNotFoundError, NotADirectoryError):
             content = read_regular(path / ROOT_FILE)
-        except (FileNotFoundError, NotADirectoryError):
-            content = b""
         agrees = Written(path).agrees(ROOT_FILE, content)
     holds = "the sweep, the grid and the metadata of all arrays"
     return None if agrees else Damage(ROOT_FILE, holds, CHANGED if content else "is missing")

@@ -139,7 +139,7 @@ class ChunkFiles:
             return True
         # not all models have all results
         return name != "status" and any(
-            self._is_there(status)
+            self._content(status) is not None
             for block in self.blocks(key)
             if name == ANNOTATIONS or name in result_names(plan, block.models)
             for status in self.layout(block, "status")[0]
@@ -161,13 +161,11 @@ class ChunkFiles:
             return None
         where = self._place / key if isinstance(self._place, Path) else f"{self._place}/{key}"
         dtype, n_values = found[1].variable.dtype, prod(self._lengths(found[1].path))
-        # of another machine no more is taken than the values may take
-        size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
         with storage_errors(where):
-            content = self._content(where, LONGEST_TEXTS + 2 * size * n_values)
+            content = self._content(key)
             if content is None and self.is_expected(key):
                 # It may have been written since, and then the status that says so.
-                content = self._content(where, LONGEST_TEXTS + 2 * size * n_values)
+                content = self._content(key)
                 if content is None:
                     raise DamagedChunk(where, self.name(key), "is missing", self._place)
         try:
@@ -180,17 +178,18 @@ class ChunkFiles:
         loaded, dtype = self.load(key), variable_of(key).dtype
         return loaded is not None and np.array_equal(loaded[1], decoded(content, dtype, len(loaded[1])))
 
-    def _content(self, where: Place, most: int) -> bytes | None:
+    def _content(self, key: str) -> bytes | None:
+        place, dtype = self._place, variable_of(key).dtype
         with suppress(FileNotFoundError, NotADirectoryError):
-            return read_regular(where) if isinstance(where, Path) else read_remote(where, most)
-        if isinstance(self._place, Path):
-            os.stat(self._place / ROOT_FILE)  # without the cube, all of it would read as pending
+            if isinstance(place, Path):
+                return read_regular(place / key)
+            # of another machine no more is taken than the values may take
+            size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
+            n_values = prod(self._lengths(key.rpartition("/")[0]))
+            return read_remote(f"{place}/{key}", LONGEST_TEXTS + 2 * size * n_values)
+        if isinstance(place, Path):
+            os.stat(place / ROOT_FILE)  # without the cube, all of it would read as pending
         return None
-
-    def _is_there(self, key: str) -> bool:
-        if isinstance(self._place, Path):
-            return os.path.lexists(self._place / key)
-        return self.load(key) is not None
 
     def _lengths(self, path: str) -> Sequence[int]:
         return chunk_lengths(self._metadata[path])

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from storage.cube import chunks
-from storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest, to_json
+from storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest
 from storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups
 from storage.cube.store import open_cube
 from storage.errors import storage_errors
@@ -103,12 +103,12 @@ def grow(
         raise InputError(problems)
     there = manifest.plans
     grown = there | {plan.name: plan for plan in align(manifest, plans)}
-    has_inputs = {
-        name for name, plan in grown.items() if name in there and there[name].mixtures == plan.mixtures
-    }
-    metadata, contents = render(
-        grown.values(), manifest.metadata, lambda plan: None if plan.name in has_inputs else inputs(plan)
-    )
+
+    def new_inputs(plan: DatasetPlan) -> InputArrays | None:
+        known = there.get(plan.name)
+        return None if known is not None and known.mixtures == plan.mixtures else inputs(plan)
+
+    metadata, contents = render(grown.values(), manifest.metadata, new_inputs)
     # Chunks of inputs that are there stay: another zstd may write the same values in other bytes.
     for key in stored_inputs(manifest, contents):
         if not manifest.chunks.has_values(key, contents.pop(key)):
@@ -166,9 +166,8 @@ def render(
                 part = tuple(slice(at * n, (at + 1) * n) for at, n in zip(position, lengths, strict=True))
                 key = f"{spec.path}/{chunks.chunk_name(position)}"
                 contents[key] = chunks.encoded(value[part], lengths, spec.variable)
-    return metadata, {
-        f"{path}/{chunks.ROOT_FILE}": to_json(entry) for path, entry in metadata.items()
-    } | contents
+    files = {f"{path}/{chunks.ROOT_FILE}": json.dumps(entry).encode() for path, entry in metadata.items()}
+    return metadata, files | contents
 
 
 def stored_inputs(manifest: Manifest, contents: Iterable[str]) -> list[str]:
@@ -362,21 +361,19 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
         In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
         designs, searches and models before new ones.
     """
-    there = manifest.plans
-    return [_aligned(there[plan.name], plan) if plan.name in there else plan for plan in plans]
-
-
-def _aligned(old: DatasetPlan, new: DatasetPlan) -> DatasetPlan:
-    # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
-    kept, joined = ["source", "mixture_chunk", *NAMES], ["baselines", "searches"]
-    if old.supervised:
-        kept += ["replicate_chunk", "model_chunk"]
-        joined += ["p", "m", "models", "designs"]
-    changes = {key: getattr(old, key) for key in kept}
-    for key in joined:
-        code = accuracy_code if key == "p" else str
-        there = {code(value) for value in getattr(old, key)}
-        changes[key] = getattr(old, key) + tuple(
-            each for each in getattr(new, key) if code(each) not in there
-        )
-    return replace(new, **changes)
+    aligned = []
+    for new in plans:
+        # one that is new keeps what it has
+        old = manifest.plans.get(new.name, new)
+        # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
+        kept, joined = ["source", "mixture_chunk", *NAMES], ["baselines", "searches"]
+        if old.supervised:
+            kept += ["replicate_chunk", "model_chunk"]
+            joined += ["p", "m", "models", "designs"]
+        changes = {key: getattr(old, key) for key in kept}
+        for key in joined:
+            code, there = accuracy_code if key == "p" else str, getattr(old, key)
+            known = set(map(code, there))
+            changes[key] = there + tuple(each for each in getattr(new, key) if code(each) not in known)
+        aligned.append(replace(new, **changes))
+    return aligned

@@ -23,7 +23,7 @@ from storage.provenance import RunRecord
 from storage.remote import Place
 from storage.remote import read as read_remote
 from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError, Problem, collecting, shown
+from sweeps.errors import InputError, Problem, collecting, refused, shown
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
 from sweeps.records import ABSENT, Listed, Record, marked, read
@@ -146,12 +146,10 @@ def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object)
     nodes = {path: attributes for plan in plans for path, attributes in groups(plan).items()}
     for key in sorted(metadata.keys() | specs.keys() | nodes.keys()):
         where, found = f"{path}/{key}", metadata.get(key)
-        if key not in metadata:
-            yield Problem(where, "no metadata", "those of this variable or group")
-        elif key not in specs and key not in nodes:
+        if key not in specs and key not in nodes:
             yield Problem(where, "a node", "no such variable")
         elif not isinstance(found, Mapping):
-            yield Problem(where, "metadata that are not a table", "zarr metadata")
+            yield Problem(where, "no metadata", "a table of those of this variable or group")
         else:
             if key in specs:
                 yield from _array_problems(where, found, specs[key])
@@ -278,7 +276,8 @@ class Manifest:
             "runs": [run.dump() for run in self.runs],
         }
         inline = {**INLINE, "metadata": dict(sorted(self.metadata.items()))}
-        return to_json({**ROOT, "attributes": attributes, "consolidated_metadata": inline})
+        root = {**ROOT, "attributes": attributes, "consolidated_metadata": inline}
+        return json.dumps(root).encode()
 
     @cached_property
     def chunks(self) -> ChunkFiles:
@@ -361,11 +360,6 @@ class Contents(Record):
     datasets: dict[str, dict[str, Any]]
 
 
-def to_json(document: Mapping[str, Any]) -> bytes:
-    """Bytes of a metadata file; tuples are lists there, keys keep their order."""
-    return json.dumps(document).encode()
-
-
 def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
     """Add one record to the history of runs; only the holder of the lease may.
 
@@ -405,11 +399,8 @@ def _read_document(path: Place) -> dict[str, Any]:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise _not_a_cube(path, f"a {ROOT_FILE} that is not JSON ({error})") from error
-    if not isinstance(document, dict):
-        raise _not_a_cube(path, f"a {ROOT_FILE} that is not a table")
-    return document
+    return document if isinstance(document, dict) else {}
 
 
 def _not_a_cube(path: Place, found: str) -> InputError:
-    hint = "" if isinstance(path, str) else "use another name or directory"
-    return InputError([Problem(str(path), found, "a cube written by a sweep", hint)])
+    return refused(path, found, "a cube written by a sweep", "use another name or directory")

@@ -118,10 +118,7 @@ VARIABLES = {
         ("status", "", "int8", "state of the cell"),
         zero=("restarts_done", "status"),
     ),
-    **_variables(
-        Role.ANNOTATION,
-        ("annotations", "annotation field", "int32", PAIRS_TEXT),
-    ),
+    **_variables(Role.ANNOTATION, ("annotations", "annotation field", "int32", PAIRS_TEXT)),
     **_variables(
         Role.INPUT,
         ("X", "sample feature", "float64", "features as used"),

@@ -24,8 +24,17 @@ PLANS = [
     make_plan("c", models=("posterior-full",), baselines=("unsupervised-diagonal",)),
 ]
 
-REMADE = {"X", "labels_true", "p", "m", "m_over_n", "model", "field", "replicate", "mixture"}
-"""Arrays that are made again from the plan and the data."""
+REMADE = {
+    "X",
+    "labels_true",
+    "p",
+    "m",
+    "m_over_n",
+    "model",
+    "field",
+    "replicate",
+    "mixture",
+}  # from the plan and the data
 
 
 @pytest.fixture(scope="module")

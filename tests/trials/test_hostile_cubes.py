@@ -87,7 +87,7 @@ CHANGES: list[tuple[Callable[[Document], object], str]] = [
     (updated(X, "attributes", scale_factor=2), "a/X: found attributes"),
     (updated(X, storage_transformers=[{}]), "found storage_transformers"),
     (updated(X, sharding=1), "a/X: found a key 'sharding'"),
-    (lambda d: d["consolidated_metadata"]["metadata"].update({X: 7}), "not a table"),
+    (lambda d: d["consolidated_metadata"]["metadata"].update({X: 7}), "a/X: found no metadata"),
     (lambda d: d["consolidated_metadata"]["metadata"].pop(X), "a/X: found no metadata"),
     (
         lambda d: d["consolidated_metadata"]["metadata"].update({"../a": entry(d, "a")}),

@@ -7,16 +7,14 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import zarr
 from cubes.small import SPEC, draw_inputs, make_plan
-from processes.crash import crash_everywhere
 
 from storage import provenance
 from storage.cube.growth import create, open_cube, render
 from storage.cube.manifest import ROOT_FILE, append_run, layout_problems, plan_to_json, read_manifest
-from storage.cube.schema import TOLD_TEXT, Role, array_specs, coordinate_values, result_names
+from storage.cube.schema import TOLD_TEXT, array_specs, coordinate_values, result_names
 from storage.provenance import RunRecord, fingerprint, run_record
 from sweeps.errors import InputError
 from sweeps.plan import DatasetPlan, MethodPlan
@@ -122,14 +120,23 @@ def test_every_key_of_an_entry_counts(path: str) -> None:
             assert all(text.startswith(f"{CUBE}/{path}: ") for text in problems)
 
 
+# Others would decode objects, or have xarray scale or mask values.
+FOREIGN = [{"scale_factor": 2.0}, {"units": 3}, {"flag_values": "0 1"}, {"flag_values": [0, "1"]}, []]
+
+
 def test_missing_and_unknown_entries_are_all_named(tmp_path: Path) -> None:
+    for attributes in FOREIGN:
+        (text,) = found(metadata() | {"a/labels": metadata()["a/labels"] | {"attributes": attributes}})
+        assert text.startswith(f"{CUBE}/a/labels: found attributes ")
     entries = metadata()
     entries["a/extra"] = entries.pop("a/labels")
     entries["b/X"] = 3
     assert found(entries) == [
         f"{CUBE}/a/extra: found a node, expected no such variable",
-        f"{CUBE}/a/labels: found no metadata, expected those of this variable or group",
-        f"{CUBE}/b/X: found metadata that are not a table, expected zarr metadata",
+        *(
+            f"{CUBE}/{path}: found no metadata, expected a table of those of this variable or group"
+            for path in ("a/labels", "b/X")
+        ),
     ]
     (tmp_path / "a").symlink_to(tmp_path)
     assert found(metadata(), tmp_path) == [f"{tmp_path}/a: found a link, expected a directory of the cube"]
@@ -151,28 +158,12 @@ def test_chunks_of_what_grows_may_be_those_at_creation() -> None:
         assert all(text.startswith(f"{CUBE}/{path}: found chunk_grid ") for text in problems)
 
 
-FALSE = [{"scale_factor": 2.0}, {"units": 3}, {"flag_values": "0 1"}, {"flag_values": [0, "1"]}, []]
-
-
-def test_codecs_and_attributes_are_those_that_this_version_writes() -> None:
-    """Others would decode objects, or have xarray scale or mask values."""
-    codecs = [*metadata()["a/X"]["codecs"], {"name": "crc32c"}]
-    nested = {"metadata": {"a": 3}}
-    cases = [("a/X", "codecs", codecs, "codecs "), ("a", "consolidated_metadata", nested, "a key 'cons")]
-    for path, key, value, words in cases + [("a/labels", "attributes", x, "attributes ") for x in FALSE]:
-        entries = metadata()
-        entries[path][key] = value
-        (text,) = found(entries)
-        assert text.startswith(f"{CUBE}/{path}: found {words}")
-
-
 def test_root_is_what_zarr_itself_would_consolidate(cube: Path) -> None:
     ours = zarr.open_group(cube, mode="r", use_consolidated=True).metadata.consolidated_metadata
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zarr says that the standard has no consolidated metadata yet
         zarr.consolidate_metadata(cube)
     theirs = zarr.open_group(cube, mode="r", use_consolidated=True).metadata.consolidated_metadata
-    assert ours is not None
     assert ours.flattened_metadata.keys() == theirs.flattened_metadata.keys()
     for path, node in theirs.flattened_metadata.items():
         if isinstance(node, zarr.core.metadata.ArrayV3Metadata):
@@ -180,29 +171,18 @@ def test_root_is_what_zarr_itself_would_consolidate(cube: Path) -> None:
     assert read_manifest(cube).plans == {"a": PLAN, "b": DRAWN}
 
 
-def test_runs_are_appended(cube: Path, tmp_path: Path) -> None:
+def test_runs_are_appended(cube: Path) -> None:
     append_run(cube, RunRecord(commit="abc"))
     append_run(cube, RunRecord(commit="def", seconds=1.5))
     assert read_manifest(cube).runs == (RunRecord(commit="abc"), RunRecord(commit="def", seconds=1.5))
     assert open_cube(cube).attrs["runs"] == [{"commit": "abc"}, {"commit": "def", "seconds": 1.5}]
-
-    def fresh(number: int) -> Path:
-        path = tmp_path / f"{number}.zarr"
-        create(path, [PLAN], draw_inputs, SPEC)
-        append_run(path, RunRecord(run=1))
-        return path
-
-    def check(path: Path) -> None:
-        assert [run.dump()["run"] for run in read_manifest(path).runs] in ([1], [1, 2])
-
-    crash_everywhere(tmp_path, fresh, lambda path: append_run(path, RunRecord(run=2)), check)
 
 
 def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) -> None:
     document = json.loads((cube / ROOT_FILE).read_bytes())
     attributes = document["attributes"]
     cases: dict[str, object] = {
-        "[]": "not a table",
+        "[]": "no sweep has written",
         '{"zarr_format": 3, "node_type": "group", "attributes": {}}': "no sweep has written",
         json.dumps(document | {"attributes": attributes | {"format_version": 99}}): "found format version 99",
     }
@@ -223,12 +203,9 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
 def test_a_record_says_what_bits_depend_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = run_record({"ecoli": ("no file", "no network")})
     assert RunRecord.model_validate(json.loads(json.dumps(record.dump()))) == record
-    assert record.dump()["skipped"] == {"ecoli": ["no file", "no network"]}
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record.started)
     assert set(record.fingerprint) == {"sweep", "numba", "numpy", "libc", "cpu"}
-    assert all(record.fingerprint.values())
     assert fingerprint() == record.fingerprint
-    assert {"xarray", "zarr", "distributed"} <= set(record.versions)
     # a wheel knows what it was built from
     monkeypatch.setattr(provenance, "__file__", str(tmp_path / "storage" / "provenance.py"))
     assert run_record({}).commit == ""
@@ -240,49 +217,49 @@ def test_a_record_says_what_bits_depend_on(tmp_path: Path, monkeypatch: pytest.M
 # Variables against the table they are promised in.
 
 RESULTS = result_names(make_plan(), ["likelihood"])
-CELL = ("p", "m", "replicate", "model")
-PROMISED = {
-    "log_likelihood": ((*CELL, "restart"), "f8", np.nan),
-    "labels": ((*CELL, "sample"), "i2", -1),
-    "centroids": ((*CELL, "cluster", "feature"), "f8", np.nan),
-    "covariances": ((*CELL, "cluster"), "f8", np.nan),
-    "best_restart": (CELL, "i4", -1),
-    "restarts_done": (CELL, "i4", 0),
-    **dict.fromkeys(("seconds", "cpu_seconds"), (CELL, "f8", np.nan)),
-    "status": (CELL, "i1", 0),
-    "annotations": (("p", "m", "replicate", "annotation", "field"), "i4", -1),
-    "X": (("sample", "feature"), "f8", np.nan),
-    "labels_true": (("sample",), "i2", -1),
-}
 GRID = {"p": (0.9, 0.8), "m": (4, 9), "replicates": 4, "replicate_chunk": 2, "model_chunk": 1}
 GRID |= {"models": ("likelihood", "posterior")}
-LENGTHS = {"mixture": 6, "p": 2, "m": 2, "replicate": 4, "model": 2, "restart": 3, "sample": 5}
-LENGTHS |= {"feature": 2, "cluster": 2, "annotation": 9, "field": 3}
-CHUNKS = LENGTHS | {"mixture": 3, "p": 1, "m": 1, "replicate": 2, "model": 1}
+
+# Type, fill value, and length and chunk along each dimension; those of CELL are fewer in baselines.
+PROMISED = """
+mixture int64 -1 mixture:6/6
+p float64 nan p:2/2
+m int64 -1 m:2/2
+m_over_n float64 nan m:2/2
+replicate int64 -1 replicate:4/4
+model string '' model:2/2
+field string '' field:3/3
+X float64 nan mixture:6/3 sample:5/5 feature:2/2
+labels_true int16 -1 mixture:6/3 sample:5/5
+log_likelihood float64 nan CELL restart:3/3
+labels int16 -1 CELL sample:5/5
+centroids float64 nan CELL cluster:2/2 feature:2/2
+covariances float64 nan CELL cluster:2/2
+best_restart int32 -1 CELL
+restarts_done int32 0 CELL
+seconds float64 nan CELL
+cpu_seconds float64 nan CELL
+status int8 0 CELL
+annotations int32 -1 mixture:6/3 p:2/1 m:2/1 replicate:4/2 annotation:9/9 field:3/3
+"""
 
 
 def specs_by_path(**changes: object) -> dict:
     return {spec.path: spec for spec in array_specs(make_plan(**GRID | changes))}
 
 
-@pytest.mark.parametrize("mixtures", [None, 6])
-def test_arrays_are_those_promised(mixtures: int | None) -> None:
-    specs = specs_by_path(mixtures=mixtures, mixture_chunk=3)
-    mixture = () if mixtures is None else ("mixture",)
-    for name, (dims, dtype, fill) in PROMISED.items():
-        spec = specs[f"a/{name}"]
-        assert spec.dims == mixture + dims
-        assert spec.shape == tuple(LENGTHS[dim] for dim in spec.dims)
-        assert spec.chunks == tuple(CHUNKS[dim] for dim in spec.dims)
-        assert np.dtype(spec.variable.dtype) == np.dtype(dtype)
-        assert np.array_equal(spec.variable.fill, fill, equal_nan=True)
-    baseline = {spec.variable.name: spec.dims for spec in specs.values() if spec.node == "a/unsupervised"}
-    assert baseline == {name: mixture + PROMISED[name][0][4:] for name in RESULTS}
-    coordinates = {s.variable.name for s in specs.values() if s.variable.role is Role.COORDINATE}
-    assert coordinates == {"p", "m", "m_over_n", "replicate", "model", "field", *mixture}
-    values = coordinate_values(make_plan(**GRID, mixtures=mixtures))
-    assert all(len(values[name]) == LENGTHS[specs[f"a/{name}"].dims[0]] for name in coordinates)
-    assert values["m_over_n"].tolist() == [4 / 5, 9 / 5]
+def test_arrays_are_those_promised() -> None:
+    expected, found = {}, {}
+    for name, _, rest in (row.partition(" ") for row in PROMISED.strip().splitlines()):
+        expected[f"a/{name}"] = rest.replace("CELL", "mixture:6/3 p:2/1 m:2/1 replicate:4/2 model:2/1")
+        if "CELL" in rest:
+            expected[f"a/unsupervised/{name}"] = rest.replace("CELL", "mixture:6/3")
+    for path, spec in specs_by_path(mixtures=6, mixture_chunk=3).items():
+        parts = zip(spec.dims, spec.shape, spec.chunks, strict=True)
+        words = [f"{dim}:{length}/{chunk}" for dim, length, chunk in parts]
+        found[path] = " ".join([spec.variable.dtype, repr(spec.variable.fill), *words])
+    assert found == expected
+    assert coordinate_values(make_plan(**GRID))["m_over_n"].tolist() == [4 / 5, 9 / 5]
     alone = specs_by_path(models=(), p=(), m=(), has_labels=False)
     assert set(alone) == {"a/X"} | {f"a/unsupervised/{name}" for name in RESULTS}
     own = specs_by_path(n_annotations=9, annotations_checksum="c0ffee")
@@ -306,11 +283,8 @@ def test_a_node_has_what_its_models_need(last: str, held_out: bool, axes: int, m
     baselines = ("unsupervised", "unsupervised-diagonal", "unsupervised-full")
     changes = {"models": ("likelihood", last), "held_out": held_out, "baselines": baselines}
     specs, plan = specs_by_path(**changes), make_plan(**GRID | changes)
-    wide = ("cluster", "feature", "feature_2")
-    assert specs["a/covariances"].dims == (*CELL, *wide[: 1 + axes])
-    assert specs["a/covariances"].chunks == (1, 1, 2, 1, 2, *[2] * axes)
-    for n, model in enumerate(baselines):
-        assert specs[f"a/{model}/covariances"].dims == wide[: 1 + n]
+    for n, node in [(axes, "a"), *((n, f"a/{model}") for n, model in enumerate(baselines))]:
+        assert specs[f"{node}/covariances"].dims[-1 - n :] == ("cluster", "feature", "feature_2")[: 1 + n]
     *names, status = result_names(plan, plan.models)
     assert ({*names, status}, status) == ({*RESULTS, *more}, "status")
     # blocks of other models have fewer, and baselines none
@@ -320,8 +294,7 @@ def test_a_node_has_what_its_models_need(last: str, held_out: bool, axes: int, m
     assert {path for path in specs if "held_out" in path or "shape" in path} == {f"a/{name}" for name in more}
     candidates = (*(CANDIDATES if more else ()), *(("common",) if held_out else ()))
     assert tuple(coordinate_values(plan).get("candidate", ())) == candidates
-    for name in more - {"covariance_shape"}:
-        assert specs[f"a/{name}"].shape == (2, 2, 4, 2, len(candidates))
+    assert all(specs[f"a/{name}"].shape[4:] == (len(candidates),) for name in more & SCORES)
     if "covariance_shape" in more:
         attributes = specs["a/covariance_shape"].variable.attributes
         assert attributes["flag_values"] == [0, 1, 2, 3, 4]
