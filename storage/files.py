@@ -1,7 +1,5 @@
 """Files that are whole or absent, and stay so through a loss of power."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os
@@ -10,19 +8,27 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from storage.errors import LeaseLost
 from sweeps.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    from storage.runfolder.folder import GenerationFolder
 
 # Suffix of what is not complete; one left by a killed process is removed later.
 PARTIAL = ".partial"
 
 # Bytes of the root file of a store. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB.
 LONGEST_ROOT = 2**26
+
+
+class Notes(NamedTuple):
+    """Where a holder keeps what it wrote into its cube: digests of all files, and the root file whole.
+
+    A checksum within a file tells that it has changed, and not that it is another whole one.
+    """
+
+    cube: Path
+    digests: Path
+    root: Path
 
 
 class Files:
@@ -39,14 +45,11 @@ class Files:
         Of this holder alone, on the file system of what it writes. None is for what no other process writes.
     generation : int
         Number of its lease; 0 outside of any.
-    notes : GenerationFolder, optional
-        Where it keeps what it wrote into its cube: a checksum within a file tells that it has changed, and
-        not that it is another whole one.
+    notes : Notes, optional
+        Where it keeps what it wrote.
     """
 
-    def __init__(
-        self, folder: Path | None = None, generation: int = 0, notes: GenerationFolder | None = None
-    ) -> None:
+    def __init__(self, folder: Path | None = None, generation: int = 0, notes: Notes | None = None) -> None:
         self.generation = generation
         self._folder = folder
         self._notes = notes
@@ -146,23 +149,23 @@ class Files:
         """Keep what tells files of the cube from others, before they get their names; the root file whole."""
         if self._notes is None:
             return
-        cube, lines = self._notes.run.cube, []
+        (cube, digests, root), lines = self._notes, []
         for path, data in written:
             if path.is_relative_to(cube):
                 lines.append(f"\n{digest_of(data)} {path.relative_to(cube).as_posix()}\n")
             if path.parent == cube:  # the root file: all others are of nodes below
-                copy = self.partial(self._notes.root)
+                copy = self.partial(root)
                 write_new(copy, data)
-                os.replace(copy, self._notes.root)
+                os.replace(copy, root)
         # Each line begins anew: a kill may have torn the one before.
         if lines:
-            with self._notes.written.open("ab", buffering=0) as file:
+            with digests.open("ab", buffering=0) as file:
                 file.write("".join(lines).encode())
 
     def settle(self) -> None:
         """Make durable what was noted."""
-        if self._notes is not None and self._notes.written.exists():
-            with self.fenced(), self._notes.written.open("rb+") as file:
+        if self._notes is not None and self._notes.digests.exists():
+            with self.fenced(), self._notes.digests.open("rb+") as file:
                 os.fsync(file.fileno())
 
     def partial(self, path: Path) -> Path:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from storage.errors import storage_errors
-from storage.files import PARTIAL, Files, kind_of
+from storage.files import Files, Notes, kind_of
 from sweeps.errors import InputError, Problem
 
 CUBE_SUFFIX = ".zarr"
@@ -55,7 +55,7 @@ class GenerationFolder:
         self.workers = path / "workers"  #          scratch of local workers  local workers    local workers
         self.writing = path / "writing"  #          what is not complete yet  driver           nobody
         self.closed = path / "closed"  #            the same, taken away by the next holder
-        self.files = Files(self.writing, number, self)
+        self.files = Files(self.writing, number, Notes(run.cube, self.written, self.root))
 
     def open(self) -> None:
         """Make the folder, before the lease counts as taken: so a later holder finds it and closes it.
@@ -94,13 +94,9 @@ class RunFolder:
         self.submission = path / "submission.json"  # a detached head         submit           monitor
         self.stop = path / "stop.json"  #           asks every head to end    cancel, submit   head, job watch
 
-    def lease(self, number: int) -> Path:
+    def lease(self, number: int | str) -> Path:
         """Lease of the n-th holder, `lease.<n>`; written by it, read by all others."""
         return self.path / f"{LEASE}{number}"
-
-    def unnumbered_lease(self, token: str) -> Path:
-        """A lease that has no number yet, of a process that wants one; read by no other."""
-        return self.path / f"{LEASE}{token}{PARTIAL}"
 
     def lease_numbers(self) -> list[int]:
         """Numbers of all leases."""

@@ -18,10 +18,10 @@ import re
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +69,7 @@ class JournalDamaged(Exception):
         return f"{self.path}: damaged{where}: {self.found}; {remedy}"
 
 
-class Journal:
+class Journal(AbstractContextManager["Journal"]):
     """The journal of a run, for the holder of the lease; a context manager.
 
     Parameters
@@ -193,9 +193,6 @@ class Journal:
             self._file, self.size = file, file.tell()
             sync_directory(self.path.parent)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self._file.close()  # every record is on disk already
 
@@ -306,7 +303,8 @@ def _bodies(path: Path) -> Iterator[bytes]:
             offset += HEAD.size + len(body)
         file.seek(offset)
         tail = file.read()
-        if _has_good_record(file, offset, tail):
+        marks = (found.start() for found in re.finditer(re.escape(MARK), tail))
+        if any(at > 0 and _body_at(file, offset + at) is not None for at in marks):
             raise JournalDamaged(path, offset, "a bad record with good ones after it")
         if offset == 0 and tail.strip(b"\0") and not tail.startswith(MARK[: len(tail)]):
             raise JournalDamaged(path, offset, _foreign(tail))
@@ -333,8 +331,3 @@ def _body_at(file: BinaryIO, offset: int) -> bytes | None:
         return None
     body = file.read(length)
     return body if len(body) == length and hashlib.sha256(body).digest() == digest else None
-
-
-def _has_good_record(file: BinaryIO, offset: int, tail: bytes) -> bool:
-    marks = (found.start() for found in re.finditer(re.escape(MARK), tail))
-    return any(at > 0 and _body_at(file, offset + at) is not None for at in marks)

@@ -15,7 +15,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -83,28 +83,20 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
 
     older = _older(run, generation.number)
     with storage_errors(run.path):
-        if fresh:
-            if any(each.journal.exists() and each.journal.stat().st_size for each in older):
-                words = "%s was removed: results in %s that were to go there are dropped"
-                logger.warning(words, run.cube, run.path)
-            for each in older:
-                remove(each.path)
-            return
-        with Journal(generation.journal, generation.files) as journal:
-            journal.copy(each.journal for each in older)
-        for name in ("pilot", "root", "failures", "written"):
-            *former, own = (getattr(each, name) for each in (*older, generation))
-            if name in ("failures", "written"):
-                content = merged_lines([*former, own])
-            else:  # the newest counts
-                content = next((file.read_bytes() for file in (own, *former[::-1]) if file.exists()), b"")
-            if content:
-                generation.files.put(own, content)
-        sync_directory(generation.path)
-        for each in older:
-            remove(each.path)
-        for partial in run.path.glob(f"*{PARTIAL}"):
-            remove(partial)
+        if not fresh:
+            with Journal(generation.journal, generation.files) as journal:
+                journal.copy(each.journal for each in older)
+            for name in ("pilot", "root", "failures", "written"):
+                *former, own = (getattr(each, name) for each in (*older, generation))
+                if name in ("failures", "written"):
+                    content = merged_lines([*former, own])
+                else:  # the newest counts
+                    content = next((file.read_bytes() for file in (own, *former[::-1]) if file.exists()), b"")
+                if content:
+                    generation.files.put(own, content)
+            sync_directory(generation.path)
+        for path in (*(each.path for each in older), *run.path.glob(f"*{PARTIAL}")):
+            remove(path)
 
 
 def _older(run: RunFolder, number: int) -> list[GenerationFolder]:
@@ -151,10 +143,9 @@ class Holder(FileRecord):
 
         Other errors of the disk are raised: they do not mean that the lease is gone.
         """
-        try:
+        with suppress(FileNotFoundError):
             return cls.parse(path.read_bytes(), path)
-        except FileNotFoundError:
-            return None
+        return None
 
     def __str__(self) -> str:
         job = f", job {self.process.job_id}" if self.process.job_id else ""
@@ -193,18 +184,24 @@ class LeaseState:
         return now - self.beat / 1e9
 
 
-def read_lease(cube: Path) -> LeaseState | None:
-    """The lease of a cube, for readers; takes up to `PATIENCE` seconds, see `settled_lease`.
+def read_lease(cube: Path, now: float | None = None) -> LeaseState | None:
+    """The lease that counts, and whether its holder lives; takes up to `PATIENCE` seconds.
+
+    A heartbeat that is recent by `now` is believed. Any other may come from a holder that is dead, or from a
+    living one on a machine whose clock differs; then the next one is waited for.
 
     Parameters
     ----------
     cube : Path
         `<name>.zarr`.
+    now : float, optional
+        Time of a clock that may be that of the file system, but need not; that of this machine by default.
 
     Returns
     -------
     LeaseState or None
-        None if the cube was never written.
+        None if the cube was never written. `alive` is None only where the last heartbeat is recent, of a
+        process that cannot be seen from here.
 
     Raises
     ------
@@ -213,41 +210,20 @@ def read_lease(cube: Path) -> LeaseState | None:
     """
     run = RunFolder(cube)
     with storage_errors(run.path):
-        return settled_lease(run, time.time())
-
-
-def settled_lease(run: RunFolder, now: float) -> LeaseState | None:
-    """The lease that counts, and whether its holder lives.
-
-    A heartbeat that is recent by `now` is believed. Any other may come from a holder that is dead, or from a
-    living one on a machine whose clock differs; then the next one is waited for.
-
-    Parameters
-    ----------
-    run : RunFolder
-        Whose lease.
-    now : float
-        Time of a clock that may be that of the file system, but need not.
-
-    Returns
-    -------
-    LeaseState or None
-        `alive` is None only where the last heartbeat is recent, of a process that cannot be seen from here.
-    """
-    state = last_lease(run)
-    if state is None or state.free or state.alive or 0 <= state.age(now) < STALE_AFTER:
-        return state
-    since = clock()
-    logger.info("waiting up to %.0f s for a heartbeat of %s", PATIENCE, state.holder or "an unknown process")
-    while clock() - since < PATIENCE:
-        time.sleep(LOOK_EVERY)
-        found = last_lease(run)
-        if found is not None and (found.number, found.beat) != (state.number, state.beat):
-            # A heartbeat since the first look, by this clock alone; of another lease the process says enough.
-            found = replace(found, alive=found.alive is not False) if found.number == state.number else found
-        if found is None or found.free or found.alive or found.number != state.number:
-            return found
-    return replace(state, alive=False)
+        state = last_lease(run)
+        if state is None or state.free or state.alive or 0 <= state.age(now or time.time()) < STALE_AFTER:
+            return state
+        since, holder = clock(), state.holder or "an unknown process"
+        logger.info("waiting up to %.0f s for a heartbeat of %s", PATIENCE, holder)
+        while clock() - since < PATIENCE:
+            time.sleep(LOOK_EVERY)
+            found = last_lease(run)
+            if found is None or found.free or found.alive or found.number != state.number:
+                return found
+            if found.beat != state.beat:
+                # A heartbeat since the first look, by this clock alone: its holder lives.
+                return replace(found, alive=True)
+        return replace(state, alive=False)
 
 
 def last_lease(run: RunFolder) -> LeaseState | None:
@@ -266,18 +242,15 @@ def last_lease(run: RunFolder) -> LeaseState | None:
         return LeaseState(number, None, 0, alive=False)
     file = run.lease(number)
     holder = Holder.read(file)
-    return LeaseState(number, holder, _heartbeat(file), is_alive(holder.process) if holder else None)
+    # Opened: a network file system asks its server then, and may answer from a cache otherwise.
+    with file.open("rb") as opened:
+        beat = os.fstat(opened.fileno()).st_mtime_ns
+    return LeaseState(number, holder, beat, is_alive(holder.process) if holder else None)
 
 
 def clock() -> float:
     """Seconds of a clock that also runs while the machine sleeps, where there is one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-def _heartbeat(file: Path) -> int:
-    # Opened: a network file system asks its server then, and may answer from a cache otherwise.
-    with file.open("rb") as opened:
-        return os.fstat(opened.fileno()).st_mtime_ns
 
 
 # Old leases that stay, so that a contender that was suspended finds the number it wants taken.
@@ -307,7 +280,7 @@ class Cancelled(LeaseLost):
     """`sweep cancel` has asked every head of this cube to end."""
 
 
-class Lease:
+class Lease(AbstractContextManager["Lease"]):
     """The right to write one cube, kept by a heartbeat; a context manager.
 
     Use `acquire`.
@@ -413,15 +386,12 @@ class Lease:
                 told = True
                 self._on_lost(self._why)
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.release()
 
 
 def _take_generation(run: RunFolder, holder: Holder) -> GenerationFolder:
-    partial = run.unnumbered_lease(holder.token)
+    partial = run.lease(f"{holder.token}{PARTIAL}")  # until it has a number
     try:
         while True:
             # Written again in every round: its time is that of the file system's clock, as for heartbeats.
@@ -430,7 +400,7 @@ def _take_generation(run: RunFolder, holder: Holder) -> GenerationFolder:
             state = last_lease(run)
             former = state.holder if state is not None else None
             if former is None or not holder.process.succeeds(former.process):
-                state = settled_lease(run, now)
+                state = read_lease(run.cube, now)
                 if state is not None and not state.free:
                     raise LeaseHeld(run.cube, state.holder, None if state.alive else state.age(now))
             # The one after that which was judged: any other may be of a living holder.

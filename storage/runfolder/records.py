@@ -95,10 +95,9 @@ class FileRecord(Record):
         InputError
             If it is one of another format version.
         """
-        try:
+        with suppress(OSError):
             return cls.parse(path.read_bytes(), path)
-        except OSError:
-            return None
+        return None
 
     def write(self, path: Path, files: Files = PLAIN) -> None:
         """Put it at `path` in one step.
@@ -369,10 +368,7 @@ class Pilot(FileRecord):
 def read_pilot(run: RunFolder) -> Pilot:
     """Read what the last holder has timed; a missing or unreadable file is an empty one, measured again."""
     found = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
-    pilot = Pilot.read(found[-1]) if found else Pilot()
-    if pilot is None:
-        logger.warning("%s is not readable: restarts are timed again", found[-1])
-    return pilot or Pilot()
+    return (Pilot.read(found[-1]) if found else None) or Pilot()
 
 
 # Progress of the driver, for commands that only read files.

@@ -12,9 +12,7 @@ from storage.runfolder.folder import GenerationFolder, RunFolder
 from sweeps.errors import InputError
 
 
-def test_it_stands_beside_the_cube_for_its_owner_alone_and_where_nobody_else_may_replace_it(
-    tmp_path: Path,
-) -> None:
+def test_it_is_its_owners_alone_and_where_nobody_else_may_replace_it(tmp_path: Path) -> None:
     assert RunFolder(Path("results/v1.2.zarr")).path == Path("results/v1.2.run")
     run = RunFolder(tmp_path / "results" / "uci.zarr")
     for mode in (0o755, 0o700):

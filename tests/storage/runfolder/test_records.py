@@ -9,9 +9,8 @@ from cubes.writer import next_generation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.errors import LeaseLost, StorageError
+from storage.errors import LeaseLost
 from storage.runfolder import records
-from storage.runfolder.folder import GenerationFolder, RunFolder
 from sweeps.errors import InputError
 
 
@@ -109,16 +108,6 @@ def test_times_and_states_survive_the_file_and_older_ones_are_read(tmp_path: Pat
 # Failures: what is appended comes back, whatever a kill or another release left.
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return next_generation(tmp_path / "tiny.zarr").failures
-
-
-@pytest.fixture
-def run(tmp_path: Path, path: Path) -> RunFolder:
-    return RunFolder(tmp_path / "tiny.zarr")
-
-
 def failure(attempt: int = 1, **changes: Any) -> records.FailureRecord:
     values: dict[str, Any] = {"cause": "ValueError: X", "node": "n1", "job": "34", "attempt": attempt}
     values |= {"traceback": "line one\nline two é", "cell": "iris/p=0.8/m=75/replicate=0/posterior"}
@@ -126,22 +115,13 @@ def failure(attempt: int = 1, **changes: Any) -> records.FailureRecord:
     return records.FailureRecord(**(values | {"at": "2026-01-02T03:04:05+00:00"} | changes))
 
 
-def test_those_of_all_holders_come_each_once_and_in_order(run: RunFolder, path: Path) -> None:
+def test_torn_lines_and_what_other_releases_wrote(tmp_path: Path) -> None:
+    generation = next_generation(tmp_path / "tiny.zarr")
+    run, path = generation.run, generation.failures
     assert records.read_failures(run) == []
-    records.append_failure(path, failure(1))
-    assert path.read_text().count("\n") == 1, "one line each, whatever a traceback holds"
-    second = GenerationFolder(run, 2)
-    second.open()
-    # What a holder does that is killed before it has removed what it took over.
-    second.failures.write_bytes(path.read_bytes())
-    records.append_failure(second.failures, failure(2), second.files)
-    assert records.read_failures(run) == [failure(1), failure(2)]
-    assert json.loads(second.failures.read_text().splitlines()[1])["generation"] == 2
-
-
-def test_torn_lines_and_what_other_releases_wrote(run: RunFolder, path: Path) -> None:
-    records.append_failure(path, failure())
+    records.append_failure(path, failure(), generation.files)
     text = path.read_text()
+    assert (text.count("\n"), json.loads(text)["generation"]) == (1, 1)
     path.write_text(text + "\n".join(text[:cut] for cut in range(0, len(text), 17)) + "\n")
     records.append_failure(path, failure(2))
     assert records.read_failures(run) == [failure(), failure(2)]
@@ -155,16 +135,6 @@ def test_torn_lines_and_what_other_releases_wrote(run: RunFolder, path: Path) ->
     path.write_text('{"version": 3, "generation": 1}\n')
     with pytest.raises(InputError, match="format version 3, expected 2"):
         records.read_failures(run)
-
-
-def test_a_directory_in_the_place_of_the_file_is_an_error_of_the_disk(run: RunFolder, path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.mkdir()
-    with pytest.raises(StorageError, match=r"Is a directory"):
-        records.read_failures(run)
-    for write in (Example(name="a").write, lambda path: records.append_failure(path, failure())):
-        with pytest.raises(StorageError, match="vanished"):
-            write(path / "gone" / "file")
 
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=50)
