@@ -99,6 +99,7 @@ class BlockStore:
         """Cells of some data sets whose `status` is `state`."""
         for plan in plans:
             for block, statuses in self.all_statuses(plan):
+                # of a state that is rare most blocks have none, and their cells need not be named
                 if (statuses == state).any():
                     yield from compress(block.cells(), statuses == state)
 

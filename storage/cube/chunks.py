@@ -137,7 +137,7 @@ class ChunkFiles:
         name = spec.variable.name
         if spec.variable.role in (Role.COORDINATE, Role.INPUT):
             return True
-        # not all models have all results
+        # not all models have all results; where there is something, even damaged, the block was written
         return name != "status" and any(
             self._content(status) is not None
             for block in self.blocks(key)

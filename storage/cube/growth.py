@@ -105,6 +105,7 @@ def grow(
     grown = there | {plan.name: plan for plan in align(manifest, plans)}
 
     def new_inputs(plan: DatasetPlan) -> InputArrays | None:
+        # those in the cube never change: new are those of new data sets, and of more mixtures
         known = there.get(plan.name)
         return None if known is not None and known.mixtures == plan.mixtures else inputs(plan)
 

@@ -83,7 +83,7 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
 
     older = _older(run, generation.number)
     with storage_errors(run.path):
-        if not fresh:
+        if not fresh:  # else all that is here is of another cube
             with Journal(generation.journal, generation.files) as journal:
                 journal.copy(each.journal for each in older)
             for name in ("pilot", "root", "failures", "written"):
