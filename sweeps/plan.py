@@ -10,7 +10,7 @@ the annotations depend on: cells and their names, blocks, arrays, growth and ord
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -124,15 +124,9 @@ class AskedPath:
         return "/".join([self.dataset, *_written(self)])
 
 
-def _accuracy_key(value: Any) -> int | None:
-    """The same for accuracies that share their random streams."""
-    is_one = isinstance(value, float | int) and not isinstance(value, bool) and 0 < value <= 1
-    return accuracy_code(value) if is_one else None
-
-
-def _same(value: Any) -> Any:
-    """The value itself; no lambda, as dimensions are pickled."""
-    return value
+def _identity(value: object) -> object:
+    """What says whether two values are the same: accuracies are if they share their random streams."""
+    return (accuracy_code(value),) if isinstance(value, float) and 0 < value <= 1 else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +149,6 @@ class Dim:
     of_graph : bool
         Whether annotations depend on it; else it is of what solves, and cells that differ in it alone see the
         same ones. Those dimensions are the last ones.
-    key : callable
-        From a value to what says whether two are the same.
     """
 
     name: str
@@ -165,14 +157,13 @@ class Dim:
     ranged: bool = False
     stored: bool = True
     of_graph: bool = True
-    key: Callable[[Any], Any] = _same
 
     def index(self, value: object) -> int | None:
         """Position of a value; None of one that is not there, or of another type."""
         if isinstance(self.values, range):
             return value if type(value) is int and value in self.values else None
-        wanted = self.key(value)
-        return next((at for at, each in enumerate(self.values) if self.key(each) == wanted), None)
+        wanted = _identity(value)
+        return next((at for at, each in enumerate(self.values) if _identity(each) == wanted), None)
 
     def chunk_at(self, index: int) -> range:
         """Positions of the values that share a chunk with one of them."""
@@ -306,11 +297,6 @@ class Block:
         return self.node.dataset
 
     @property
-    def unsupervised(self) -> bool:
-        """Whether this block belongs to the node of a baseline."""
-        return self.node.baseline
-
-    @property
     def models(self) -> tuple[str, ...]:
         """Models of its cells."""
         return tuple(self.values("model"))
@@ -318,8 +304,7 @@ class Block:
     @property
     def first(self) -> Cell:
         """The first cell: all others have its coordinates too, but where chunks hold several values."""
-        values = {dim.name: dim.values[part.start] for dim, part in self._parts()}
-        return Cell(self.dataset, **values)
+        return next(self.cells())
 
     @property
     def n_cells(self) -> int:
@@ -510,7 +495,7 @@ class DatasetPlan:
         replicates = range(self.replicates if self.models else 0)
         return (
             _dim("mixture", range(self.mixtures or 0), chunk=self.mixture_chunk, ranged=True),
-            _dim("p", self.p, key=_accuracy_key),
+            _dim("p", self.p),
             _dim("m", self.m),
             _dim("design", designs, stored=len(designs) > 1),
             _dim("replicate", replicates, chunk=self.replicate_chunk, ranged=True),
@@ -633,12 +618,16 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     node = plan.node_of[model]
     dims = {dim.name: dim for dim in node.named}
     problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any](dict.fromkeys(AXES))
+    # how names of the cells of this node are written
+    words = {int: "NUMBER", float: "ACCURACY"}
+    parts = (f"{axis}={words.get(type(dim.values[0]), axis.upper())}" for axis, dim in dims.items())
+    form = "/".join(["DATASET", *parts, model])
     for pair in pairs:
         axis, equals, text = pair.partition("=")
         if not equals or axis not in dims or axis in texts:
             found = f"{axis!r} again" if axis in texts else repr(pair)
             expected = f"each of {', '.join(dims)} once" if dims else "no coordinate"
-            problems.append(Problem(where, found, expected, f"the form is {_form(node, model)}"))
+            problems.append(Problem(where, found, expected, f"the form is {form}"))
         texts.setdefault(axis, text)
     for axis, dim in dims.items():
         index = dim.read(texts[axis]) if axis in texts else None
@@ -651,10 +640,3 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     if problems:
         raise InputError(problems)
     return Cell(dataset, **values | {"model": model})
-
-
-def _form(node: Node, model: str) -> str:
-    """How names of the cells of a node are written."""
-    words = {int: "NUMBER", float: "ACCURACY"}
-    parts = (f"{dim.name}={words.get(type(dim.values[0]), dim.name.upper())}" for dim in node.named)
-    return "/".join(["DATASET", *parts, model])

@@ -169,7 +169,7 @@ def _check(
     merged = CellResult(cell, restarts, stop)
     merged.add(result)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
-    if not block.unsupervised and asked is None:
+    if not block.node.baseline and asked is None:
         fresh["annotations"][block.graph(cell)] = cell_annotations(
             science.seed, cell, source.labels_true, source.pool
         )

@@ -295,7 +295,7 @@ class Collector:
 
     def _write(self, result: BlockResult) -> None:
         arrays = result.into(self._store.read(result.block))
-        if not result.block.unsupervised:
+        if not result.block.node.baseline:
             arrays["annotations"] = self._annotations(result.block, arrays["annotations"])
         started = time.monotonic()
         self._store.write(result.block, arrays)

@@ -214,7 +214,7 @@ class BlockStore:
     def _known(self, block: Block) -> Bools:
         """Annotations that belong to a cell with an answer, of this block or of another model or search."""
         known = np.zeros(block.n_graphs, dtype=bool)
-        if not block.unsupervised:
+        if not block.node.baseline:
             n, node = len(block.graph_region), self._nodes[block.node.path]
             for beside in product(*(range(len(dim.chunks())) for dim in node.stored[n:])):
                 answered = np.isin(self.statuses(node.block_at((*block.chunk[:n], *beside))), ANSWERED)
@@ -242,7 +242,7 @@ class BlockStore:
     def _names(self, block: Block) -> tuple[str, ...]:
         """Arrays of a block, the status last."""
         *results, status = result_names(self._plans[block.dataset], block.models)
-        return (*results, *([] if block.unsupervised else [ANNOTATIONS]), status)
+        return (*results, *([] if block.node.baseline else [ANNOTATIONS]), status)
 
     def _checked(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:
         """Results in the types of the cube."""

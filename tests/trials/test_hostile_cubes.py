@@ -170,7 +170,7 @@ def test_links_and_pipes_in_the_place_of_files_are_refused(cube: Path, tmp_path:
         elsewhere.replace(cube / name)
     labels = open_cube(cube)["a"]["labels"]
     replaced(cube / "a/labels/c.0.0.0.0.0", how, elsewhere)
-    block = next(block for block in PLAN.blocks() if not block.unsupervised)
+    block = next(block for block in PLAN.blocks() if not block.node.baseline)
     for read in (labels.load, lambda: BlockStore(cube).read(block)):
         with pytest.raises(InputError, match=rf"c\.0\.0\.0\.0\.0: found a {how}"):
             read()

@@ -101,7 +101,7 @@ def draw_block(plan: DatasetPlan, block: Block) -> dict[str, np.ndarray]:
     """Results of one block, all done, in the layout of `BlockStore.write`."""
     cells = [draw_cell(plan, cell) for cell in block.cells()]
     results = {name: np.stack([cell[name] for cell in cells]) for name in cells[0]}
-    if not block.unsupervised:
+    if not block.node.baseline:
         graphs = [(cell.mixture, cell.replicate) for cell in block.graph_cells()]
         results["annotations"] = np.stack([draw_annotations(plan, block, *graph) for graph in graphs])
     return results

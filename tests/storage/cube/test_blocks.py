@@ -284,7 +284,7 @@ def test_opening_computes_nothing_and_shows_the_moment_it_was(cube: Path) -> Non
     assert pickle.loads(pickle.dumps(again)).load().identical(again.load())  # as on the way to a worker
     found = [again["a"][name].values.tolist() for name in ("p", "m", "m_over_n")]
     assert found == [[0.8, 0.85, 0.9], [4, 5, 6], [0.8, 1.0, 1.2]]
-    for block in (block for block in grown.blocks() if not block.unsupervised):
+    for block in (block for block in grown.blocks() if not block.node.baseline):
         labels = again["a"]["labels"].sel(p=block.first.p, m=block.first.m).values
         assert np.array_equal(labels.reshape(block.n_cells, -1), draw_block(grown, block)["labels"])
 
