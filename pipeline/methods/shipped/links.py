@@ -2,12 +2,8 @@
 those that they break.
 """
 
-from dataclasses import dataclass
-from typing import Self
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights, Whole
@@ -41,55 +37,35 @@ def must_components(n_samples: int, must_link: Links) -> Whole:
 TIES = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class SignedGraph:
+def signed_graph(n_samples: int, must_link: Links, cannot_link: Links, weights: Weights) -> csr_array:
     """The annotation graph, a pair of samples each once in either row.
 
-    Parameters
-    ----------
-    starts : ndarray of shape (n_samples + 1,)
-        Where the neighbours of a sample begin and end.
-    neighbours : ndarray of shape (2 * n_pairs,)
-        Samples that it is linked with.
-    weights : ndarray of shape (2 * n_pairs,)
+    Returns
+    -------
+    csr_array of shape (n_samples, n_samples)
         Weight of the must-link less that of the cannot-link: pairs that contradict themselves evenly are
-        left out.
+        left out. A row has the samples after its own first: draws and sums follow this order.
     """
-
-    starts: Whole
-    neighbours: Whole
-    weights: Floats
-
-    @classmethod
-    def of(cls, n_samples: int, must_link: Links, cannot_link: Links, weights: Weights) -> Self:
-        """The graph of some links."""
-        pairs = np.concatenate([must_link, cannot_link])
-        signed = np.concatenate([weights[0], -weights[1]])
-        pairs, places = np.unique(pairs, axis=0, return_inverse=True)
-        totals = np.bincount(places.ravel(), weights=signed, minlength=len(pairs))
-        pairs, totals = pairs[totals != 0], totals[totals != 0]
-        ends = np.concatenate([pairs[:, 0], pairs[:, 1]])
-        others = np.concatenate([pairs[:, 1], pairs[:, 0]])
-        order = np.argsort(ends, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n_samples))])
-        return cls(starts, others[order], np.concatenate([totals, totals])[order])
-
-    @property
-    def ends(self) -> Whole:
-        """The sample of each neighbour, of shape (2 * n_pairs,)."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
-    def around(self, sample: int) -> tuple[Whole, Floats]:
-        """Neighbours of a sample, and the weights of the links to them."""
-        row = slice(self.starts[sample], self.starts[sample + 1])
-        return self.neighbours[row], self.weights[row]
-
-    def agreement(self, labels: NDArray[np.integer]) -> float:
-        r"""Sum over pairs within clusters, :math:`\sum_{i<j} s_{ij} [l_i = l_j]`."""
-        return float(self.weights[labels[self.ends] == labels[self.neighbours]].sum() / 2)
+    pairs = np.concatenate([must_link, cannot_link])
+    signed = np.concatenate([weights[0], -weights[1]])
+    pairs, places = np.unique(pairs, axis=0, return_inverse=True)
+    totals = np.bincount(places.ravel(), weights=signed, minlength=len(pairs))
+    pairs, totals = pairs[totals != 0], totals[totals != 0]
+    ends = np.concatenate([pairs[:, 0], pairs[:, 1]])
+    others = np.concatenate([pairs[:, 1], pairs[:, 0]])
+    order = np.argsort(ends, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=n_samples))])
+    values = np.concatenate([totals, totals])[order]
+    return csr_array((values, others[order], starts), shape=(n_samples, n_samples))
 
 
-def settle(labels: Whole, pull: Floats, graph: SignedGraph, rng: np.random.Generator) -> Whole:
+def neighbours_of(graph: csr_array, sample: int) -> tuple[Whole, Floats]:
+    """Samples that one is linked with, and the weights of the links to them."""
+    row = slice(graph.indptr[sample], graph.indptr[sample + 1])
+    return graph.indices[row], graph.data[row]
+
+
+def settle(labels: Whole, pull: Floats, graph: csr_array, rng: np.random.Generator) -> Whole:
     r"""Move samples one at a time until no move gains anything.
 
     What is maximised is
@@ -105,8 +81,8 @@ def settle(labels: Whole, pull: Floats, graph: SignedGraph, rng: np.random.Gener
         Where to begin; not changed.
     pull : ndarray of shape (n_samples, n_clusters)
         What each cluster is worth to each sample by itself.
-    graph : SignedGraph
-        Links.
+    graph : csr_array
+        Links, as `signed_graph` has them.
     rng : numpy.random.Generator
         Order of visits.
 
@@ -117,7 +93,8 @@ def settle(labels: Whole, pull: Floats, graph: SignedGraph, rng: np.random.Gener
     """
     labels = labels.copy()
     worth = pull.copy()
-    np.add.at(worth, (graph.ends, labels[graph.neighbours]), graph.weights)
+    linked = graph.tocoo()
+    np.add.at(worth, (linked.row, labels[linked.col]), linked.data)
     least = TIES * max(1.0, float(np.abs(worth).max(initial=0.0)))
     rows = np.arange(len(labels))
     while True:
@@ -128,7 +105,7 @@ def settle(labels: Whole, pull: Floats, graph: SignedGraph, rng: np.random.Gener
             best = int(worth[sample].argmax())
             now = int(labels[sample])
             if worth[sample, best] - worth[sample, now] > least:
-                neighbours, weights = graph.around(sample)
+                neighbours, weights = neighbours_of(graph, sample)
                 worth[neighbours, now] -= weights
                 worth[neighbours, best] += weights
                 labels[sample] = best
@@ -381,7 +358,7 @@ def pckmeans(
         raise ValueError(f"penalty: found {penalty}, expected 0 or more")
     rng = np.random.default_rng(random_state)
     costs = (penalty * weights[0], penalty * weights[1])
-    graph = SignedGraph.of(len(X), must_link, cannot_link, costs)
+    graph = signed_graph(len(X), must_link, cannot_link, costs)
     centroids = _first_centroids(X, n_clusters, must_link, rng)
     labels = squared_distances(X, centroids).argmin(axis=1)
     for _ in range(max_iter):
@@ -400,12 +377,9 @@ def pckmeans(
 def _first_centroids(X: Floats, n_clusters: int, must_link: Links, rng: np.random.Generator) -> Floats:
     components = must_components(len(X), must_link)
     sizes = np.bincount(components)
-    shared = np.flatnonzero(sizes > 1)
-    centers = np.empty((0, X.shape[1]))
-    if len(shared):
-        sums = np.stack([np.bincount(components, weights=feature) for feature in X.T], axis=1)
-        neighbourhoods = sums[shared] / sizes[shared, None]
-        centers = spread_out(neighbourhoods, sizes[shared].astype(np.float64), centers, n_clusters, rng)
+    means = centroids_of(X, components, np.zeros((len(sizes), X.shape[1])))
+    shared, none = sizes > 1, np.empty((0, X.shape[1]))
+    centers = spread_out(means[shared], sizes[shared].astype(np.float64), none, n_clusters, rng)
     return spread_out(X, np.ones(len(X)), centers, n_clusters, rng)
 
 
@@ -441,29 +415,31 @@ def correlation_clustering(
         With the objective, a number of annotations.
     """
     rng = np.random.default_rng(random_state)
-    graph = SignedGraph.of(len(X), must_link, cannot_link, weights)
+    graph = signed_graph(len(X), must_link, cannot_link, weights)
     labels = _along_links(graph, n_clusters, rng)
     labels = settle(labels, np.zeros((len(X), n_clusters)), graph, rng)
-    linked = np.diff(graph.starts) > 0
+    linked = np.diff(graph.indptr) > 0
     if linked.any():
         labels[~linked] = np.bincount(labels[linked], minlength=n_clusters).argmax()
-    # kept = all the cannot-links + what pairs within clusters add to that
-    return Solution(labels, float(weights[1].sum()) + graph.agreement(labels))
+    # kept = all the cannot-links + what pairs within clusters, each there twice, add to that
+    pairs = graph.tocoo()
+    within = float(pairs.data[labels[pairs.row] == labels[pairs.col]].sum() / 2)
+    return Solution(labels, float(weights[1].sum()) + within)
 
 
-def _along_links(graph: SignedGraph, n_clusters: int, rng: np.random.Generator) -> Whole:
+def _along_links(graph: csr_array, n_clusters: int, rng: np.random.Generator) -> Whole:
     """Labels of samples that come in one after the other, each to the best cluster so far."""
-    n_samples = len(graph.starts) - 1
+    n_samples = graph.shape[0]
     labels = np.zeros(n_samples, dtype=np.int64)
     worth = np.zeros((n_samples, n_clusters))
-    seen = np.diff(graph.starts) == 0  # nothing is known of those without links
+    seen = np.diff(graph.indptr) == 0  # nothing is known of those without links
     for first in rng.permutation(np.flatnonzero(~seen)).tolist():
         queue = [] if seen[first] else [first]
         seen[first] = True
         for sample in queue:
             best = np.flatnonzero(worth[sample] == worth[sample].max())
             labels[sample] = rng.choice(best)
-            neighbours, weights = graph.around(sample)
+            neighbours, weights = neighbours_of(graph, sample)
             worth[neighbours, labels[sample]] += weights
             fresh = rng.permutation(neighbours[~seen[neighbours]])
             seen[fresh] = True

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 from pipeline.methods.contract import Floats, Links, Solution, Weights
-from pipeline.methods.shipped.links import SignedGraph
+from pipeline.methods.shipped.links import signed_graph
 
 # Samples up to which eigenvectors are found in a full matrix, 32 MB of it.
 LARGEST_DENSE = 2000
@@ -73,7 +73,7 @@ def spectral_links(
     if len(X) <= k:
         return Solution(np.arange(len(X)), 0.0)
     nearest = _affinity(X, sigma, min(neighbours, len(X) - 1))
-    affinity = _with_links(nearest, SignedGraph.of(len(X), must_link, cannot_link, weights))
+    affinity = _with_links(nearest, signed_graph(len(X), must_link, cannot_link, weights))
     rows = _leading(affinity, k)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = rows / np.where(lengths > 0, lengths, 1.0)
@@ -90,12 +90,10 @@ def _affinity(X: Floats, sigma: float | None, neighbours: int) -> csr_array:
     return one_way.maximum(one_way.T)
 
 
-def _with_links(affinity: csr_array, graph: SignedGraph) -> csr_array:
+def _with_links(affinity: csr_array, graph: csr_array) -> csr_array:
     """1 for must-links and 0 for cannot-links in place of what was there."""
-    places = (graph.ends, graph.neighbours)
-    linked = csr_array((np.ones(len(graph.neighbours)), places), shape=affinity.shape)
-    must = csr_array(((graph.weights > 0).astype(np.float64), places), shape=affinity.shape)
-    replaced = affinity - affinity.multiply(linked) + must
+    signs = graph.sorted_indices().sign()
+    replaced = affinity - affinity.multiply(abs(signs)) + signs.maximum(0)
     replaced.eliminate_zeros()
     return replaced.tocsr()
 
