@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from pipeline.methods import loading
 from pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
-from sweeps.errors import InputError, cause_of, given, one_line
+from sweeps.errors import LONGEST_TRACEBACK, InputError, cause_of, one_line
 
 # Messages between a process and the one that runs a method: numbered, bounded, and read within a limit.
 #
@@ -183,9 +183,6 @@ WARNING = "warning: "
 # Said by such a process.
 FORKED = f"{WARNING}a process that the method forked came back from it, and was ended"
 
-# Characters of a traceback that travel.
-LONGEST = 20_000
-
 _OURS = {__file__, loading.__file__}
 
 
@@ -201,12 +198,49 @@ def serve(messages: int) -> None:
     warnings.simplefilter("default")  # whatever PYTHONWARNINGS makes of them
     warnings.formatwarning = _warning_line
     _seed_globally(0)
-    channel = Channel(socket.socket(fileno=messages))
-    host = Host(channel)
-    channel.send(READY, 0, {})
+    channel, own = Channel(socket.socket(fileno=messages)), os.getpid()
+
+    def say(kind: int, number: int, note: Mapping[str, Any], *arrays: NDArray[Any]) -> None:
+        """Reply, if this is the process that was called.
+
+        A method that forks and returns twice comes here in both processes: the second one ends.
+        """
+        if os.getpid() != own:
+            os.write(2, f"{FORKED}\n".encode())
+            os._exit(0)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # a method may have closed or replaced it
+                stream.flush()
+        channel.send(kind, number, note, *arrays)
+
+    loaded: dict[str, Method] = {}
+    X: Floats = np.empty((0, 0))
+    say(READY, 0, {})
     with closing(channel), suppress(EOFError, ConnectionError):
         while True:
-            host.answer(channel.receive())
+            kind, number, note, arrays = channel.receive()
+            if kind == TABLE:
+                (X,) = arrays
+                continue
+            call = loading.MethodCall(**note.pop("method"))
+            try:
+                if repr(call) not in loaded:
+                    loaded[repr(call)] = loading.load(call)
+                    threadpool_limits(
+                        limits=1
+                    )  # of libraries that came with it, whatever the environment says
+            except InputError as error:
+                say(REFUSED, number, {"problems": [asdict(each) for each in error.problems]})
+            except BaseException as error:
+                say(FAILED, number, _failure(error))
+            else:
+                if kind == LOAD:
+                    say(LOADED, number, {"version": loading.version_of(call)})
+                else:
+                    _seed_globally(note["random_state"])
+                    say(BEGUN, number, {})
+                    kind, note, *arrays = _solved(loaded[repr(call)], X, note, arrays)
+                    say(kind, number, note, *arrays)
 
 
 def _warning_line(
@@ -216,81 +250,28 @@ def _warning_line(
     return f"{WARNING}{filename}:{lineno}: {category.__name__}: {text}\n"
 
 
-class Host:
-    """Methods and the latest table, and what is done with them.
+def _solved(
+    method: Method, X: Floats, note: dict[str, Any], arrays: list[NDArray[Any]]
+) -> tuple[int, dict[str, Any], *tuple[NDArray[Any], ...]]:
+    """What is said of one call of a method: kind, note and arrays."""
+    n_clusters = note.pop("n_clusters")
+    started, cpu_started = time.perf_counter(), time.process_time()
 
-    Parameters
-    ----------
-    channel : Channel
-        To the caller.
-    """
+    def passed() -> dict[str, float]:
+        now, cpu_now = time.perf_counter(), time.process_time()
+        return {"seconds": now - started, "cpu_seconds": cpu_now - cpu_started}
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._process = os.getpid()
-        self._loaded: dict[str, Method] = {}
-        self._X: Floats | None = None
-
-    def answer(self, message: Message) -> None:
-        """Do what the caller says."""
-        kind, number, note, arrays = message
-        if kind == TABLE:
-            (self._X,) = arrays
-            return
-        call = loading.MethodCall(**note.pop("method"))
-        try:
-            if repr(call) not in self._loaded:
-                self._loaded[repr(call)] = loading.load(call)
-                threadpool_limits(limits=1)  # of libraries that came with it, whatever the environment says
-            method = self._loaded[repr(call)]
-        except InputError as error:
-            self._say(REFUSED, number, {"problems": [asdict(each) for each in error.problems]})
-        except BaseException as error:
-            self._say(FAILED, number, _failure(error))
-        else:
-            if kind == LOAD:
-                self._say(LOADED, number, {"version": loading.version_of(call)})
-            else:
-                self._solve(number, method, note, arrays)
-
-    def _say(self, kind: int, number: int, note: dict[str, Any], *arrays: NDArray[Any]) -> None:
-        """Reply, if this is the process that was called.
-
-        A method that forks and returns twice comes here in both processes: the second one ends.
-        """
-        if os.getpid() != self._process:
-            os.write(2, f"{FORKED}\n".encode())
-            os._exit(0)
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # a method may have closed or replaced it
-                stream.flush()
-        self._channel.send(kind, number, note, *arrays)
-
-    def _solve(self, number: int, method: Method, note: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
-        X = given(self._X)
-        must_link, cannot_link, weights = arrays[0], arrays[1], (arrays[2], arrays[3])
-        n_clusters = note.pop("n_clusters")
-        _seed_globally(note["random_state"])
-        self._say(BEGUN, number, {})
-        started, cpu_started = time.perf_counter(), time.process_time()
-
-        def passed() -> dict[str, float]:
-            now, cpu_now = time.perf_counter(), time.process_time()
-            return {"seconds": now - started, "cpu_seconds": cpu_now - cpu_started}
-
-        try:
-            with np.errstate():  # what one call sets is not left to the next
-                answer = method(X, n_clusters, must_link, cannot_link, weights=weights, **note)
-            times = passed()
-            found = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
-        except NoSolution as error:
-            self._say(NONE, number, {"reason": one_line(error), **passed()})
-        except BaseException as error:
-            self._say(FAILED, number, _failure(error))
-        else:
-            parts = {name: getattr(found, name) for name in PARTS if getattr(found, name) is not None}
-            reply = times | {"objective": found.objective, "given": list(parts)}
-            self._say(SOLVED, number, reply, *parts.values())
+    try:
+        with np.errstate():  # what one call sets is not left to the next
+            answer = method(X, n_clusters, *arrays[:2], weights=(arrays[2], arrays[3]), **note)
+        times = passed()
+        found = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
+    except NoSolution as error:
+        return NONE, {"reason": one_line(error), **passed()}
+    except BaseException as error:
+        return FAILED, dict(_failure(error))
+    parts = {name: getattr(found, name) for name in PARTS if getattr(found, name) is not None}
+    return SOLVED, times | {"objective": found.objective, "given": list(parts)}, *parts.values()
 
 
 def _seed_globally(seed: int) -> None:
@@ -306,4 +287,4 @@ def _failure(error: BaseException) -> dict[str, str]:
     if not isinstance(error, BadAnswer):  # which only we raise, after the method has returned
         with suppress(Exception):  # of an error whose own methods raise
             lines = "".join(traceback.format_exception(type(error), error, place))
-    return {"cause": cause_of(error), "traceback": lines[-LONGEST:]}
+    return {"cause": cause_of(error), "traceback": lines[-LONGEST_TRACEBACK:]}
