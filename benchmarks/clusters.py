@@ -23,8 +23,8 @@ from sweeps.inputs import draw_mixture
 
 CLUSTERS, TRIED, DRAWS, RESTARTS = (2, 3, 4, 5, 6), range(2, 9), 8, 3
 KINDS = {
-    "overlapping": {"center_range": (-1.0, 1.0), "variance_range": (0.0, 5.0)},
-    "apart": {"center_range": (-5.0, 5.0), "variance_range": (0.5, 1.5)},
+    "overlapping": {"center": (-1.0, 1.0), "variance": (0.0, 5.0)},
+    "apart": {"center": (-5.0, 5.0), "variance": (0.5, 1.5)},
 }
 CONDITIONS = [(0, 1.0), *product((100, 200, 400), (0.8, 0.9, 1.0))]
 CRITERIA = ("BIC", "ICL", "least log loss", "1 s.e., fewest", "1 s.e., then BIC")

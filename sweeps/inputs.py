@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +33,8 @@ def draw_mixture(
     n_clusters: int,
     n_samples: int = 200,
     n_features: int = 10,
-    center_range: tuple[float, float] = (-1.0, 1.0),
-    variance_range: tuple[float, float] = (0.0, 5.0),
+    center: tuple[float, float] = (-1.0, 1.0),
+    variance: tuple[float, float] = (0.0, 5.0),
 ) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
     """Draw a mixture and samples from it (docs/model.md, eq. (25)).
 
@@ -47,9 +46,9 @@ def draw_mixture(
         The only source of randomness.
     n_clusters, n_samples, n_features : int
         Sizes.
-    center_range : (low, high)
+    center : (low, high)
         Interval every coordinate of every centre is uniform on.
-    variance_range : (low, high)
+    variance : (low, high)
         Interval every cluster's variance is uniform on.
 
     Returns
@@ -59,8 +58,8 @@ def draw_mixture(
     labels_true : array of shape (n_samples,)
         Clusters, uniform on 0 .. n_clusters - 1.
     """
-    centers = rng.uniform(*center_range, size=(n_clusters, n_features))
-    variances = rng.uniform(*variance_range, size=n_clusters)
+    centers = rng.uniform(*center, size=(n_clusters, n_features))
+    variances = rng.uniform(*variance, size=n_clusters)
     labels = rng.integers(n_clusters, size=n_samples)
     noise = rng.standard_normal((n_samples, n_features))
     X: NDArray[np.float64] = centers[labels] + np.sqrt(variances[labels])[:, np.newaxis] * noise
@@ -77,17 +76,6 @@ LONGEST_NAME = 200
 
 # Features, and classes, that a cube keeps the names of.
 MOST_NAMED = 10_000
-
-
-class Source(Protocol):
-    """What a worker needs to get the features and the annotations of a cell."""
-
-    @property
-    def pool(self) -> Pool | None:
-        """Annotations of the user's own; None where they are drawn from the true labels."""
-
-    def arrays(self, mixture: int | None) -> Arrays:
-        """Features as used, of shape (n_samples, n_features), and true labels or None."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,18 +101,13 @@ class MixtureSource:
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels of one mixture."""
-        if mixture is None:
-            raise ValueError(f"{self.recipe.name}: expected the number of a mixture")
-        rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, mixture))
-        X, labels_true = draw_mixture(
-            rng,
-            n_clusters=self.recipe.n_clusters,
-            n_samples=self.recipe.n_samples,
-            n_features=self.recipe.n_features,
-            center_range=self.recipe.center,
-            variance_range=self.recipe.variance,
-        )
+        rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, given(mixture)))
+        X, labels_true = draw_mixture(rng, **self.recipe.model_dump(exclude={"name", "count", "scale"}))
         return scale(X, self.recipe.scale), labels_true
+
+
+# What a worker needs to get the features of a cell, and the user's own annotations where there are any.
+Source = RealSource | MixtureSource
 
 
 @dataclass(frozen=True)
@@ -226,18 +209,10 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
         return RealSource(scale(known.X, entry.scale), known.labels_true), known
     told = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
     choice = TableChoice(**{name: value for name, value in told.items() if value is not None})
-    problems: list[Problem] = []
-    data: DataSet | None = None
-    pool: Pool | None = None
-    with collecting(problems):
-        data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
-    # without a table, what else is wrong with the lines can still be said, but for names of samples
-    if entry.annotations is not None and (data is not None or entry.index_column is None):
-        rows = data.table.rows or SampleRows(len(data.X)) if data else SampleRows(10**9)
-        with collecting(problems):
-            pool = read_pool(Path(entry.annotations), Samples(rows))
-    if data is None or problems:
-        raise InputError(problems)
+    data, pool = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters), None
+    if entry.annotations is not None:
+        rows = data.table.rows or SampleRows(len(data.X))
+        pool = read_pool(Path(entry.annotations), Samples(rows))
     return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
 
 
@@ -253,20 +228,14 @@ def _plan(
         its["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
         its |= {"source": "drawn from the sweep's seed", "has_labels": True}
     else:
-        data, names = given(data), list[tuple[str, ...]]()
+        data = given(data)
         table, source = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
             source += f", annotations {entry.annotations}"
         its = {"n_samples": len(table.X), "n_features": table.X.shape[1], "n_clusters": data.n_clusters}
         its |= {"source": source, "checksum": table.checksum(), "has_labels": table.labels_true is not None}
-        for each, most in (
-            (table.feature_names, MOST_NAMED),
-            (table.class_names, MOST_NAMED),
-            (table.sample_names, len(table.X)),
-        ):  # none of a kind that has a name too long for a cube
-            is_kept = len(each) <= most and max(map(len, each), default=0) <= LONGEST_NAME
-            names.append(each if is_kept else ())
-        its |= {"feature_names": names[0], "class_names": names[1], "sample_names": names_checksum(names[2])}
+        its |= {key: _kept_names(getattr(table, key), MOST_NAMED) for key in ("feature_names", "class_names")}
+        its["sample_names"] = names_checksum(_kept_names(table.sample_names, len(table.X)))
     plan = DatasetPlan(
         name=entry.name,
         mixtures=mixtures,
@@ -295,6 +264,11 @@ def _plan(
     return plan
 
 
+def _kept_names(names: tuple[str, ...], most: int) -> tuple[str, ...]:
+    """Names of a kind that a cube keeps: none where there are more, or one is too long."""
+    return names if len(names) <= most and max(map(len, names), default=0) <= LONGEST_NAME else ()
+
+
 def names_checksum(names: Sequence[str]) -> str:
     """Sha256 over the names of samples in their order; nothing where there are none."""
     return hashlib.sha256(json.dumps(names).encode()).hexdigest() if names else ""
@@ -306,40 +280,36 @@ def _problems(
     """What the grid asks of a data set that it does not have."""
     grid, n_samples, n_clusters = spec.grid, plan.n_samples, plan.n_clusters
     where, m = f"{file} [grid], data set {entry.name!r}", [count.resolve(n_samples) for count in grid.m]
+    annotations = getattr(entry, "annotations", None)
     for count, value in zip(grid.m, m, strict=True):
         if value < 1:
             found = f"{count.text} of {n_samples} samples = 0"
             yield Problem(f"{where}: m", found, "at least 1 annotation")
+        elif grid.supervised and pool is not None and value > len(pool):
+            said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
+            expected = f"at most {len(pool):,}, the annotations in {annotations}"
+            yield Problem(f"{where}: m", f"{said} annotations", expected)
     for value in sorted({value for value in m if m.count(value) > 1 and value > 0}):
         texts = [repr(count.text) for count, other in zip(grid.m, m, strict=True) if other == value]
         found = f"{' and '.join(texts)}, both {value}"
         yield Problem(f"{where}: m", found, "each annotation count once")
-    if grid.supervised and not plan.has_labels and pool is None:
-        expected = f"a label column: annotations for {', '.join(grid.supervised)} are drawn from them"
-        yield Problem(where, "no true labels", expected, "or annotations, a file with those to draw from")
-    if grid.supervised and asked_of(grid.design):
-        if spec.ask.batch.resolve(n_samples) < 1:
-            found = f"{spec.ask.batch.text} of {n_samples} samples = 0"
-            yield Problem(f"{file} [ask] batch, data set {entry.name!r}", found, "at least 1 question")
-        if n_samples < 2:
-            expected = "two or more: a question is about a pair"
-            yield Problem(where, f"{n_samples} sample", expected)
     most = max(search.min_cluster_size for search in spec.search)
     if n_samples < n_clusters * most:
         expected = f"at least n_clusters · min_cluster_size = {n_clusters} · {most}"
         yield Problem(where, f"{n_samples} samples", expected)
-    if not isinstance(entry, UserTable) or pool is None or not grid.supervised:
+    if not grid.supervised:
         return
+    if not plan.has_labels and pool is None:
+        expected = f"a label column: annotations for {', '.join(grid.supervised)} are drawn from them"
+        yield Problem(where, "no true labels", expected, "or annotations, a file with those to draw from")
+    if asked_of(grid.design) and spec.ask.batch.resolve(n_samples) < 1:
+        found = f"{spec.ask.batch.text} of {n_samples} samples = 0"
+        yield Problem(f"{file} [ask] batch, data set {entry.name!r}", found, "at least 1 question")
     other = [design for design in grid.design if design != UNIFORM]
-    if other:
-        found = f"{', '.join(map(repr, other))}, with the annotations in {entry.annotations}"
+    if other and pool is not None:
+        found = f"{', '.join(map(repr, other))}, with the annotations in {annotations}"
         hint = "annotations that are there are drawn, all alike; put the table into a sweep of its own"
         yield Problem(f"{where}: design", found, f'"{UNIFORM}" alone', hint)
-    for count, value in zip(grid.m, m, strict=True):
-        if value > len(pool):
-            said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
-            expected = f"at most {len(pool):,}, the annotations in {entry.annotations}"
-            yield Problem(f"{where}: m", f"{said} annotations", expected)
 
 
 def cell_annotations(

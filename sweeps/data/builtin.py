@@ -11,9 +11,8 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
@@ -133,7 +132,7 @@ def verified(content: bytes, entry: Entry) -> bytes:
     Damaged
         If the checksum differs, or the zip is broken or holds no such member.
     """
-    found = _sha256(content)
+    found = hashlib.sha256(content).hexdigest()
     if found == entry.sha256:
         return content
     if not content.startswith(b"PK"):
@@ -141,7 +140,7 @@ def verified(content: bytes, entry: Entry) -> bytes:
     found = ""
     try:
         for member in _members(content, entry.file, ZIP_DEPTH):
-            found = _sha256(member)
+            found = hashlib.sha256(member).hexdigest()
             if found == entry.sha256:
                 return member
     # an encrypted member is a RuntimeError, an unknown compression a NotImplementedError
@@ -150,10 +149,6 @@ def verified(content: bytes, entry: Entry) -> bytes:
     if not found:
         raise Damaged(f"a zip without a member {entry.file}")
     raise Damaged(f"its member {entry.file} has sha256 {found}, expected {entry.sha256}")
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
@@ -175,51 +170,6 @@ logger = logging.getLogger(__name__)
 SECONDS = 10
 
 
-def download_raw(entry: Entry, cache: Path) -> Path:
-    """Download, verify and keep the raw file; a file that is not the right one is never kept.
-
-    Parameters
-    ----------
-    entry : Entry
-        What to download.
-    cache : Path
-        Folder to keep the raw file in; made if it is not there.
-
-    Raises
-    ------
-    Missing
-        If it is not available; the text names address, cause, and what to do.
-    """
-    import pooch
-
-    pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
-
-    def download(url: str, target: str, _: object) -> None:
-        """Write the raw file to `target`; pooch tries once more after `Damaged`, which is a ValueError."""
-        logger.info("downloading %s", url)
-        body = io.BytesIO()
-        try:
-            pooch.HTTPDownloader(timeout=SECONDS)(url, body, None)
-        except OSError as error:  # what requests raises are OSErrors
-            raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
-        Path(target).write_bytes(verified(body.getvalue(), entry))
-
-    files = pooch.create(
-        cache,
-        base_url="",
-        registry={entry.file: entry.sha256},
-        urls={entry.file: entry.url},
-        retry_if_failed=1,
-    )
-    try:
-        return Path(files.fetch(entry.file, downloader=download))
-    except Missing as missing:
-        remedy = f"with a network {entry.url} can be saved into a folder for --data-dir"
-        raise Missing(f"{entry.url}: {missing}; {remedy}") from missing
-    except OSError as error:
-        raise Missing(f"{entry.url}: cannot be kept in {cache}: {error.strerror or error}") from error
-
-
 def _cause(error: BaseException) -> str:
     """What the first of a chain of errors says: those of requests after it only wrap it."""
     while (inner := error.__cause__ or error.__context__) is not None:
@@ -239,7 +189,6 @@ class Unavailable(Exception):
     """
 
     def __init__(self, name: str, reasons: tuple[str, ...]) -> None:
-        self.name = name
         self.reasons = reasons
         super().__init__("\n  ".join((f"data set {name!r} is not available:", *reasons)))
 
@@ -317,12 +266,11 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     if name not in REGISTRY:
         raise InputError([not_one_of("data set", name, BUILTIN)])
     entry = REGISTRY[name]
-    looks: list[Callable[[Entry], DataSet]] = [partial(_from_data_folder, data_folder(data_dir))]
-    looks += [_from_cache, _from_sklearn, partial(_from_network, download)]
-    reasons: list[str] = []
-    for look in looks:
+    folder, reasons = data_folder(data_dir), list[str]()
+    for look in (_from_data_folder, _from_cache, _from_sklearn, _from_network):
         try:
-            return look(entry)
+            table, source, path = look(entry, folder, download)
+            return DataSet(table, entry.n_clusters, source, path)
         except Damaged as damaged:
             raise Unavailable(name, (*reasons, str(damaged))) from damaged
         except Missing as missing:
@@ -347,24 +295,28 @@ def catalogue(data_dir: Path | None = None) -> list[Record]:
     return records
 
 
-def _from_data_folder(folder: Path | None, entry: Entry) -> DataSet:
+# One source each: the table, where it comes from, and the file.
+Found = tuple[LabelledTable, str, Path]
+
+
+def _from_data_folder(entry: Entry, folder: Path | None, download: bool) -> Found:
     if folder is None:
         raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
     content, path = find_in_folder(entry, folder)
-    return DataSet(parse_raw(content, entry), entry.n_clusters, f"data directory {path}", path)
+    return parse_raw(content, entry), f"data directory {path}", path
 
 
-def _from_cache(entry: Entry) -> DataSet:
+def _from_cache(entry: Entry, folder: Path | None, download: bool) -> Found:
     try:
         content, path = find_in_folder(entry, user_cache())
     except Damaged as damaged:
         # in contrast to the data directory only downloads are in the cache: a new one replaces the file
         logger.warning("ignoring a damaged file in the user cache: %s", damaged)
         raise Missing(str(damaged)) from damaged
-    return DataSet(parse_raw(content, entry), entry.n_clusters, f"user cache {path}", path)
+    return parse_raw(content, entry), f"user cache {path}", path
 
 
-def _from_sklearn(entry: Entry) -> DataSet:
+def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> Found:
     """The table that a loader of scikit-learn reads from a file of its package.
 
     It is read without scikit-learn, whose import takes longer than all else that a command does before a run.
@@ -382,12 +334,46 @@ def _from_sklearn(entry: Entry) -> DataSet:
     table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
     if table.checksum() != entry.checksum:
         raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
-    return DataSet(table, entry.n_clusters, "scikit-learn's copy", folder)
+    return table, "scikit-learn's copy", folder
 
 
-def _from_network(download: bool, entry: Entry) -> DataSet:
+def _from_network(entry: Entry, folder: Path | None, download: bool) -> Found:
+    """Download, verify and keep the raw file; a file that is not the right one is never kept.
+
+    Raises
+    ------
+    Missing
+        If it is not available; the text names address, cause, and what to do.
+    """
     if not download:
         raise Missing(f"{entry.url}: not downloaded yet")
-    path = download_raw(entry, user_cache())
-    table = parse_raw(read_file(path, MOST_BYTES), entry)
-    return DataSet(table, entry.n_clusters, f"downloaded from {entry.url}", path)
+    import pooch
+
+    pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
+
+    def keep(url: str, target: str, _: object) -> None:
+        """Write the raw file to `target`; pooch tries once more after `Damaged`, which is a ValueError."""
+        logger.info("downloading %s", url)
+        body = io.BytesIO()
+        try:
+            pooch.HTTPDownloader(timeout=SECONDS)(url, body, None)
+        except OSError as error:  # what requests raises are OSErrors
+            raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
+        Path(target).write_bytes(verified(body.getvalue(), entry))
+
+    cache = user_cache()
+    files = pooch.create(
+        cache,
+        base_url="",
+        registry={entry.file: entry.sha256},
+        urls={entry.file: entry.url},
+        retry_if_failed=1,
+    )
+    try:
+        path = Path(files.fetch(entry.file, downloader=keep))
+    except Missing as missing:
+        remedy = f"with a network {entry.url} can be saved into a folder for --data-dir"
+        raise Missing(f"{entry.url}: {missing}; {remedy}") from missing
+    except OSError as error:
+        raise Missing(f"{entry.url}: cannot be kept in {cache}: {error.strerror or error}") from error
+    return parse_raw(read_file(path, MOST_BYTES), entry), f"downloaded from {entry.url}", path
