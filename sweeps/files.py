@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweeps.errors import InputError, refused
+from sweeps.errors import refused
 
 FILE = "a readable file"
 
@@ -91,6 +91,8 @@ def opened(
         if found.st_size > most:
             raise refused(path, f"{found.st_size:,} bytes", f"at most {most:,}")
 
+    if "\0" in str(path):
+        raise refused(repr(str(path)), "a NUL character", expected)
     try:
         checked(path.stat())  # before it is opened, which a device may take as an order
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -99,10 +101,6 @@ def opened(
             yield file
     except OSError as error:
         raise refused(path, error.strerror or str(error), expected) from error
-    except ValueError as error:
-        if isinstance(error, InputError) or "null" not in str(error):
-            raise
-        raise refused(repr(str(path)), "a NUL character", expected) from error
 
 
 def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False) -> bytes:
@@ -138,9 +136,12 @@ def bounded(path: Path) -> Iterator[None]:
     InputError
         In place of a MemoryError.
     """
+    import psutil
+
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     try:
-        if taken := _data():
+        # of a system that limits no data nothing is said of it, and nothing bounded
+        if taken := getattr(psutil.Process().memory_info(), "data", 0):
             limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
             resource.setrlimit(resource.RLIMIT_DATA, (min([*limits, taken + MOST_MEMORY]), hard))
         yield
@@ -149,13 +150,3 @@ def bounded(path: Path) -> Iterator[None]:
         raise refused(path, found, "a smaller file") from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _data() -> int:
-    """Bytes of memory that count for RLIMIT_DATA; 0 where the system does not say."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            fields = dict(line.split(":", 1) for line in file)
-        return int(fields["VmData"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 0

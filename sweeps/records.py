@@ -52,11 +52,9 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _mark_unknown(cls, values: Any) -> Any:
-        return (
-            marked(values, cls.model_fields)
-            if isinstance(values, Mapping) and cls.model_config["extra"] == "forbid"
-            else values
-        )
+        if isinstance(values, Mapping) and cls.model_config["extra"] == "forbid":
+            return marked(values, cls.model_fields)
+        return values
 
 
 def marked(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
@@ -185,8 +183,7 @@ def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
     if brackets and tables:
         name, bracket, place = tables[0].partition("[")
         outer = f"[[{name}]]{bracket}{place}" if bracket else f"[{name}]"
-        tables = [outer, *tables[1:]]
-        return " ".join(filter(None, (where, tables[0], ".".join(tables[1:]), key)))
+        return " ".join(filter(None, (where, outer, ".".join(tables[1:]), key)))
     return " ".join(filter(None, (where, ".".join(tables), key)))
 
 
@@ -232,9 +229,9 @@ def Real(expected: str, **bounds: Any) -> Expected:
     return Expected(expected, schema=number)
 
 
-def Choice(words: tuple[str, ...], more: str = "") -> Expected:
-    """One of a few words; `more` names what else there is, for the message."""
-    expected = "one of " + ", ".join(words) + more
+def Choice(words: tuple[str, ...]) -> Expected:
+    """One of a few words."""
+    expected = "one of " + ", ".join(words)
     return Expected(expected, schema=core_schema.literal_schema(list(words)), options=words)
 
 
@@ -264,6 +261,7 @@ def Interval(
     return Expected(expected, schema=core_schema.no_info_after_validator_function(in_order, pair))
 
 
+@dataclass(frozen=True, eq=False)
 class As:
     """Another type in place of the one it annotates, which is what type checkers see.
 
@@ -273,8 +271,7 @@ class As:
         What pydantic checks.
     """
 
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
+    kind: Any
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return handler.generate_schema(self.kind)

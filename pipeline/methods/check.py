@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 
 from pipeline.methods.child import FORKED, WARNING
-from pipeline.methods.contract import CANNOT, MUST, NoSolution, merged_links
+from pipeline.methods.contract import NoSolution, merged_links
 from pipeline.methods.keeper import LEFT
 from pipeline.methods.loading import MethodCall
 from pipeline.methods.process import MethodFailed, MethodProcess, TimeLimit
+from sweeps.annotations.draw import CANNOT, MUST
 
 SAMPLES, FEATURES, CLUSTERS = 30, 2, 3
 SEED = 4242

@@ -6,8 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Kinds of an annotation, as `sweeps.annotations.draw` has them.
-MUST, CANNOT = 0, 1
+from sweeps.annotations.draw import CANNOT, MUST
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -39,9 +38,6 @@ class NoSolution(Exception):
         ...
     pipeline.methods.contract.NoSolution: some pairs are both must-links and cannot-links
     """
-
-    def __init__(self, reason: str = "") -> None:
-        super().__init__(reason)
 
 
 class BadAnswer(ValueError):

@@ -163,11 +163,8 @@ def method_problems(
         numbers = [key for key in NUMBERS if key in parameters]
         if not numbers:
             yield form, "a parameter n_clusters or n_components", ""
-        n_places, named, expected = (
-            0,
-            {*numbers, *{SEED} & parameters.keys()},
-            "options for all without default",
-        )
+        n_places, expected = 0, "options for all without default"
+        named = {*numbers, *{SEED} & parameters.keys()}
     elif is_shipped:
         n_places, named = 2, {*LINKS, SEED} & parameters.keys()
     places = [key for key, kind in parameters.items() if kind < kinds.VAR_POSITIONAL][:n_places]
@@ -179,11 +176,8 @@ def method_problems(
         if option in {*named, *places}:
             yield f"option {option!r}", "another name", "every call gives it"
         elif option not in known and kinds.VAR_KEYWORD not in parameters.values():
-            yield (
-                f"option {option!r}",
-                f"one of {', '.join(known)}" if known else "no options",
-                did_you_mean(option, known),
-            )
+            these = f"one of {', '.join(known)}" if known else "no options"
+            yield f"option {option!r}", these, did_you_mean(option, known)
     try:
         signature.bind(*[None] * n_places, **dict.fromkeys({*named, *(options.keys() & set(known))}))
     except TypeError as error:

@@ -53,6 +53,7 @@ class Samples:
 
     def __init__(self, rows: SampleRows) -> None:
         self._rows = rows
+        self._row_of: Sequence[int] = range(rows.n_rows) if rows.kept is None else rows.kept.tolist()
         self._numbered = not any(map(WHOLE.fullmatch, rows.names))
 
     @classmethod
@@ -93,8 +94,7 @@ class Samples:
 
     def text(self, position: int) -> str:
         """Name of a sample, or the number of its row from 1."""
-        kept = self._rows.kept
-        row = position if kept is None else int(kept[position])
+        row = self._row_of[position]
         return self._rows.names[row] if self._rows.names else str(row + 1)
 
     def told(self, position: int) -> str | int:
@@ -106,8 +106,7 @@ class Samples:
         """The same for a cell of a spreadsheet, of which `named_by` finds the name."""
         text = self.text(position)
         if lines.CONTROL.search(text) and self._numbered:
-            kept = self._rows.kept
-            return str((position if kept is None else int(kept[position])) + 1)
+            return str(self._row_of[position] + 1)
         return lines.as_cell(text)
 
     def named_by(self, cell: str) -> str:
@@ -121,8 +120,7 @@ class Samples:
 
     @cached_property
     def _positions(self) -> dict[int, int]:
-        kept = np.arange(0) if self._rows.kept is None else self._rows.kept
-        return {row: position for position, row in enumerate(kept.tolist())}
+        return {row: position for position, row in enumerate(self._row_of)}
 
 
 # What a file says: annotations, and pairs without an answer.
@@ -292,7 +290,6 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     separator = separator_of(header.text) if header else None
     if header and separator:
         return _read_questions(read, header, separator, named)
-
     return _of_lines(read, CELLS, named)
 
 

@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -23,6 +24,7 @@ from sweeps.data.table import (
     TableChoice,
     check_size,
     is_header,
+    position,
     positions,
     select,
     text_of,
@@ -96,7 +98,6 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
             if len(candidates) > 1:
                 found, hint = " and ".join(map(repr, candidates)), f"name it as {choice.key('label_column')}"
                 problems.append(Problem(str(path), f"arrays {found}", "one of them", hint))
-                label = None
         told = (("label_column", label), ("index_column", choice.index_column))
         for key, name in (*told, *(("aside", each) for each in choice.aside)):
             with collecting(problems):
@@ -138,9 +139,10 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
     InputError
         With every problem of the file, and if pyarrow is not there.
     """
-    with _needing(path, "pyarrow"):
-        import pyarrow as pa
-        from pyarrow import ipc, parquet
+    _need(path, "pyarrow")
+    import pyarrow as pa
+    from pyarrow import ipc, parquet
+
     kind = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "feather"
     with _unbroken(path, f"a {kind} file"), opened(path, MOST_BYTES) as file:
         if kind == "parquet":
@@ -184,15 +186,17 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
     InputError
         With every problem of the file, and if openpyxl is not there.
     """
-    with _needing(path, "openpyxl"):
-        from openpyxl import load_workbook
-        from openpyxl.utils import get_column_letter
+    _need(path, "openpyxl")
+    from openpyxl import load_workbook
+    from openpyxl.utils import get_column_letter
+
     rows, numbers, width, n_cells = list[list[str]](), list[int](), 0, 0
     with _unbroken(path, "an .xlsx workbook"), opened(path, MOST_BYTES) as file:
         with zipfile.ZipFile(file) as archive:
             _check_members(path, archive.infolist())
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        sheet = book[_sheet_name(path, book.sheetnames, choice)]
+        names, told = book.sheetnames, 0 if choice.sheet is None else choice.sheet
+        sheet = book[names[position(told, names, len(names), f"{path}, {choice.key('sheet')}")]]
         sheet.reset_dimensions()  # what it says of its size; each row then has the cells that it has
         for number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
             row = list(map(text_of, values))
@@ -420,22 +424,10 @@ def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
             raise refused(path, found, f"at most {most:,}", hint)
 
 
-def _sheet_name(path: Path, names: list[str], choice: TableChoice) -> str:
-    told = names[0] if choice.sheet is None else str(choice.sheet)
-    if told in names:
-        return told
-    if told.isdecimal() and int(told) < len(names):
-        return names[int(told)]
-    where, expected = f"{path}, {choice.key('sheet')}", f"one of {', '.join(names)}"
-    raise refused(where, repr(choice.sheet), expected, did_you_mean(told, names))
-
-
-@contextmanager
-def _needing(path: Path, package: str) -> Iterator[None]:
-    try:
-        yield
-    except ImportError:
-        raise refused(path, f"no {package}, which reads {path.suffix} files", package, EXTRA) from None
+def _need(path: Path, package: str) -> None:
+    """Refuse a file that an extra package reads, where that is not installed."""
+    if find_spec(package) is None:
+        raise refused(path, f"no {package}, which reads {path.suffix} files", package, EXTRA)
 
 
 @contextmanager

@@ -134,14 +134,13 @@ def split_cells(text: str, separator: str = "") -> list[str]:
         Of its cells; where it is empty, commas if there are any, else tabs, else blanks.
     """
     separator = separator or ("," if "," in text else "\t" if "\t" in text else " ")
-    if '"' in text:
-        try:
-            return [
-                cell.strip() for cell in next(csv.reader([text], delimiter=separator, skipinitialspace=True))
-            ]
-        except csv.Error:  # a cell beyond the reader's limit
-            return [text]
-    return text.split() if separator == " " else [cell.strip() for cell in text.split(separator)]
+    if '"' not in text:
+        return [cell.strip() for cell in text.split(None if separator == " " else separator)]
+    try:
+        cells = next(csv.reader([text], delimiter=separator, skipinitialspace=True))
+    except csv.Error:  # a cell beyond the reader's limit
+        return [text]
+    return [cell.strip() for cell in cells]
 
 
 # Begin of a text that a spreadsheet takes as a formula, and of one that was marked as none.

@@ -208,7 +208,7 @@ def positions(choice: TableChoice, key: str, table: Frame, problems: list[Proble
     wrong: list[Problem] = []
     for name in expanded(names, table.header) if key in ("columns", "drop") else names:
         with collecting(wrong):
-            place = _position(name, table.header, table.width, where)
+            place = position(name, table.header, table.width, where)
             if place in found:
                 raise refused(where, f"{name!r} again", "each column once")
             found.append(place)
@@ -225,13 +225,14 @@ def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]
             yield name
 
 
-def _position(name: Column, header: Sequence[str], width: int, where: str) -> int:
+def position(name: Column, header: Sequence[str], width: int, where: str) -> int:
+    """Position from 0 of a column of a table, or of a sheet of a workbook, by its name or its position."""
     if isinstance(name, str) and header.count(name) == 1:
         return header.index(name)
     if not isinstance(name, str) or (NUMBERED.fullmatch(name) and name not in header):
         if -width <= int(name) < width:
             return int(name) % width
-        raise refused(where, str(name), f"{-width} to {width - 1}", "columns are counted from 0")
+        raise refused(where, str(name), f"{-width} to {width - 1}", "they are counted from 0")
     if not header:
         hint = "the file has no header; give a position"
     elif name in header:
@@ -376,10 +377,6 @@ class Frame:
             found = f"more than {MOST_TEXTS:,} different texts, or {LONGEST_TEXTS:,} characters of them"
             raise refused(f"{self.path}, {self.named(column)}", found, "fewer", "is it a feature?")
         return texts
-
-    def cell(self, row: int, column: int) -> str:
-        """One cell as text."""
-        return text_of(self.cells([column])[0][row])
 
     def named(self, column: int) -> str:
         """A column, for problems."""
@@ -721,10 +718,11 @@ def _features(
 
     def problem(number: int) -> Problem:
         row, place = cells[number]
-        cell = table.cell(row, place)
+        cell = text_of(table.cells([place])[0][row])
         leaving = f"{choice.said('missing', 'drop')} leaves out such rows"
         hint = leaving if is_empty(cell) else _comma_hint(cell)
-        return Problem(table.where(row, place), _shown(cell), "a finite number", hint)
+        found = repr(cell[:60]) if cell else "an empty cell"
+        return Problem(table.where(row, place), found, "a finite number", hint)
 
     problems += lines.counted(range(len(cells)), problem, int(np.count_nonzero(wrong)))
     if problems:
@@ -762,10 +760,6 @@ def _one_hot(
         raise refused(where, found, expected, hint)
     check_size(f"{table.path}, features", len(cells), width + len(different))
     return np.eye(len(different))[codes], [f"{name}={text}" for text in different]
-
-
-def _shown(cell: str) -> str:
-    return repr(cell[:60]) if cell else "an empty cell"
 
 
 def _comma_hint(cell: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, compress, islice
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
@@ -169,9 +170,7 @@ def separator_of(path: Path, text: bytes) -> str:
         width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
         if width == 1:
             return 0, 0.0
-        return count, sum(to_number(cell.replace(",", ".", 1)) is not None for cell in rows[-1]) / len(
-            rows[-1]
-        )
+        return count, fmean(to_number(cell.replace(",", ".", 1)) is not None for cell in rows[-1])
 
     fits = {mark: fit(mark) for mark in MARKS}
     best = max(MARKS, key=fits.__getitem__)
