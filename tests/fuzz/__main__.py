@@ -9,7 +9,6 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import click
@@ -24,9 +23,8 @@ from fuzz import trial  # noqa: E402
 @click.command(help=__doc__)
 @click.argument("kind", type=click.Choice([*trial.KINDS, "all"]))
 @click.argument("seeds")
-@click.option("--processes", is_flag=True, help="Run each command as a process of its own.")
 @click.option("--folder", type=click.Path(path_type=Path), help="For the files.  [default: a temporary one]")
-def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
+def main(kind: str, seeds: str, folder: Path | None) -> None:
     start, _, stop = seeds.partition(":")
     numbers = range(int(start), int(stop or int(start) + 1))
     folder = folder or Path(tempfile.mkdtemp(prefix="sweep-fuzz-"))
@@ -34,14 +32,13 @@ def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
     templates = trial.make_templates(folder / "templates")
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = taken + trial.MOST_BYTES
-    run = partial(trial.as_a_process, most=most) if processes else trial.in_this_process
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("error")
     failed, codes = 0, Counter[int]()
     for each in [kind] if kind != "all" else trial.KINDS:
         for seed in numbers:
             place = folder / f"{each}-{seed}"
-            outcome = trial.run_trial(each, seed, templates, place, run)
+            outcome = trial.run_trial(each, seed, templates, place)
             codes[outcome.code] += 1
             if outcome.wrong or len(numbers) == 1:
                 click.echo(f"--- {each} {seed}: exit code {outcome.code}\n{outcome}\nfiles: {place}")
