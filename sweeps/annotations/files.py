@@ -295,15 +295,16 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
 
 def separator_of(header: str) -> str | None:
     """What separates the columns of a question file, of its first line; None if it is no such header."""
-    for separator in SEPARATORS:
-        if {*NEEDED} <= {cell.lower() for cell in lines.split_cells(header, separator)}:
-            return separator
-    return None
+    return next((mark for mark in SEPARATORS if {*NEEDED} <= {*_names(header, mark)}), None)
 
 
 def columns_of(header: str) -> list[str]:
     """Names of the columns in the header of a question file, in small letters."""
-    return [cell.lower() for cell in lines.split_cells(header, separator_of(header) or ",")]
+    return _names(header, separator_of(header) or ",")
+
+
+def _names(header: str, separator: str) -> list[str]:
+    return [cell.lower() for cell in lines.split_cells(header, separator)]
 
 
 def _read_questions(read: Lines, header: Line, separator: str, samples: Samples) -> list[Row]:

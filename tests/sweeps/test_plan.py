@@ -124,8 +124,6 @@ def test_cells_have_names_people_can_read() -> None:
     searched = Cell("mix", 2, 0.8, 75, 3, "likelihood", "active", "long")
     assert str(searched) == "mix/mixture=2/p=0.8/m=75/design=active/replicate=3/search=long/likelihood"
     assert str(AskedPath.of(searched)) == "mix/mixture=2/p=0.8/design=active/replicate=3"
-    alone = Cell("mix", 2, None, None, None, "unsupervised", None, "long")
-    assert str(alone) == "mix/mixture=2/search=long/unsupervised"
 
 
 IRIS = replace(REAL, p=(0.8, 0.9, 0.900000001, 1.0), m=(75, 150), replicates=3, replicate_chunk=3, restarts=5)

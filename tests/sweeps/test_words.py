@@ -4,17 +4,9 @@ import numpy as np
 import pytest
 
 from kernels import settings
-from pipeline.asking.strategies import STRATEGIES
 from sweeps import words
 from sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed, widened
-from sweeps.words import ASKED, AUTO, DRAWN, MODEL_CODES, asked_of, baseline_of, chooses, split_model
-
-
-def test_a_design_draws_or_asks_and_has_its_strategy() -> None:
-    assert set(ASKED.values()) <= set(STRATEGIES)
-    assert sorted([*DRAWN, *ASKED]) == sorted(words.DESIGNS)
-    assert asked_of(("uniform", "active", "biased", "uncertain")) == ("active", "uncertain")
-    assert (words.asks(None), asked_of(words.DEFAULT)) == (False, ())
+from sweeps.words import AUTO, MODEL_CODES, baseline_of, chooses, split_model
 
 
 def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> None:

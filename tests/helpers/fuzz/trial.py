@@ -40,25 +40,13 @@ population = 2
 offspring = 2
 generations = 1
 """
-METHODS = """models = ["conditional-auto", "posterior-full"]
-methods = ["k-means", {name = "mine", call = "own.py:cluster", options = {a = 1.5}, time_limit = 2.0}]
+METHODS = """methods = ["k-means",
+  {name = "mine", call = "own.py:cluster", options = {a = 1.5}, time_limit = 2.0}]
 restarts = 3
 """
-MORE = """method = "published"
-crossover = "labels"
-mutation = 0.2
-held_out = true
-variance_prior = 0.5
-feature_weight = "effective"
-proportions = "free"
-[data]
-scale = "standard"
-unavailable = "skip"
-[stop]
-risk = 0.1
-r_min = 2
-"""
-FULL = SWEEP.replace('models = ["unsupervised", "likelihood"]\nrestarts = 2\n', METHODS) + MORE
+PROBLEMS = Path(__file__).parents[2] / "sweeps" / "file" / "problems.toml"
+FULL = tomllib.loads(PROBLEMS.read_text("utf-8"))["base"]["everything"].replace("restarts = 3\n", METHODS)
+FULL = FULL.replace("tables/mine.csv", "own.csv").replace("other.npz", "own.npz")
 CELL = "own/p=0.9/m=6/replicate=0/likelihood"
 LATER = "own/p=0.9/m=6/replicate=1/likelihood"
 CLUSTER = """

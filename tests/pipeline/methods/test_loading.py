@@ -67,7 +67,6 @@ CONTRACT = "(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random
                 ("class Needy(radius)", "options for all without default", f"{MISSING} 'radius'"),
             ],
         ),
-        (KMeans, {"random_state": 3}, [("option 'random_state'", "another name", CALLED)]),
         (KMeans, {"n_clusters": 3}, [("option 'n_clusters'", "another name", CALLED)]),
     ],
 )

@@ -125,9 +125,6 @@ def test_distances_and_centroids_are_those_of_the_definition() -> None:
     assert links.squared_distances(X, X[:4]) == pytest.approx(cdist(X, X[:4], "sqeuclidean"))
     found = links.centroids_of(X, np.repeat([0, 2], 30), np.full((3, 2), 7.0))
     assert found == pytest.approx(np.stack([X[:30].mean(axis=0), [7.0, 7.0], X[30:].mean(axis=0)]))
-    assert np.array_equal(
-        links.padded(X[:2], 4), np.concatenate([X[:2], np.full((2, 2), np.nan)]), equal_nan=True
-    )
 
 
 def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
