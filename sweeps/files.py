@@ -136,12 +136,12 @@ def bounded(path: Path) -> Iterator[None]:
     InputError
         In place of a MemoryError.
     """
-    import psutil
-
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     try:
-        # of a system that limits no data nothing is said of it, and nothing bounded
-        if taken := getattr(psutil.Process().memory_info(), "data", 0):
+        # what counts for the limit; a system that does not say it bounds nothing
+        memory = Path("/proc/self/statm")
+        if memory.exists():
+            taken = int(memory.read_text().split()[5]) * resource.getpagesize()
             limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
             resource.setrlimit(resource.RLIMIT_DATA, (min([*limits, taken + MOST_MEMORY]), hard))
         yield

@@ -140,8 +140,6 @@ def test_centres_are_drawn_by_weight_and_squared_distance() -> None:
     assert np.mean(firsts == 1.0) == pytest.approx(0.75, abs=0.05)  # the first by weight alone
 
     none, rng = np.empty((0, 2)), np.random.default_rng(0)
-    found = links.spread_out(X[:5], np.ones(5), none, 9, rng)  # each once
-    assert sorted(map(tuple, found.tolist())) == sorted(map(tuple, X[:5].tolist()))
     assert links.spread_out(np.zeros((4, 2)), np.ones(4), none, 3, rng).shape == (3, 2)
     assert links.spread_out(X, np.ones(60), X[:2], 2, rng).tolist() == X[:2].tolist()
 
@@ -160,6 +158,11 @@ def test_cop_kmeans_breaks_no_link() -> None:
         assert labels[0] == labels[1] != labels[20] == labels[21]
     labels = call("cop-kmeans", [(0, 20, 0)]).labels  # nothing but a must-link, of samples far apart
     assert labels[0] == labels[20]
+
+
+def test_pckmeans_begins_at_means_of_samples_that_must_be_together() -> None:
+    found = links._first_centroids(X, 2, np.array([[0, 1], [30, 50]]), np.random.default_rng(0))
+    assert sorted(found.tolist()) == sorted([X[:2].mean(axis=0).tolist(), X[[30, 50]].mean(axis=0).tolist()])
 
 
 def test_links_that_nothing_keeps_have_no_solution() -> None:
