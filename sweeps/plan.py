@@ -553,9 +553,8 @@ class DatasetPlan:
 
     def has_path(self, path: AskedPath) -> bool:
         """Whether the grid has a path; values of other types are none of it."""
-        dims = [dim for dim in self.dims if dim.of_graph and dim.name != "m"]
-        is_known = all(dim.index(getattr(path, dim.name)) is not None for dim in dims)
-        return path.design in self.asked and is_known
+        known = [dim.index(getattr(path, dim.name)) for dim in self.dims if dim.of_graph and dim.name != "m"]
+        return path.design in self.asked and None not in known
 
     def block_of(self, cell: Cell) -> Block:
         """Block that holds `cell`."""
