@@ -21,7 +21,6 @@ def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> Non
 
 
 def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> None:
-    assert split_model("posterior") == ("posterior", "spherical")
     assert split_model("conditional-full") == ("conditional", "full")
     for model in MODEL_CODES:
         shape = "spherical" if chooses(model) else words.shape_of(model)
