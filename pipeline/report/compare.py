@@ -5,7 +5,7 @@ each at its value or its default.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +18,12 @@ from matplotlib.figure import Figure
 from kernels.settings import LENGTHS, method_words
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
-from pipeline.report.elements import EMPTY, WORDS, Chapter, Picture, Table, Value, Written, number, words
+from pipeline.report.content import Part, write_chapters
+from pipeline.report.elements import EMPTY, WORDS, Table, Value, Written, number, words
 from pipeline.report.scores import PANEL
 from pipeline.report.write import check_folder, records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
-from pipeline.scoring.scores import LABELS, Label
+from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
@@ -46,8 +47,9 @@ NONE = "none"
 # what is said of it where the other file lacks it.
 KINDS = ("", "search", "data set")
 Told = tuple[str, str, dict[str, str]]
-# Words of a score, its rows of `difference_table`, and those of `total_table`, without p and m.
-Part = tuple[str, Label, pd.DataFrame, pd.DataFrame]
+# A score, its rows of `difference_table`, and those of `total_table`, without p and m.
+Scored = tuple[str, pd.DataFrame, pd.DataFrame]
+UNPAIRED = "Cells without a partner"
 
 
 class Comparison(NamedTuple):
@@ -76,14 +78,15 @@ class Comparison(NamedTuple):
         return self.text
 
 
-def _lines(parts: Sequence[Part], unpaired: pd.DataFrame, written: Written) -> Iterator[str]:
+def _lines(parts: Sequence[Scored], unpaired: pd.DataFrame, written: Written) -> Iterator[str]:
     """Cells without a partner, then a table of each score."""
     for why, group in unpaired.groupby("why", sort=True):
         yield f"{len(group):,} {why}:"
         yield from (f"  {cell}" for cell in group["cell"].head(SHOWN))
         if len(group) > SHOWN:
             yield f"  and {len(group) - SHOWN:,} more, in unpaired.csv"
-    for _, label, rows, total in parts:
+    for score, rows, total in parts:
+        label = LABELS[score]
         yield ""
         over = elements.names(rows["unit"])
         yield f"{label.short}, B minus A: mean ± s.e. over {over} ({BETTER[label.better]})"
@@ -156,8 +159,8 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
     pairs, unpaired = pair(cells[0], cells[1], scores, searches)
     table, total = difference_table(pairs), total_table(pairs)
     wholes = total.assign(p=np.nan, m=pd.NA)
-    parts: list[Part] = [
-        (str(score), LABELS[str(score)], rows, wholes[wholes["score"] == score])
+    parts: list[Scored] = [
+        (str(score), rows, wholes[wholes["score"] == score])
         for score, rows in table.groupby("score", sort=False)
     ]
     written = written_counts(b.plans | a.plans, [*a.spec.grid.m, *b.spec.grid.m])
@@ -166,21 +169,17 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
     with storage_errors(folder), look.house_style():
         folder.mkdir(parents=True, exist_ok=True)
         files = elements.csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
-        drawn = []
-        for score, label, rows, _ in parts:
-            over = elements.units(rows["unit"])
-            text = WORDS["compare"]["points"].format(units=over)
-            drawn.append((score, draw_differences(rows, label.short, written), f"{label.axis}: {text}"))
-        pictures = figures.save_all(drawn, folder / "figures")
-        chapters = [*_score_chapters(parts, pictures, written), *_unpaired_chapters(unpaired)]
         cubes = tuple((words(name), words(path)) for name, path in (("A", first), ("B", second)))
         what = settings or ["Both sweep files ask for the same, but for names."]
-        title = "What the two have differently"
-        chapters.append(Chapter("settings", title, tuple(what), (Table("Cubes", ("which", "path"), cubes),)))
-        title = f"{Path(second).stem} against {Path(first).stem}"
-        files += [*figures.files_of(pictures, folder / "figures"), folder / "compare.html"]
-        page = elements.html(title, chapters, [*_lead(parts), f"{count}."])
-        files[-1].write_text(page, encoding="utf-8")
+        sections: list[tuple[str, str, Iterable[Part], bool]] = [
+            (f"by-{part[0]}", f"{LABELS[part[0]].short}, B minus A", _by_score(*part, written), False)
+            for part in parts
+        ]
+        sections.append(("unpaired", UNPAIRED, _unpaired(unpaired), False))
+        asked = (*what, Table("Cubes", ("which", "path"), cubes))
+        sections.append(("settings", "What the two have differently", asked, False))
+        title, page = f"{Path(second).stem} against {Path(first).stem}", folder / "compare.html"
+        files += [*write_chapters(page, title, sections, [*_lead(parts), f"{count}."]), page]
     document = {
         "a": str(first),
         "b": str(second),
@@ -196,40 +195,38 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
     return Comparison(pairs, lines, document)
 
 
-def _score_chapters(
-    parts: Sequence[Part], pictures: Sequence[Picture], written: Written
-) -> Iterator[Chapter]:
-    """Differences of each score, over all data sets first."""
-    for score, label, rows, total in parts:
-        note = WORDS["compare"]["note"].format(units=elements.units(rows["unit"]))
-        if left_out := _left_out(rows):
-            note += f" {left_out}."
-        title, found = f"{label.short}, B minus A", pd.concat([total.assign(dataset="all data sets"), rows])
-        table = elements.table(title, found, _columns(written), note=note, pinned=True)
-        shown = tuple(picture for picture in pictures if picture.name == score)
-        yield Chapter(f"by-{score}", title, (f"{label.short}: {BETTER[label.better]}.",), (table,), shown)
+def _by_score(score: str, rows: pd.DataFrame, total: pd.DataFrame, written: Written) -> Iterator[Part]:
+    """Differences of a score, over all data sets first."""
+    label, texts = LABELS[score], WORDS["compare"]
+    note, points = (texts[key].format(units=elements.units(rows["unit"])) for key in ("note", "points"))
+    if left_out := _left_out(rows):
+        note += f" {left_out}."
+    title, found = f"{label.short}, B minus A", pd.concat([total.assign(dataset="all data sets"), rows])
+    yield f"{label.short}: {BETTER[label.better]}."
+    yield elements.table(title, found, _columns(written), note=note, pinned=True)
+    yield score, draw_differences(rows, label.short, written), f"{label.axis}: {points}"
 
 
-def _unpaired_chapters(unpaired: pd.DataFrame) -> Iterator[Chapter]:
+def _unpaired(unpaired: pd.DataFrame) -> Iterator[Part]:
     """Cells without a partner, where there are any."""
     if len(unpaired):
         counts, beyond = unpaired["why"].value_counts(), len(unpaired) - MOST_CELLS
         text = "; ".join(f"{plural(count, 'cell')} {why}" for why, count in counts.items())
-        title, columns = "Cells without a partner", (("cell", "cell", ""), ("why", "why", ""))
+        yield f"{text}."
         note = f"{plural(beyond, 'more cell')} in unpaired.csv." if beyond > 0 else ""
-        table = elements.table(title, unpaired.head(MOST_CELLS), columns, note=note, folded=True)
-        yield Chapter("unpaired", title, (f"{text}.",), (table,))
+        columns = (("cell", "cell", ""), ("why", "why", ""))
+        yield elements.table(UNPAIRED, unpaired.head(MOST_CELLS), columns, note=note, folded=True)
 
 
-def _lead(parts: Sequence[Part]) -> Iterator[str]:
+def _lead(parts: Sequence[Scored]) -> Iterator[str]:
     """A sentence for each score, of the model whose difference is largest."""
-    for _, label, _, total in parts:
+    for score, _, total in parts:
         known = total[total["difference"].notna()]
         if len(known):
             row = known.loc[known["difference"].abs().idxmax()]
             error = "" if pd.isna(row["se"]) else f" ± {row['se']:.2g}"
             yield (
-                f"{label.short}, B minus A: {row['difference']:+.3g}{error} for {row['model']}, the"
+                f"{LABELS[score].short}, B minus A: {row['difference']:+.3g}{error} for {row['model']}, the"
                 f" largest difference of {plural(len(known), 'model')}, over"
                 f" {plural(row['n_datasets'], 'data set')}."
             )

@@ -1,6 +1,6 @@
 """What a page is made from, and how a section of it is declared."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.elements import Chapter, Table, spread
-from pipeline.report.figures import Drawn, save
+from pipeline.report.elements import Chapter, Table, html, spread
+from pipeline.report.figures import SUFFIXES, Drawn, save
 from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
 from pipeline.scoring.pairs import compared_searches
@@ -44,8 +44,6 @@ class Content:
         On record beside the cube.
     holder : str or None
         Who runs the sweep now.
-    figures : Path
-        Folder of the figures.
     all_cells : pandas.DataFrame
         Cells of all designs and searches; `cells` and `summary` are of one of each.
     chosen : mapping of str to str
@@ -60,7 +58,6 @@ class Content:
     compared: pd.DataFrame | None
     failures: tuple[FailureRecord, ...]
     holder: str | None
-    figures: Path
     all_cells: pd.DataFrame
     chosen: Mapping[str, str] = field(default_factory=dict)
 
@@ -156,20 +153,43 @@ class Section:
     needs: Callable[[Content], object] = lambda content: True
     says_why: bool = False
 
-    def chapter(self, content: Content) -> Chapter | None:
-        """The section with what there is; None where it has no place. Its figures are written."""
-        if not self.needs(content):
-            return None
+
+def write_chapters(
+    path: Path, title: str, sections: Iterable[tuple[str, str, Iterable[Part], bool]], lead: Sequence[str]
+) -> list[Path]:
+    """Write a page, and its figures to the folder `figures` beside it.
+
+    Parameters
+    ----------
+    path : Path
+        Of the page.
+    title : str
+        Of the page.
+    sections : iterable of tuple
+        In order the key and the title of each, what it shows, and whether it says so when there is nothing to
+        draw; one that shows nothing has no place.
+    lead : sequence of str
+        Paragraphs before the first of them.
+
+    Returns
+    -------
+    list of Path
+        Files of the figures.
+    """
+    folder, chapters = path.with_name("figures"), []
+    for key, head, parts, says_why in sections:
         text, tables, pictures = [], [], []
-        for part in self.shows(content):
+        for part in parts:
             if isinstance(part, str):
                 text.append(part)
             elif isinstance(part, Table):
                 tables.append(part)
             elif part[1] is not None:
-                pictures.append(save(part[1], content.figures, part[0], part[2]))
-        if self.says_why and not pictures:
+                pictures.append(save(part[1], folder, part[0], part[2]))
+        if says_why and not pictures:
             text.insert(0, "Nothing to show: no cell that is done has what this needs.")
-        title = self.title if isinstance(self.title, str) else self.title(content)
-        shown = text or tables or pictures
-        return Chapter(self.key, title, tuple(text), tuple(tables), tuple(pictures)) if shown else None
+        if text or tables or pictures:
+            chapters.append(Chapter(key, head, tuple(text), tuple(tables), tuple(pictures)))
+    path.write_text(html(title, chapters, lead), encoding="utf-8")
+    pictures = [picture for chapter in chapters for picture in chapter.pictures]
+    return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in SUFFIXES]

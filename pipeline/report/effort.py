@@ -183,8 +183,7 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
         return None
     shown = rows[rows["dataset"].isin(spread(list(rows["dataset"].unique()), look.MOST_DATASETS))]
     names, seconds = zip(*shown.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
-    figure = Figure(figsize=(8.2, BOX_HEIGHT * len(names) + 1.0), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = look.panel(8.2, BOX_HEIGHT * len(names) + 1.0)
     looks: dict[str, Any] = {"showfliers": False, "patch_artist": True, "widths": 0.62}
     looks |= {"medianprops": {"color": look.INK, "linewidth": 1.6}}
     drawn = axes.boxplot(seconds, orientation="horizontal", whis=(10, 90), **looks)

@@ -339,6 +339,11 @@ def cells_of(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**texts.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell))
 
 
+def by_score(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Tables of several scores as one, with the score in its first column."""
+    return pd.concat(tables, names=["score", None]).reset_index("score").reset_index(drop=True)
+
+
 def csv(folder: Path, tables: Mapping[str, pd.DataFrame]) -> list[Path]:
     """Write tables as CSV.
 

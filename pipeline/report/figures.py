@@ -179,16 +179,6 @@ def same_heights(panels: Sequence[Axes], room: float = 0.0) -> None:
         axes.set_ylim(low - room * (high - low), high + room * (high - low))
 
 
-def save_all(drawn: Iterable[Drawn], folder: Path) -> tuple[Picture, ...]:
-    """Write the figures that were drawn."""
-    return tuple(save(figure, folder, name, text) for name, figure, text in drawn if figure is not None)
-
-
-def files_of(pictures: Iterable[Picture], folder: Path) -> list[Path]:
-    """Every file of the figures that were written."""
-    return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in SUFFIXES]
-
-
 def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
     """Write a figure as SVG, PNG and PDF, light on white, and give it back for the page.
 

@@ -177,6 +177,12 @@ def panels(
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).tolist()
 
 
+def panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """Figure of one panel, of so many inches in all."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
 def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | None = None) -> None:
     """Ticks at the numbers of annotations themselves, where they are few; `names` is how they are written."""
     few = list(counts) if len(counts) <= MOST_TICKS or names else []

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from pipeline.report import against, cell, effort, elements, scores, variants, winners
-from pipeline.report.content import Content, Section
-from pipeline.report.figures import files_of
+from pipeline.report import against, cell, effort, scores, variants, winners
+from pipeline.report.content import Content, Section, write_chapters
 from pipeline.report.look import house_style
 
 # Results first, what made them last. To add a section: a row here, with a function of the content that gives
@@ -55,8 +54,6 @@ def write_page(content: Content, path: Path) -> list[Path]:
     list of Path
         What was written.
     """
-    with house_style():
-        chapters = [found for section in SECTIONS if (found := section.chapter(content)) is not None]
     # what is found, after what it is found about where there are several designs or searches
     lead = (
         *effort.of_one(content.manifest, content.chosen),
@@ -64,6 +61,15 @@ def write_page(content: Content, path: Path) -> list[Path]:
         *variants.design_headline(content.designs),
         " ".join(effort.state(content)),
     )
-    path.write_text(elements.html(content.manifest.spec.name, chapters, lead), encoding="utf-8")
-    pictures = [picture for chapter in chapters for picture in chapter.pictures]
-    return [path, *files_of(pictures, content.figures)]
+    shown = (
+        (
+            each.key,
+            each.title if isinstance(each.title, str) else each.title(content),
+            each.shows(content),
+            each.says_why,
+        )
+        for each in SECTIONS
+        if each.needs(content)
+    )
+    with house_style():
+        return [path, *write_chapters(path, content.manifest.spec.name, shown, lead)]

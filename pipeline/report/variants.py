@@ -198,7 +198,7 @@ def design_files(found: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """
     if not found:
         return {}
-    whole = pd.concat(found, names=["score"]).reset_index("score").reset_index(drop=True)
+    whole = elements.by_score(found)
     return {"designs": whole[["score", *DIFFERENCES]], "budget": _chosen(whole)[["score", *BUDGETS]]}
 
 
@@ -247,30 +247,27 @@ def _design_tables(found: pd.DataFrame, label: str) -> Iterator[Table]:
     less, budget = [], []
     for names, points in _chosen(found).groupby(["title", "p", "model", "design"], sort=False):
         title, p, model, design = names
-        heads = words(title), number(p, "g"), words(model), words(design)
+        less.append([words(title), number(p, "g"), words(model), words(design)])
+        budget.append([*less[-1]])
         # an m that a data set does not have has no entry
         there = {row.m: row for row in points.itertuples()}
-        rows = [there.get(count) for count in counts]
-        gains = (NOTHING if row is None else Value(gain(row), row.difference) for row in rows)
-        less.append((*heads, *gains))
-        budget.append((*heads, *(entry for row in rows for entry in _worth_entries(row))))
+        for row in map(there.get, counts):
+            less[-1].append(NOTHING if row is None else Value(gain(row), row.difference))
+            budget[-1] += [NOTHING] * 2 if row is None else [Value(worth(row), row.worth), _ratio(row)]
     columns: tuple[str, ...] = ("data set", "p", "model", "design")
     of = tuple(f"m = {count}" for count in counts)
     said = WORDS["designs"]
     title = f"{label} of a design less that of uniform pairs"
-    yield Table(title, (*columns, *of), tuple(less), note=said["differences"], pinned=True)
+    yield Table(title, (*columns, *of), tuple(map(tuple, less)), note=said["differences"], pinned=True)
     over = (("", len(columns)), *((head, 2) for head in of))
     title = f"Uniform pairs that reach the {label} of m chosen ones"
     columns += ("uniform pairs", "ratio") * len(counts)
     note = said["worth"].format(coverage=PER_CENT)
-    yield Table(title, columns, tuple(budget), (over,), note, pinned=True)
+    yield Table(title, columns, tuple(map(tuple, budget)), (over,), note, pinned=True)
 
 
-def _worth_entries(row: Any) -> tuple[Value, Value]:
-    if row is None:
-        return NOTHING, NOTHING
-    order = row.m_over_n / row.worth if row.worth > 0 else math.inf
-    return Value(worth(row), row.worth), Value(ratio(row), order)
+def _ratio(row: Any) -> Value:
+    return Value(ratio(row), row.m_over_n / row.worth if row.worth > 0 else math.inf)
 
 
 def draw_designs(found: pd.DataFrame, score: str) -> Figure | None:

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -212,23 +213,26 @@ def winner_files(content: Content) -> dict[str, pd.DataFrame]:
         `winners` (data sets × models), `ranks` (models), `pairs` and `robustness` (p), each for every score;
         nothing without two models.
     """
-    parts: dict[str, dict[str, pd.DataFrame]] = {}
-    for ranking in (each for each in content.rankings if each.comparable):
-        values = ranking.values.set_index(["dataset", "model"])
-        values["rank"], values["as_good_as_best"] = ranking.ranks.stack(), ranking.as_good.stack()
-        cost = cost_table(ranking, content.cells).set_index("model")[["cpu_seconds", "seconds"]]
-        ranks = ranking.table().join(cost, on="model")
-        tables = {
-            "winners": values.reset_index(),
-            "ranks": ranks.assign(friedman=ranking.statistic, friedman_p=ranking.p),
-            "pairs": ranking.pairs,
-            "robustness": stats.by_accuracy(ranking),
-        }
-        for name, table in tables.items():
-            parts.setdefault(name, {})[ranking.score] = table
-    # an index is of the score and the row
-    wholes = {name: pd.concat(tables, names=["score", None]) for name, tables in parts.items()}
-    return {name: whole.reset_index("score").reset_index(drop=True) for name, whole in wholes.items()}
+    found = {
+        ranking.score: _files(ranking, content.cells) for ranking in content.rankings if ranking.comparable
+    }
+    names = next(iter(found.values()), {})
+    return {
+        name: elements.by_score({score: tables[name] for score, tables in found.items()}) for name in names
+    }
+
+
+def _files(ranking: Ranking, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    values = ranking.values.set_index(["dataset", "model"])
+    values["rank"], values["as_good_as_best"] = ranking.ranks.stack(), ranking.as_good.stack()
+    cost = cost_table(ranking, cells).set_index("model")[["cpu_seconds", "seconds"]]
+    ranks = ranking.table().join(cost, on="model")
+    return {
+        "winners": values.reset_index(),
+        "ranks": ranks.assign(friedman=ranking.statistic, friedman_p=ranking.p),
+        "pairs": ranking.pairs,
+        "robustness": stats.by_accuracy(ranking),
+    }
 
 
 def standing(content: Content) -> Iterator[Part]:
@@ -264,12 +268,10 @@ def _standing(ranking: Ranking) -> Table:
         columns.append(("solved", lambda row: row.done / ((row.done + row.no_solution) or np.nan), ".0%"))
     for name in ranking.places:
         columns.append((name + " (not ranked)" * (name in ranking.left_out), partial(on, name), ""))
-    known = values[values["n"] > 0].groupby("unit")["n"].agg(["min", "max"])
-    over = [
-        f"{' to '.join(map(str, dict.fromkeys(known.loc[unit])))} {kind}"
-        for unit, kind in KINDS.items()
-        if unit in known.index
-    ]
+    over = []
+    for unit, kind in KINDS.items():
+        if len(known := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
+            over.append(f"{' to '.join(map(str, dict.fromkeys((known.min(), known.max()))))} {kind}")
     note = WORDS["winners"]["note"].format(units="; ".join(over), errors=stats.ERRORS)
     title = f"{ranking.label} of each model on each data set"
     return elements.table(title, ranking.table(), columns, note=note, pinned=True)
@@ -301,21 +303,14 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     if len(models) < 2 or not ranking.datasets:
         return None
     left = (len(models) + 1) // 2
-    groups = ranking.groups
-    levels = _levels(groups)
+    levels = _levels(ranking.groups)
     deep = BAR * (max(levels, default=-1) + 2)
-    figure = Figure(figsize=(WIDTH, HEAD + deep + ROW * left + 0.1), layout="constrained")
-    axes = figure.subplots()
-    axes.set_xlim(1, len(models))
-    axes.set_ylim(deep + ROW * left, 0)
-    axes.xaxis.set_ticks_position("top")
-    axes.xaxis.set_label_position("top")
-    axes.set_xticks(range(1, len(models) + 1))
+    figure, axes = look.panel(WIDTH, HEAD + deep + ROW * left + 0.1)
+    axes.set(xlim=(1, len(models)), ylim=(deep + ROW * left, 0), xticks=range(1, len(models) + 1), yticks=[])
     axes.set_xlabel("mean rank (1 is best)")
-    axes.set_yticks([])
-    for name, spine in axes.spines.items():
-        spine.set_visible(name == "top")
-    for ends, level in zip(groups, levels, strict=True):
+    axes.xaxis.set(ticks_position="top", label_position="top")
+    axes.spines[["left", "right", "bottom"]].set_visible(False)
+    for ends, level in zip(ranking.groups, levels, strict=True):
         first, last = ranks.iloc[list(ends)]
         axes.plot([first - 0.04, last + 0.04], [BAR * (level + 1)] * 2, color=look.INK, linewidth=4)
     label, means = ranking.label, ranking.means.mean()
@@ -348,28 +343,31 @@ def duels(content: Content) -> Iterator[Part]:
     said = WORDS["duels"]
     yield said["reading"]
     for ranking in content.ranked:
-        found, apart, rows = ranking.matrix(), ranking.apart, []
-        for place, (_, row) in enumerate(ranking.table().iterrows(), start=1):
-            model = row["model"]
-            entries = [Value(f"{place} {model}", f"{place:02}"), _duel(row)]
-            for other in ranking.models:
-                pair = model, other
-                beside = _duel(found.loc[pair], "best" * (pair in apart)) if pair in found.index else NOTHING
-                entries.append(beside)
-            rows.append(tuple(entries))
-        heads = "model", "all", *(str(place) for place in range(1, len(rows) + 1))
+        found = ranking.matrix()
+        columns: list[Column] = [("model", _placed, ""), ("all", _duel, "")]
+        for place, model in enumerate(ranking.models, start=1):
+            columns.append((str(place), partial(_beside, found, ranking.apart, model), ""))
         note = said["note"].format(errors=stats.ERRORS) + f" {said['tested']}" * ranking.tested
         title = f"Data sets won – tied – lost by {ranking.label}"
-        yield Table(title, heads, tuple(rows), note=note, pinned=True)
+        yield elements.table(title, ranking.table(), columns, note=note, pinned=True)
 
 
-def _duel(row: pd.Series, kind: str = "") -> Value:
-    return Value(_counts(row), int(row["wins"] - row["losses"]), kind)
+def _placed(row: Any) -> Value:
+    return Value(f"{row.Index + 1} {row.model}", f"{row.Index + 1:02}")
 
 
-def _counts(row: pd.Series) -> str:
+def _beside(found: pd.DataFrame, told: set[tuple[str, str]], other: str, row: Any) -> Value:
+    pair = row.model, other
+    return NOTHING if row.model == other else _duel(found.loc[pair], "best" * (pair in told))
+
+
+def _duel(row: Any, kind: str = "") -> Value:
+    return Value(_counts(row), int(row.wins - row.losses), kind)
+
+
+def _counts(row: Any) -> str:
     """Data sets won, tied and lost."""
-    return "–".join(f"{row[name]:.0f}" for name in ("wins", "ties", "losses"))
+    return f"{row.wins:.0f}–{row.ties:.0f}–{row.losses:.0f}"
 
 
 def robustness(content: Content) -> Iterator[Part]:
@@ -379,14 +377,12 @@ def robustness(content: Content) -> Iterator[Part]:
     said = WORDS["robustness"]
     for ranking, table in found:
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
-        low, high = wide.columns[[0, -1]]
-        wide["drop"] = (wide[high] - wide[low]).mask(wide.index.isin(ranking.alone))
-        heads = ("model", *(f"p = {p:g}" for p in wide.columns[:-1]), f"p = {high:g} less p = {low:g}")
-        rows = (
-            (words(model), *(number(mean, FORM) for mean in means), number(drop, f"+{FORM}"))
-            for model, *means, drop in wide.loc[ranking.models].itertuples()
-        )
-        yield Table(f"{ranking.label} by accuracy", heads, tuple(rows), note=said["drop"])
+        low, *_, high = wide.columns
+        columns: list[Column] = [(f"p = {p:g}", itemgetter(at), FORM) for at, p in enumerate(wide.columns, 1)]
+        columns.append((f"p = {high:g} less p = {low:g}", "drop", f"+{FORM}"))
+        rows = wide.assign(drop=(wide[high] - wide[low]).mask(wide.index.isin(ranking.alone)))
+        title, columns = f"{ranking.label} by accuracy", [("model", "Index", ""), *columns]
+        yield elements.table(title, rows.loc[ranking.models], columns, note=said["drop"])
     for ranking, table in found:
         figure = draw_robustness(table, ranking.score)
         yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {said['curves']}"
@@ -487,23 +483,20 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     """
     rows = table.sort_values("mean", kind="stable")
     height = max(LEAST_HEIGHT, COST_ROW * len(rows) + 0.9)
-    figure = Figure(figsize=(COST_WIDTH, height), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = look.panel(COST_WIDTH, height)
     low, high = rows["cpu_seconds"].agg(["min", "max"])
     figures.log_axis(axes, (1.0,) if high > 200 * low else (1, 2, 5))
-    axes.set_xlim(low / 1.6, high * 1.6)
     means = rows["mean"].to_numpy(dtype=float)
     pad = max(0.01, 0.06 * float(np.ptp(means)))
     bottom, top = means.min() - pad, means.max() + pad
-    axes.set_ylim(bottom, top)
+    axes.set(xlim=(low / 1.6, high * 1.6), ylim=(bottom, top))
     heights = apart((means - bottom) / (top - bottom), min(COST_ROW / (height - 0.9), 1 / len(rows)))
     for row, level in zip(rows.itertuples(), heights, strict=True):
         tip = f"{LABELS[score].short} {row.mean:{FORM}}, {row.cpu_seconds:.3g} CPU s a cell"
         _point(axes, row.cpu_seconds, row.mean, str(row.model), 7, tip, zorder=3)
         text, point = look.short(str(row.model), longest=look.LONGEST_MODEL), (row.cpu_seconds, row.mean)
         axes.annotate(text, point, (1.04, level), textcoords="axes fraction", arrowprops=LEADER, **NAME)
-    axes.set_xlabel("CPU seconds of a cell (log)")
-    axes.set_ylabel(LABELS[score].axis)
+    axes.set(xlabel="CPU seconds of a cell (log)", ylabel=LABELS[score].axis)
     axes.grid()
     return figure
 

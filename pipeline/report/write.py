@@ -126,7 +126,6 @@ def write_report(
         compared=beside,
         failures=failures,
         holder=holder,
-        figures=folder / "figures",
         all_cells=every,
         chosen=chosen,
     )

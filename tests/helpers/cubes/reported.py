@@ -45,7 +45,7 @@ def tips(figure: Figure) -> list[str]:
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
     """What a section reads of a cube in memory; the rest of it is not there."""
     nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "holder"))
-    given = {**nothing, "all_cells": cells, "failures": (), "figures": Path("figures"), **parts}
+    given = {**nothing, "all_cells": cells, "failures": (), **parts}
     cached = {name: given.pop(name) for name in ("written",) if name in given}
     found = Content(cells=cells, **given)  # type: ignore[arg-type]
     found.__dict__.update(cached)
