@@ -4,9 +4,9 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -20,19 +20,13 @@ from pipeline.report.content import Content, Part
 from pipeline.report.elements import WORDS, Table, Value, number, words
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 from sweeps.plan import DatasetPlan
+from sweeps.records import Choice, Real, Record, Whole, read
 from sweeps.words import BASELINES, MODEL_CODES
 
 # Scores by their names in a table of published values.
 METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}
-NAMES: dict[str, Iterable[str]] = {"model": MODEL_CODES, "metric": METRICS}
-NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "p": ("a number from 0 to 1", lambda p: 0 <= p <= 1),
-    "n_clusters": ("a whole number, 1 or more", lambda k: k >= 1 and k % 1 == 0),
-    "m": ("a whole number, 0 or more", lambda m: m >= 0 and m % 1 == 0),
-    "value": ("a number, 0 or more", lambda value: 0 <= value < math.inf),
-}
 # Digits of a value that is not printed as a decimal.
 EXACT = 15
 
@@ -51,6 +45,18 @@ LINEAR, TICKS = 4.0, (-1000, -100, -30, -10, -6, -4, -2, 0, 2, 4, 6, 10, 30, 100
 # Distance between the models at one number of annotations, as a share of the step to the next.
 APART = 0.36
 
+
+class PublishedMean(Record):
+    """A line of a table of published values; a column for each key."""
+
+    p: Annotated[float, Real("a number from 0 to 1", ge=0, le=1)]
+    n_clusters: Annotated[int, Whole(1)]
+    m: Annotated[int, Whole(0)]
+    model: Annotated[str, Choice(tuple(MODEL_CODES))]
+    metric: Annotated[str, Choice(tuple(METRICS))]
+    value: Annotated[float, Real("a number, 0 or more", ge=0)]
+
+
 # Of one published mean: `score` as the cube calls it, and digits behind the point in print.
 PUBLISHED = ("p", "n_clusters", "m", "model", "score", "published", "digits")
 PLACE = ("of_p", "of_m")
@@ -63,7 +69,7 @@ def read_published(path: Path) -> pd.DataFrame:
     Parameters
     ----------
     path : Path
-        CSV with the columns of `NUMBERS` and `NAMES`, in any order; metrics are those of `METRICS`.
+        CSV with the columns of `PublishedMean`, in any order; metrics are those of `METRICS`.
 
     Returns
     -------
@@ -100,7 +106,7 @@ def _names(lines: Sequence[Line]) -> list[str]:
     names = split_cells(lines[0].text)
     listed = ", ".join(map(repr, names))
     problems = []
-    for name in (*NUMBERS, *NAMES):
+    for name in PublishedMean.model_fields:
         if (n := names.count(name)) != 1:
             said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
             problems.append(Problem(lines[0].where, *said))
@@ -117,26 +123,21 @@ def _mean(line: Line, names: list[str]) -> tuple[Any, ...]:
     if len(cells) != len(names):
         expected = f"{len(names)}, one for each column"
         raise InputError([Problem(line.where, f"{len(cells)} cells", expected)])
-    row = dict(zip(names, cells, strict=True))
-    numbers = {name: to_number(row[name]) for name in NUMBERS}
-    problems = [
-        Problem(f"{line.where}, {name}", repr(row[name]), expected)
-        for name, (expected, allowed) in NUMBERS.items()
-        if (number := numbers[name]) is None or not allowed(number)
-    ]
-    problems += [
-        not_one_of(f"{line.where}, {name}", row[name], known)
-        for name, known in NAMES.items()
-        if row[name] not in known
-    ]
-    if not problems and (numbers["m"] == 0) != (row["model"] in BASELINES):
+    row = {name: cell for name, cell in zip(names, cells, strict=True) if name in PublishedMean.model_fields}
+    mean = read(PublishedMean, {name: _value(cell) for name, cell in row.items()}, f"{line.where},")
+    if (mean.m == 0) != (mean.model in BASELINES):
         expected = "m = 0 for a model without annotations, and for no other"
-        problems.append(Problem(line.where, f"m = {row['m']} for {row['model']}", expected))
-    if problems:
-        raise InputError(problems)
-    p, n_clusters, m, value = (float(given(number)) for number in numbers.values())
+        raise InputError([Problem(line.where, f"m = {mean.m} for {mean.model}", expected)])
     digits = EXACT if "e" in row["value"].lower() else len(row["value"].partition(".")[2])
-    return p, int(n_clusters), int(m), row["model"], METRICS[row["metric"]], value, digits
+    return mean.p, mean.n_clusters, mean.m, mean.model, METRICS[mean.metric], mean.value, digits
+
+
+def _value(cell: str) -> float | str:
+    """A cell as a number, whole if it can be, where it is one."""
+    number = to_number(cell)
+    if number is None:
+        return cell
+    return int(number) if number.is_integer() else number
 
 
 def compare(summary: pd.DataFrame, plans: Mapping[str, DatasetPlan], published: pd.DataFrame) -> pd.DataFrame:

@@ -8,10 +8,8 @@ are over, and on numbers of annotations, are the same in all.
 import base64
 import hashlib
 import json
-import re
 import time
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -20,7 +18,6 @@ from typing import Any, TypeVar
 
 import jinja2
 import pandas as pd
-from markupsafe import Markup
 
 from pipeline.report.look import MOST_DATASETS, VARIABLES
 from pipeline.scoring.tables import MIXTURES, REDRAWS
@@ -50,10 +47,6 @@ WORDS = {
     section: {name: " ".join(text.split()) for name, text in texts.items()}
     for section, texts in DECLARED["words"].items()
 }
-
-STYLED = re.compile(r'(<[a-zA-Z][^<>]*?) style="([^"]*)"')
-# Elements of a style that share a class of the page.
-OFTEN = 3
 
 
 @dataclass(frozen=True)
@@ -296,36 +289,12 @@ def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> s
     texts = {name: (FOLDER / f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
     page = jinja2.Template(texts["html"], trim_blocks=True, lstrip_blocks=True, **strict)
+    # the policy of the page runs this script and no other
     digest = base64.b64encode(hashlib.sha256(texts["js"].encode()).digest()).decode()
-    svgs, ink = _classes([picture.svg for chapter in chapters for picture in chapter.pictures])
-    shown = iter(svgs)
-    return str(
-        page.render(
-            title=title,
-            sections=chapters,
-            lead=lead,
-            style=Markup(texts["css"]),
-            ink=Markup(ink),
-            palette=json.dumps({name: color for color, name in VARIABLES.items()}),
-            script=Markup(texts["js"]),
-            digest=digest,
-            version=package_version(),
-            made=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-            next_svg=lambda: Markup(next(shown)),
-        )
-    )
-
-
-def _classes(svgs: list[str]) -> tuple[list[str], str]:
-    """The figures with a class in the place of each style that they repeat, and the rules of these."""
-    counts = Counter(style for svg in svgs for _, style in STYLED.findall(svg))
-    names = {style: f"f{place}" for place, (style, n) in enumerate(counts.most_common()) if n >= OFTEN}
-
-    def named(found: re.Match[str]) -> str:
-        return f'{found[1]} class="{names[found[2]]}"' if found[2] in names else found[0]
-
-    rules = "\n".join(f".{name} {{{style}}}" for style, name in names.items())
-    return [STYLED.sub(named, svg) for svg in svgs], rules
+    palette = json.dumps({name: color for color, name in VARIABLES.items()})
+    made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    shown = {"title": title, "sections": chapters, "lead": lead, "palette": palette, "digest": digest}
+    return str(page.render(shown, **texts, version=package_version(), made=made))
 
 
 def text(row: Iterable[object], layout: Iterable[str]) -> str:

@@ -20,7 +20,7 @@ from scipy.optimize import isotonic_regression
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, listed, number, words
+from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, listed, number
 from pipeline.scoring import ranking as stats
 from pipeline.scoring.ranking import MEAN, Ranking
 from pipeline.scoring.scores import LABELS
