@@ -21,7 +21,7 @@ from pipeline.report import elements, figures, look
 from pipeline.report.content import Part, write_chapters
 from pipeline.report.elements import EMPTY, WORDS, Table, Value, Written, number, words
 from pipeline.report.scores import PANEL
-from pipeline.report.write import check_folder, records
+from pipeline.report.write import records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
@@ -150,7 +150,7 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
         with collecting(problems):
             manifests.append(read_manifest(cube))
     with collecting(problems):
-        check_folder(folder)
+        elements.check_folder(folder)
     if problems:
         raise InputError(problems)
     a, b = manifests

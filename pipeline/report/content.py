@@ -97,18 +97,6 @@ class Content:
         design = {key: value for key, value in self.chosen.items() if key == tables.DESIGN}
         return compared_searches(tables.rows_of(self.all_cells, design), self.manifest.spec.search)
 
-    def pooled(self, score: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Means of a score over the real data sets, and rows of models without annotations on each of them.
-
-        The first has no rows where there are fewer than two data sets.
-        """
-        real = [name for name, plan in self.manifest.plans.items() if plan.mixtures is None]
-        rows = self.summary[self.summary["dataset"].isin(real)]
-        pooled = tables.pooled_means(rows, self.written, score)
-        several = not pooled.empty and pooled["n_datasets"].max() > 1
-        alone = rows[rows["p"].isna() & (rows["score"] == score) & rows["mean"].notna()]
-        return pooled if several else pooled.iloc[:0], alone
-
     @cached_property
     def choices(self) -> pd.DataFrame:
         """Shapes of covariances that were chosen; empty without a model that chooses."""

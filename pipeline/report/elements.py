@@ -23,6 +23,7 @@ from pipeline.report.look import MOST_DATASETS, VARIABLES
 from pipeline.scoring.tables import MIXTURES, REDRAWS
 from storage.provenance import package_version
 from sweeps.data.lines import as_cell
+from sweeps.errors import InputError, Problem
 from sweeps.words import SHAPE_CODES, is_model, shape_of
 
 Item = TypeVar("Item")
@@ -306,6 +307,19 @@ def cells_of(table: pd.DataFrame) -> pd.DataFrame:
     """A table for spreadsheets, in which no text is a formula."""
     texts = table.select_dtypes(exclude="number")
     return table.assign(**texts.map(lambda cell: as_cell(cell) if isinstance(cell, str) else cell))
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder for output that cannot be one, before anything is computed.
+
+    Raises
+    ------
+    InputError
+        If it, or a folder above it, is a file.
+    """
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise InputError([Problem(str(place), "a file", "a folder to write to")])
 
 
 def by_score(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

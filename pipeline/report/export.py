@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.elements import cells_of
+from pipeline.report.elements import cells_of, check_folder
 from pipeline.scoring.scores import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
@@ -20,7 +20,7 @@ from storage.cube.manifest import read_manifest
 from storage.cube.schema import DONE
 from storage.errors import storage_errors
 from storage.remote import Place
-from sweeps.errors import InputError, Problem, not_one_of
+from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
 
 # End of a file's name, by format.
@@ -59,13 +59,10 @@ def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False
     StorageError
         If the file system refuses.
     """
-    if how not in FORMATS:
-        raise InputError([not_one_of("--format", how, FORMATS)])
+    check_folder(folder)
     if folder.is_dir() and any(folder.iterdir()) and not overwrite:
         hint = "--force overwrites the files of these names in it"
         raise InputError([Problem(str(folder), "files", "an empty folder, or none", hint)])
-    if folder.exists() and not folder.is_dir():
-        raise InputError([Problem(str(folder), "a file", "a folder, or nothing")])
     if how == "parquet" and find_spec("pyarrow") is None:
         raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)])
     manifest, tree = read_manifest(cube), open_cube(cube)

@@ -6,9 +6,9 @@ models predict.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from pipeline.report.content import Content, Part
 from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, number, spread, words
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import TOO_FEW, choice_table, summary_table
+from pipeline.scoring.tables import TOO_FEW, choice_table, pooled_means, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
@@ -48,6 +48,8 @@ MOST_INDEX = 3
 FEW = 10
 # Numbers of annotations in a panel of boxes, and models in one of that width; those of more are wider.
 MOST_COUNTS, MOST_BOXES = 8, 6
+# Rows of the summary by score, data set, p and m where they have any, and model.
+Rows = Mapping[tuple[Any, ...], Any]
 # Cells that had no choice, apart from those that chose the simplest shape.
 UNABLE = "too few annotations"
 
@@ -60,14 +62,19 @@ def means(content: Content) -> Iterator[Part]:
         cells = plural(missing, "score")
         said = WORDS["scores"]["missing"].format(cells=cells, are=elements.are(missing))
     yield f"Objectives compare within one model on one data set only. {said}"
-    means, found = Means(content), set(content.summary["score"])
+    # models and methods without annotations have neither p nor m
+    rows = {
+        (row.score, row.dataset, *(() if pd.isna(row.p) else (row.p, row.m)), row.model): row
+        for row in content.summary.itertuples()
+    }
+    found = set(content.summary["score"])
     for score in [score for score in QUALITIES if score in found] or [AGREEMENT]:
         if score in RANKED:
             yield from _pooled(content, score)
-        yield from means.real(score)
+        yield from _real(content, rows, score)
         if score in PAPER_SCORES:
-            yield from means.mixtures(score)
-    yield from means.baselines()
+            yield from _mixtures(content, rows, score)
+    yield from _baselines(content, rows)
 
 
 def _wide(
@@ -76,7 +83,7 @@ def _wide(
     places: Sequence[tuple[tuple[Value, ...], tuple[Any, ...]]],
     models: Sequence[str],
     entry: Callable[..., Value],
-    family: Sequence[DatasetPlan] = (),
+    family: Sequence[tuple[DatasetPlan, ...]] = ((),),
     **more: Any,
 ) -> Iterator[Table]:
     """Tables of a column for each model, and for each K of a family, as many side by side as fit a page.
@@ -87,120 +94,119 @@ def _wide(
     for k in range(n):
         part = models[len(models) * k // n : len(models) * (k + 1) // n]
         beside = f", {part[0]} to {part[-1]}" if n > 1 else ""
-        columns = [(model, plan) for plan in family for model in part if model in plan.models]
-        sizes = Counter(f"K = {plan.n_clusters}" for _, plan in columns)
-        groups = ((("", len(heads)), *sizes.items()),) if family else ()
-        keys: list[tuple[Any, ...]] = columns if family else [(model,) for model in part]
+        keys = [(model, *of) for of in family for model in part if all(model in plan.models for plan in of)]
+        sizes = Counter(f"K = {plan.n_clusters}" for _, *of in keys for plan in of)
+        groups = ((("", len(heads)), *sizes.items()),) if sizes else ()
         rows = tuple((*lead, *(entry(*place, *key) for key in keys)) for lead, place in places)
-        columns_heads = (*heads, *(key[0] for key in keys))
-        yield Table(f"{title}{beside}", columns_heads, rows, groups, pinned=True, **more)
+        yield Table(
+            f"{title}{beside}", (*heads, *(key[0] for key in keys)), rows, groups, pinned=True, **more
+        )
+
+
+def pooled(content: Content, score: str, form: str) -> tuple[dict[tuple[float, str, str], Value], list[str]]:
+    """Means over the real data sets, where there are several, each with the number of them.
+
+    Returns
+    -------
+    found : dict of tuple to Value
+        By p, m as written and model.
+    alone : list of str
+        Words on each model without annotations.
+    """
+    real = [name for name, plan in content.manifest.plans.items() if plan.mixtures is None]
+    rows = content.summary[content.summary["dataset"].isin(real)]
+    means = pooled_means(rows, content.written, score)
+    found = {
+        (row.p, row.m, row.model): Value(f"{row.mean:{form}} ({row.n_datasets})", row.mean)
+        for row in means.itertuples()
+        if means["n_datasets"].max() > 1
+    }
+    alone = rows[rows["p"].isna() & (rows["score"] == score)].dropna(subset="mean").groupby("model")["mean"]
+    return found, [f"{model}: {levels.mean():{form}} ({len(levels)})" for model, levels in alone]
 
 
 def _pooled(content: Content, score: str) -> Iterator[Table]:
     """Rows p and m, columns models, over the real data sets."""
-    pooled, alone = content.pooled(score)
-    if pooled.empty:
+    found, alone = pooled(content, score, FORM)
+    if found:
+        places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in found)]
+        title, models = f"{LABELS[score].short}: mean over real data sets", sorted({key[2] for key in found})
+        note = f"In brackets: data sets. {'; '.join(alone)}"
+        yield from _wide(title, ("p", "m"), places, models, lambda *key: found.get(key, NOTHING), note=note)
+
+
+def _real(content: Content, rows: Rows, score: str) -> Iterator[Table]:
+    """Rows data set, p and m, columns models, of real data sets."""
+    real = [plan for plan in content.manifest.plans.values() if plan.mixtures is None and plan.supervised]
+    if not real:
         return
-    levels = [
-        f"{model}: {found.mean():{FORM}} ({len(found)})" for model, found in alone.groupby("model")["mean"]
+    counts = sorted({plan.replicates for plan in real})
+    redraws = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
+    note = f"Mean ± standard error over redraws of the annotations ({redraws})."
+    places = [
+        ((words(plan.name), number(p, "g"), elements.count(content.written, plan.name, m)), (plan, p, m))
+        for plan in real
+        for p, m in product(sorted(plan.p), sorted(plan.m))
     ]
-    found = {
-        (row.p, row.m, row.model): Value(f"{row.mean:{FORM}} ({row.n_datasets})", row.mean)
-        for row in pooled.itertuples()
-    }
-    places = [((number(p, "g"), words(m)), (p, m)) for p, m in dict.fromkeys(key[:2] for key in found)]
-    title, models = f"{LABELS[score].short}: mean over real data sets", sorted(pooled["model"].unique())
-    note = f"In brackets: data sets. {'; '.join(levels)}"
-    yield from _wide(title, ("p", "m"), places, models, lambda *key: found.get(key, NOTHING), note=note)
+    title, models = f"{LABELS[score].short}: real data sets", _models(rows, score, real)
+    more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
+    yield from _wide(title, ("data set", "p", "m"), places, models, partial(_entry, rows, score), **more)
 
 
-class Means:
-    """Tables of the means of a cube, each with the models that have a value.
+def _mixtures(content: Content, rows: Rows, score: str) -> Iterator[Table]:
+    """Rows m, columns K × model, of mixtures that differ in K alone; m = 0 is the baseline of a shape."""
 
-    Parameters
-    ----------
-    content : Content
-        Its summary, plans, and how the sweep file writes each m.
-    """
+    def entry(p: float, m: int, model: str, plan: DatasetPlan) -> Value:
+        return _entry(rows, score, plan, p, m, model if m else baseline_of(model), PAPER_FORM)
 
-    def __init__(self, content: Content) -> None:
-        self.summary, self.written = content.summary, content.written
-        self.plans = list(content.manifest.plans.values())
-        self.alone = frozenset(self.summary.loc[self.summary["p"].isna(), "model"])
-        # models and methods without annotations have neither p nor m
-        self.rows = {
-            (row.score, row.dataset, *(() if pd.isna(row.p) else (row.p, row.m)), row.model): row
-            for row in self.summary.itertuples()
-        }
-
-    def real(self, score: str) -> Iterator[Table]:
-        """Rows data set, p and m, columns models, of real data sets."""
-        real = [plan for plan in self.plans if plan.mixtures is None and plan.supervised]
-        if not real:
-            return
-        counts = sorted(plan.replicates for plan in real)
-        redraws = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
-        note = f"Mean ± standard error over redraws of the annotations ({redraws})."
-        places = [
-            ((words(plan.name), number(p, "g"), elements.count(self.written, plan.name, m)), (plan, p, m))
-            for plan in real
-            for p, m in product(sorted(plan.p), sorted(plan.m))
-        ]
-        title, heads = f"{LABELS[score].short}: real data sets", ("data set", "p", "m")
-        more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
-        models = self._models(score, real)
-        yield from _wide(title, heads, places, models, partial(self._entry, score), **more)
-
-    def mixtures(self, score: str) -> Iterator[Table]:
-        """Rows m, columns K × model, of mixtures that differ in K alone; m = 0 is the baseline of a shape."""
-
-        def entry(p: float, m: int, model: str, plan: DatasetPlan) -> Value:
-            return self._entry(score, plan, p, m, model if m else baseline_of(model), PAPER_FORM)
-
-        drawn = [plan for plan in self.plans if plan.mixtures is not None and plan.supervised]
-        for name in dict.fromkeys(base_name(plan.name, plan.n_clusters) for plan in drawn):
-            family = [plan for plan in drawn if base_name(plan.name, plan.n_clusters) == name]
-            family.sort(key=lambda plan: plan.n_clusters)
-            sizes = ", ".join(f"{plan.mixtures} at K = {plan.n_clusters}" for plan in family)
-            note = (
-                f"Mean ± standard error over mixtures ({sizes}), each of them a mean over its redraws first."
-                " m = 0 is the model without annotations."
-            )
-            ms = {m: elements.count_of(self.written, plan.name, m) for plan in family[::-1] for m in plan.m}
-            models = sorted({model for plan in family for model in plan.models})
-            for p in sorted({p for plan in family for p in plan.p}):
-                places = [((Value(text, m),), (p, m)) for m, text in sorted({0: "0", **ms}.items())]
-                title = f"{LABELS[score].short}: {name}, p = {p:g}"
-                more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
-                yield from _wide(title, ("m",), places, models, entry, family, **more)
-
-    def baselines(self) -> Iterator[Table]:
-        """Rows data set and model, columns scores, without annotations."""
-        plans = [plan for plan in self.plans if plan.baselines]
-        models = {
-            score: [model for model in self._models(score, plans) if model in self.alone]
-            for score in (*PAPER_SCORES, INDEX, "objective")
-        }
-        scores = [score for score, found in models.items() if found]
-        rows = tuple(
-            (words(plan.name), words(model), *(self._entry(score, plan, 0, 0, model) for score in scores))
-            for plan, model in product(plans, dict.fromkeys(chain.from_iterable(models.values())))
+    families: dict[str, list[DatasetPlan]] = {}
+    for plan in content.manifest.plans.values():
+        if plan.mixtures is not None and plan.supervised:
+            families.setdefault(base_name(plan.name, plan.n_clusters), []).append(plan)
+    for name, family in families.items():
+        family.sort(key=lambda plan: plan.n_clusters)
+        sizes = ", ".join(f"{plan.mixtures} at K = {plan.n_clusters}" for plan in family)
+        note = (
+            f"Mean ± standard error over mixtures ({sizes}), each of them a mean over its redraws first."
+            " m = 0 is the model without annotations."
         )
-        if rows:
-            heads = ("data set", "model", *(LABELS[score].short for score in scores))
-            once = "Nothing draws a real data set again: one cell, no error."
-            note = f"Mean ± standard error over mixtures. {once}"
-            yield Table("Without annotations", heads, rows, note=note, pinned=True)
+        ms = {m: elements.count_of(content.written, plan.name, m) for plan in family[::-1] for m in plan.m}
+        models = sorted({model for plan in family for model in plan.models})
+        more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
+        for p in sorted({p for plan in family for p in plan.p}):
+            places = [((Value(text, m),), (p, m)) for m, text in sorted({0: "0", **ms}.items())]
+            title = f"{LABELS[score].short}: {name}, p = {p:g}"
+            yield from _wide(title, ("m",), places, models, entry, [(plan,) for plan in family], **more)
 
-    def _entry(self, score: str, plan: DatasetPlan, p: float, m: int, model: str, form: str = FORM) -> Value:
-        row = self.rows.get((score, plan.name, *(() if model in self.alone else (p, m)), model))
-        return NOTHING if row is None else elements.mean_and_error(row.mean, row.se, form)
 
-    def _models(self, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
-        """Models that have a value of the score, baselines first."""
-        of = self.summary["dataset"].isin([plan.name for plan in plans])
-        found = self.summary.loc[of & (self.summary["score"] == score), "model"].unique()
-        return sorted(found, key=lambda model: (model not in self.alone, model))
+def _baselines(content: Content, rows: Rows) -> Iterator[Table]:
+    """Rows data set and model, columns scores, without annotations."""
+    alone = [key for key in rows if len(key) == len(("score", "data set", "model"))]
+    scores = [score for score in (*PAPER_SCORES, INDEX, "objective") if any(key[0] == score for key in alone)]
+    plans = [plan for plan in content.manifest.plans.values() if plan.baselines]
+    table = tuple(
+        (words(plan.name), words(model), *(_entry(rows, score, plan, 0, 0, model) for score in scores))
+        for plan, model in product(plans, sorted({model for *_, model in alone}))
+    )
+    if table:
+        heads = ("data set", "model", *(LABELS[score].short for score in scores))
+        once = "Nothing draws a real data set again: one cell, no error."
+        note = f"Mean ± standard error over mixtures. {once}"
+        yield Table("Without annotations", heads, table, note=note, pinned=True)
+
+
+def _entry(
+    rows: Rows, score: str, plan: DatasetPlan, p: float, m: int, model: str, form: str = FORM
+) -> Value:
+    row = rows.get((score, plan.name, p, m, model), rows.get((score, plan.name, model)))
+    return NOTHING if row is None else elements.mean_and_error(row.mean, row.se, form)
+
+
+def _models(rows: Rows, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
+    """Models that have a value of the score, baselines first."""
+    names = {plan.name for plan in plans}
+    found = {key[-1]: len(key) for key in rows if key[0] == score and key[1] in names}
+    return sorted(found, key=lambda model: (found[model], model))
 
 
 def curves(content: Content) -> Iterator[Part]:
@@ -405,8 +411,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figu
 def _count_axis(axes: Axes, names: list[str]) -> None:
     """Places of numbers of annotations along x, 0.6 beyond the first and the last of them."""
     axes.set_xticks(range(len(names)), names)
-    axes.set_xlim(-0.6, len(names) - 0.4)
-    axes.set_xlabel(look.COUNTS_LABEL)
+    axes.set(xlim=(-0.6, len(names) - 0.4), xlabel=look.COUNTS_LABEL)
 
 
 def choice_title(content: Content) -> str:
@@ -480,8 +485,7 @@ def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | Non
             axes.bar(places, share, 0.7, below, label=label, **looks)
             below += share
         _count_axis(axes, [elements.count_of(written, item[0], m) for m in rows["m"]])
-        axes.set_ylim(0, 1.02)
-        axes.set_yticks([0, 0.5, 1])
+        axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1])
 
     shown = [(look.short(*item), item) for item in product(names, models)]
     return figures.wrapped(shown, panel, CHOICE_PANEL, "cells (share)", across=min(3, len(models)))

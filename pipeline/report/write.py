@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from pipeline.common import cells_left_out, plural
-from pipeline.report import against, effort, elements, look, variants, winners
+from pipeline.report import against, effort, elements, look, scores, variants, winners
 from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
+from pipeline.report.elements import NOTHING
 from pipeline.report.page import write_page
 from pipeline.scoring import tables as scored
 from pipeline.scoring.ranking import RANKED
@@ -27,7 +28,6 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting
-from sweeps.plan import Cell
 from sweeps.shapes import CANDIDATES
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
@@ -108,7 +108,18 @@ def write_report(
     storage.errors.StorageError
         If the file system refuses.
     """
-    manifest, theirs, named = _inputs(cube, folder, published, cell)
+    # everything that may be bad input is read before anything is computed
+    problems: list[Problem] = []
+    manifest, theirs, named = None, None, None
+    with collecting(problems):
+        elements.check_folder(folder)
+    with collecting(problems):
+        theirs = against.read_published(published) if published is not None else None
+    with collecting(problems):
+        manifest = read_manifest(cube)
+        named = named_cell(manifest.plans, cell) if cell is not None else None
+    if manifest is None or problems:
+        raise InputError(problems)
     tree = open_cube(cube)
     every = scored.cell_table(tree, manifest.plans)
     whole = scored.summary_table(every)
@@ -147,24 +158,6 @@ def write_report(
     return Report(text, page, tuple(files), every, whole)
 
 
-def _inputs(
-    cube: Place, folder: Path, published: Path | None, cell: str | None
-) -> tuple[Manifest, pd.DataFrame | None, Cell | None]:
-    """Everything that may be bad input, read before anything is computed."""
-    problems: list[Problem] = []
-    manifest, theirs, named = None, None, None
-    with collecting(problems):
-        check_folder(folder)
-    with collecting(problems):
-        theirs = against.read_published(published) if published is not None else None
-    with collecting(problems):
-        manifest = read_manifest(cube)
-        named = named_cell(manifest.plans, cell) if cell is not None else None
-    if manifest is None or problems:
-        raise InputError(problems)
-    return manifest, theirs, named
-
-
 def _beside(cube: Place) -> tuple[tuple[FailureRecord, ...], str | None]:
     """Failures on record beside a cube, and who runs the sweep now."""
     failures: tuple[FailureRecord, ...] = ()
@@ -176,19 +169,6 @@ def _beside(cube: Place) -> tuple[tuple[FailureRecord, ...], str | None]:
         lease = read_lease(Path(cube))
         holder = str(lease.holder) if lease is not None and not lease.free else None
     return failures, holder
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder for output that cannot be one, before anything is computed.
-
-    Raises
-    ------
-    InputError
-        If it, or a folder above it, is a file.
-    """
-    for place in (folder, *folder.parents):
-        if place.exists() and not place.is_dir():
-            raise InputError([Problem(str(place), "a file", "a folder to write to")])
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -261,17 +241,15 @@ def _size(manifest: Manifest, dataset: str) -> str:
 
 def _pooled(content: Content, score: str) -> Iterator[str]:
     """Mean of a score over the real data sets, where there are several."""
-    pooled, alone = content.pooled(score)
-    if pooled.empty:
-        return
-    yield f"{LABELS[score].short}, mean over real data sets (number of them)"
-    for models in _across(sorted(pooled["model"].unique())):
-        yield _row("", "m", models)
-        for (p, m), group in pooled.groupby(["p", "m"], sort=False):
-            found = {row.model: f"{row.mean:.4f} ({row.n_datasets})" for row in group.itertuples()}
-            yield _row(f"p = {p:g}", str(m), [found.get(model, "-") for model in models])
-    for baseline, levels in alone.groupby("model", sort=True)["mean"]:
-        yield f"{baseline}: {levels.mean():.4f} ({len(levels)})"
+    found, alone = scores.pooled(content, score, scores.PAPER_FORM)
+    if found:
+        yield f"{LABELS[score].short}, mean over real data sets (number of them)"
+        for models in _across(sorted({model for *_, model in found})):
+            yield _row("", "m", models)
+            for p, m in dict.fromkeys(place[:2] for place in found):
+                values = [found.get((p, m, model), NOTHING).text for model in models]
+                yield _row(f"p = {p:g}", m, values)
+        yield from alone
 
 
 def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: elements.Written) -> Iterator[str]:
