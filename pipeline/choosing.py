@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pipeline.fit.inputs import place_problems
 from sweeps.data.table import MAX_CLASSES
-from sweeps.errors import Problem
+from sweeps.errors import Problem, given
 
 if TYPE_CHECKING:  # options are read before kernels or matplotlib are loaded, which takes a second
     from matplotlib.figure import Figure
@@ -182,12 +182,6 @@ class ClusterChoice:
         values = [each.held_out.log_loss if each.held_out else each.criteria.bic for each in self.candidates]
         return np.array(values)
 
-    @property
-    def errors(self) -> NDArray[np.float64] | None:
-        """Of the differences in log loss to the least one, eq. (57); None where BIC decides alone."""
-        gains = _gains(self.candidates)
-        return np.array([error for _, error in gains]) if gains else None
-
     def to_json(self) -> dict[str, Any]:
         """Plain values; nats. Of the annotations the accuracy estimated with the number taken."""
         from kernels.choice.held_out import estimated_accuracy
@@ -297,15 +291,13 @@ def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
     errors : float
         Of the differences to the best.
     """
-    pairs = zip(candidates, _gains(candidates), strict=True)
+    pairs = zip(candidates, gains(candidates), strict=True)
     return [candidate for candidate, (gain, error) in pairs if gain <= errors * error]
 
 
-def _gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
-    """What the least log loss gains over that of each candidate, and its error; empty without any."""
-    losses = [each.held_out for each in candidates if each.held_out is not None]
-    if not losses:
-        return []
+def gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
+    """What the least log loss gains over that of each candidate, and its error, eq. (57)."""
+    losses = [given(each.held_out) for each in candidates]
     least = min(losses, key=lambda each: each.log_loss)
     return [least.gain_over(each) for each in losses]
 
@@ -336,7 +328,8 @@ def draw_choice(choice: ClusterChoice) -> Figure:
         first, last = panels[0], panels[-1]
         looks: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
         if with_loss:
-            first.errorbar(counts, choice.values, yerr=choice.errors, elinewidth=1.0, capsize=2.5, **looks)
+            errors = [error for _, error in gains(choice.candidates)]
+            first.errorbar(counts, choice.values, yerr=errors, elinewidth=1.0, capsize=2.5, **looks)
             first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
         looks = {"color": look.GREY if with_loss else look.BLUE, "markersize": 4}
         last.plot(counts, bic, marker="s", label="BIC", **looks)

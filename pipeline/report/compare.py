@@ -6,7 +6,6 @@ each at its value or its default.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from kernels.settings import LENGTHS, method_words
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Part, write_chapters
-from pipeline.report.elements import EMPTY, WORDS, Table, Value, Written, number, words
+from pipeline.report.elements import EMPTY, NOTHING, WORDS, Table, Value, Written, number, with_error, words
 from pipeline.report.scores import PANEL
 from pipeline.report.write import records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
@@ -104,7 +103,6 @@ def _left_out(rows: pd.DataFrame) -> str:
 
 def _text_row(row: Any, written: Written) -> tuple[str, ...]:
     """A row of a table of differences, or of their total, which has neither p nor m."""
-    error = "" if math.isnan(row.difference) or math.isnan(row.se) else f" ± {row.se:.2g}"
     return (
         titled(row.dataset, row._asdict()),
         "" if pd.isna(row.p) else f"{row.p:g}",
@@ -112,7 +110,7 @@ def _text_row(row: Any, written: Written) -> tuple[str, ...]:
         row.model,
         str(row.n_cells),
         str(row.n),
-        "-" if math.isnan(row.difference) else f"{row.difference:+.4g}{error}",
+        "-" if math.isnan(row.difference) else with_error(row.difference, row.se, "+.4g", ".2g"),
         *("-" if pd.isna(share) else f"{share:.0%}" for share in (row.wins_b, row.wins_a, row.ties)),
     )
 
@@ -224,9 +222,9 @@ def _lead(parts: Sequence[Scored]) -> Iterator[str]:
         known = total[total["difference"].notna()]
         if len(known):
             row = known.loc[known["difference"].abs().idxmax()]
-            error = "" if pd.isna(row["se"]) else f" ± {row['se']:.2g}"
+            gain = with_error(row["difference"], row["se"], "+.3g", ".2g")
             yield (
-                f"{LABELS[score].short}, B minus A: {row['difference']:+.3g}{error} for {row['model']}, the"
+                f"{LABELS[score].short}, B minus A: {gain} for {row['model']}, the"
                 f" largest difference of {plural(len(known), 'model')}, over"
                 f" {plural(row['n_datasets'], 'data set')}."
             )
@@ -238,12 +236,8 @@ def _columns(written: Written) -> Iterator[elements.Column]:
     yield "p", lambda row: EMPTY if pd.isna(row.p) else number(row.p, "g"), ""
     yield "m", lambda row: EMPTY if pd.isna(row.m) else elements.count(written, row.dataset, row.m), ""
     yield "model", "model", ""
-    yield from (
-        ("cells", "n_cells", ",.0f"),
-        ("n", "n", ",.0f"),
-        ("A", "mean_a", ".4g"),
-        ("B", "mean_b", ".4g"),
-    )
+    yield from (("cells", "n_cells", ",.0f"), ("n", "n", ",.0f"))
+    yield from (("A", "mean_a", ".4g"), ("B", "mean_b", ".4g"))
     yield "B - A", _difference, ""
     yield "B wins, %", lambda row: 100 * row.wins_b, ".0f"
     yield "A wins, %", lambda row: 100 * row.wins_a, ".0f"
@@ -251,8 +245,9 @@ def _columns(written: Written) -> Iterator[elements.Column]:
 
 
 def _difference(row: Any) -> Value:
-    entry = number(round(row.difference, DIGITS) + 0.0, "+.3g")  # no negative zero
-    return entry if pd.isna(row.se) else replace(entry, text=f"{entry.text} ± {round(row.se, DIGITS):.2g}")
+    difference = round(row.difference, DIGITS) + 0.0  # no negative zero
+    text = with_error(difference, round(row.se, DIGITS), "+.3g", ".2g")
+    return NOTHING if pd.isna(difference) else Value(text, difference)
 
 
 def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure | None:
@@ -288,7 +283,7 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
         axes.axhline(0, color=look.GREY, linewidth=1)
         for model, points in there.groupby("model", sort=True):
             tips = [
-                f"{model}, m = {row.text}: {elements.with_error(row.difference, row.se, '+.3f')}"
+                f"{model}, m = {row.text}: {with_error(row.difference, row.se, '+.3f')}"
                 for row in points.itertuples()
             ]
             how = look.mark(str(model))
@@ -320,11 +315,9 @@ def differences(a: Manifest, b: Manifest) -> Iterator[str]:
         A key with both of its values, which are those that the runs used: a default is a value too. A data
         set or a search that one of them lacks is named.
     """
-    specs, other = {"A": a.spec, "B": b.spec}, {"A": "B", "B": "A"}
-    for side, spec in specs.items():
-        its = specs[other[side]]
-        if not spec.search_names and (called := search_called(spec, its)) in its.search_names:
-            yield f"search: the one of {side} is {called} of {other[side]}"
+    for spec, other, sides in ((a.spec, b.spec, "AB"), (b.spec, a.spec, "BA")):
+        if not spec.search_names and (called := search_called(spec, other)) in other.search_names:
+            yield f"search: the one of {sides[0]} is {called} of {sides[1]}"
     first, second = _settings(a.spec, b.spec), _settings(b.spec, a.spec)
     both, shared = first | second, first.keys() & second.keys()
     for place in sorted(both, key=lambda place: (KINDS.index(place[0]), place not in shared)):

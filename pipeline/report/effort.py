@@ -139,8 +139,7 @@ def _by_model(
             else:
                 look.hover(drawn, tips)
             finish(axes)
-        axes.set_xlabel(labels[0])
-        axes.set_ylim(-0.03, 1.05)
+        axes.set(xlabel=labels[0], ylim=(-0.03, 1.05))
         axes.grid()
         axes.tick_params(labelbottom=True)
 

@@ -188,9 +188,9 @@ def count(written: Written, dataset: str, m: int) -> Value:
     return Value(count_of(written, dataset, m), m)
 
 
-def with_error(mean: float, se: float, form: str = ".3f") -> str:
+def with_error(mean: float, se: float, form: str = ".3f", of_error: str = "") -> str:
     """A number and its standard error, which a single draw does not have."""
-    return f"{mean:{form}}" + ("" if pd.isna(se) else f" ± {se:{form.lstrip('+')}}")
+    return f"{mean:{form}}" + ("" if pd.isna(se) else f" ± {se:{of_error or form.lstrip('+')}}")
 
 
 def mean_and_error(mean: float, se: float, form: str = ".4f") -> Value:
@@ -207,8 +207,10 @@ def units(kinds: Iterable[object]) -> str:
         `MIXTURES`, `REDRAWS`, or missing.
     """
     found = set(kinds)
-    said = [text for kind, text in KINDS.items() if kind in found]
-    return ", and of a real data set ".join(said) or "nothing that is drawn"
+    return (
+        ", and of a real data set ".join(KINDS[kind] for kind in KINDS if kind in found)
+        or "nothing that is drawn"
+    )
 
 
 def names(kinds: Iterable[object]) -> str:

@@ -501,8 +501,7 @@ def _shares(axes: Axes, table: pd.DataFrame) -> None:
         share = 100 * table[key].fillna(0.0)
         axes.barh(range(len(table)), share, left=start, height=BAR, color=color, label=label)
         start = start + share
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("cells by best objective, %")
+    axes.set(xlim=(0, 100), xlabel="cells by best objective, %")
     axes.legend(ncols=3, **KEYS)
 
 

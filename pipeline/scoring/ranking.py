@@ -403,13 +403,10 @@ def alike(models: Sequence[str], apart: set[tuple[str, str]]) -> list[tuple[int,
     list of (int, int)
         First and last model of each run of two or more; none lies within another.
     """
-    runs: list[tuple[int, int]] = []
-    for first in range(len(models)):
-        last = first
-        while last + 1 < len(models) and not any(
-            (model, models[last + 1]) in apart for model in models[first : last + 1]
-        ):
-            last += 1
-        if last > first and (not runs or last > runs[-1][1]):
-            runs.append((first, last))
-    return runs
+    places = range(len(models))
+    runs = [
+        (first, last)
+        for first, last in combinations(places, 2)
+        if apart.isdisjoint(combinations(models[first : last + 1], 2))
+    ]
+    return [run for run in runs if not any(a <= run[0] and run[1] <= b for a, b in runs if (a, b) != run)]

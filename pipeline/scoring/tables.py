@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from pipeline.common import SAME_OPTIMUM
-from pipeline.scoring.scores import SCORES, score_nodes
+from pipeline.scoring.scores import SCORES, SHAPES, score_nodes
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
 from sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
@@ -117,10 +117,9 @@ def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns, in order, whole numbers that can be missing."""
     frame = frame.reindex(columns=list(COLUMNS))
-    names = {code: shape for shape, code in CODES.items()}
     for key in VARIANTS:
         frame[key] = frame[key].astype(object).where(frame[key].notna(), np.nan)
-    frame["covariance_shape"] = frame["covariance_shape"].map(names).astype(object)
+    frame["covariance_shape"] = frame["covariance_shape"].map(SHAPES).astype(object)
     whole = ("n_clusters", "mixture", "m", "replicate", "restarts_done", "best_restart", "hits")
     real = ("p", "m_over_n", "seconds", "cpu_seconds", "unseen_mass", *CHOICE[1:], *SCORES)
     types = dict.fromkeys(whole, "Int64") | dict.fromkeys(real, np.float64)

@@ -10,7 +10,8 @@ and the budget ratio is :math:`x / x'`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -39,10 +40,9 @@ class Part(NamedTuple):
 
     Parameters
     ----------
-    dataset, p, model
-        Which.
-    unit : str
-        What was drawn independently: mixtures, or of a real data set redraws of the annotations.
+    heads : mapping of str to object
+        Columns that all rows share: which part it is, and `n` units, what was drawn independently: mixtures,
+        or of a real data set redraws of the annotations.
     counts : tuple of str
         Numbers of annotations that every design has, ascending, as the sweep file writes them.
     x : ndarray of shape (n_m,)
@@ -54,10 +54,7 @@ class Part(NamedTuple):
         Score of the baseline of the same shape, which has no annotations; None without one.
     """
 
-    dataset: str
-    p: float
-    model: str
-    unit: str
+    heads: Mapping[str, Any]
     counts: tuple[str, ...]
     x: Floats
     values: Mapping[str, Floats]
@@ -119,11 +116,9 @@ def _of_dataset(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> I
         level, units = unit_level(complete.index), by_unit(complete)
         levels = alone[alone["model"] == baseline_of(str(model))].set_index("mixture")["value"]
         start = levels.reindex(units.index if level == "mixture" else [-1] * len(units)).to_numpy(dtype=float)
+        heads = {"dataset": dataset, "title": dataset, "p": float(p), "model": str(model)}
         yield Part(
-            dataset,
-            float(p),
-            str(model),
-            NAMES[level],
+            heads | {"n": len(units), "unit": NAMES[level]},
             tuple(written.get((dataset, int(m)), str(m)) for m in in_common),
             found.drop_duplicates("m").set_index("m")["m_over_n"][in_common].to_numpy(dtype=float),
             {name: units[name][in_common].to_numpy(dtype=float) for name in designs},
@@ -133,8 +128,9 @@ def _of_dataset(rows: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> I
 
 def _over_datasets(parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Data sets with the same counts and designs as the first one, where there are several."""
-    for p, model in dict.fromkeys((part.p, part.model) for part in parts):
-        found = [part for part in parts if (part.p, part.model) == (p, model)]
+    of = itemgetter("p", "model")
+    for place in dict.fromkeys(of(part.heads) for part in parts):
+        found = [part for part in parts if of(part.heads) == place]
         like = found[0].counts, found[0].values.keys()
         alike = [part for part in found if (part.counts, part.values.keys()) == like]
         if len(alike) > 1:
@@ -145,8 +141,7 @@ def _compared(parts: Sequence[Part]) -> pd.DataFrame:
     """Rows of one data set, or of the mean over several: every design beside uniform pairs."""
     first, x = parts[0], np.mean([part.x for part in parts], axis=0)
     least = x[0] if any(part.start is None for part in parts) else 0.0
-    heads = {"dataset": first.dataset, "title": first.dataset, "p": first.p, "model": first.model}
-    heads |= {"n": len(first.values[UNIFORM]), "unit": first.unit}
+    heads = dict(first.heads)
     if len(parts) > 1:
         title = f"mean of {len(parts)} data sets"
         heads |= {"dataset": MEAN, "title": title, "n": len(parts), "unit": "data sets"}
