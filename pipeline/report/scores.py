@@ -22,10 +22,10 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, number, spread, words
+from pipeline.report.elements import NOTHING, WORDS, Table, Value, number, spread, words
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import TOO_FEW, choice_table, pooled_means, summary_table
+from pipeline.scoring.tables import choice_table, pooled_means, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
@@ -430,26 +430,22 @@ def choices(content: Content) -> Iterator[Part]:
     else:
         texts = {"rule": len(chosen) > 0, "held_out": True, "compared": content.holds_out}
         yield from (said[key] for key, shown in texts.items() if shown)
-    dataset, model, cells = ("data set", "dataset", ""), ("model", "model", ""), ("cells", "n", ",.0f")
-    m: Column = ("m", lambda row: elements.count(content.written, row.dataset, row.m), "")
-    places = (dataset, ("p", "p", "g"), m, model)
-    losses: tuple[Column, ...] = (
-        (TOO_FEW, "too_few", ",.0f"),
-        ("predicted, %", lambda row: 100 * row.predicted, ".1f"),
-        ("log loss, nats", "log_loss", ".3f"),
-    )
     if len(chosen):
-        counts = (cells, *((shape, shape, ",.0f") for shape in CANDIDATES), *losses)
         whole = choice_table(content.cells, ("dataset", "model"))
-        columns, title = (dataset, model, *counts), "Shapes chosen, by data set"
-        yield elements.table(title, whole, columns, note=said["chosen"])
-        yield elements.table("Shapes chosen", chosen, (*places, *counts))
+        yield elements.declared("chosen_whole", whole.assign(predicted=100 * whole["predicted"]))
+        yield elements.declared("chosen", _written(chosen, content))
     if len(predictions):
-        title = "Held-out annotations predicted"
-        yield elements.table(title, predictions, (*places, cells, *losses), note=said["predicted"])
+        yield elements.declared("predicted", _written(predictions, content))
     for p in content.accuracies:
         text = f"p = {p:g}: share of the cells that chose each shape of covariances."
         yield f"choices-p{p:.9g}", draw_choices(chosen[chosen["p"] == p], content.written), text
+
+
+def _written(table: pd.DataFrame, content: Content) -> pd.DataFrame:
+    """Rows of a table of predictions with m as the sweep file has it, and shares in per cent."""
+    places = zip(table["dataset"], table["m"], strict=True)
+    m = [elements.count(content.written, dataset, count) for dataset, count in places]
+    return table.assign(m=m, predicted=100 * table["predicted"])
 
 
 def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | None:

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Table, Value, listed, number, with_error, words
+from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, listed, number, with_error, words
 from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE
 from pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from pipeline.scoring.scores import LABELS
@@ -58,6 +58,10 @@ TIMES = (
     ("cpu", "o", look.BLUE, "a cell"),
     ("to_best", "D", look.VERMILLION, "a restart that found the best"),
 )
+
+# What a search costs, a column for each.
+RATIOS = {"cpu": "CPU time, times", "hit_rate": "hit rate", "reference_hit_rate": "hit rate, first"}
+RATIOS |= {"to_best": "time to the best, times"}
 
 # Models and data sets in one figure.
 MOST_LINES = 48
@@ -427,27 +431,24 @@ def _difference(row: Any) -> Value:
 
 def _search_table(title: str, differences: pd.DataFrame, costs: pd.DataFrame) -> Table:
     """A row for each model over all data sets, then for each data set and model."""
-    keyed = {(row.score, row.dataset, row.model): row for row in differences.itertuples()}
-    scores = list(differences["score"].unique())
-    heads = ["data set", "model", "cells", "units"]
-    for score in scores:
-        heads += [head for _, _, head, _ in SHARES] if score == OBJECTIVE else [LABELS[score].short]
-    heads += ["CPU time, times", "hit rate", "hit rate, first", "time to the best, times"]
-    rows = []
-    for cost in costs.itertuples():
-        of = {score: keyed.get((score, cost.dataset, cost.model)) for score in scores}
-        row: list[Value] = [words(cost.dataset), words(cost.model), number(cost.n_cells)]
-        row.append(next((_units(found) for found in of.values() if found is not None), NOTHING))
-        for score, found in of.items():
-            if score == OBJECTIVE:
-                row += [number(100 * getattr(found, key, math.nan)) for key, *_ in SHARES]
-            else:
-                row.append(NOTHING if found is None else _difference(found))
-        ratios = cost.cpu, cost.hit_rate, cost.reference_hit_rate, cost.to_best
-        rows.append((*row, *(number(ratio, ".2f") for ratio in ratios)))
+    of = ["dataset", "model"]
+    units = differences.drop_duplicates(of).assign(units=lambda rows: [*map(_units, rows.itertuples())])
+    found = costs.merge(units[[*of, "units"]], "left", of)
+    columns: list[Column] = [("data set", "dataset", ""), ("model", "model", "")]
+    columns += [("cells", "n_cells", ",.0f"), ("units", "units", ",.0f")]
+    for score, rows in differences.groupby("score", sort=False):
+        if score == OBJECTIVE:
+            shares = [key for key, *_ in SHARES]
+            found = found.merge(rows[of].join(100 * rows[shares]), "left", of)
+            columns += [(head, key, ",.0f") for key, _, head, _ in SHARES]
+        else:
+            entries = rows[of].assign(**{str(score): [*map(_difference, rows.itertuples())]})
+            found = found.merge(entries, "left", of)
+            columns.append((LABELS[str(score)].short, str(score), FORM))
+    columns += [(head, key, ".2f") for key, head in RATIOS.items()]
     note = WORDS["searches"]["note"].format(units=elements.units(differences["unit"]))
-    note += "" if OBJECTIVE in scores else f" {WORDS['searches']['different']}"
-    return Table(title, tuple(heads), tuple(rows), note=note, pinned=True)
+    note += "" if "wins_b" in found else f" {WORDS['searches']['different']}"
+    return elements.table(title, found, columns, note=note, pinned=True)
 
 
 def _units(row: Any) -> Value:

@@ -433,15 +433,16 @@ def cost(content: Content) -> Iterator[Part]:
     found = [(ranking, table) for ranking, table in found if len(table)]
     said = WORDS["cost"]
     for ranking, table in found:
-        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", "mean", FORM)]
+        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", _marked, "")]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
-        means = zip(table["mean"], table["best"], strict=True)
-        marked = [replace(number(mean, FORM), kind="best" * best) for mean, best in means]
-        title, rows = f"{ranking.label} and time", table.assign(mean=marked)
-        yield elements.table(title, rows, columns, note=said["quicker"])
+        yield elements.table(f"{ranking.label} and time", table, columns, note=said["quicker"])
     for ranking, table in found:
         text = f"{ranking.label}, {said['points']}"
         yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), text
+
+
+def _marked(row: Any) -> Value:
+    return replace(number(row.mean, FORM), kind="best" * row.best)
 
 
 def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
