@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -85,8 +85,17 @@ def read_published(path: Path) -> pd.DataFrame:
     if not lines:
         head = "p,n_clusters,m,model,metric,value"
         raise InputError([Problem(str(path), "nothing", f"a line of columns: {head}")])
-    names = _names(lines)
+    names = split_cells(lines[0].text)
+    listed = ", ".join(map(repr, names))
     problems: list[Problem] = []
+    for name in PublishedMean.model_fields:
+        if (n := names.count(name)) != 1:
+            said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
+            problems.append(Problem(lines[0].where, *said))
+    if not problems and len(lines) == 1:
+        problems.append(Problem(str(path), "no values", "a line for each published mean"))
+    if problems:
+        raise InputError(problems)
     found: dict[tuple[Any, ...], str] = {}
     rows = []
     for line in lines[1:]:
@@ -100,21 +109,6 @@ def read_published(path: Path) -> pd.DataFrame:
     if problems:
         raise InputError(shortened(path, problems))
     return pd.DataFrame(rows, columns=list(PUBLISHED))
-
-
-def _names(lines: Sequence[Line]) -> list[str]:
-    names = split_cells(lines[0].text)
-    listed = ", ".join(map(repr, names))
-    problems = []
-    for name in PublishedMean.model_fields:
-        if (n := names.count(name)) != 1:
-            said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
-            problems.append(Problem(lines[0].where, *said))
-    if not problems and len(lines) == 1:
-        problems.append(Problem(str(lines[0].path), "no values", "a line for each published mean"))
-    if problems:
-        raise InputError(problems)
-    return names
 
 
 def _mean(line: Line, names: list[str]) -> tuple[Any, ...]:

@@ -174,7 +174,7 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
             for part in parts
         ]
         sections.append(("unpaired", UNPAIRED, _unpaired(unpaired), False))
-        asked = (*what, Table("Cubes", ("which", "path"), cubes))
+        asked: list[Part] = [*what, Table("Cubes", ("which", "path"), cubes)]
         sections.append(("settings", "What the two have differently", asked, False))
         title, page = f"{Path(second).stem} against {Path(first).stem}", folder / "compare.html"
         files += [*write_chapters(page, title, sections, [*_lead(parts), f"{count}."]), page]

@@ -94,7 +94,9 @@ def _wide(
     for k in range(n):
         part = models[len(models) * k // n : len(models) * (k + 1) // n]
         beside = f", {part[0]} to {part[-1]}" if n > 1 else ""
-        keys = [(model, *of) for of in family for model in part if all(model in plan.models for plan in of)]
+        keys: list[tuple[Any, ...]] = [
+            (model, *of) for of in family for model in part if all(model in plan.models for plan in of)
+        ]
         sizes = Counter(f"K = {plan.n_clusters}" for _, *of in keys for plan in of)
         groups = ((("", len(heads)), *sizes.items()),) if sizes else ()
         rows = tuple((*lead, *(entry(*place, *key) for key in keys)) for lead, place in places)

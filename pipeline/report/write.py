@@ -127,7 +127,14 @@ def write_report(
     chosen = scored.compared(every)
     cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
     beside = None if theirs is None else against.compare(summary, manifest.plans, theirs)
-    failures, holder = _beside(cube)
+    failures: tuple[FailureRecord, ...] = ()
+    holder = None
+    # the directory of a run is its owner's alone; a cube is for everybody
+    with suppress(PermissionError):
+        failures = tuple(read_failures(RunFolder(Path(cube))))
+    with suppress(PermissionError, StorageError):
+        lease = read_lease(Path(cube))
+        holder = str(lease.holder) if lease is not None and not lease.free else None
     content = Content(
         manifest=manifest,
         tree=tree,
@@ -156,19 +163,6 @@ def write_report(
         plain.write_text(text, encoding="utf-8")
         files = [plain, *elements.csv(folder, tables), *write_page(content, page)]
     return Report(text, page, tuple(files), every, whole)
-
-
-def _beside(cube: Place) -> tuple[tuple[FailureRecord, ...], str | None]:
-    """Failures on record beside a cube, and who runs the sweep now."""
-    failures: tuple[FailureRecord, ...] = ()
-    holder = None
-    # the directory of a run is its owner's alone; a cube is for everybody
-    with suppress(PermissionError):
-        failures = tuple(read_failures(RunFolder(Path(cube))))
-    with suppress(PermissionError, StorageError):
-        lease = read_lease(Path(cube))
-        holder = str(lease.holder) if lease is not None and not lease.free else None
-    return failures, holder
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

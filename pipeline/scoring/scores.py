@@ -333,11 +333,6 @@ FORMAT = "sweep scores"
 FINGERPRINT = "fingerprint"
 
 
-def scores_path(cube: Path) -> Path:
-    """Where the scores of a cube are stored: `<name>.scores.zarr` beside `<name>.zarr`."""
-    return cube.with_name(cube.name.removesuffix(".zarr") + SUFFIX)
-
-
 def fingerprint(tree: xr.DataTree) -> str:
     """Sha256 of what scores follow from: the sweep, its data, which cells are done, and this release.
 
@@ -389,7 +384,8 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
     Returns
     -------
     path : Path
-        The store: `xarray.open_datatree(path, engine="zarr")` has one node for each data set.
+        The store `<name>.scores.zarr` beside it: `xarray.open_datatree(path, engine="zarr")` has one node for
+        each data set.
     is_new : bool
         Whether it was computed now.
 
@@ -400,7 +396,7 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
     StorageError
         If the file system refuses.
     """
-    path, wanted = scores_path(cube), fingerprint(tree)
+    path, wanted = cube.with_name(cube.name.removesuffix(".zarr") + SUFFIX), fingerprint(tree)
     found = _attributes(path)
     if found is not None and found.get(FINGERPRINT) == wanted:
         return path, False
