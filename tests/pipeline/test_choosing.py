@@ -1,13 +1,25 @@
 """Several numbers of clusters: how they are written, which is taken and by what, and its figure."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-from solving.cluster_candidates import candidate
 
+from kernels.choice.criteria import Criteria
+from kernels.choice.held_out import HeldOut
 from pipeline import choosing
-from pipeline.choosing import BIC, HELD_OUT, choose, draw_choice
+from pipeline.choosing import BIC, HELD_OUT, Candidate, choose, draw_choice
+
+
+def candidate(n_clusters: int, bic: float, logs: list[float] | None = None) -> Candidate:
+    """With a BIC and log-probabilities of held-out annotations."""
+    best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
+    result: Any = SimpleNamespace(best=best, covariance="full", scores=scores)
+    sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
+    predicted = HeldOut(values, values > -0.7, np.ones(len(values)), sure[: len(values)])
+    return Candidate(n_clusters, result, Criteria(bic, 7, 0.0, 0.0, 0.5), predicted if logs else None)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The report page: what stands in it, that its parts are text, its figures, and that a browser shows it."""
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ from cubes.writer import next_generation
 from matplotlib.figure import Figure
 
 from pipeline.report import elements
-from pipeline.report.elements import NOTHING, Chapter, Table, Value, number, words
+from pipeline.report.elements import Chapter, Table, Value, number, words
 from pipeline.report.figures import SUFFIXES, TILE, inline, save
 from pipeline.report.look import PAPER, SHAPES, STYLES, house_style, hover, mark, short
 from pipeline.report.scores import draw_curves
@@ -91,15 +90,6 @@ def test_a_cube_with_nothing_done_gives_a_page(tmp_path: Path) -> None:
     assert "0 of 75 cells are done, 0 failed, 75 are left." in html
     assert html.count("Nothing to show: no cell that is done has what this needs.") == 5
     assert "<svg" not in html
-
-
-def test_entries_sort_by_their_value() -> None:
-    assert (number(1234.5).text, number(1234.5).order, number(0.5, "+.2f").text) == ("1,234", 1234.5, "+0.50")
-    for nothing in (number(None), number(math.nan), elements.mean_and_error(math.nan, 0.1)):
-        assert nothing is NOTHING
-    assert (words(3).order, elements.mean_and_error(0.5, math.nan).text) == ("3", "0.5000")
-    assert [elements.spread(range(10), 4), elements.spread([1, 2, 3], 3)] == [[0, 3, 6, 9], [1, 2, 3]]
-    assert elements.listed(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 
 
 @pytest.fixture(scope="module")

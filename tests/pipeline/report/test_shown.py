@@ -178,23 +178,18 @@ def scored(*plans: DatasetPlan, sections: tuple[str, ...]) -> Iterator[str]:
 
 
 def held_out() -> Iterator[str]:
-    row = {"dataset": "iris", "p": 0.9, "m_over_n": 0.5, "model": "posterior-auto", "status": "done"}
-    values = [
+    usual = {"dataset": "iris", "p": 0.9, "m_over_n": 0.5, "model": "posterior-auto", "status": "done"}
+    values = (
         (12, (2, 1, 0, 1), 1, 0.8, 0.5),
         (24, (0, 0, 0, 2), 0, 0.9, 0.3),
         (5, (2, 0, 0, 0), 2, 0.0, 0.0),
-    ]
+    )
     rows: list[dict[str, Any]] = []
     for m, counts, few, share, loss in values:
-        shapes = [shape for shape, n in zip(CANDIDATES, counts, strict=True) for _ in range(n)]
-        cells = [
-            {**row, "m": m, "covariance_shape": shape, "predicted": share, "log_loss": loss}
-            for shape in shapes
-        ]
-        rows += [
-            cell | ({"predicted": np.nan, "log_loss": np.nan} if k < few else {})
-            for k, cell in enumerate(cells)
-        ]
+        for k, shape in enumerate(np.repeat(CANDIDATES, counts)):
+            rows.append(usual | {"m": m, "covariance_shape": shape})
+            if k >= few:  # the first ones had too few annotations
+                rows[-1] |= {"predicted": share, "log_loss": loss}
     plans = {"iris": toy.plan("iris", held_out=True)}
     found = content(pd.DataFrame(rows), manifest=SimpleNamespace(plans=plans), written={("iris", 12): "0.5N"})
     # in the order of these rows, and not in that of m

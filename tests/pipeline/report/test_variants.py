@@ -1,7 +1,6 @@
 """Designs and searches side by side: what figures draw against what was computed, and large grids."""
 
 import numpy as np
-from cubes.reported import tips
 from designed import designed, written
 from searched import SEARCHES, searched
 
@@ -28,8 +27,6 @@ def test_the_band_of_a_design_is_of_its_paired_difference() -> None:
     ends = [active["mean"] + sign * active["difference_se"] for sign in (-1, 1)]
     heights = np.unique(band.get_paths()[0].vertices[:, 1].round(9))
     assert np.allclose(heights, np.unique(np.concatenate(ends).round(9)))
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5N", "1N", "1.5N"]
-    assert tips(figure)[3].startswith("active, m = 0.5N: 0.208, +0.108 ± 0.003")
     assert set(DESIGN_LOOKS) == set(DESIGNS)
     assert len({(look.color, look.marker) for look in DESIGN_LOOKS.values()}) == len(DESIGNS)
 

@@ -5,29 +5,13 @@ import pandas as pd
 import pytest
 from searched import SEARCHES, other_shapes, searched
 
-from pipeline.scoring.pairs import (
-    ALL,
-    COSTS,
-    compared_scores,
-    compared_searches,
-    difference_table,
-    pair,
-    total_table,
-)
+from pipeline.scoring import pairs as room
+from pipeline.scoring.pairs import ALL, COSTS, compared_searches, difference_table, pair, total_table
 from pipeline.scoring.tables import MIXTURES, REDRAWS
 from sweeps.file.search import Search
 
-USUAL = {
-    "dataset": "iris",
-    "mixture": pd.NA,
-    "p": 0.9,
-    "m": 10,
-    "replicate": 0,
-    "model": "posterior",
-    "status": "done",
-    "nmi": 0.5,
-    "goldberger_kl": 1.0,
-}
+USUAL: dict[str, object] = {"dataset": "iris", "mixture": pd.NA, "p": 0.9, "m": 10, "replicate": 0}
+USUAL |= {"model": "posterior", "status": "done", "nmi": 0.5, "goldberger_kl": 1.0}
 BASELINE = {"p": np.nan, "m": pd.NA, "replicate": pd.NA, "model": "unsupervised"}
 
 
@@ -148,8 +132,8 @@ def test_searches_are_paired_by_cell_and_costs_are_ratios() -> None:
 
 def test_other_objectives_do_not_compare() -> None:
     first, second, prior = SEARCHES
-    assert compared_scores(first, second) == ("objective", "nmi", "adjusted_rand")
-    assert compared_scores(first, prior) == ("nmi", "adjusted_rand")
+    assert room.compared_scores(first, second) == ("objective", "nmi", "adjusted_rand")
+    assert room.compared_scores(first, prior) == ("nmi", "adjusted_rand")
     found = compared_searches(searched(("first", "second", "prior")), SEARCHES)
     table, costs = (each[each["search"] == "prior"] for each in found.values())
     assert set(table["score"]) == {"nmi", "adjusted_rand"}
