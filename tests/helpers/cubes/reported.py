@@ -1,7 +1,5 @@
 """Cubes on disk for the tests of reports, and what reports show of cubes in memory."""
 
-import base64
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +7,6 @@ from cubes import toy
 from matplotlib.figure import Figure
 
 from pipeline.report.content import Content
-from pipeline.report.look import TIP
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.manifest import append_run
 from storage.provenance import RunRecord
@@ -34,12 +31,6 @@ def tables(*plans: DatasetPlan) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, D
     named = {plan.name: plan for plan in plans}
     cells = cell_table(toy.tree(*plans), named)
     return cells, summary_table(cells), named
-
-
-def tips(figure: Figure) -> list[str]:
-    """Words on points, of all panels."""
-    marked = [str(line.get_gid()) for axes in figure.axes for line in axes.lines if line.get_gid()]
-    return [text for gid in marked for text in json.loads(base64.urlsafe_b64decode(gid.removeprefix(TIP)))]
 
 
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:

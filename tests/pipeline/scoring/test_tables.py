@@ -102,10 +102,6 @@ def test_models_are_compared_in_uniform_pairs_and_in_the_first_search() -> None:
     rows = tables.rows_of(searched(), {"search": "second"})  # what has none stays
     assert set(rows["model"]) == {"posterior", "pckmeans", "unsupervised", "k-means"}
     assert (set(rows["search"].dropna()), rows["search"].isna().sum()) == ({"second"}, 2)
-    plain = contests.contest({"a": [0.5], "b": [0.4]})
-    assert (tables.compared(plain), len(tables.rows_of(plain, {}))) == ({}, 2)
-    names: list[dict[str, object]] = [{"design": np.nan, "search": None}, {"design": "x", "search": "y"}]
-    assert [tables.titled("iris", row) for row in names] == ["iris", "iris, x, y"]
 
 
 def test_choices_and_predictions_are_counted_and_cells_without_any_left_out_of_the_means() -> None:
