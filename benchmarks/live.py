@@ -20,7 +20,7 @@ from tornado.web import Application
 from pipeline.cluster.pages import NAME, OwnPage
 from pipeline.live.board import Statuses
 from pipeline.live.site import Site
-from pipeline.live.state import AtWork, Crew, Feed, State
+from pipeline.live.state import Feed, State
 from pipeline.work.merge import CellResult
 from pipeline.work.records import Solved, Span
 from storage.cube.growth import create
@@ -84,14 +84,25 @@ def _row(restart: float, viewers: int) -> tuple[object, ...]:
     return (*named, *(f"{100 * share:.2f} %" for share in (*shares, sum(shares))))
 
 
+class Timed(Feed):
+    """A feed that knows what its thread has spent."""
+
+    cpu_seconds = 0.0
+
+    def update(self) -> None:
+        """Note the time after each turn."""
+        super().update()
+        self.cpu_seconds = time.thread_time()
+
+
 def _shares(cube: Path, plan: DatasetPlan, rate: float, viewers: int) -> tuple[float, float, float]:
     """Of a core: what the driver's thread, the page's thread, and all that answers spend."""
     busy = [
-        AtWork(f"10.0.0.{n % 250}:{n}", f"node{n}", "17", f"a/p=0.9/m=60/replicate=3/posterior {n}", float(n))
+        (f"10.0.0.{n % 250}:{n}", f"node{n}", "17", f"a/p=0.9/m=60/replicate=3/posterior {n}", float(n))
         for n in range(WORKERS)
     ]
-    with Feed(cube) as feed, ExitStack() as stack:
-        site = Site(State(cube, feed, crew=lambda: Crew(WORKERS, busy)))
+    with Timed(cube) as feed, ExitStack() as stack:
+        site = Site(State(cube, feed, crew=lambda: (WORKERS, busy)))
         port = stack.enter_context(_served(site))
         looking = [Viewer(port) for _ in range(viewers)]
         begun = time.monotonic()

@@ -10,7 +10,6 @@ import hashlib
 import logging
 import socket
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -50,11 +49,11 @@ class Site:
 
     Parameters
     ----------
-    documents : State or FilesState
+    documents : State
         Makes the states of the page.
     """
 
-    def __init__(self, documents: State | FilesState) -> None:
+    def __init__(self, documents: State) -> None:
         self._documents = documents
 
     def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
@@ -120,32 +119,6 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 
 
-class FilesState:
-    """Documents of a cube from its files; it begins again when the cube has grown, or was made.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube, which need not exist yet where a run has begun.
-    """
-
-    def __init__(self, cube: Path) -> None:
-        self._cube = cube
-        self._lock = threading.Lock()
-        self._begin()
-
-    def document(self, since: str = "") -> tuple[str, bytes]:
-        """As of `State`."""
-        with self._lock:
-            if self._follower.outgrown:
-                self._begin()
-            return self._state.document(since)
-
-    def _begin(self) -> None:
-        self._follower = Follower(self._cube)
-        self._state = State(self._cube, self._follower)
-
-
 def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:
     """Address of the page for a browser on this machine, and how one elsewhere reaches it."""
     place = f"{LOOPBACK}:{server.server_address[1]}"
@@ -160,7 +133,7 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
     Parameters
     ----------
     cube : Path
-        The cube.
+        The cube, which need not exist yet where a run has begun.
     port : int
         Wanted; 0 for any free one.
 
@@ -171,7 +144,7 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
     """
     own_names()
     try:
-        server = _Server(Site(FilesState(cube)), port)
+        server = _Server(Site(State(cube, Follower(cube))), port)
     except OSError as error:
         expected = "a port that is free; without --port one is found"
         raise InputError([Problem("--port", f"{port} ({error.strerror})", expected)]) from error

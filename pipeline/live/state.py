@@ -16,18 +16,19 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.live.board import Board, Settled, Statuses, look, nmi_of_many, to_json
-from pipeline.monitor.status import Status, counted_status, last_lines
+from pipeline.monitor.status import counted_status, last_lines
 from pipeline.work.journalled import from_record
 from pipeline.work.merge import CellResult, Mismatch
 from storage.cube.blocks import BlockStore
@@ -69,12 +70,17 @@ class Keeper:
 
     def __init__(self, cube: Path) -> None:
         self.lock = threading.RLock()
-        self.manifest = read_manifest(cube) if cube.is_dir() else None
+        self._cube = cube
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a board, which has a name of its own, of the grid that the cube has now."""
+        self.token = secrets.token_hex(8)
+        self.manifest = read_manifest(self._cube) if self._cube.is_dir() else None
         self._plans = {} if self.manifest is None else self.manifest.plans
         self.board = Board(self._plans.values())
-        self._cube = cube
-        self._store = None if self.manifest is None else BlockStore(cube, read_only=True)
-        self._truths: dict[str, NDArray[np.int16] | None] = {}
+        self._store = None if self.manifest is None else BlockStore(self._cube, read_only=True)
+        self._truths: dict[str, NDArray[np.int16]] | None = None
         self._unread: deque[tuple[Block, NDArray[np.bool_]]] = deque()
         self._unscored: deque[Settled] = deque()
         self._look()
@@ -97,13 +103,9 @@ class Keeper:
 
     def _settle(self, settled: Settled) -> None:
         """Take a cell that is finished and not in the cube yet; its score comes later."""
-        labels = settled.labels
+        is_new, labels = self.board.settle(settled), settled.labels
         # as if all that wait were of this size, which those of one data set are
-        if (
-            self.board.settle(settled)
-            and labels is not None
-            and labels.nbytes * len(self._unscored) < MOST_WAITING
-        ):
+        if is_new and labels is not None and labels.nbytes * len(self._unscored) < MOST_WAITING:
             self._unscored.append(settled)
 
     def _read_some(self) -> bool:
@@ -111,9 +113,15 @@ class Keeper:
         if self._unscored:
             some = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
         elif self._unread:
-            some = list(_cells_of(given(self._store), *self._unread.popleft()))
-            for each in some:
-                self.board.note(each)
+            some = []
+            block, wanted = self._unread.popleft()
+            arrays = given(self._store).read(block)
+            for place, cell in compress(enumerate(block.cells()), wanted):
+                status, seconds = int(arrays["status"][place]), float(arrays["seconds"][place])
+                labels, best = arrays["labels"][place], _largest(arrays["log_likelihood"][place])
+                known = labels if labels.size and labels.min() >= 0 else None
+                some.append(Settled(cell, status, seconds, best, known))
+                self.board.note(some[-1])
         else:
             return False
         self._score(some)
@@ -121,32 +129,20 @@ class Keeper:
 
     def _score(self, cells: list[Settled]) -> None:
         """Tell the board the NMI of every cell that has labels, those of the same data at once."""
-        alike: dict[tuple[str, int | None], list[tuple[Cell, NDArray[np.int16]]]] = {}
+        if self._truths is None:  # opened once, and not before there is something to score
+            nodes = open_cube(self._cube).children.items()
+            truths = ((name, node.get("labels_true")) for name, node in nodes)
+            self._truths = {name: np.asarray(truth) for name, truth in truths if truth is not None}
+        alike: dict[tuple[str, int | None], list[Settled]] = {}
         for each in cells:
-            if each.labels is not None and each.status == DONE:
-                where = each.cell.dataset, each.cell.mixture
-                alike.setdefault(where, []).append((each.cell, each.labels))
+            if each.labels is not None and each.status == DONE and each.cell.dataset in self._truths:
+                alike.setdefault((each.cell.dataset, each.cell.mixture), []).append(each)
         for (dataset, mixture), group in alike.items():
-            if dataset not in self._truths:
-                node = open_cube(self._cube)[dataset]
-                self._truths[dataset] = np.asarray(node["labels_true"]) if "labels_true" in node else None
             truth = self._truths[dataset]
-            if truth is not None:
-                labels_true = truth if mixture is None else truth[mixture]
-                values = nmi_of_many(labels_true, np.stack([labels for _, labels in group]))
-                for (cell, _), value in zip(group, values.tolist(), strict=True):
-                    self.board.score(cell, value)
-
-
-def _cells_of(store: BlockStore, block: Block, wanted: NDArray[np.bool_]) -> Iterator[Settled]:
-    """Cells of a block as the cube has them."""
-    arrays = store.read(block)
-    for place, cell in enumerate(block.cells()):
-        if wanted[place]:
-            status, seconds = int(arrays["status"][place]), float(arrays["seconds"][place])
-            labels = arrays["labels"][place]
-            known = labels if labels.size and labels.min() >= 0 else None
-            yield Settled(cell, status, seconds, _largest(arrays["log_likelihood"][place]), known)
+            labels = np.stack([given(each.labels) for each in group])
+            values = nmi_of_many(truth if mixture is None else truth[mixture], labels)
+            for each, value in zip(group, values.tolist(), strict=True):
+                self.board.score(each.cell, value)
 
 
 def settled_of(result: CellResult) -> Settled:
@@ -174,7 +170,6 @@ class Feed(Keeper):
 
     def __init__(self, cube: Path) -> None:
         super().__init__(cube)
-        self.cpu_seconds = 0.0
         self._queue: deque[Callable[[], object]] = deque()
         self._scoring, self._began = 0.0, time.monotonic()
         self._over = threading.Event()
@@ -223,7 +218,6 @@ class Feed(Keeper):
                 logger.exception("the page of this run stands still; sweep open shows its files")
                 self._queue = deque(maxlen=0)  # which takes nothing
                 return
-            self.cpu_seconds = time.thread_time()
 
 
 # A look at all files is repeated after so many times what it took, and not before so many seconds.
@@ -244,14 +238,12 @@ class Follower(Keeper):
         self._journal: tuple[str, int] = "", 0
         self._next = 0.0
 
-    @property
-    def outgrown(self) -> bool:
-        """Whether the cube has another grid by now, or has been made: a new board is needed."""
-        return (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans
-
     def update(self) -> None:
-        """Look at the files, now and then; read cells for a moment."""
+        """Look at the files, now and then; read cells for a moment; begin again when the cube has grown."""
         began = time.monotonic()
+        if (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans:
+            self._begin()
+            self._journal, self._next = ("", 0), began
         if began >= self._next:
             self._look()
             self._replay()
@@ -301,26 +293,11 @@ LONGEST = 400
 PACE_SECONDS, PACE_STEP = 600.0, 5.0
 
 
-class AtWork(NamedTuple):
-    """What a worker is at: its name, node and job, the task, and the unix time since when."""
+# What a worker is at: its name, node and job, the task, and the unix time since when.
+AtWork = tuple[str, str, str, str, float]
 
-    worker: str
-    node: str
-    job: str
-    task: str
-    since: float
-
-
-class Crew(NamedTuple):
-    """Workers that are connected, and what those are at that have begun something."""
-
-    connected: int
-    at_work: Sequence[AtWork]
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: their numbers, and those that have been at it for longest."""
-        longest = sorted(self.at_work, key=lambda each: each.since)
-        return {"connected": self.connected, "busy": len(longest), "rows": longest[:MOST_WORKERS]}
+# Number of workers that are connected, and what those are at that have begun something.
+Crew = tuple[int, list[AtWork]]
 
 
 class Pace:
@@ -362,7 +339,6 @@ class State:
     """
 
     def __init__(self, cube: Path, keeper: Keeper, crew: Callable[[], Crew] | None = None) -> None:
-        self.token = secrets.token_hex(8)
         self._cube = cube
         self._keeper = keeper
         self._crew = crew
@@ -386,7 +362,7 @@ class State:
                     self._version += 1
                     self._head, self._number = head, number
                 self._made = time.monotonic()
-            name = f"{self.token}.{self._version}.{self._number}"
+            name = f"{self._keeper.token}.{self._version}.{self._number}"
             if since == name:
                 return name, b""
             known, board = self._known(since), self._keeper.board
@@ -405,19 +381,22 @@ class State:
         """Version of the board in a state of this name, -1 where this document never had it."""
         token, _, rest = name.partition(".")
         number = rest.partition(".")[2]
-        known = int(number) if token == self.token and number.isdecimal() and len(number) < 16 else -1
-        return known if known <= self._number else -1
+        is_ours = token == self._keeper.token and number.isdecimal() and len(number) < 16
+        return int(number) if is_ours and int(number) <= self._number else -1
 
     def _rest(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)
         blocks = len(board.statuses), board.blocks_done
         status = counted_status(self._cube, self._keeper.manifest, board.datasets(), blocks)
+        shown = status.to_dict()
+        del shown["eta_seconds"]  # another number a second later, as are these
         if status.progress is not None:
             self._pace.note(status.progress)
+            del shown["run"]["at"], shown["run"]["left"]
         journal = run.last_run.journal
         return {
             "cube": self._cube.name,
-            "status": _steady(status),
+            "status": shown,
             "who": status.outlook[0],
             "ends_at": None if status.progress is None else status.progress.at + status.progress.left,
             "pace": self._pace.to_dict(),
@@ -428,10 +407,18 @@ class State:
             },
             "scored": board.scored,
             "unread": self._keeper.unread,
-            "crew": None if self._crew is None else self._crew().to_dict(),
+            "crew": self._working(),
             "failures": self._failed(run),
             "log": [line[:LONGEST] for line in last_lines(run.log, LOG_LINES)],
         }
+
+    def _working(self) -> dict[str, Any] | None:
+        """Numbers of workers, and those that have been at it for longest."""
+        if self._crew is None:
+            return None
+        connected, at_work = self._crew()
+        longest = sorted(at_work, key=itemgetter(-1))
+        return {"connected": connected, "busy": len(longest), "rows": longest[:MOST_WORKERS]}
 
     def _grid(self) -> dict[str, Any]:
         grid = self._keeper.board.grid
@@ -446,7 +433,8 @@ class State:
     def _failed(self, run: RunFolder) -> dict[str, Any]:
         """The last failures, one of each cell, with the tile of the cell."""
         files = [generation.failures for generation in run.generations()]
-        key = [(path, path.stat().st_size) for path in files if path.exists()]
+        # with the name of the board: another one has other tiles
+        key = self._keeper.token, [(path, path.stat().st_size) for path in files if path.exists()]
         if key == self._failures[0]:
             return self._failures[1]
         records, plans = read_failures(run), self._keeper.board.grid.plans
@@ -462,12 +450,3 @@ class State:
             shown.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
         self._failures = key, {"cells": len(last), "records": len(records), "last": shown}
         return self._failures[1]
-
-
-def _steady(status: Status) -> dict[str, Any]:
-    """What `sweep status --json` says, without what is another number a second later."""
-    found = status.to_dict()
-    del found["eta_seconds"]
-    for key in ("at", "left") if found["run"] is not None else ():
-        del found["run"][key]
-    return found

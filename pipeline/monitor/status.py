@@ -221,11 +221,6 @@ class Status:
         }
 
     @property
-    def at_hand(self) -> str | None:
-        """What data sets that were not available leave out, in one line."""
-        return None if self.spec is None else at_hand(self.spec, self.skipped)
-
-    @property
     def total(self) -> DatasetStatus:
         """Cells of all data sets."""
         columns = zip(*(astuple(row)[1:] for row in self.datasets), strict=True)
@@ -252,7 +247,8 @@ class Status:
             lines.append(f"{self.blocks_done:,} of {plural(self.blocks, 'block')} complete")
         else:
             lines.append("no cell yet: the cube is created when the first worker has connected")
-        lines += [*filter(None, [self.at_hand]), *self.run.lines()]
+        left_out = None if self.spec is None else at_hand(self.spec, self.skipped)
+        lines += [*filter(None, [left_out]), *self.run.lines()]
         sent = self.run.submission
         if self.run.waiting and sent and output.exists() and output.stat().st_mtime >= sent.at:
             # a head that has not started according to its files may have died at once

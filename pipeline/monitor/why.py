@@ -75,10 +75,9 @@ class Explanation:
         """Text for people."""
         last = self.failures[-1] if self.failures else None
         if self.restarts is not None:
-            text = f"{self.cell}: done, {self.restarts} restarts in {self.seconds:.3g} s"
-            if self.state == STATUS_WORDS[NO_SOLUTION]:
-                found = f"the method found no solution in {self.restarts} calls"
-                text = f"{self.cell}: {found}, {self.seconds:.3g} s"
+            is_none, text = self.state == STATUS_WORDS[NO_SOLUTION], f"done, {self.restarts} restarts in"
+            text = f"the method found no solution in {self.restarts} calls," if is_none else text
+            text = f"{self.cell}: {text} {self.seconds:.3g} s"
             text += f"; it chose {self.covariance} covariances" if self.covariance else ""
             if last is None:
                 return [text]

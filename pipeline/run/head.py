@@ -24,7 +24,8 @@ from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, pl
 from pipeline.jobs.head import HeadJob
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from pipeline.live.site import Site
-from pipeline.live.state import AtWork, Crew, Feed, State
+from pipeline.live.state import Crew, Feed, State
+from pipeline.monitor.status import read_status
 from pipeline.run.driver import Driver, open_sweep
 from pipeline.run.ledger import Collector
 from pipeline.run.progress import step
@@ -32,7 +33,6 @@ from pipeline.run.request import Prepared, Request
 from pipeline.run.signals import Interrupt, Stopped, log_file, stop_on_signal
 from pipeline.work.merge import Mismatch
 from pipeline.work.tasks import Executor, SerialExecutor
-from storage.cube import schema
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
@@ -111,7 +111,14 @@ def run_head(request: Request, console: Console) -> int:
             _lease(request.prepared.cube, wait=own is not None, on_lost=interrupt) as lease,
             log_file(run.log),
         ):
-            record = _record(request, own)
+            data_dir = request.options.data_dir
+            record = HeadRecord(
+                spec=str(request.spec.resolve()),
+                data_dir=None if data_dir is None else str(data_dir.resolve()),
+                job=this_process().job_id,
+                node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
+                restarts=0 if own is None else own.restarts,
+            ).now(RUNNING)
             record.write(lease.generation.head, lease.files)
             try:
                 if own is None and DETACHED not in os.environ:
@@ -192,13 +199,11 @@ def _conclude(request: Request) -> End:
     for method, count in unsolved.items():
         logger.info("no solution: %s, in %s", method, plural(count, "cell"))
     if not wanted.only:
-        counts = Counter[int]()
-        for plan in plans:
-            for _, statuses in store.all_statuses(plan):
-                counts.update(statuses.tolist())
+        rows = [row for row in read_status(prepared.cube).datasets if row.name not in skipped]
         missing = cells_left_out(prepared.spec, skipped)
-        done, n_failed = counts[schema.DONE] + counts[schema.NO_SOLUTION], counts[schema.FAILED]
-        parts = [f"{done:,} of {plural(counts.total() + missing, 'cell')} done"]
+        cells, n_failed = (sum(getattr(row, name) for row in rows) for name in ("cells", "failed"))
+        done = cells - n_failed - sum(row.left for row in rows)
+        parts = [f"{done:,} of {plural(cells + missing, 'cell')} done"]
         parts += [f"{n_failed:,} failed"] if n_failed else []
         parts += [f"{missing:,} left out, of data sets that are not at hand"] if missing else []
         logger.info("%s", ", ".join(parts))
@@ -208,17 +213,6 @@ def _conclude(request: Request) -> End:
     if failed:
         return End(FAILED_CELLS, "finished with failed cells")
     return End(FAILED_CELLS if request.options.strict and skipped else COMPLETE, "finished")
-
-
-def _record(request: Request, own: HeadJob | None) -> HeadRecord:
-    data_dir = request.options.data_dir
-    return HeadRecord(
-        spec=str(request.spec.resolve()),
-        data_dir=None if data_dir is None else str(data_dir.resolve()),
-        job=this_process().job_id,
-        node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
-        restarts=0 if own is None else own.restarts,
-    ).now(RUNNING)
 
 
 @contextmanager
@@ -274,16 +268,14 @@ def _page(prepared: Prepared, collector: Collector, executor: Executor) -> Itera
         return
     cube = prepared.cube
     with Feed(cube) as feed:
-        state = State(cube, feed, crew=lambda: crew_of(executor))
-        with published(executor.client, Site(state)):
+
+        def crew() -> Crew:
+            rows = [
+                (urlsplit(where["worker"]).netloc, where["node"], where["job"], str(task), since)
+                for task, where, since in executor.at_work()
+            ]
+            return executor.connected, rows
+
+        with published(executor.client, Site(State(cube, feed, crew))):
             collector.tell(feed)
             yield
-
-
-def crew_of(executor: DaskExecutor) -> Crew:
-    """Workers, and what each is at."""
-    rows = [
-        AtWork(urlsplit(where["worker"]).netloc, where["node"], where["job"], str(task), since)
-        for task, where, since in executor.at_work()
-    ]
-    return Crew(executor.connected, rows)

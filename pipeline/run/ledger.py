@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, replace
 from math import ceil
 from statistics import fmean
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.live.state import Feed
 from pipeline.run.request import Wanted
 from pipeline.work.journalled import from_record, spans_of, to_record
 from pipeline.work.merge import BlockResult, CellResult, Mismatch
@@ -37,16 +38,6 @@ COMPACT_BYTES = 64 * 2**20
 
 # A cell or path is given up when it has failed this many times, or killed its worker while it ran alone.
 ATTEMPTS = 2
-
-
-class Listener(Protocol):
-    """What wants to know of results as they come in."""
-
-    def settled(self, result: CellResult) -> None:
-        """A cell is finished: done, failed, or without a solution; maybe told more than once."""
-
-    def written(self, block: Block, after: NDArray[np.int8]) -> None:
-        """A block was written, with its statuses, each of shape (n_cells,)."""
 
 
 class Collector:
@@ -99,8 +90,9 @@ class Collector:
         self._attempts = Counter[Cell | AskedPath]()
         self._compacted = 0
         self.blocks_written = self.cells_written = 0
-        self._write_seconds: list[float] = []
-        self._listener: Listener | None = None
+        # of writing each block in this run
+        self.write_seconds: list[float] = []
+        self._page: Feed | None = None
         answered: list[Answered] = []
         try:
             for header, arrays in replay(journal.path):
@@ -117,9 +109,9 @@ class Collector:
                 if status in ANSWERED:  # a driver died between writing it and dropping it from the journal
                     self._results.pop(cell, None)
 
-    def tell(self, listener: Listener | None) -> None:
+    def tell(self, page: Feed) -> None:
         """Tell of results from now on, and at once of cells that the journal holds whole."""
-        self._listener = listener
+        self._page = page
         for result in self._results.values():
             self._settled(result)
 
@@ -239,11 +231,6 @@ class Collector:
         arrays = self._store.read(block)
         return float(arrays["seconds"][position]) / int(arrays["restarts_done"][position])
 
-    @property
-    def write_seconds(self) -> float:
-        """Mean seconds of writing a block in this run, a guess before the first."""
-        return fmean(self._write_seconds or [WRITE_SECONDS])
-
     def close(self) -> None:
         """Drop from the journal what is in the cube."""
         needed = self.paths.needed()
@@ -284,30 +271,28 @@ class Collector:
         return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
 
     def _settled(self, result: CellResult) -> None:
-        if self._listener is not None and result.status != PENDING:
-            self._listener.settled(result)
+        if self._page is not None and result.status != PENDING:
+            self._page.settled(result)
 
     def _write_complete(self, cells: Iterable[Cell]) -> None:
         # dict.fromkeys: each block once, even when several of its cells came in together
         for result in dict.fromkeys(self._open[cell] for cell in cells if cell in self._open):
-            if result.complete:
-                self._write(result)
-
-    def _write(self, result: BlockResult) -> None:
-        arrays = result.into(self._store.read(result.block))
-        if not result.block.node.baseline:
-            arrays["annotations"] = self._annotations(result.block, arrays["annotations"])
-        started = time.monotonic()
-        self._store.write(result.block, arrays)
-        self._write_seconds.append(time.monotonic() - started)
-        self.blocks_written += not (arrays["status"] == PENDING).any()
-        self.cells_written += len(result.cells)
-        if self._listener is not None:
-            self._listener.written(result.block, arrays["status"])
-        for cell in result.cells:
-            del self._open[cell], self._results[cell]
-        if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
-            self.close()
+            if not result.complete:
+                continue
+            arrays = result.into(self._store.read(result.block))
+            if not result.block.node.baseline:
+                arrays["annotations"] = self._annotations(result.block, arrays["annotations"])
+            started = time.monotonic()
+            self._store.write(result.block, arrays)
+            self.write_seconds.append(time.monotonic() - started)
+            self.blocks_written += not (arrays["status"] == PENDING).any()
+            self.cells_written += len(result.cells)
+            if self._page is not None:
+                self._page.written(result.block, arrays["status"])
+            for cell in result.cells:
+                del self._open[cell], self._results[cell]
+            if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
+                self.close()
 
     def _annotations(self, block: Block, stored: NDArray[Any]) -> Any:
         """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates.
@@ -556,7 +541,9 @@ def with_draws(block: Block) -> Iterator[tuple[Cell, int]]:
         yield cell, replicate * mixtures + mixture
 
 
-def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_seconds: float) -> range:
+def next_wave(
+    handed: int, draws: int, *, blocks: int, left: float, write_seconds: Sequence[float] = ()
+) -> range:
     """Ranks of the draws to be run next, in every block.
 
     Parameters
@@ -569,15 +556,15 @@ def next_wave(handed: int, draws: int, *, blocks: int, left: float, write_second
         Number of blocks that a wave writes.
     left : float
         Seconds until the end of the run, as predicted.
-    write_seconds : float
-        Of a block.
+    write_seconds : sequence of float
+        Of each block that was written so far; a guess where there is none.
 
     Returns
     -------
     range
         From `handed` on. The first wave is one draw, each of the others at least as long as all before it.
     """
-    cost = blocks * write_seconds
+    cost = blocks * fmean(write_seconds or [WRITE_SECONDS])
     more = int(SHARE * left / cost) if cost > 0 else draws
     if more < 1:
         return range(handed, draws)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.cluster.profiles import Profile
 from pipeline.methods.loading import MethodCall
-from pipeline.work.tasks import check_calls, method_calls
+from pipeline.work.tasks import method_calls
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import align, differences
 from storage.cube.manifest import read_manifest, size_problems
@@ -63,20 +63,13 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     """
     spec = load_sweep(path)
     cube = cube_path(results, spec.name)
-    # where each of these folders is to be made, if it is not there
-    found = {
-        next(filter(Path.exists, (each.absolute(), *each.absolute().parents))): each
-        for each in (RunFolder(cube).path, results)
-    }
-    problems = [
-        Problem(str(place), f"{there} is a file", "a directory")
-        for there, place in found.items()
-        if not there.is_dir()
-    ]
+    # where the folder of the run, which is in that of the results, is to be made if it is not there
+    place = RunFolder(cube).path.absolute()
+    there = next(filter(Path.exists, (place, *place.parents)))
+    problems = [] if there.is_dir() else [Problem(str(place), f"{there} is a file", "a directory")]
     with collecting(problems):
-        methods = method_calls(path.name, spec.grid.methods)
-        with collecting(problems):
-            check_calls(path.name, methods)
+        methods = method_calls(path.name, spec.grid.methods, loaded=True)
+    with collecting(problems):
         inputs = load_inputs(spec, path.name, data_dir=data_dir)
         for plan in inputs.plans:
             problems += size_problems(f"{path.name} [grid], ", plan)

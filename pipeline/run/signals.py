@@ -46,7 +46,10 @@ def stop_on_signal() -> Iterator[Interrupt]:
                 raise reasons.pop()
             return
         if number == signal.SIGHUP:
-            _leave_terminal(shown)
+            # Discard what is shown: every write to a terminal that has been closed would be another error.
+            with open(os.devnull, "w") as nothing:
+                for output in shown:
+                    os.dup2(nothing.fileno(), output)
         raise Stopped(number)
 
     def interrupt(reason: Exception) -> None:
@@ -68,14 +71,6 @@ def uninterrupted() -> Iterator[None]:
         yield
     for number in pending:
         signal.raise_signal(number)
-
-
-def _leave_terminal(shown: list[int]) -> None:
-    """Discard output to a terminal that has been closed: every write would be another error."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for number in shown:
-        os.dup2(nothing, number)
-    os.close(nothing)
 
 
 @contextmanager

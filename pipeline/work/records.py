@@ -230,17 +230,6 @@ class Failed:
         for name, written in (("cause", one_line), ("traceback", plain_lines)):
             object.__setattr__(self, name, written(getattr(self, name)))
 
-    @classmethod
-    def lost(cls, span: Span[Any], error: BaseException) -> Failed:
-        """Failure of a span whose worker died while it ran."""
-        node, job = "", ""
-        last = getattr(error, "last_worker", None)  # of distributed's KilledWorker
-        if isinstance(error, BatchLost):
-            node, job = error.node, error.job
-        elif last is not None:
-            node, job = last.host, last.name if isinstance(last.name, str) else ""
-        return cls(span, cause_of(error), node, job, "")
-
     def record(self, attempt: int) -> FailureRecord:
         """What is written of it, now; `attempt` counts the failures of its unit in this run, from 1."""
         span = self.span
@@ -295,8 +284,12 @@ def checked(task: Task, outcome: Results | BaseException) -> Results:
                 break
         else:
             return outcome
-    is_alone = len({span.unit for span in task.spans}) == 1
-    first, *others = (Failed.lost(span, outcome) for span in task.spans)
-    logger.warning("lost: %s: %s", task, first.cause)
-    # once, however many spans of the unit there are
-    return [replace(first, charged=is_alone), *(replace(each, charged=False) for each in others)]
+    cause, node, job = cause_of(outcome), "", ""
+    if isinstance(outcome, BatchLost):
+        node, job = outcome.node, outcome.job
+    elif (last := getattr(outcome, "last_worker", None)) is not None:  # of distributed's KilledWorker
+        node, job = last.host, last.name if isinstance(last.name, str) else ""
+    logger.warning("lost: %s: %s", task, cause)
+    first, *others = (Failed(span, cause, node, job, "", charged=False) for span in task.spans)
+    # a unit that was alone, and once, however many spans of it there are
+    return [replace(first, charged=len({span.unit for span in task.spans}) == 1), *others]

@@ -10,6 +10,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache, partial
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -211,15 +212,7 @@ def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays)
     asking = given(science.asking)
     answers, stop = known, len(known) + asking.batch
     while len(answers) < stop:
-        seed = seeds.path_seed(
-            science.seed,
-            path.dataset,
-            mixture=path.mixture,
-            p=path.p,
-            replicate=path.replicate,
-            design=path.design,
-            start=len(answers),
-        )
+        seed = seeds.path_seed(science.seed, **asdict(path), start=len(answers))
         found = next_answers(
             X,
             given(labels_true),
@@ -241,7 +234,7 @@ def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays)
 # Calls of a method: the restarts of a cell that no model of ours solves.
 
 
-def method_calls(where: str, methods: Iterable[Method]) -> tuple[MethodCall, ...]:
+def method_calls(where: str, methods: Iterable[Method], *, loaded: bool = False) -> tuple[MethodCall, ...]:
     """Methods of a sweep as workers get them, with the text of files.
 
     Parameters
@@ -250,44 +243,34 @@ def method_calls(where: str, methods: Iterable[Method]) -> tuple[MethodCall, ...
         Sweep file or cube, for messages.
     methods : iterable of Method
         Of its grid.
+    loaded : bool
+        Whether each is imported once, in a process of its own, so that a run does not begin with one that
+        cannot be.
 
     Raises
     ------
     InputError
-        If a file is not the one whose checksum was taken.
+        With what is wrong with each: a file that is not the one whose checksum was taken, code that raises,
+        names that are not there, arguments, options.
     """
-    calls, problems = [], list[Problem]()
-    for method in methods:
-        try:
-            source = method.source()
-        except ValueError as error:
-            problems.append(Problem(f"{where}: method {method.name}", str(error), "the file as it was"))
-            continue
-        calls.append(MethodCall(method.name, method.call, source, method.options, method.time_limit))
+    calls, problems = list[MethodCall](), list[Problem]()
+    with MethodProcess() as process:
+        for method in methods:
+            with collecting(problems):
+                try:
+                    source = method.source()
+                    call = MethodCall(method.name, method.call, source, method.options, method.time_limit)
+                    if loaded:
+                        process.load(call)
+                    calls.append(call)
+                except InputError:
+                    raise
+                except (ValueError, MethodFailed) as error:
+                    expected = "code that is as it was, and can be imported"
+                    problems.append(Problem(f"{where}: method {method.name}", str(error), expected))
     if problems:
         raise InputError(problems)
     return tuple(calls)
-
-
-def check_calls(where: str, calls: Iterable[MethodCall]) -> None:
-    """Import each method once, in a process of its own, so that a run does not begin with one that cannot be.
-
-    Raises
-    ------
-    InputError
-        With what is wrong with each: code that raises, names that are not there, arguments, options.
-    """
-    problems: list[Problem] = []
-    with MethodProcess() as process:
-        for call in calls:
-            with collecting(problems):
-                try:
-                    process.load(call)
-                except MethodFailed as failed:
-                    expected = "code that can be imported"
-                    problems.append(Problem(f"{where}: method {call.name}", failed.cause, expected))
-    if problems:
-        raise InputError(problems)
 
 
 @cache

@@ -23,7 +23,8 @@ from processes.sweeping import wait_until
 
 from pipeline.common import VARIABLE
 from pipeline.live import state
-from pipeline.live.site import LOOPBACK, PAGE, STATE, FilesState, Site, address_of, page, serving
+from pipeline.live.site import LOOPBACK, PAGE, STATE, Site, address_of, page, serving
+from pipeline.live.state import Follower, State
 from pipeline.monitor.status import read_status
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import grow
@@ -109,7 +110,7 @@ HERE = {"Host": "127.0.0.1:8787"}
 
 
 def test_who_is_answered(made: Path) -> None:
-    ours = Site(FilesState(made))
+    ours = Site(State(made, Follower(made)))
     for headers, statuses in (
         *(({"Host": host}, (200, 200)) for host in ("127.0.0.1:8787", "LOCALHOST:1", "[::1]:8787")),
         # A stranger's page whose name is made to lead here, after it was loaded, would read all of it.
@@ -135,7 +136,10 @@ def test_who_is_answered(made: Path) -> None:
     assert (unchanged.status, unchanged.body, unchanged.headers["ETag"]) == (304, b"", tag)
 
 
-def test_the_page_and_its_state_are_served_and_nothing_is_written(made: Path, tmp_path: Path) -> None:
+def test_the_page_and_its_state_are_served_and_nothing_is_written(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "SNAPSHOT_SECONDS", 0.0)
     shutil.copytree(made.parent, tmp_path, dirs_exist_ok=True)
     cube, run = tmp_path / made.name, RunFolder(tmp_path / made.name).path
     before = files(cube), files(run)
@@ -195,7 +199,7 @@ def test_whatever_is_asked_is_answered_and_costs_a_line_at_most(
             stack.enter_context(socket.create_connection((LOOPBACK, port))).sendall(GET)
         assert ask(address, STATE)[0] == 200
         assert (caplog.text, capfd.readouterr()) == ("", ("", ""))
-        monkeypatch.setattr(FilesState, "document", lambda *_: {}["no\nsuch"])
+        monkeypatch.setattr(State, "document", lambda *_: {}["no\nsuch"])
         assert say(address, whole) == b""
         wait_until(lambda: "not answered" in caplog.text)
     assert len(caplog.text.splitlines()) == 1
@@ -227,7 +231,7 @@ def test_a_cube_that_is_made_or_grown_is_shown_anew(
     monkeypatch.setattr(state, "SNAPSHOT_SECONDS", 0.0)
     other = tmp_path / "other.zarr"
     RunFolder(other).make()
-    documents = FilesState(other)
+    documents = State(other, Follower(other))
     name, first = documents.document()
     assert json.loads(first)["head"]["status"]["datasets"] == []
     shutil.copytree(made, other)

@@ -23,7 +23,7 @@ from processes.sweeping import wait_until
 from kernels.scores import nmi
 from pipeline.live import state as module
 from pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, nmi_of_many
-from pipeline.live.state import MOST_WORKERS, AtWork, Crew, Feed, Follower, Pace, State
+from pipeline.live.state import MOST_WORKERS, AtWork, Feed, Follower, Pace, State
 from pipeline.monitor.status import read_status
 from pipeline.report import look as report_look
 from pipeline.run.ledger import ATTEMPTS, Collector
@@ -413,7 +413,7 @@ def test_differences_add_up_to_the_whole(cube: Path, at_once: None) -> None:
         seen = {tuple(row[:n]): row[n] for each in states for row in each[part]}
         assert seen == {tuple(row[:n]): row[n] for row in whole[part]}
     # a state that was never there gives all
-    own = (f"{state.token}.{rest}" for rest in ("1.-3", "9.99999", "1." + "9" * 5000, "1.²"))
+    own = (f"{follower.token}.{rest}" for rest in ("1.-3", "9.99999", "1." + "9" * 5000, "1.²"))
     for since in ("x", "..", "a.1.2", *own):
         assert "grid" in json.loads(state.document(since)[1])
 
@@ -431,9 +431,9 @@ def test_numbers_and_words_are_those_of_status_and_failures_have_their_tile(
         progress = Progress(restarts=5, total=20, workers=3, left=60.0, at=time.time())
         progress.write(lease.generation.state, lease.files)
         RunFolder(cube).log.write_text("".join(f"line {n} {'x' * 500}\n" for n in range(30)))
-        crew = Crew(1000, [AtWork(f"w{n}", "n", "", "a", float(-n)) for n in range(996)])
+        busy: list[AtWork] = [(f"w{n}", "n", "", "a", float(-n)) for n in range(996)]
         follower = Follower(cube)
-        state = State(cube, follower, lambda: crew)
+        state = State(cube, follower, lambda: (1000, busy))
         for attempt, each in product((1, 2), (cell, gone)):
             facts = {"cell": str(each), "cause": f"because {attempt}", "attempt": attempt}
             record = FailureRecord(

@@ -41,25 +41,26 @@ def test_mixtures_vary_before_redraws() -> None:
     assert [(cell.mixture, rank) for cell, rank in with_draws(baseline)] == [(0, 0), (1, 1), (2, 2)]
 
 
-def waves(draws: int, *, blocks: int, left: float, write_seconds: float = WRITE_SECONDS) -> list[range]:
+def waves(draws: int, *, left: float, write_seconds: tuple[float, ...] = ()) -> list[range]:
     found = [range(0)]
     while found[-1].stop < draws:
         handed = found[-1].stop
         rest = left * (draws - handed) / draws
-        found.append(next_wave(handed, draws, blocks=blocks, left=rest, write_seconds=write_seconds))
+        found.append(next_wave(handed, draws, blocks=20, left=rest, write_seconds=write_seconds))
     return found[1:]
 
 
 def test_a_long_run_begins_with_one_draw_and_doubles_and_a_short_one_writes_each_block_once() -> None:
     for draws, left in itertools.product((1, 2, 3, 30, 1000), (0.0, 10.0, 100.0, 1e6)):
-        found = waves(draws, blocks=20, left=left)
+        found = waves(draws, left=left)
         assert list(itertools.chain.from_iterable(found)) == list(range(draws))
         # the budget is looked at again before each wave: the bound on the whole is that of the first look
         assert (len(found) - 1) * 20 * WRITE_SECONDS <= 2 * SHARE * left + 20 * WRITE_SECONDS * (left > 0)
     ends = [0, 1, 2, 4, 8, 16, 30]
-    assert waves(30, blocks=20, left=1e6) == [range(*each) for each in itertools.pairwise(ends)]
-    assert waves(30, blocks=20, left=20.0) == [range(30)]
-    assert waves(30, blocks=20, left=1e3, write_seconds=10.0) == [range(30)], "as on a slow disk"
+    assert waves(30, left=1e6) == [range(*each) for each in itertools.pairwise(ends)]
+    assert waves(30, left=20.0) == waves(30, left=1e3, write_seconds=(5.0, 15.0)) == [range(30)], (
+        "a slow disk"
+    )
 
 
 # Cells: asked for, journalled, written, tried again.
@@ -165,7 +166,7 @@ def test_a_block_whole_in_the_journal(start: Start, cube: Path, monkeypatch: pyt
     found = start()
     list(found.left(PLAN))
     with monkeypatch.context() as killed:
-        killed.setattr(Collector, "_write", lambda *_: None)
+        killed.setattr(Collector, "_write_complete", lambda *_: None)
         found.take([solved(FIRST), solved(SECOND)])
     assert statuses(cube) == [PENDING, PENDING]
     again = start()

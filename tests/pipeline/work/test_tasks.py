@@ -20,7 +20,6 @@ from kernels.partition.objective import objective_terms
 from kernels.problem.problem import build_problem, layers_from_annotations
 from kernels.scores import cluster_gaussians
 from pipeline.common import SAME_OPTIMUM
-from pipeline.methods.loading import MethodCall
 from pipeline.run.signals import Stopped
 from pipeline.work import tasks
 from pipeline.work.merge import CellResult
@@ -260,14 +259,23 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
         tasks.method_calls("a.toml", [echo, echo])
 
 
-def test_what_cannot_be_called_is_said_of_all_methods_at_once() -> None:
-    code = "def f(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state): ..."
-    good = MethodCall("good", "a.py:f", code, {}, 1.0)
-    changes: list[Any] = [{"source": text} for text in ("import nothing_such", "def g(): ...")]
-    changes.append({"options": {"speed": 1}})
-    tasks.check_calls("a.toml", [good])
+def test_what_cannot_be_called_is_said_of_all_methods_at_once(tmp_path: Path) -> None:
+    methods, good = (
+        list[Method](),
+        "def f(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state): ...",
+    )
+    for name, text in enumerate((good, "import nothing_such", "def g(): ...", good)):
+        (file := tmp_path / f"{name}.py").write_text(text)
+        options = {"speed": 1} if name == 3 else {}
+        code = checksum(file.read_bytes())
+        methods.append(
+            Method(
+                name=f"m{name}", call=f"{name}.py:f", restarts=1, code=code, path=str(file), options=options
+            )
+        )
+    assert len(tasks.method_calls("a.toml", methods[:1], loaded=True)) == 1
     with pytest.raises(InputError) as raised:
-        tasks.check_calls("a.toml", [good, *(replace(good, **change) for change in changes)])
+        tasks.method_calls("a.toml", methods, loaded=True)
     found = map(str, raised.value.problems)
     assert all(word in text for text, word in zip(found, ("nothing_such", "'f'", "speed"), strict=True))
 
