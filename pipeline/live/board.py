@@ -180,16 +180,6 @@ def nmi_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]) -
     return shares.clip(0.0, 1.0)
 
 
-def mean_of(units: Units) -> tuple[float, float | None, int]:
-    """Mean of a score over its units, its standard error (None of one unit), and the number of units.
-
-    Units are drawn independently; the score of one is the mean over its cells.
-    """
-    values = np.array([total / count for total, count in units.values()])
-    n = len(values)
-    return float(values.mean()), float(values.std(ddof=1)) / math.sqrt(n) if n > 1 else None, n
-
-
 # Colours of models on the page: those that the report has, without what draws its figures.
 
 # Variables of the style sheet, of each annotation term.
@@ -404,8 +394,12 @@ class Board:
         for tile in self._touched:
             self.tiles.put(tile, self.version, [tile, [each.row() for each in self._tallies[tile].values()]])
         for key in self._touched_curves:
-            points = sorted(self._curves[key].items(), key=lambda point: point[0] or 0)
-            shown = [[m, *mean_of(units)] for m, units in points]
+            # mean over units, which are drawn independently, standard error (None of one) and number of units
+            shown: list[list[object]] = []
+            for m, units in sorted(self._curves[key].items(), key=lambda point: point[0] or 0):
+                values = [total / count for total, count in units.values()]
+                error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else None
+                shown.append([m, np.mean(values), error, len(values)])
             dataset, way, p, model = key
             row = [dataset, variant(way), None if p is None else _name(p), model, shown, way]
             self.series.put(key, self.version, row)

@@ -53,7 +53,7 @@ AT_ONCE = 256
 
 
 class Keeper:
-    """Keeps the board of a cube; `update` brings it up to date, under the lock. It changes no file.
+    """Keeps the board of a cube; its `update`, under the lock, brings it up to date. It changes no file.
 
     Parameters
     ----------
@@ -89,10 +89,6 @@ class Keeper:
     def unread(self) -> int:
         """Cells that are done, and not read yet or without their score so far."""
         return sum(int(wanted.sum()) for _, wanted in self._unread) + len(self._unscored)
-
-    def update(self) -> None:
-        """Take what has changed; scores as far as there is time."""
-        raise NotImplementedError
 
     def _look(self) -> None:
         """Count the blocks that are not as they were; cells that nothing was told of are read later."""
@@ -233,10 +229,8 @@ MOST_JOURNAL = 64 * 2**20
 class Follower(Keeper):
     """Keeps the board of a cube by looking at its files and at those of its run folder."""
 
-    def __init__(self, cube: Path) -> None:
-        super().__init__(cube)
-        self._journal: tuple[str, int] = "", 0
-        self._next = 0.0
+    # path and length of the journal that was read, and when files are looked at next
+    _journal, _next = ("", 0), 0.0
 
     def update(self) -> None:
         """Look at the files, now and then; read cells for a moment; begin again when the cube has grown."""
@@ -332,13 +326,13 @@ class State:
     ----------
     cube : Path
         Its cube.
-    keeper : Keeper
+    keeper : Feed or Follower
         Of the board.
     crew : callable or None
         Who works now; None where that is not known here.
     """
 
-    def __init__(self, cube: Path, keeper: Keeper, crew: Callable[[], Crew] | None = None) -> None:
+    def __init__(self, cube: Path, keeper: Feed | Follower, crew: Callable[[], Crew] | None = None) -> None:
         self._cube = cube
         self._keeper = keeper
         self._crew = crew
@@ -357,15 +351,19 @@ class State:
         with self._keeper.lock:
             if time.monotonic() - self._made >= SNAPSHOT_SECONDS:
                 self._keeper.update()
-                number, head = self._keeper.board.advance(), to_json(self._rest())
-                if head != self._head or number != self._number:
-                    self._version += 1
-                    self._head, self._number = head, number
+                before = self._head, self._number
+                self._number, self._head = self._keeper.board.advance(), to_json(self._rest())
+                self._version += before != (self._head, self._number)
                 self._made = time.monotonic()
             name = f"{self._keeper.token}.{self._version}.{self._number}"
             if since == name:
                 return name, b""
-            known, board = self._known(since), self._keeper.board
+            # version of the board in the state that is known, -1 where this document never had it
+            token, _, rest = since.partition(".")
+            number = rest.partition(".")[2]
+            is_ours = token == self._keeper.token and number.isdecimal() and len(number) < 16
+            known = int(number) if is_ours and int(number) <= self._number else -1
+            board = self._keeper.board
             parts = {
                 "name": to_json(name),
                 "at": f"{time.time():.1f}",
@@ -376,13 +374,6 @@ class State:
             if known < 0:
                 parts["grid"] = to_json(self._grid())
             return name, ("{" + ",".join(f'"{key}":{text}' for key, text in parts.items()) + "}").encode()
-
-    def _known(self, name: str) -> int:
-        """Version of the board in a state of this name, -1 where this document never had it."""
-        token, _, rest = name.partition(".")
-        number = rest.partition(".")[2]
-        is_ours = token == self._keeper.token and number.isdecimal() and len(number) < 16
-        return int(number) if is_ours and int(number) <= self._number else -1
 
     def _rest(self) -> dict[str, Any]:
         board, run = self._keeper.board, RunFolder(self._cube)

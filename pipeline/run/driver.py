@@ -14,6 +14,7 @@ from math import inf
 
 from rich.console import Console
 
+from pipeline.cluster.executor import DaskExecutor
 from pipeline.common import duration, plural
 from pipeline.common import span as words_of
 from pipeline.run.ledger import Collector, next_wave
@@ -21,7 +22,7 @@ from pipeline.run.progress import Clock, display, step
 from pipeline.run.request import Prepared, Wanted, aligned
 from pipeline.run.signals import uninterrupted
 from pipeline.work.records import Failed, Science, Solved, Span, Task, checked
-from pipeline.work.tasks import Executor
+from pipeline.work.tasks import SerialExecutor
 from pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow
@@ -34,6 +35,8 @@ from sweeps.plan import AskedPath, Cell
 from sweeps.words import asks
 
 logger = logging.getLogger(__name__)
+
+Executor = SerialExecutor | DaskExecutor
 
 
 @contextmanager

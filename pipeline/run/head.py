@@ -26,13 +26,14 @@ from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from pipeline.live.site import Site
 from pipeline.live.state import Crew, Feed, State
 from pipeline.monitor.status import read_status
-from pipeline.run.driver import Driver, open_sweep
+from pipeline.run.driver import Driver, Executor, open_sweep
 from pipeline.run.ledger import Collector
 from pipeline.run.progress import step
-from pipeline.run.request import Prepared, Request
+from pipeline.run.request import Prepared, Request, is_settled
 from pipeline.run.signals import Interrupt, Stopped, log_file, stop_on_signal
 from pipeline.work.merge import Mismatch
-from pipeline.work.tasks import Executor, SerialExecutor
+from pipeline.work.tasks import SerialExecutor
+from storage.cube import schema
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
@@ -92,7 +93,7 @@ def run_head(request: Request, console: Console) -> int:
     int
         Exit code, as `pipeline.submit.submission.submit` has it.
     """
-    if request.settled:
+    if is_settled(request.prepared, request.wanted):
         return nothing_to_do(request)
     run = request.prepared.run
     own = HeadJob.current(run)
@@ -208,7 +209,7 @@ def _conclude(request: Request) -> End:
         parts += [f"{missing:,} left out, of data sets that are not at hand"] if missing else []
         logger.info("%s", ", ".join(parts))
     logger.info("results: %s", prepared.cube)
-    if wanted.only and not request.settled:
+    if wanted.only and not is_settled(prepared, wanted):
         logger.info("results are kept, and written to the cube when the rest of the block is done")
     if failed:
         return End(FAILED_CELLS, "finished with failed cells")

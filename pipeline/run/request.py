@@ -177,11 +177,6 @@ class Request:
     profile: Profile | None
     options: Options
 
-    @property
-    def settled(self) -> bool:
-        """Whether there is nothing to do."""
-        return is_settled(self.prepared, self.wanted)
-
 
 # Flags that are not named like their field.
 FLAGS = {"cluster_file": "--cluster"}

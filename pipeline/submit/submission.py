@@ -21,7 +21,7 @@ from pipeline.jobs.head import head_script
 from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.monitor.status import last_lines, read_run_state
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
-from pipeline.run.request import Options, Request, Wanted, prepare
+from pipeline.run.request import Options, Request, Wanted, is_settled, prepare
 from pipeline.submit.overview import note_lines, plan_overview, search_notes, sweep_notes
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.lease import Lease, LeaseHeld
@@ -137,7 +137,7 @@ def detach(request: Request) -> int:
         0 when the head was started, or there was nothing to do; 1 when the sweep is running already, or the
         queue refuses the job; the exit code of a process that ended at once.
     """
-    if request.settled:
+    if is_settled(request.prepared, request.wanted):
         return nothing_to_do(request)
     queue = None if request.profile is None else request.profile.options
     try:

@@ -1,6 +1,6 @@
 """What a worker does with a task: restarts of cells and batches of questions, from coordinates to results.
 
-`run_task` is all that a worker calls; an `Executor` says where. `SerialExecutor` is the reference.
+`run_task` is all that a worker calls; an executor says where. `SerialExecutor` is the reference.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from multiprocessing.util import Finalize
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -461,20 +461,6 @@ Ended = list[tuple[records.Task, Outcome]]
 NextTask = Callable[[], records.Task | None]
 
 
-class Executor(Protocol):
-    """Runs tasks as they are handed out, in any order."""
-
-    @property
-    def workers(self) -> int:
-        """How many tasks can run at once."""
-
-    def results(self, next_task: NextTask) -> Iterator[Ended]:
-        """Ended tasks; asks `next_task` for more until it has none and nothing is in progress.
-
-        What was yielded may bring new ones: it is asked again after each.
-        """
-
-
 class SerialExecutor:
     """The reference: the same tasks in a loop, in this process."""
 
@@ -485,7 +471,10 @@ class SerialExecutor:
         load_kernels()
 
     def results(self, next_task: NextTask) -> Iterator[Ended]:
-        """Run each task before asking for the next."""
+        """Run each task before asking `next_task` for another, until it has none.
+
+        What was yielded may bring new ones. Another executor may end tasks in any order, several together.
+        """
         while (task := next_task()) is not None:
             yield [(task, run_task(task, self._sources[task.dataset]))]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,21 +187,17 @@ def pilot_cells(plan: DatasetPlan) -> list[Cell]:
     ]
 
 
-def _first(values: Sequence[Any]) -> Sequence[Any]:
-    return values[:1]
-
-
 def _ends(values: Sequence[Any]) -> Sequence[Any]:
     return sorted({min(values), max(values)})
 
 
 # Which values of a dimension are timed, where not all of them are.
 TIMED_ALONG: dict[str, Callable[[Sequence[Any]], Sequence[Any]]] = {
-    "mixture": _first,
+    "mixture": itemgetter(slice(1)),
     "p": _ends,
     "m": _ends,
     "design": lambda designs: sorted(designs, key=asks)[:1],
-    "replicate": _first,
+    "replicate": itemgetter(slice(1)),
 }
 
 
