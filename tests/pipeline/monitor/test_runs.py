@@ -9,13 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
-import google_crc32c
 import numpy as np
 import pytest
 import zarr
 from cubes import toy
 from cubes.writer import next_generation
-from numcodecs import Zstd
 from processes.commandline import sweep
 from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
 
@@ -197,27 +195,13 @@ def test_cells_and_blocks_are_counted_by_state_and_damage_is_named(cube: Path) -
     assert (found.blocks, found.blocks_done) == (5, 4)  # the pending cell keeps its block open
     assert found.skipped == {"ecoli": ["not here"]}
     assert not found.to_dict()["complete"]
-    assert found.lines()[-1] == "not running: submit again to resume"
-    assert not any("a solution" in line for line in found.lines())
     zarr.open_array(cube / "iris" / "status", mode="r+")[0, 0, 0, :] = NO_SOLUTION
     (row,) = (found := read_status(cube)).datasets
     assert (row.no_solution, row.done + row.failed, row.left) == (2, 22, 1)
     assert "2 cells without a solution" in found.lines()
-    assert found.to_dict()["total"]["no_solution"] == 2
-    # damage is named and not counted
-    first, second, *_ = sorted((cube / "iris" / "status").glob("c.*"))
-    content, packed = first.read_bytes(), bytes(Zstd().encode(bytes(99)))
-    foreign = packed + google_crc32c.value(packed).to_bytes(4, "little")
-    for change, found in (
-        *((each, "has changed") for each in (content[:-1], bytes(4), b"")),
-        (foreign, "is the file of another chunk"),
-    ):
-        first.write_bytes(change)
-        with pytest.raises(DamagedChunk, match=found):
-            read_status(cube)
-    first.unlink()
-    first.symlink_to(second)
-    with pytest.raises(InputError, match="a link"):
+    first = min((cube / "iris" / "status").glob("c.*"))
+    first.write_bytes(first.read_bytes()[:-1])
+    with pytest.raises(DamagedChunk, match="has changed"):
         read_status(cube)
     first.unlink()
     assert read_status(cube).datasets[0].left > 1  # nothing was written there
@@ -243,9 +227,6 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     assert (document["jobs"]["running"], document["run"]["restarts"]) == (1, 1500)
     # The jobs of an ended run no longer exist.
     assert not any("worker jobs" in line for line in replace(found, run=RunState(None, HEAD, None)).lines())
-    for jump, eta in ((-86_400.0, 0.0), (86_400.0, progress.left)):  # of the clock, forward and back
-        jumped = progress.model_copy(update={"at": progress.at + jump})
-        assert replace(found, progress=jumped).eta == eta
     # that of an earlier run is not shown
     earlier = next_generation(cube)
     records.HeadRecord(spec="s", at=1.0).write(earlier.head)
@@ -254,6 +235,4 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     with Lease.acquire(cube) as lease:
         assert read_status(cube).progress is not None
         records.HeadRecord(spec="s", at=2.0).write(lease.generation.head)
-        found = read_status(cube)
-        assert found.progress is None
-        assert found.lines()[-1].startswith("run by process ")
+        assert read_status(cube).lines()[-1].startswith("run by process ")

@@ -1,6 +1,8 @@
 """The driver: any executor, any batch length, any interruption, the same bits."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import urlopen
 
 import psutil
 import pytest
@@ -96,13 +99,13 @@ def test_asked_to_stop_and_submitted_again(
 
 
 @pytest.mark.slow
-def test_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path) -> None:
+def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path) -> None:
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     keyboard, terminal = os.openpty()
     command = ["setsid", "--ctty", sys.executable, "-m", "pipeline", "submit", str(spec), "--workers", "2"]
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup themselves
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
-    environment = {**os.environ, **PACED}
+    environment = {**os.environ, **sabotage.environment([("", "paced")], pace=1.0)}
     process = subprocess.Popen([*command, "--results", str(tmp_path)], env=environment, **streams)
     signal.signal(signal.SIGHUP, before)
     os.close(terminal)
@@ -114,6 +117,11 @@ def test_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path) -> None:
         return len(reported_done(cube)) > RESTARTS // 8
 
     wait_until(begun)
+    (page,) = re.findall(r"dashboard: (http\S+/sweep)", RunFolder(cube).log.read_text())
+    shown = json.load(urlopen(f"{page}/state.json", timeout=20))["head"]
+    assert shown["status"]["holder"] == str(given(read_lease(cube)).holder)
+    assert shown["crew"]["connected"] == 2
+    assert all(len(row) == 5 for row in shown["crew"]["rows"])
     workers = psutil.Process(process.pid).children(recursive=True)
     os.close(keyboard)
     assert process.wait(timeout=120) == 128 + signal.SIGHUP

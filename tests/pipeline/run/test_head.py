@@ -4,24 +4,19 @@ import io
 import json
 import logging
 import os
-import re
 import signal
 import time
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 from cubes.writer import next_generation
-from processes import sabotage
 from processes.commandline import sweep
-from processes.killing import kill_family
-from processes.sweeping import start, wait_until, write_spec
+from processes.sweeping import write_spec
 from rich.console import Console
 
 from pipeline.cluster.profiles import Profile
@@ -29,7 +24,6 @@ from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import job_queue
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
-from pipeline.monitor.status import read_status
 from pipeline.run import head, progress
 from pipeline.run.head import End
 from pipeline.run.progress import Clock, display, step
@@ -41,30 +35,6 @@ from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
 from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Progress
 from sweeps.errors import given
 from sweeps.plan import Cell
-
-FAILING = "mixtures_k2/mixture=0/p=0.8/m=15/replicate=1/posterior"
-
-
-@pytest.mark.slow
-def test_a_run_is_seen_on_the_dashboard_while_it_lasts(tmp_path: Path) -> None:
-    environment = sabotage.environment([("", "paced"), (FAILING, "raises")], pace=0.1)
-    process = start(write_spec(tmp_path), tmp_path, "--workers", "2", environment=environment)
-
-    def failing() -> Any:
-        """What the page says, whose address the log has, when a cell has failed."""
-        with suppress(FileNotFoundError, ValueError, HTTPError):  # it is starting
-            (page,) = re.findall(r"dashboard: (http\S+/sweep)", (tmp_path / "tiny.run" / "log").read_text())
-            found = json.load(urlopen(f"{page}/state.json", timeout=20))["head"]
-            return found["failures"]["last"] and found
-
-    try:
-        said = wait_until(failing, process)
-        assert "FloatingPointError: no such luck" in json.dumps(said["failures"])
-        assert said["status"]["holder"] == read_status(tmp_path / "tiny.zarr").to_dict()["holder"]
-        assert said["crew"]["connected"] == 2
-    finally:
-        kill_family(process.pid)
-        process.communicate()
 
 
 def record_of(folder: Path) -> HeadRecord:

@@ -198,17 +198,6 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
     assert statuses(cube) == [DONE, DONE]
 
 
-def test_cells_alone_leave_the_rest_of_their_block_for_later(start: Start, cube: Path) -> None:
-    found = start(Wanted(only=frozenset({SECOND})))
-    assert counted(found) == {SECOND: 3}
-    assert found.open_cell(FIRST) == []
-    assert list(found.left(PLAN)) == [Span(SECOND, 0, 3)]
-    found.take([solved(SECOND)])
-    found.close()
-    assert (found.blocks_written, len(list(records(cube)))) == (0, 1)
-    assert [span.unit for span in start().left(PLAN)] == [BASELINE, FIRST]
-
-
 def test_some_draws_of_a_block_are_written_before_the_others(start: Start, cube: Path) -> None:
     found = start()
     assert found.open_cell(FIRST) == [Span(FIRST, 0, 3)]  # as a pilot does

@@ -29,14 +29,12 @@ def test_a_sweep_has_the_chunks_of_its_cube_and_extends_it(finished: Path, tmp_p
         assert (plan.replicates, plan.mixtures) == (4, 6)
         assert (plan.replicate_chunk, plan.mixture_chunk) == chunks
     assert not (tmp_path / "new").exists(), "nothing is written"
-    spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = 98").replace("[0.8, 1.0]", "[0.8]"))
-    with pytest.raises(InputError) as refused:
+    spec = write_spec(tmp_path, TINY.replace("seed = 99", "seed = 98"))
+    with pytest.raises(InputError, match="99, as in the cube"):
         prepare(spec, results=finished, data_dir=None)
-    assert len(refused.value.problems) >= 2
-    assert "99, as in the cube" in str(refused.value)
 
 
-@pytest.mark.parametrize("name", ["results", "results/tiny.run", "."])
+@pytest.mark.parametrize("name", ["results", "results/tiny.run"])
 def test_a_file_where_a_directory_belongs(name: str, tmp_path: Path) -> None:
     file = tmp_path / "mine" / name
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -254,30 +254,17 @@ def test_calls_of_a_method_become_restarts(tmp_path: Path) -> None:
     own = called(0, 1, mode="own")
     assert np.array_equal(own.centroids[0], X[0])
     assert np.isnan([*own.centroids[1:, 0], *own.covariances[1:]]).all()
+    # what cannot be called is said of all at once
+    (broken := tmp_path / "broken.py").write_text("import nothing_such")
+    other = {"call": "broken.py:f", "path": str(broken), "code": checksum(broken.read_bytes())}
+    changes: tuple[dict[str, object], ...] = {}, other, {"call": "mine.py:gone"}, {"options": {"speed": 1}}
+    with pytest.raises(InputError) as raised:
+        tasks.method_calls("a.toml", [echo.model_copy(update=each) for each in changes], loaded=True)
+    problems = map(str, raised.value.problems)
+    assert all(word in each for each, word in zip(problems, ("nothing_such", "'gone'", "speed"), strict=True))
     file.write_text(CODE + "#")
     with pytest.raises(InputError, match=r"a\.toml: method mine: found .*mine\.py with sha256"):
         tasks.method_calls("a.toml", [echo, echo])
-
-
-def test_what_cannot_be_called_is_said_of_all_methods_at_once(tmp_path: Path) -> None:
-    methods, good = (
-        list[Method](),
-        "def f(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state): ...",
-    )
-    for name, text in enumerate((good, "import nothing_such", "def g(): ...", good)):
-        (file := tmp_path / f"{name}.py").write_text(text)
-        options = {"speed": 1} if name == 3 else {}
-        code = checksum(file.read_bytes())
-        methods.append(
-            Method(
-                name=f"m{name}", call=f"{name}.py:f", restarts=1, code=code, path=str(file), options=options
-            )
-        )
-    assert len(tasks.method_calls("a.toml", methods[:1], loaded=True)) == 1
-    with pytest.raises(InputError) as raised:
-        tasks.method_calls("a.toml", methods, loaded=True)
-    found = map(str, raised.value.problems)
-    assert all(word in text for text, word in zip(found, ("nothing_such", "'f'", "speed"), strict=True))
 
 
 # The adaptive stop of restarts: the rules, and that nothing but the rule decides how many are run.
@@ -374,6 +361,3 @@ def test_no_result_depends_on_batches_stops_or_failures(
     assert {4, 12} <= set(ends)
     assert restarts_run(caplog.text) == sum(ends)
     assert f"the adaptive stop made {total - sum(ends)} restarts unnecessary" in caplog.text
-    for other in (SMALL, SMALL + STOP.replace("0.2", "0.3")):
-        with pytest.raises(InputError, match="stop"):
-            run(write_spec(tmp_path, other), tmp_path)

@@ -150,6 +150,3 @@ def test_tasks_follow_the_length_of_each_cell_and_some_cells_are_never_split() -
     for seconds in (1.0, 7.0, 25.0):
         tasks = list(make_batches(stopping, work, Timing(), seconds=seconds))
         assert [span for task in tasks for span in task.spans] == work
-    lengths = timed({CELL: 1.0, posterior: 4.0})
-    tasks = list(make_batches(SCIENCE, [Span(CELL, 0, 6), Span(posterior, 0, 4)], lengths, seconds=8.0))
-    assert [task.predicted for task in tasks] == [6.0, 8.0, 8.0]
