@@ -265,7 +265,7 @@ def cluster_covariances(
         return variances
     overall = features.mean(axis=0)
     means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)
-    kept = shapes.coordinates(features, covariance).kept
+    _, kept, _ = shapes.coordinates(features, covariance)
     prior = shapes.prior_of(covariance, len(kept), n_clusters, covariance_prior)
     found = shapes.shaped_covariances(features - overall, given, sizes, means, covariance, kept, prior)
     found[sizes == 0] = np.nan

@@ -10,7 +10,7 @@ Only the standard library is loaded: commands that solve nothing import this too
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -323,24 +323,6 @@ def wrong_settings(
             yield setting, told, f"less than 1 for {labels}, which mutated offspring do not take"
 
 
-def require(settings: object, declared: type, but: Container[str] = ()) -> None:
-    """Raise ValueError if a setting is not possible; the text names all that are not.
-
-    Parameters
-    ----------
-    settings : SearchSettings or ObjectiveSettings
-        Values.
-    declared : type
-        The one of the two whose settings are looked at.
-    but : container of str
-        Names that are left out.
-    """
-    own = {each.name: getattr(settings, each.name) for each in fields(declared) if each.name not in but}
-    wrong = [f"{each.name} is {found}, expected {expected}" for each, found, expected in wrong_settings(own)]
-    if wrong:
-        raise ValueError("; ".join(wrong))
-
-
 def settings_of(values: Mapping[str, Any]) -> Settings:
     """All settings, in Python's own types, from the method and settings by name.
 
@@ -417,17 +399,11 @@ def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
         if variance > LEAST * MARGIN and variance * X.size < LARGEST / MARGIN:
             return None
 
-    def in_units(values: NDArray[np.float64], exponents: NDArray[np.intc]) -> NDArray[np.float64]:
-        first = exponents // 2  # in two steps, as 2^1074 is no number
-        found: NDArray[np.float64] = np.ldexp(np.ldexp(values, -first), first - exponents)
-        return found
-
-    # All in units of powers of two, which round nothing: of each column for its mean, of all for the squares.
-    halves = 0.5 * X
-    exponents = np.frexp(np.abs(halves).max(axis=0))[1]
-    deviations = halves - np.ldexp(in_units(halves, exponents).mean(axis=0), exponents)
-    exponent = np.frexp(np.abs(deviations).max())[1]
-    total = float(np.square(in_units(deviations, exponent)).sum())
+    # Half the differences cannot overflow, and in units of a power of two nothing rounds.
+    differences = 0.5 * X - 0.5 * X[0]
+    exponent = np.frexp(np.abs(differences).max())[1]
+    differences = np.ldexp(differences, -exponent)
+    total = float(np.square(differences - differences.mean(axis=0)).sum())
     logs = 2.0 * float(exponent + 1) * math.log(2.0)
     if total > 0.0 and math.log(total) + logs > math.log(LARGEST):
         return "values whose squares overflow", "smaller values", "use another unit"

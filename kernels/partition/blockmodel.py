@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from kernels.jit import jit_inner, jit_part
+from kernels.jit import jit_part
 from kernels.partition.state import State
 from kernels.partition.statistics import array_log, prior_rate, proportions_gain, sum_of_squares
 from kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
@@ -44,8 +44,9 @@ def refresh_size_terms(data: Data, state: State) -> None:
         if data.model == LIKELIHOOD:
             add_likelihood_base(data, state, layer)
         elif data.model == POSTERIOR:
-            set_logs(data, state, layer)
-            add_posterior_base(data, state, layer)
+            rate = prior_rate(data, layer, sum_of_squares(state.sizes))
+            set_logs(data, state, layer, rate)
+            add_posterior_base(data, state, layer, rate)
 
 
 @jit_part
@@ -68,14 +69,12 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
 
 
 @jit_part
-def set_logs(data: Data, state: State, layer: int) -> None:
-    """Set the denominators of the layer at the current rates, their logarithms, and the shares of lambda.
+def set_logs(data: Data, state: State, layer: int, rate: float) -> None:
+    """Set the denominators of the layer at the current rate, their logarithms, and the shares of lambda.
 
     All but the last of the `denominators`, in the order of `logs`, end as shares q; the last stay e^u.
     """
     n_clusters = data.n_clusters
-    rate = prior_rate(data, layer, sum_of_squares(state.sizes))
-    state.rates[layer] = rate
     inner = 2.0 * rate
     outer = rate / data.spread[layer]
     # A relocation adds 2 (n_t - n_s + 1) to the sum of squares, of which lambda_in is a linear function.
@@ -107,7 +106,7 @@ def set_logs(data: Data, state: State, layer: int) -> None:
 
 
 @jit_part
-def add_posterior_base(data: Data, state: State, layer: int) -> None:
+def add_posterior_base(data: Data, state: State, layer: int, rate: float) -> None:
     """Add minus the change of half the sum of m_rs log of the denominators, and that of the priors' rates."""
     n_clusters = data.n_clusters
     counts = state.edge_counts[layer]
@@ -116,7 +115,7 @@ def add_posterior_base(data: Data, state: State, layer: int) -> None:
     sides = state.sides
     side_changes(counts, logs, sides[0], sides[1])
     total_share = side_changes(counts, shares, sides[2], sides[3])
-    largest, curvature = share_bounds(data, state, layer)
+    largest, curvature = share_bounds(data, state, layer, rate)
     curvature *= 0.5 * data.totals[layer]
     pairs = 0.5 * n_clusters * (n_clusters + 1)
     for s in range(n_clusters):
@@ -134,7 +133,7 @@ def add_posterior_base(data: Data, state: State, layer: int) -> None:
 
 
 @jit_part
-def share_bounds(data: Data, state: State, layer: int) -> tuple[float, float]:
+def share_bounds(data: Data, state: State, layer: int, rate: float) -> tuple[float, float]:
     """Bounds over all tables of the shares q and of q (1 - q), from the extreme sizes."""
     least = np.inf
     second = np.inf
@@ -144,7 +143,7 @@ def share_bounds(data: Data, state: State, layer: int) -> tuple[float, float]:
         second = min(second, max(size, least))
         least = min(least, size)
         most = max(most, size)
-    inner = 2.0 * state.rates[layer]
+    inner = 2.0 * rate
     outer = 0.5 * inner / data.spread[layer]
     upper = (most + 1.0) * (most + 1.0)
     inner_high = inner / ((least - 1.0) * (least - 1.0) + inner)
@@ -218,42 +217,6 @@ def agreement_value(data: Data, layer: int, agreed: float) -> float:
         return agreed
     p = fitted_accuracy(data, layer, agreed)
     return float(agreed * math.log(p) + (data.totals[layer] - agreed) * math.log(1.0 - p))
-
-
-@jit_inner
-def collect_agreement(data: Data, state: State) -> None:
-    """Set `agreed` of all layers from members."""
-    n_layers = data.totals.shape[0]
-    labels = state.labels
-    for layer in range(n_layers):
-        together = 0.0
-        for place in range(len(data.annotated)):
-            i = data.annotated[place]
-            row = i * n_layers + layer
-            for entry in range(data.row_start[row], data.row_start[row + 1]):
-                if labels[data.partners[entry]] == labels[i]:
-                    together += data.weights[entry]
-        # Each pair was met from both of its ends.
-        state.agreed[layer] = data.apart[layer] + 0.5 * together
-
-
-@jit_part
-def set_agreement_links(data: Data, state: State, sample: int) -> None:
-    """Sum the weights of `sample` with each cluster; a layer without any is marked untouched.
-
-    Weights have either sign and may cancel, so the clusters touched are not listed.
-    """
-    n_layers = data.totals.shape[0]
-    for layer in range(n_layers):
-        row = sample * n_layers + layer
-        start = data.row_start[row]
-        stop = data.row_start[row + 1]
-        state.n_touched[layer] = stop - start
-        if stop > start:
-            links = state.links[layer]
-            links[:] = 0.0
-            for entry in range(start, stop):
-                links[state.labels[data.partners[entry]]] += data.weights[entry]
 
 
 @jit_part

@@ -140,29 +140,29 @@ def set_distances(data: Data, state: State, sample: int) -> None:
 def set_links(data: Data, state: State, sample: int) -> float:
     """Annotations of `sample` with each cluster, self pairs left out; returns their number with self pairs.
 
-    They do not depend on the sample's own label. The model "conditional" does not need the number.
+    They do not depend on the sample's own label. In the model "conditional" they are sums of weights.
     """
-    if data.model == codes.CONDITIONAL:
-        blockmodel.set_agreement_links(data, state, sample)
-        return 0.0
     n_layers = data.totals.shape[0]
     degree = 0.0
     for layer in range(n_layers):
         links = state.links[layer]
         touched = state.touched[layer]
-        for place in range(state.n_touched[layer]):
-            links[touched[place]] = 0.0
-        count = 0
         row = sample * n_layers + layer
-        for entry in range(data.row_start[row], data.row_start[row + 1]):
+        start, stop = data.row_start[row], data.row_start[row + 1]
+        count = 0
+        links[:] = 0.0
+        for entry in range(start, stop):
             label = state.labels[data.partners[entry]]
             weight = data.weights[entry]
-            # Weights of block layers are above 0, so 0 is a cluster not met yet.
-            if links[label] == 0.0:
+            # Weights of block layers are above 0, so 0 is a cluster not met yet; those of "conditional" may
+            # cancel, and its clusters are not listed.
+            if data.model != codes.CONDITIONAL and links[label] == 0.0:
                 touched[count] = label
                 count += 1
             links[label] += weight
             degree += weight
+        if data.model == codes.CONDITIONAL:
+            count = stop - start
         state.n_touched[layer] = count
         degree += data.self_weights[sample, layer]
     return degree

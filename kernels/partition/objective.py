@@ -64,10 +64,7 @@ def collect(data: Data, state: State) -> None:
             shaped.collect_squares(data, state)
         elif data.shape > codes.DIAGONAL:
             shaped.collect_scatter(data, state)
-        if data.model == codes.CONDITIONAL:
-            blockmodel.collect_agreement(data, state)
-        else:
-            statistics.collect_edges(data, state)
+        statistics.collect_annotations(data, state)
         refresh(data, state)
         state.counters[STALE] = 0
 

@@ -78,7 +78,6 @@ class State(NamedTuple):
     ratios: Annotated[Floats, "diagonals clusters"]  # n / (n + 1) over the squares
     doubt: Annotated[Floats, "clusters"]  # bound, in nats, on the error of the gain by joining a cluster
     count_terms: Annotated[Floats, "blocks clusters clusters"]  # m_rs log m_rs
-    rates: Annotated[Floats, "blocks"]  # lambda_in
     denominators: Annotated[Floats, "5 clusters clusters"]  # scratch, as are the sides
     sides: Annotated[Floats, "4 clusters"]
     logs: Annotated[Floats, "blocks 5 clusters clusters"]  # see blockmodel.NOW; 0 without a prior on rates

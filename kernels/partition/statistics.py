@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kernels.jit import jit_inner, jit_part
 from kernels.partition.state import State
-from kernels.problem.data import COMMON, DEGENERATE, Data, Floats
+from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, Data, Floats
 
 # Logarithms: of whole arrays at once, and x log x of counts.
 
@@ -129,6 +129,24 @@ def sum_of_squares(sizes: NDArray[np.int64]) -> float:
 
 
 @jit_inner
+def set_means(X: Floats, state: State, means: Floats) -> None:
+    """Set the mean of every cluster that has samples, from labels and sizes; others keep theirs."""
+    n_features, n_clusters = means.shape
+    for k in range(n_clusters):
+        if state.sizes[k] > 0:
+            for d in range(n_features):
+                means[d, k] = 0.0
+    for i in range(len(X)):
+        label = state.labels[i]
+        for d in range(n_features):
+            means[d, label] += X[i, d]
+    for k in range(n_clusters):
+        if state.sizes[k] > 0:
+            for d in range(n_features):
+                means[d, k] /= state.sizes[k]
+
+
+@jit_inner
 def collect_gaussians(data: Data, state: State) -> None:
     """Set sizes, means and, where they count, squared errors; the mean of an empty cluster is 0."""
     n_samples, n_features = data.Z.shape
@@ -136,15 +154,9 @@ def collect_gaussians(data: Data, state: State) -> None:
     state.sizes[:] = 0
     means[:] = 0.0
     state.errors[:] = 0.0
-    for i in range(n_samples):
-        label = state.labels[i]
+    for label in state.labels:
         state.sizes[label] += 1
-        for d in range(n_features):
-            means[d, label] += data.Z[i, d]
-    for k in range(data.n_clusters):
-        if state.sizes[k] > 0:
-            for d in range(n_features):
-                means[d, k] /= state.sizes[k]
+    set_means(data.Z, state, means)
     if data.shape > COMMON:
         return
     # A second pass, about the means: a difference of sums of squares would cancel.
@@ -158,20 +170,29 @@ def collect_gaussians(data: Data, state: State) -> None:
 
 
 @jit_inner
-def collect_edges(data: Data, state: State) -> None:
-    """Set the edge counts of all layers from members."""
+def collect_annotations(data: Data, state: State) -> None:
+    """Set the edge counts of all layers from members, or what agrees with them in the model "conditional"."""
     n_layers = data.totals.shape[0]
     labels = state.labels
     state.edge_counts[:] = 0.0
+    state.agreed[:] = 0.0
     for place in range(len(data.annotated)):
         i = data.annotated[place]
         label = labels[i]
         for layer in range(n_layers):
-            row = state.edge_counts[layer, label]
-            row[label] += data.self_weights[i, layer]
             start = i * n_layers + layer
-            for entry in range(data.row_start[start], data.row_start[start + 1]):
-                row[labels[data.partners[entry]]] += data.weights[entry]
+            if data.model == CONDITIONAL:
+                for entry in range(data.row_start[start], data.row_start[start + 1]):
+                    if labels[data.partners[entry]] == label:
+                        state.agreed[layer] += data.weights[entry]
+            else:
+                row = state.edge_counts[layer, label]
+                row[label] += data.self_weights[i, layer]
+                for entry in range(data.row_start[start], data.row_start[start + 1]):
+                    row[labels[data.partners[entry]]] += data.weights[entry]
+    for layer in range(n_layers):
+        # Each pair was met from both of its ends.
+        state.agreed[layer] = data.apart[layer] + 0.5 * state.agreed[layer]
 
 
 @jit_inner

@@ -1,14 +1,12 @@
 """What the kernels see of a problem: arrays and scalars."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-
-from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 
 Floats = NDArray[np.float64]
 
@@ -178,36 +176,6 @@ def check_labels(labels: NDArray[Any], n_samples: int, n_clusters: int, name: st
     if labels.size and not 0 <= labels.min() <= labels.max() < n_clusters:
         found = f"labels go from {labels.min()} to {labels.max()}"
         raise ValueError(f"{name}: {found}, expected 0 to {n_clusters - 1}")
-
-
-def check_layer(layer: Layer, number: int, n_samples: int, model: str) -> None:
-    """Raise an error for a layer with annotations that the model cannot use.
-
-    Raises
-    ------
-    ValueError
-        With the number of the layer and what was found.
-    """
-    for found, expected in _problems(layer, n_samples, model):
-        raise ValueError(f"annotation layer {number}: {found}, expected {expected}")
-
-
-def _problems(layer: Layer, n_samples: int, model: str) -> Iterator[tuple[str, str]]:
-    """What is wrong and what was expected."""
-    pairs = np.asarray(layer.pairs)
-    if pairs.min() < 0 or pairs.max() >= n_samples:
-        yield f"indices go from {pairs.min()} to {pairs.max()}", f"0 to {n_samples - 1}"
-    weights = layer_weights(layer)
-    if not ((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)).all():
-        yield f"weights go from {weights.min()} to {weights.max()}", f"each {WEIGHTS}"
-    if model == "posterior" and (layer.accuracy is None or not 0.0 < layer.accuracy <= 1.0):
-        yield f"accuracy is {layer.accuracy}", "a number in (0, 1]"
-    if model == "conditional":
-        if layer.accuracy is not None and not 0.0 <= layer.accuracy <= 1.0:
-            yield f"accuracy is {layer.accuracy}", "a number in [0, 1] or none"
-        given = np.asarray(np.nan if layer.accuracies is None else layer.accuracies, float)
-        if ((given < 0.0) | (given > 1.0)).any():
-            yield f"accuracies go from {np.nanmin(given)} to {np.nanmax(given)}", "each in [0, 1], or NaN"
 
 
 # The annotation part of `Data`: layers as sorted rows of partners.

@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from kernels.problem import data as parts
 from kernels.problem.data import CANNOT, MUST, Data, Floats, Layer, layers_from_annotations
 from kernels.problem.shapes import SPHERES, coordinates, prior_of
-from kernels.settings import COVARIANCES, DEFAULT, SINGULAR, TERMS, ObjectiveSettings, require, spread_problem
+from kernels.settings import COVARIANCES, DEFAULT, TERMS, ObjectiveSettings, spread_problem
 
-__all__ = ["CANNOT", "MODELS", "MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
-
-MODELS = {name: code for code, name in enumerate(TERMS)}
+__all__ = ["CANNOT", "MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def build_problem(
         If the input has no valid solution; the text says what was found.
     """
     features = np.array(X, dtype=np.float64, order="C")
-    _check(features, covariance, n_clusters, settings)
+    _check(features, n_clusters, settings.min_cluster_size)
     means = _column_means(features)
     features -= means
     strength, kappa = float(settings.covariance_prior), float(settings.variance_prior)
@@ -102,8 +100,6 @@ def build_problem(
     weight = effective_weight(fields["Z"]) if isinstance(weight, str) else float(weight)
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
     n_samples, n_features = features.shape
-    for number, layer in enumerate(used):
-        parts.check_layer(layer, number, n_samples, model)
     annotated = np.zeros(n_samples, dtype=np.bool_)
     for layer in used:
         annotated[np.asarray(layer.pairs)] = True
@@ -113,7 +109,7 @@ def build_problem(
     data = Data(
         X=features,
         n_clusters=int(n_clusters),
-        model=MODELS[model],
+        model=TERMS.index(model),
         min_size=int(settings.min_cluster_size),
         kappa=kappa,
         total_variance=float(np.mean(np.square(features))),
@@ -130,16 +126,8 @@ def build_problem(
     return Problem(data, means, model, covariance, kept)
 
 
-def _check(X: Floats, covariance: str, n_clusters: int, settings: ObjectiveSettings) -> None:
-    if covariance in SINGULAR and settings.covariance_prior == 0:
-        raise ValueError(
-            f"covariance_prior is 0, expected a number above 0 for the covariance {covariance!r}"
-        )
-    if not 1 <= n_clusters <= np.iinfo(np.int16).max:
-        raise ValueError(f"n_clusters is {n_clusters}, expected 1 to {np.iinfo(np.int16).max}")
-    require(settings, ObjectiveSettings)
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"X has shape {X.shape}, expected (n_samples, n_features), neither of them 0")
+def _check(X: Floats, n_clusters: int, least: int) -> None:
+    """Raise an error for features without a solution: the rest was checked where it was given."""
     not_finite = np.argwhere(~np.isfinite(X))
     if len(not_finite):
         row, column = not_finite[0]
@@ -149,9 +137,10 @@ def _check(X: Floats, covariance: str, n_clusters: int, settings: ObjectiveSetti
     if wrong := spread_problem(X):
         found, expected, hint = wrong
         raise ValueError(f"X: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
-    if len(X) < n_clusters * settings.min_cluster_size:
-        least = f"n_clusters × min_cluster_size = {n_clusters} × {settings.min_cluster_size}"
-        raise ValueError(f"{len(X)} samples are fewer than {least}")
+    if len(X) < n_clusters * least:
+        raise ValueError(
+            f"{len(X)} samples are fewer than n_clusters × min_cluster_size = {n_clusters} × {least}"
+        )
     # The first rows nearly always hold enough distinct ones; sorting all rows takes longer than the layout.
     if n_clusters > len(np.unique(X[: 8 * n_clusters], axis=0)):
         distinct = len(np.unique(X, axis=0))

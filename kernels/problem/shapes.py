@@ -28,25 +28,6 @@ ROUNDING = 1e-13
 DIAGONAL_SHARE, DIAGONAL_FREEDOM = 0.1, 0.5
 
 
-class Coordinates(NamedTuple):
-    """Coordinates in which all samples together have unit covariance.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n_samples, n_dims)
-        The samples.
-    kept : ndarray of shape (n_dims,), int64
-        Features that the coordinates are made of, rising: those that are not constant, nor, but for
-        "diagonal", given by the others.
-    log_volume : float
-        Half the log-determinant of the covariance of the kept features.
-    """
-
-    Z: Floats
-    kept: NDArray[np.int64]
-    log_volume: float
-
-
 class Prior(NamedTuple):
     """An inverse Wishart prior, or an inverse gamma prior of each feature, to the power of its strength.
 
@@ -104,7 +85,7 @@ def prior_of(covariance: str, n_dims: int, n_clusters: int, strength: float) -> 
     return Prior(ridge, strength * (2.0 * n_dims + 3.0))
 
 
-def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
+def coordinates(X: ArrayLike, covariance: str) -> tuple[Floats, NDArray[np.int64], float]:
     """Coordinates of unit covariance for a shape: each feature scaled, or all made uncorrelated.
 
     By Gram and Schmidt, the feature that is least explained by those before it next: elementwise, so that the
@@ -116,6 +97,16 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
         Features as used; not all rows are equal.
     covariance : {"diagonal", "tied", "full"}
         Shape.
+
+    Returns
+    -------
+    Z : ndarray of shape (n_samples, n_dims)
+        The samples.
+    kept : ndarray of shape (n_dims,), int64
+        Features that the coordinates are made of, rising: those that are not constant, nor, but for
+        "diagonal", given by the others.
+    log_volume : float
+        Half the log-determinant of the covariance of the kept features.
     """
     given = np.asarray(X, dtype=np.float64)
     rest = given - given.mean(axis=0)
@@ -130,7 +121,7 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
     if covariance == "diagonal":
         deviations = np.sqrt(variances[left])
         Z = np.ascontiguousarray(rest[:, left] / deviations)
-        return Coordinates(Z, left, float(np.log(deviations).sum()))
+        return Z, left, float(np.log(deviations).sum())
     rest = rest[:, left] / np.sqrt(variances[left])
     columns: list[Floats] = []
     chosen: list[int] = []
@@ -149,7 +140,7 @@ def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
         unexplained = np.mean(np.square(rest), axis=0)
         unexplained[chosen] = 0.0
     kept = np.sort(left[chosen])
-    return Coordinates(np.ascontiguousarray(np.column_stack(columns)), kept, float(log_volume))
+    return np.ascontiguousarray(np.column_stack(columns)), kept, float(log_volume)
 
 
 def shaped_covariances(
@@ -174,7 +165,7 @@ def shaped_covariances(
     covariance : str
         Shape.
     kept : ndarray of shape (n_dims,)
-        As of `Coordinates`.
+        As of `coordinates`.
     prior : Prior
         As of `prior_of`, or the variance prior.
 

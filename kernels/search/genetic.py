@@ -18,13 +18,14 @@ from kernels.partition import state as places
 from kernels.partition.gains import squared_distances
 from kernels.partition.objective import objective_terms
 from kernels.partition.state import CAPS, State, allocate, new_state, sizes_of
+from kernels.partition.statistics import set_means
 from kernels.problem.data import COMMON, Data, Floats, check_labels
 from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
 from kernels.problem.shapes import Prior, shaped_covariances
 from kernels.search import local_search as local
 from kernels.search.local_search import draw_below
 from kernels.search.sampling import Matching, match, new_matching
-from kernels.settings import SearchSettings, require
+from kernels.settings import SearchSettings
 
 __all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
 
@@ -53,9 +54,9 @@ class Restart(NamedTuple):
     covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
         As of `kernels.scores.cluster_covariances`, with the variance prior if there is one; 0 for a
         degenerate cluster.
-    local_searches, evaluations, relocations, caps_reached : int
-        Local searches made, candidate relocations tried in both phases, relocations of phase 1, and how often
-        a limit on rounds, passes or k-means iterations ended a loop.
+    local_searches, evaluations, caps_reached : int
+        Local searches made, candidate relocations tried in both phases, and how often a limit on rounds,
+        passes or k-means iterations ended a loop.
     """
 
     labels: Labels
@@ -68,7 +69,6 @@ class Restart(NamedTuple):
     covariances: Floats
     local_searches: int
     evaluations: int
-    relocations: int
     caps_reached: int
 
 
@@ -82,8 +82,8 @@ def run_restart(
     problem : Problem
         Data, annotations and model.
     settings : SearchSettings
-        Size and method. The sizes may be smaller than a user can ask for: a population of 1 without offspring
-        is one local search.
+        Size and method, checked where they were given. The sizes may be smaller than a user can ask for: a
+        population of 1 without offspring is one local search.
     rng : numpy.random.Generator
         The only source of randomness.
     start : ndarray of shape (n_samples,), int16, optional
@@ -97,13 +97,8 @@ def run_restart(
     Raises
     ------
     ValueError
-        If the settings leave no two parents to choose from, or one of them is out of range, or if the start
-        is no partition of the samples into the clusters.
+        If the start is no partition of the samples into the clusters.
     """
-    size, made = settings.population, settings.offspring * settings.generations
-    if size < 1 or settings.offspring < 0 or settings.generations < 0 or (size == 1 and made > 0):
-        raise ValueError(f"{settings}: expected a population of 2 or more, or of 1 without offspring")
-    require(settings, SearchSettings, but=("population", "offspring", "generations"))
     first = np.empty(0, np.int16)
     if start is not None:
         check_labels(start, problem.n_samples, problem.n_clusters, "start")
@@ -120,7 +115,7 @@ def run_restart(
     covariances = shaped_covariances(data.X, labels, sizes, centroids, *shape)
     terms = objective_terms(problem, labels)
     clusters = (sizes, centroids + problem.means, covariances)
-    work = (places.LOCAL_SEARCHES, places.EVALUATIONS, places.RELOCATIONS, CAPS)
+    work = (places.LOCAL_SEARCHES, places.EVALUATIONS, CAPS)
     return Restart(labels, sum(terms), *terms, *clusters, *(int(counters[each]) for each in work))
 
 
@@ -249,7 +244,7 @@ def begin(search: Search, rng: Generator, rank: int, start: Labels) -> None:
     for i in range(len(start)):
         state.labels[i] = start[i]
         state.sizes[start[i]] += 1
-    update_centroids(data, state, centroids)
+    set_means(data.X, state, centroids)
     for i in range(len(start)):
         squared_distances(data.X[i], centroids, state.distances)
         state.own[i] = state.distances[start[i]]
@@ -299,7 +294,7 @@ def kmeans(data: Data, state: State, centroids: Floats) -> None:
     for _ in range(MAX_KMEANS_ITERATIONS):
         if assign_closest(data, state, centroids) == 0 or state.stop[0] != 0:
             return
-        update_centroids(data, state, centroids)
+        set_means(data.X, state, centroids)
     state.counters[CAPS] += 1
 
 
@@ -325,24 +320,6 @@ def assign_closest(data: Data, state: State, centroids: Floats) -> int:
         state.sizes[closest] += 1
         state.own[i] = state.distances[closest]
     return changed
-
-
-@jit_inner
-def update_centroids(data: Data, state: State, centroids: Floats) -> None:
-    """Put the centroid of every cluster that has samples at their mean."""
-    n_features = data.X.shape[1]
-    for k in range(data.n_clusters):
-        if state.sizes[k] > 0:
-            for d in range(n_features):
-                centroids[d, k] = 0.0
-    for i in range(data.X.shape[0]):
-        label = state.labels[i]
-        for d in range(n_features):
-            centroids[d, label] += data.X[i, d]
-    for k in range(data.n_clusters):
-        if state.sizes[k] > 0:
-            for d in range(n_features):
-                centroids[d, k] /= state.sizes[k]
 
 
 # Bred: from two parents (eq. (17) of docs/model.md).
@@ -478,9 +455,8 @@ def is_new(population: Population, count: int, objective: float) -> bool:
 def store(data: Data, population: Population, rank: int, state: State, objective: float) -> None:
     """Keep the partition in `state`, whose statistics stem from members, at `rank`."""
     place = population.ranking[rank]
-    for i in range(len(state.labels)):
-        population.labels[place, i] = state.labels[i]
-    update_centroids(data, state, population.centroids[place])
+    local.copy_labels(state.labels, population.labels[place])
+    set_means(data.X, state, population.centroids[place])
     population.objectives[place] = objective
     sizes = population.sizes[place]
     for k in range(data.n_clusters):

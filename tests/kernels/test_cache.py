@@ -383,26 +383,12 @@ def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
         return run(CALL, package.parent, SWEEP_CACHE_DIR=str(kept)).stdout.split()
 
     with ThreadPoolExecutor() as pool:
-        assert [value for value, _ in pool.map(call, range(2))] == ["20", "20"]
+        assert sorted(pool.map(call, range(2))) == [["20", "0"], ["20", "1"]]  # one alone compiles
     assert call() == ["20", "1"]
     (package / "inner.py").write_text(INNER.format(2))
     assert call() == ["30", "0"]
     assert {path.stat().st_mode & 0o777 for path in [kept, *kept.iterdir()]} == {0o700}
     assert (len(list(kept.iterdir())), list(package.rglob("*.kernel"))) == (2, [])
-
-
-WARM = """
-from kernels.search.genetic import _search, warm_up
-warm_up()
-print(sum(_search.stats.cache_misses.values()))
-"""
-
-
-@pytest.mark.heavy
-def test_one_of_eight_processes_compiles_the_search(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        done = pool.map(lambda _: run(WARM, tmp_path, SWEEP_CACHE_DIR=str(tmp_path / "cache")), range(8))
-        assert sorted(int(each.stdout) for each in done) == [0] * 7 + [1]
 
 
 # Another user plants files.

@@ -153,9 +153,6 @@ def test_every_door_refuses_in_the_same_words(case: str, tmp_path: Path) -> None
     command = CliRunner().invoke(main, ["fit", str(tmp_path / "x"), "-k", "2", *options])
     assert command.exit_code == 2
     assert command.stderr.splitlines()[1:] == [f"  {setting.option}: {problem}"]
-    if name in vars(ObjectiveSettings()):
-        with pytest.raises(ValueError, match=f"{name} is "):
-            build_problem(X, n_clusters=2, model="unsupervised", settings=ObjectiveSettings(**given))
 
 
 # Tables whose squares are no numbers.

@@ -38,11 +38,8 @@ SEED = np.random.SeedSequence(0)
 def draw(shape: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two overlapping clusters whose covariances tell them apart."""
     labels = np.arange(200) % 2
-    X, is_first, turn = (
-        np.random.default_rng(seed).normal(size=(200, 2)),
-        labels[:, None] == 0,
-        [[1, 1], [-1, 1]],
-    )
+    X, is_first = np.random.default_rng(seed).normal(size=(200, 2)), labels[:, None] == 0
+    turn = [[1, 1], [-1, 1]]
     if shape == "spherical":
         return X * np.where(is_first, 1.0, 1.5) + np.where(is_first, 0.0, 2.0), labels
     if shape == "diagonal":

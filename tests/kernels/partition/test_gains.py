@@ -18,7 +18,7 @@ from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 STEPS = 5
 DERIVED = (
     "sizes", "means", "errors", "squares", "scatter", "inverse", "logdets", "edge_counts", "agreed",
-    "terms", "join", "ratios", "count_terms", "rates", "logs", "base", "slack",
+    "terms", "join", "ratios", "count_terms", "logs", "base", "slack",
 )  # fmt: skip
 
 

@@ -186,7 +186,7 @@ def test_restart_is_consistent_and_repeats() -> None:
     assert same(restart, again)
     assert not same(restart, other)
     assert (restart.labels.dtype, restart.local_searches, restart.caps_reached) == (np.int16, 5 + 4 * 3, 0)
-    assert restart.evaluations > restart.relocations > 0
+    assert restart.evaluations > 0
     assert restart.sizes.min() >= 2
     assert (restart.gmm, restart.sbm, restart.prior) == objective_terms(problem, restart.labels)
     assert restart.objective == restart.gmm + restart.sbm + restart.prior
@@ -238,7 +238,7 @@ for covariance, model in zip((*COVARIANCES, "spherical", "common", "full"), mode
     for relocation in ("annotated", "components"):
         settings = SearchSettings(3, 2, 1, relocation=relocation)
         restart = run_restart(case.problem(), settings, np.random.default_rng(5))
-        print(restart.labels.tolist(), restart.objective.hex(), restart.evaluations, restart.relocations)
+        print(restart.labels.tolist(), restart.objective.hex(), restart.evaluations)
 """
 
 
@@ -252,22 +252,10 @@ def test_plain_python_gives_the_same_bits() -> None:
     assert compiled.stdout.count("\n") == 16
 
 
-def test_settings_and_starts_out_of_range_are_named() -> None:
-    for words, settings in {
-        "population=1": {"population": 1, "offspring": 2, "generations": 3},
-        "population=0": {"population": 0},
-        "offspring=-1": {"offspring": -1},
-        "patience is -1": {"patience": -1},
-        "less than 1": {"crossover": "labels"},
-        "start: found int16 of shape": {"start": [0, 1, 1]},
-        "start: labels go from 0 to 2": {"start": [0, 0, 0, 2]},
-        "start: labels go from -1": {"start": [0, 0, 0, -1]},
-    }.items():
-        with pytest.raises(ValueError, match=words):
-            restart_of(two_clusters(4), **settings)
-
-
 def test_a_start_is_improved_and_never_lost() -> None:
+    for start, words in (([0, 1, 1], "of shape"), ([0, 0, 0, 2], "from 0 to 2"), ([0, 0, 0, -1], "from -1")):
+        with pytest.raises(ValueError, match=f"start: .*{words}"):
+            restart_of(two_clusters(4), start=start)
     rng = np.random.default_rng(4)
     X = rng.normal(size=(60, 2)) + np.repeat(np.eye(3, 2) * 4.0, 20, axis=0)
     layers = [Layer(MUST, np.array([[0, 1], [20, 21]]), None, 0.9)]
