@@ -65,11 +65,6 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
     -------
     Criteria
         Comparable among problems that differ in the number of clusters and the shape alone.
-
-    Raises
-    ------
-    ValueError
-        If the labels are not one integer in range per sample.
     """
     gmm, annotations, _ = objective_terms(problem, labels)
     data, n_samples = problem.data, problem.n_samples

@@ -62,10 +62,9 @@ def set_cluster(data: Data, state: State, k: int) -> None:
 @jit_inner
 def logdet_of(data: Data, squares: Floats, size: int, column: int) -> float:
     """Sum of the logarithms in one column; infinite if the cluster adds nothing, as it has no prior."""
-    if data.ridge == 0.0 and size <= 1:
-        return np.inf
     total = 0.0
     for d in range(len(squares)):
+        # One sample, or none, has no square at all.
         if data.ridge == 0.0 and squares[d, column] <= data.floors[d] * size:
             return np.inf
         total += math.log(squares[d, column])

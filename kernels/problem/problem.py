@@ -128,12 +128,6 @@ def build_problem(
 
 def _check(X: Floats, n_clusters: int, least: int) -> None:
     """Raise an error for features without a solution: the rest was checked where it was given."""
-    not_finite = np.argwhere(~np.isfinite(X))
-    if len(not_finite):
-        row, column = not_finite[0]
-        raise ValueError(
-            f"X holds {len(not_finite)} values that are not finite, the first in row {row}, column {column}"
-        )
     if wrong := spread_problem(X):
         found, expected, hint = wrong
         raise ValueError(f"X: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))

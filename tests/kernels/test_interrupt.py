@@ -52,7 +52,7 @@ def _compiled_and_with_the_signal_as_python_has_it() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "n_features", "how"),
+    ("n", "d", "how"),
     [
         (20_000, 10, {"n_clusters": 8, "model": "posterior", "accuracy": 0.8, "n_jobs": 2}),
         (40_000, 100, {"n_clusters": 8, "covariance": "full", "model": "conditional"}),
@@ -61,12 +61,10 @@ def _compiled_and_with_the_signal_as_python_has_it() -> Iterator[None]:
         (20_000, 10, {"n_clusters": 3, "confidence": True, "restarts": 1, "generations": 1}),
     ],
 )
-def test_a_fit_ends_and_the_estimator_fits_again(
-    n_samples: int, n_features: int, how: dict[str, Any]
-) -> None:
+def test_a_fit_ends_and_the_estimator_fits_again(n: int, d: int, how: dict[str, Any]) -> None:
     estimator = AnnotatedClustering(**how, random_state=0)
     with interrupted(0.4), pytest.raises(KeyboardInterrupt):
-        estimator.fit(X[:n_samples, :n_features], must_link=LINKS)
+        estimator.fit(X[:n, :d], must_link=LINKS)
     assert not hasattr(estimator, "labels_")
     again = estimator.set_params(n_clusters=2, restarts=2).fit(X[:60, :2], must_link=[[0, 1]])
     fresh = AnnotatedClustering(**how | {"n_clusters": 2, "restarts": 2}, random_state=0)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from checkout import HELPERS
 from solving import oracles
-from solving.entries import collect, plain
+from solving.entries import collected, plain
 from solving.oracles import COVARIANCES, MODELS, SHAPED, draw_case, objective, partitions
 
 from kernels.partition.objective import objective_terms
@@ -75,10 +75,9 @@ def test_parents_are_all_survivors_and_the_offspring_so_far(monkeypatch: pytest.
 
 def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
     problem = build_problem(np.random.default_rng(0).normal(size=(12, 2)), n_clusters=4, model="unsupervised")
-    made, state = new_population(problem.data, 3), new_state(problem.data)
+    made = new_population(problem.data, 3)
     made.ranking[:] = [2, 0, 1]
-    state.labels[:] = np.repeat([3, 0, 2, 1], [1, 5, 2, 4])
-    collect(problem.data, state)
+    state = collected(problem.data, np.repeat([3, 0, 2, 1], [1, 5, 2, 4]))
     labels, means = state.labels.tolist(), state.means.copy()
     plain(genetic.store)(problem.data, made, 0, state, -7.5)
     state.labels[:], state.means[:] = 0, np.nan

@@ -10,17 +10,9 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import connected_components
 from scipy.special import softmax
+from solving import oracles
 from solving.entries import plain
-from solving.oracles import (
-    COVARIANCES,
-    MODELS,
-    Case,
-    adjacency,
-    draw_case,
-    draw_labels,
-    objective,
-    partitions,
-)
+from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, objective
 
 from kernels.partition.state import new_state
 from kernels.problem.problem import CANNOT, MUST, Layer
@@ -38,7 +30,7 @@ def test_sets_are_joined_by_annotations(model: str) -> None:
         return [flip.members[: plain(sampling.grow)(data, rng, flip, seed)].copy() for _ in range(count)]
 
     case = draw_case(0, n_samples=12, m=12, model=model)
-    links = sum(adjacency(layer, 12) for layer in case.layers)
+    links = sum(oracles.adjacency(layer, 12) for layer in case.layers)
     np.fill_diagonal(links, 0)
     _, names = connected_components(links > 0, directed=False)
     for seed in case.problem().data.annotated:
@@ -100,7 +92,7 @@ def as_pairs(labels: NDArray[np.integer]) -> NDArray[np.float64]:
 
 def exact(case: Case) -> tuple[NDArray[np.float64], float]:
     """Probability that two samples are together, and the mean objective, from all partitions."""
-    every = np.array(list(partitions(len(case.X), case.n_clusters, case.min_size)))
+    every = np.array(list(oracles.partitions(len(case.X), case.n_clusters, case.min_size)))
     values = np.array([objective(case, labels) for labels in every])
     weights = softmax(values)
     return weights @ as_pairs(every), float(weights @ values)
