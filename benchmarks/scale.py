@@ -136,7 +136,7 @@ def plan(datasets: str, sides: tuple[int, int, int]) -> None:
         cube, inputs = prepared.cube, prepared.inputs
         steps: dict[str, Callable[[], object]] = {
             "prepare": load,
-            "plan": lambda: plan_overview(prepared).lines(),
+            "plan": lambda: plan_overview(prepared),
             "create": lambda: create(cube, inputs.plans, inputs.stacked, prepared.spec),
             "is settled": lambda: is_settled(prepared, Wanted()),
             "failed cells": lambda: failed_cells(cube, inputs.plans),

@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from sweeps.errors import InputError, Problem, plain_lines
 
@@ -140,11 +139,4 @@ def is_own(headers: Mapping[str, str]) -> bool:
     if found is None or found[1].lower() not in own_names():
         return False
     origin = headers.get("Origin")  # of a websocket, which browsers let any page open
-    return origin is None or _place(origin) == host.lower()
-
-
-def _place(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return ""
+    return origin is None or origin.lower().partition("://")[2] == host.lower()

@@ -8,12 +8,10 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
-from pathlib import Path
 
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
-from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
@@ -42,7 +40,7 @@ SETTINGS = {
     # A worker's port of http cannot be left out; nothing is served there.
     "distributed.scheduler.http.routes": list(pages.SCHEDULER),
     "distributed.worker.http.routes": [],
-    # No lock on a file system of the results has to be trusted; what a kill leaves is removed at the start.
+    # No lock on a file system of the results has to be trusted; what a kill leaves the next holder removes.
     "distributed.worker.use-file-locking": False,
 }
 
@@ -91,13 +89,17 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     else:
         connection = _address(profile, options, n_workers)
     allow_open_files(n_processes)
-    with (
-        dask.config.set(SETTINGS),
-        _scratch(lease.generation.workers),
-        _errors_only(),
-        pages.under_own_names(),
-        connection as client,
-    ):
+    scratch = lease.generation.workers
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        # dask puts that folder before all others that Python imports from. Its own choice is a folder of one
+        # name for all users of the machine: who makes it first runs code as everybody who comes later.
+        stack.enter_context(dask.config.set(SETTINGS | {"temporary-directory": str(scratch.resolve())}))
+        for library in map(logging.getLogger, LOGGERS):
+            stack.callback(library.setLevel, library.level)
+            library.setLevel(logging.ERROR)
+        stack.enter_context(pages.under_own_names())
+        client = stack.enter_context(connection)
         try:
             prepare_workers(client)
             if client.cluster is not None:  # workers of a scheduler that was there before are not ours
@@ -157,16 +159,11 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
     if n_workers is not None:
         expected = f"none: the scheduler of profile {profile.name!r} has its own workers"
         raise InputError([Problem("--workers", str(n_workers), expected)])
-    security = None
-    if options.tls is None:
+    tls, security = options.tls, None
+    if tls is None:
         logger.warning("%s: plain tcp: every user of this machine can run code as you through it", where)
     else:
-        security = Security(
-            require_encryption=True,
-            tls_ca_file=str(options.tls.ca),
-            tls_client_cert=str(options.tls.cert),
-            tls_client_key=str(options.tls.key),
-        )
+        security = jobs.credentials(tls.cert, tls.key, tls.ca)
     with ExitStack() as stack:
         expected = "a running dask scheduler"
         try:
@@ -177,21 +174,6 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
         except OSError as error:  # a TimeoutError is one
             raise InputError([Problem(where, f"{options.address}: {error}", expected)]) from error
         yield client
-
-
-@contextmanager
-def _scratch(folder: Path) -> Iterator[None]:
-    """Let everything that is started here have its scratch files, and those of a killed run removed.
-
-    dask puts that folder before all others that Python imports from. Its own choice is a folder of one name
-    for all users of the machine: who makes it first runs code as everybody who comes later.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        with dask.config.set({"temporary-directory": str(folder.resolve())}):
-            yield
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -209,19 +191,6 @@ def _interrupts_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _errors_only() -> Iterator[None]:
-    """Let the libraries report errors only."""
-    before = {name: logging.getLogger(name).level for name in LOGGERS}
-    try:
-        for name in LOGGERS:
-            logging.getLogger(name).setLevel(logging.ERROR)
-        yield
-    finally:
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
 
 
 # The limit of open files, which a scheduler needs many of.
@@ -259,13 +228,11 @@ def allow_open_files(n_workers: int) -> None:
 
 # Set-up of every worker before it runs batches, also of workers that join later.
 
-# Reports of connections that broke, by logger, in the processes of workers; the errors they come with.
-LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
-    ("distributed.worker", "Failed to communicate with scheduler during heartbeat."): (OSError,),
-    ("distributed.worker", "failed during get data with %s -> %s"): (OSError,),
-    ("distributed.worker", "Worker stream died during communication: %s"): (OSError,),
+# Loggers of workers' processes that report connections that broke, and the errors they come with.
+LOSSES: Mapping[str, tuple[type[Exception], ...]] = {
+    "distributed.worker": (OSError,),
     # a worker that leaves by itself closes the queue at which one of its threads waits for the word to leave
-    ("distributed.nanny", "Worker process died unexpectedly"): (TypeError, OSError, EOFError),
+    "distributed.nanny": (TypeError, OSError, EOFError),
 }
 
 
@@ -277,7 +244,7 @@ def is_fault(record: logging.LogRecord) -> bool:
     errors alone, so that nothing is seen of it.
     """
     error = record.exc_info[1] if record.exc_info else None
-    if not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
+    if not isinstance(error, LOSSES.get(record.name, ())):
         return True
     said = " ".join(str(error).split())
     logging.getLogger(record.name).warning("a connection broke: %s: %s", type(error).__name__, said)
@@ -291,7 +258,7 @@ class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker) -> None:
         """Take the reports of this process in hand, of all its workers at once."""
-        for name, _ in LOSSES:
+        for name in LOSSES:
             logging.getLogger(name).addFilter(is_fault)
 
 

@@ -19,7 +19,7 @@ from dask.utils import format_bytes
 from distributed import Client, Future, Worker, WorkerPlugin
 
 from pipeline.cluster.connect import register
-from pipeline.cluster.worker import BATCH, TOPIC, LeaveInTime, ReportNanny, run_watched
+from pipeline.cluster.worker import BATCH, TOPIC, LeaveInTime, run_watched
 from pipeline.jobs.slurm import ComputeClusterError
 from pipeline.methods.process import PATIENCE, START_LIMIT
 from pipeline.work.records import BatchLost, Task
@@ -147,13 +147,17 @@ SILENCE = 60.0
 ENDED = "ended"
 
 
-class KernelsReady(WorkerPlugin):  # type: ignore[misc]
-    """Load the kernels when a worker starts, so that no restart's time includes the compiler's."""
+class Ready(WorkerPlugin):  # type: ignore[misc]
+    """Make a new worker ready: its nanny is reported, and no restart's time includes the compiler's."""
 
-    name = "kernels-ready"
+    name = "ready"
 
     async def setup(self, worker: Worker) -> None:
-        """Compile, or load from the node's cache, in a thread: the worker's heartbeat continues."""
+        """Compile the kernels, or load them from the node's cache, while the worker's heartbeat continues.
+
+        A nanny seen again shows that only the process had died.
+        """
+        worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
         await asyncio.to_thread(load_kernels)
 
 
@@ -185,7 +189,7 @@ class DaskExecutor:
         self._inbox: SimpleQueue[tuple[str, Any]] = SimpleQueue()
         for topic in TOPICS:
             client.subscribe_topic(topic, partial(self._receive, topic))
-        for plugin in (ReportNanny(), LeaveInTime(), KernelsReady()):
+        for plugin in (LeaveInTime(), Ready()):
             register(client, plugin)
 
     @property
@@ -296,15 +300,12 @@ def generous_limit(task: Task) -> float:
 
     A call of a method has its own limit, which ends it before; this one ends the worker where that fails.
     """
-    limit = LEAST_LIMIT + LIMIT_FACTOR * task.predicted
-    cells = [span for span in task.spans if isinstance(span.unit, Cell)]
-    methods = [task.science.method(span.unit.model) for span in cells]
     calls = [
         START_LIMIT + span.size * (method.time_limit + PATIENCE)
-        for span, method in zip(cells, methods, strict=True)
-        if method is not None
+        for span in task.spans
+        if isinstance(span.unit, Cell) and (method := task.science.method(span.unit.model)) is not None
     ]
-    return sum(calls) if methods and None not in methods else limit + sum(calls)
+    return sum(calls, 0.0 if len(calls) == len(task.spans) else LEAST_LIMIT + LIMIT_FACTOR * task.predicted)
 
 
 def _identity(source: Source) -> Source:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal, Self, Union
 from urllib.parse import urlsplit
 
 import click
@@ -20,7 +20,7 @@ from pipeline.jobs import keys
 from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
 from sweeps.errors import InputError, Problem, did_you_mean, shown
 from sweeps.files import read_file
-from sweeps.records import Checked, Choice, Given, Record, StandIn, Terse, read, refusal
+from sweeps.records import Checked, Choice, Given, Record, Terse, read, refusal
 
 # The text of cluster.yaml as plain values, within bounds.
 
@@ -62,21 +62,19 @@ def _refusal(node: Node, found: str, expected: str) -> InputError:
     return InputError([Problem(f"{mark.name}, line {mark.line + 1}", found, expected)])
 
 
-def _check_size(node: Node, level: int, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """Values and levels of a node, with what aliases repeat; those of some others are `known`."""
-    if level > MOST_NESTED:  # also an alias inside of what it stands for
-        raise _refusal(node, f"more than {MOST_NESTED} levels", "fewer")
-    if id(node) not in known:
+def _check_size(top: Node) -> None:
+    """Refuse a file of too many values or levels: what an alias stands for counts each time."""
+    waiting, count = [(top, 1)], 0
+    while waiting:
+        node, level = waiting.pop()
+        count += 1
+        if level > MOST_NESTED:  # also an alias inside of what it stands for
+            raise _refusal(node, f"more than {MOST_NESTED} levels with its aliases", "fewer")
+        if count > MOST_VALUES:
+            raise _refusal(top, f"more than {MOST_VALUES:,} values with what aliases repeat", "fewer")
         children = node.value if isinstance(node, CollectionNode) else ()
         flat = chain.from_iterable(children) if isinstance(node, MappingNode) else children
-        below = [_check_size(child, level + 1, known) for child in flat]
-        known[id(node)] = 1 + sum(n for n, _ in below), 1 + max((depth for _, depth in below), default=0)
-    count, depth = known[id(node)]
-    if depth > MOST_NESTED:
-        raise _refusal(node, f"{depth} levels with its aliases", f"at most {MOST_NESTED}")
-    if count > MOST_VALUES:
-        raise _refusal(node, f"{count:,} values with what its aliases repeat", f"at most {MOST_VALUES:,}")
-    return count, depth
+        waiting += [(child, level + 1) for child in flat]
 
 
 def read_entries(origin: Path) -> Any:
@@ -100,7 +98,7 @@ def read_entries(origin: Path) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
-        _check_size(node, 1, {})
+        _check_size(node)
         return loader.construct_document(node)
     except InputError:
         raise
@@ -174,23 +172,16 @@ class Address(Record):
     )
     tls: Annotated[Tls | None, Given()] = Field(default=None, description="Files of an encrypted connection.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _encrypted(cls, values: Any) -> Any:
-        """Mark what is wrong between an address and its files."""
-        try:
-            address = urlsplit(scheduler_address(values.get("address")))
-        except (AttributeError, ValueError):
-            return values
-        if address.scheme == "tls":
-            return {"tls": StandIn("nothing", "the files {ca, cert, key}"), **values}
-        if "tls" in values:
-            expected = "a tls:// address, as the key tls is given"
-        elif not _is_loopback(address.hostname):
-            expected = "a tls:// address, or one on this machine's loopback"
-        else:
-            return values
-        return {**values, "address": StandIn(address.geturl(), expected)}
+    @model_validator(mode="after")
+    def _encrypted(self) -> Self:
+        """Refuse an address without the files that it needs, and one that strangers could listen to."""
+        parts = urlsplit(self.address)
+        if parts.scheme == "tls" and self.tls is None:
+            raise refusal("the files {ca, cert, key}", key="tls", found="nothing")
+        if parts.scheme == "tcp" and (self.tls is not None or not _is_loopback(parts.hostname)):
+            why = "or one on this machine's loopback" if self.tls is None else "as the key tls is given"
+            raise refusal(f"a tls:// address, {why}", key="address", found=self.address)
+        return self
 
 
 @dataclass(frozen=True)
@@ -215,11 +206,6 @@ class Profile:
     def where(self) -> str:
         """File and name, for messages."""
         return f"{self.origin} {self.name}:"
-
-    @property
-    def kind(self) -> str:
-        """`"local"`, `"address"` or the short name of a queueing system."""
-        return self.options.kind
 
 
 def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:

@@ -126,16 +126,6 @@ TICK = 1.0
 GRACE = 1.0
 
 
-class ReportNanny(WorkerPlugin):  # type: ignore[misc]
-    """Report the nanny of a new worker: a nanny seen again shows that only the process had died."""
-
-    name = "report-nanny"
-
-    def setup(self, worker: Worker) -> None:
-        """Report it once the worker is connected."""
-        worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
-
-
 def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
     """Run a task on a dask worker, within a time limit.
 

@@ -96,12 +96,14 @@ def plan(spec: Path, workers: int | None, pilot: bool, resolved: bool, as_json: 
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
     from pipeline.run.request import prepare
-    from pipeline.submit.overview import plan_overview
+    from pipeline.submit.overview import plan_lines, plan_overview
 
     with reported():
         prepared = prepare(options.find_spec(spec)[0], **places)
-        overview = plan_overview(prepared, workers=workers, pilot=pilot)
-    tell(overview, as_json, "submit", spec)
+        found = plan_overview(prepared, workers=workers, pilot=pilot)
+    show(found if as_json else plan_lines(prepared, found))
+    if not as_json:
+        next_step("submit", spec)
 
 
 @click.command()

@@ -97,7 +97,7 @@ def run_head(request: Request, console: Console) -> int:
         return nothing_to_do(request)
     run = request.prepared.run
     own = HeadJob.current(run)
-    if own is None and request.profile is not None and request.profile.kind == "slurm":
+    if own is None and request.profile is not None and request.profile.options.kind == "slurm":
         # submitting the worker jobs meets an error of the queue as well, and reports it
         with suppress(CommandFailed):
             if (other := other_head(run)) is not None:

@@ -4,8 +4,8 @@ import logging
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import replace
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -145,60 +145,36 @@ COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
-class PlanOverview:
-    """The work of a sweep.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        The sweep.
-    plan : dict
-        Plain values for JSON, with totals. `datasets` has the work of each data set that is available, with
-        times that were measured, or rough guesses where nothing was timed: `seconds_per_restart` and
-        `worker_hours` are time that passes for a worker, `core_hours` CPU time. Questions are counted in
-        whole batches; both include them, and the `asking_hours` are their CPU time. `least` is the share of
-        restarts that are run in any case. `moment` says when and where was timed, None where nobody knows.
-    """
-
-    prepared: Prepared
-    plan: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan."""
-        return self.plan
-
-    def lines(self) -> list[str]:
-        """Table for people."""
-        plan = self.plan
-        total, least = plan["total"], plan["least"]
-        kind = " of restarts" if total["paths"] else ""
-        work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
-        time = _hours(total["worker_hours"] / plan["workers"])
-        searches = [
-            f"search{'' if each.name is None else ' ' + each.name}: "
-            + ", ".join(f"{key} {value}" for key, value in each.named().items())
-            for each in self.prepared.spec.search
-        ]
-        lines = [
-            "".join(f"{head:{place}}" for head, _, place, _ in COLUMNS),
-            *map(_row, (*plan["datasets"], {"name": "total", **total})),
-            f"{work}, about {time} in all ({_how(plan)})",
-        ]
-        if least < 1:
-            few = math.ceil(least * total["restarts"])
-            short = least * (total["core_hours"] - total["asking_hours"]) + total["asking_hours"]
-            lines.append(f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
-        if total["paths"]:
-            asked = f"{total['questions']:,} questions to ask in {total['paths']:,} paths"
-            lines.append(f"{asked}, {total['asking_hours']:.3g} core-h of these")
-        return [
-            *lines,
-            *searches,
-            f"results: {plan['cube']}",
-            *filter(None, [plan["at_hand"]]),
-            *note_lines(plan["search_notes"], plan["notes"]),
-        ]
+def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
+    """Table for people, of a plan of `plan_overview`."""
+    total, least = plan["total"], plan["least"]
+    kind = " of restarts" if total["paths"] else ""
+    work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
+    time = _hours(total["worker_hours"] / plan["workers"])
+    searches = [
+        f"search{'' if each.name is None else ' ' + each.name}: "
+        + ", ".join(f"{key} {value}" for key, value in each.named().items())
+        for each in prepared.spec.search
+    ]
+    lines = [
+        "".join(f"{head:{place}}" for head, _, place, _ in COLUMNS),
+        *map(_row, (*plan["datasets"], {"name": "total", **total})),
+        f"{work}, about {time} in all ({_how(plan)})",
+    ]
+    if least < 1:
+        few = math.ceil(least * total["restarts"])
+        short = least * (total["core_hours"] - total["asking_hours"]) + total["asking_hours"]
+        lines.append(f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
+    if total["paths"]:
+        asked = f"{total['questions']:,} questions to ask in {total['paths']:,} paths"
+        lines.append(f"{asked}, {total['asking_hours']:.3g} core-h of these")
+    return [
+        *lines,
+        *searches,
+        f"results: {plan['cube']}",
+        *filter(None, [plan["at_hand"]]),
+        *note_lines(plan["search_notes"], plan["notes"]),
+    ]
 
 
 def _how(plan: Mapping[str, Any]) -> str:
@@ -214,7 +190,7 @@ def _how(plan: Mapping[str, Any]) -> str:
     return f"timed {span(moment.age)} ago on {moment.host}, {busy}; --pilot measures now"
 
 
-def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool = False) -> PlanOverview:
+def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool = False) -> dict[str, Any]:
     """Count the work of a sweep.
 
     Parameters
@@ -229,7 +205,12 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
 
     Returns
     -------
-    PlanOverview
+    dict
+        Plain values for JSON, with totals. `datasets` has the work of each data set that is available, with
+        times that were measured, or rough guesses where nothing was timed: `seconds_per_restart` and
+        `worker_hours` are time that passes for a worker, `core_hours` CPU time. Questions are counted in
+        whole batches; both include them, and the `asking_hours` are their CPU time. `least` is the share of
+        restarts that are run in any case. `moment` says when and where was timed, None where nobody knows.
     """
     workers = workers or len(os.sched_getaffinity(0))
     timing = Timing() if pilot else Timing.load(prepared.run)
@@ -249,7 +230,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         | {**vars(each.settings), "held_out": each.held_out}
         for each in spec.search
     ]
-    plan = {
+    return {
         "name": spec.name,
         "cube": str(prepared.cube),
         "datasets": datasets,
@@ -266,7 +247,6 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         "least": 1.0 if spec.stop is None else spec.stop.r_min / spec.grid.restarts,
         "total": {key: sum(each[key] for each in datasets) for key in SUMMED},
     }
-    return PlanOverview(prepared, plan)
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:
@@ -277,21 +257,18 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
         science = Science.of(prepared.spec, plan, prepared.methods)
         source = prepared.inputs.sources[plan.name]
         # with pairs drawn uniformly: nothing is kept, and how they are chosen hardly changes the time
-        spans = tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.missing(plan))
-        for result in run_task(Task(science, plan.name, spans, 0.0), source):
+        spans: list[Any] = [tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.missing(plan))]
+        for path in timing.missing_paths(plan):
+            span = replace(_questions_of(path, plan, science), answers=NO_ANSWERS)
+            spans.append((replace(span, stop=min(span.stop, TIMED * span.step)),))
+        tasks = (Task(science, plan.name, each, 0.0) for each in spans)
+        for result in chain.from_iterable(run_task(each, source) for each in tasks):
             if not isinstance(result, Failed):
                 timing.note(result)
-            elif is_model(result.span.unit.model):
+            elif isinstance(unit := result.span.unit, AskedPath) or is_model(unit.model):
                 raise RuntimeError(f"{result.span}: {result.cause}")
             else:
                 logger.warning("%s failed, and is taken to last a second: %s", result.span, result.cause)
-        for path in timing.missing_paths(plan):
-            span = replace(_questions_of(path, plan, science), answers=NO_ANSWERS)
-            first = replace(span, stop=min(span.stop, TIMED * span.step))
-            for result in run_task(Task(science, plan.name, (first,), 0.0), source):
-                if isinstance(result, Failed):
-                    raise RuntimeError(f"{path}: {result.cause}")
-                timing.note(result)
 
 
 def _questions_of(path: AskedPath, plan: DatasetPlan, science: Science) -> Span[AskedPath]:

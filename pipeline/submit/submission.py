@@ -22,7 +22,7 @@ from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.monitor.status import last_lines, read_run_state
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
 from pipeline.run.request import Options, Request, Wanted, is_settled, prepare
-from pipeline.submit.overview import note_lines, plan_overview, search_notes, sweep_notes
+from pipeline.submit.overview import note_lines, plan_lines, plan_overview, search_notes, sweep_notes
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.lease import Lease, LeaseHeld
 from storage.runfolder.records import Submission
@@ -75,18 +75,18 @@ def submit(
             logger.warning(line)
         return detach(request) if options.detach else run_head(request, console)
     if show_plan is not None:
-        show_plan(plan_overview(prepared, workers=options.workers or None).to_dict())
+        show_plan(plan_overview(prepared, workers=options.workers or None))
         return COMPLETE
     jobs = None if profile is None or not isinstance(profile.options, JobQueue) else profile.options
     if profile is None or jobs is None:
-        lines = plan_overview(prepared, workers=options.workers).lines()
+        lines = plan_lines(prepared, plan_overview(prepared, workers=options.workers))
     else:
         # Imported here, so that a run without worker jobs does not load the scheduler.
         from pipeline.submit.jobplan import job_lines
 
         n_jobs = options.workers or jobs.workers
-        lines = [*plan_overview(prepared, workers=n_jobs * jobs.cores).lines(), ""]
-        lines += job_lines(jobs, prepared, where=profile.where, n_jobs=n_jobs)
+        lines = plan_lines(prepared, plan_overview(prepared, workers=n_jobs * jobs.cores))
+        lines += ["", *job_lines(jobs, prepared, where=profile.where, n_jobs=n_jobs)]
         if options.detach and isinstance(jobs, SlurmQueue):
             script = head_script(jobs, prepared.run, head_command(request))
             lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
@@ -106,8 +106,8 @@ def _checked(path: Path, options: Options) -> Request:
     with collecting(problems):
         profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
     if not problems and options.detach and profile is not None and isinstance(profile.options, JobQueue):
-        if profile.kind != "slurm":
-            found = f"profile {profile.name!r} of kind {profile.kind}"
+        if not isinstance(profile.options, SlurmQueue):
+            found = f"profile {profile.name!r} of kind {profile.options.kind}"
             hint = "leave out --detach, and run it under tmux, or in a job of your own"
             problems = [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
         elif not options.dry_run:  # which shows these as warnings

@@ -168,7 +168,7 @@ def test_for_many_workers_batches_are_handed_in_and_taken_together() -> None:
     assert [each.args for each in client.handed_in.call_args_list] == [(128,), (4,), (8,)], "two for each"
     assert client.submit.call_count == 1, "data are sent once"
     names = [each.args[0].name for each in client.register_plugin.call_args_list]
-    assert names == ["report-nanny", "leave-in-time", "kernels-ready"]
+    assert names == ["leave-in-time", "ready"]
 
 
 def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -> None:

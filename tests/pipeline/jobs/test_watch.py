@@ -39,7 +39,7 @@ class Site:
     def __init__(self, generation: GenerationFolder, n_jobs: int = 1, kind: str = "slurm", **options: Any):
         self.queue, self.ends, self.jobs = dict[str, slurm.LiveJob](), dict[str, str](), dict[str, Job]()
         self.futures, self.cancelled = {"batch-1": None, "batch-2": None}, dict[str, str]()
-        self.answers, self.refusal, self.dropped = True, "", list[str]()
+        self.answers, self.refusal, self.dropped, self.ended = True, "", list[str](), list[str]()
         self.asked = self.asked_for_ends = 0
         self._numbers = count(1)
         for number in range(n_jobs):
@@ -52,7 +52,7 @@ class Site:
 
     # What the queue, the compute cluster and the client do.
 
-    def put(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "") -> None:
+    def put(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "n1") -> None:
         self.queue[number] = slurm.LiveJob(number, f"{NAME}{number}", state, node, reason)
 
     def live_jobs(self, prefix: str) -> list[slurm.LiveJob]:
@@ -61,9 +61,9 @@ class Site:
             raise slurm.CommandFailed(["squeue"], "timed out", transient=True)
         return list(self.queue.values())
 
-    def end_state(self, number: str) -> str:
+    def job_fields(self, number: str) -> dict[str, str]:
         self.asked_for_ends += 1
-        return self.ends.get(number, "")
+        return {"JobState": self.ends[number]} if self.ends.get(number) else {}
 
     def submit(self, name: str) -> None:
         number = str(next(self._numbers))
@@ -152,7 +152,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     def made(**options: Any) -> Site:
         site = Site(generation, **options)
         monkeypatch.setattr(slurm, "live_jobs", site.live_jobs)
-        monkeypatch.setattr(slurm, "end_state", site.end_state)
+        monkeypatch.setattr(slurm, "job_fields", site.job_fields)
+        monkeypatch.setattr(slurm, "cancel", site.ended.extend)
         return site
 
     return made
@@ -195,13 +196,6 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
     assert site.lost[0] == ("1", "died at once")
 
 
-def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
-    site = make(failed_starts=100)
-    assert site.end_often(9) == 9
-    pauses = [text.rpartition(" in ")[2] for text in caplog.messages if "another one" in text]
-    assert pauses == ["2 s", "4 s", "8 s", "16 s", "32 s", "64 s", "128 s", "256 s", "300 s"]
-
-
 @pytest.mark.parametrize(
     ("state", "how", "ends", "others"),
     [
@@ -212,10 +206,14 @@ def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCapt
         ("FAILED", "died at once", 3 * 2, 1),  # a third, while another job starts
     ],
 )
-def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int, others: int) -> None:
+def test_which_early_ends_count_and_each_is_answered_later(
+    make: MakeSite, state: str, how: str, ends: int, others: int, caplog: pytest.LogCaptureFixture
+) -> None:
     site = make(failed_starts=2, n_jobs=1 + others)
     assert (site.end_often(9, state), bool(site.failure)) == (ends, ends < 9)
     assert site.lost == [(str(number), how) for number in (1, *range(2 + others, 1 + others + ends))]
+    pauses = [text.rpartition(" in ")[2] for text in caplog.messages if "another one" in text]
+    assert pauses == ["2 s", "4 s", "8 s", "16 s", "32 s", "64 s", "128 s", "256 s", "300 s"][:ends]
 
 
 def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite) -> None:
@@ -270,18 +268,6 @@ def test_nothing_is_given_up_while_a_worker_is_left(make: MakeSite) -> None:
     assert site.failure == "no worker for 0:01:00 (start_timeout): 2 running (None)"
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_without_any_worker_the_run_ends_in_time(make: MakeSite, known: bool) -> None:
-    site = make(start_timeout=3600.0)
-    site.put("1", "PENDING", "Resources")
-    site.answers = known
-    site.wait(3590, step=10)
-    assert not site.failure
-    site.wait(15)
-    states = "1 pending (Resources)" if known else "nothing is known of the jobs"
-    assert site.failure == f"no worker for 1:00:00 (start_timeout): {states}"
-
-
 def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
     site = make(n_jobs=3)
     site.put("1", "PENDING", "Priority")
@@ -308,8 +294,15 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     site.job().workers = 0
     site.wait(LOST_SECONDS - 5)
     assert site.dropped == []
+    assert site.ended == []
     site.wait(LOST_SECONDS)
-    assert site.dropped == [f"{NAME}0"]
+    assert (site.dropped, site.ended) == ([f"{NAME}0"], ["1"]), "it may be there, and is ended"
+    site = make(start_timeout=300.0)
+    site.answers = False
+    site.wait(295, step=5)
+    assert not site.failure
+    site.wait(10)
+    assert site.failure == "no worker for 0:05:00 (start_timeout): nothing is known of the jobs"
     site = make(kind="pbs", failed_starts=2)  # a queue that is never asked
     site.job().workers = 1
     site.wait(2)
@@ -318,6 +311,7 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     assert site.dropped == []
     site.wait(ASK_SECONDS[1] + 5)
     assert (site.dropped, site.asked, site.lost) == ([f"{NAME}0"], 0, [("1", "died at once")])
+    assert site.ended == [], "dask-jobqueue ends it"
 
 
 def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:

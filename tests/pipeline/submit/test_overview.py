@@ -16,7 +16,7 @@ from processes.sweeping import TINY, write_spec
 
 from pipeline.run.request import Prepared, prepare
 from pipeline.submit import overview
-from pipeline.submit.overview import PlanOverview, plan_overview
+from pipeline.submit.overview import plan_lines, plan_overview
 from pipeline.work.records import Failed, Solved, Span
 from pipeline.work.timing import Key, Times, Timing, pilot_cells
 from storage.runfolder.records import Moment
@@ -31,13 +31,13 @@ def prepared_in(folder: Path, text: str = TINY) -> Prepared:
     return prepare(write_spec(folder, text), results=folder, data_dir=None)
 
 
-def planned(folder: Path, models: str = MODELS, more: str = "", text: str = TINY) -> PlanOverview:
+def planned(folder: Path, models: str = MODELS, more: str = "", text: str = TINY) -> dict[str, Any]:
     """What a sweep would be, without a cube."""
     return plan_overview(prepared_in(folder, text.replace(MODELS, models) + more))
 
 
-def iris(found: PlanOverview) -> dict[str, Any]:
-    return next(each for each in found.plan["datasets"] if each["name"] == "iris")
+def iris(plan: dict[str, Any]) -> dict[str, Any]:
+    return next(each for each in plan["datasets"] if each["name"] == "iris")
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None
     assert one["core_hours"] * 3600 == pytest.approx(0.75 * seconds)
     assert one["seconds_per_restart"] == pytest.approx(seconds / 85)
     # A fiftieth of a worker's share, 5 * 250 s for two workers: 12.5 s, four restarts of 2.94 s.
-    assert found.plan["batches"] == sum(-(-each["restarts"] // 4) for each in found.plan["datasets"])
-    assert found.plan["total"]["worker_hours"] * 3600 == pytest.approx(5 * seconds)
+    assert found["batches"] == sum(-(-each["restarts"] // 4) for each in found["datasets"])
+    assert found["total"]["worker_hours"] * 3600 == pytest.approx(5 * seconds)
 
 
 def test_a_pilot_measures_now_whatever_was_timed_before(
@@ -144,9 +144,11 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     old.save(next_generation(prepared.cube).pilot)
     stale, fresh = plan_overview(prepared), plan_overview(prepared, pilot=True)
     assert iris(stale)["seconds_per_restart"] == pytest.approx(1000.0)
-    assert "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;" in "\n".join(stale.lines())
+    assert "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;" in "\n".join(
+        plan_lines(prepared, stale)
+    )
     assert iris(fresh)["seconds_per_restart"] < 10
-    assert "(measured now, at a load of " in "\n".join(fresh.lines())
+    assert "(measured now, at a load of " in "\n".join(plan_lines(prepared, fresh))
     methods = 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]'
     (tmp_path / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
     plan_overview(prepared_in(tmp_path, TINY.replace("restarts = 5", methods)), pilot=True)
@@ -158,17 +160,19 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
 
 
 def test_stops_skipped_data_sets_questions_and_times_are_shown(tmp_path: Path) -> None:
-    found = planned(tmp_path, more="[stop]\nrisk = 0.2\nr_min = 2\n")
-    assert found.plan["least"] == 2 / 5
-    assert "the adaptive stop may end after 170 restarts" in "\n".join(found.lines())
+    prepared = prepared_in(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
+    found = plan_overview(prepared)
+    assert found["least"] == 2 / 5
+    assert "the adaptive stop may end after 170 restarts" in "\n".join(plan_lines(prepared, found))
     prepared = prepared_in(tmp_path)
     inputs = replace(prepared.inputs, skipped={"iris": ("not here",)})
-    lines = plan_overview(replace(prepared, inputs=inputs), workers=1).lines()
+    prepared = replace(prepared, inputs=inputs)
+    lines = plan_lines(prepared, plan_overview(prepared, workers=1))
     assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
     assert "rough, within a factor of two; --pilot measures" in "\n".join(lines)
     # questions are counted in whole batches
     asking = TINY.replace("replicates = 2", 'replicates = 2\ndesign = ["uniform", "active"]')
-    total = planned(tmp_path, more="[ask]\nbatch = 40\n", text=asking).plan["total"]
+    total = planned(tmp_path, more="[ask]\nbatch = 40\n", text=asking)["total"]
     # two accuracies and replicates; 150 answers on iris, 30 on each of two mixtures of two data sets
     assert (total["paths"], total["questions"]) == (4 + 16, 4 * 160 + 16 * 40)
     words = {0.0: "1 second", 0.05: "180 seconds", 0.5: "30 minutes", 1.9: "114 minutes", 2.5: "2.5 hours"}
