@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
+import psutil
 from distributed import Client, LocalCluster
 from distributed.comm import connect as open_comm
 from distributed.core import send_recv
@@ -70,6 +71,17 @@ async def connect(address: str, security: Security | None) -> None:
         await client
     finally:
         await client.close()
+
+
+def listening(pid: int) -> dict[tuple[str, int], int]:
+    """Host and port of every TCP socket that a process and its children listen on, and which process does."""
+    process = psutil.Process(pid)
+    return {
+        (connection.laddr.ip, connection.laddr.port): member.pid
+        for member in (process, *process.children(recursive=True))
+        for connection in member.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
+    }
 
 
 def visible_ports() -> set[int]:

@@ -14,7 +14,7 @@ from checkout import ROOT
 from distributed import LocalCluster
 from processes import sabotage, stranger
 from processes.killing import kill_family
-from processes.listening import listening
+from processes.stranger import listening
 from processes.sweeping import TINY, run, start, wait_until, write_spec
 
 from pipeline.cluster.connect import connect

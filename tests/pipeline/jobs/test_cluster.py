@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 from processes import slurm_site, stranger, sweeping
 from processes.commandline import sweep
 from processes.killing import reported_done
-from processes.listening import listening
+from processes.stranger import listening
 
 from pipeline.cluster.connect import connect, dashboard_address
 from pipeline.cluster.profiles import load_profile
@@ -225,18 +225,21 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: Path) -> None:
-    def shown(*choices: str) -> list[str]:
-        places = ["--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
-        done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places, "--profile", *choices)
+    for profile, found in (
+        ("slurm", []),
+        (
+            "short",
+            [
+                "memory 858.31 MiB of a job is below the 1.53 GiB that 3 worker processes need",
+                "walltime 0:07:00 is above the 0:05:00 of partition short",
+                "cores 3 of a job are more than the 2 of a node of short",
+            ],
+        ),
+    ):
+        places = ["--results", str(tmp_path / "r"), "--cluster", str(cluster_file), "--profile", profile]
+        done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
         assert (done.exit_code, (tmp_path / "r").exists()) == (0, False)
-        return re.findall("WARNING: (.*)", done.stderr)
-
-    assert shown("short") == [
-        "memory 858.31 MiB of a job is below the 1.53 GiB that 3 worker processes need",
-        "walltime 0:07:00 is above the 0:05:00 of partition short",
-        "cores 3 of a job are more than the 2 of a node of short",
-    ]
-    assert shown("slurm") == []
+        assert re.findall("WARNING: (.*)", done.stderr) == found
 
 
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.

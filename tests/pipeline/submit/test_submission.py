@@ -4,7 +4,6 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import psutil
@@ -195,20 +194,18 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(jobplan.slurm_warnings(large)) == ["the limits of SLURM were not checked: sinfo: away"]
 
 
-def test_what_a_dry_run_shows_of_jobs(tmp_path: Path) -> None:
+def test_the_memory_of_a_job(tmp_path: Path) -> None:
     prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
-    options = profile(2, "2GiB", walltime="01:00:00")
 
-    def lines(n_methods: int, n_jobs: int = 1, options: JobQueue = options) -> list[str]:
+    def needed(n_methods: int, memory: str = "2GiB") -> list[str]:
         calls = tuple(MethodCall(f"m{each}", "mine.py:f", f"# {each}") for each in range(n_methods))
-        return jobplan.job_lines(options, replace(prepared, methods=calls), where="profile", n_jobs=n_jobs)
+        found = jobplan.job_lines(
+            profile(2, memory), replace(prepared, methods=calls), where="profile", n_jobs=1
+        )
+        assert found[:3] == ["1 worker job of this script would be kept running:", "", "#!/usr/bin/env bash"]
+        return [line for line in found if "memory" in line and "need" in line]
 
-    def needed(*arguments: Any) -> list[str]:
-        return [line for line in lines(*arguments) if "memory" in line and "need" in line]
-
-    assert lines(0)[:3] == ["1 worker job of this script would be kept running:", "", "#!/usr/bin/env bash"]
-    assert lines(0, 2)[0].startswith("2 worker jobs of")
     need = "WARNING: memory {} of a job is below the {} that 2 worker processes need"
-    assert needed(0, 1, profile(2, "1GiB")) == [need.format("1.00 GiB", "1.04 GiB")]
+    assert needed(0, "1GiB") == [need.format("1.00 GiB", "1.04 GiB")]
     assert (needed(2), needed(3)) == ([], [need.format("2.00 GiB", "2.12 GiB")])
     assert needed(MOST_PROCESSES) == needed(MOST_PROCESSES + 1) != needed(MOST_PROCESSES - 1)
