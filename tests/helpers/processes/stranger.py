@@ -84,13 +84,6 @@ def listening(pid: int) -> dict[tuple[str, int], int]:
     }
 
 
-def visible_ports() -> set[int]:
-    """Every port of TCP that something on this machine listens on; the kernel shows them to everybody."""
-    files = filter(Path.exists, map(Path, ("/proc/net/tcp", "/proc/net/tcp6")))
-    rows = [line.split() for file in files for line in file.read_text().splitlines()[1:]]
-    return {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENS}
-
-
 def attack(ports: Iterable[int]) -> list[dict[str, Any]]:
     """Try each port in each of `WAYS`, as a client and by bare messages; what ran elsewhere."""
 
@@ -161,5 +154,9 @@ if __name__ == "__main__":
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-        seen = sorted(visible_ports() & set(map(int, sys.argv[1:])))
+        # every port of TCP that something listens on; the kernel shows them to everybody
+        files = filter(Path.exists, map(Path, ("/proc/net/tcp", "/proc/net/tcp6")))
+        rows = [line.split() for file in files for line in file.read_text().splitlines()[1:]]
+        visible = {int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == LISTENS}
+        seen = sorted(visible & set(map(int, sys.argv[1:])))
         print(json.dumps({"user": os.getuid(), "seen": seen, "ran": attack(seen)}))  # noqa: T201

@@ -82,8 +82,6 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("quue: long", "did you mean 'queue'?"),
-        ("protocol: tcp", "unknown key 'protocol'"),
-        ("extra: []", "unknown key 'extra'"),
         ("processes: 1", "processes: found 1, expected 2, as many as cores"),
         ("walltime: 10:00:00", 'walltime: found 36000, expected a time in quotes, such as "10:00:00"'),
         ("job_extra_directives: --exclusive", "expected a list"),
@@ -96,10 +94,7 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
             'kind: htcondor, job_extra_directives: {a: ""}',
             "job_extra_directives a: found '', expected a text of one",
         ),
-        ('queue: "a\\nb"', "expected a text of one line"),
-        ("start_timeout: soon", 'expected a time such as "30min"'),
         ("memory: 64", 'memory: found 64, expected a size such as "4GiB", with its unit'),
-        ("insecure: 1", "insecure: found 1, expected true or false"),
     ],
 )
 def test_what_is_refused(text: str, says: str, tmp_path: Path) -> None:
@@ -114,9 +109,7 @@ def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> N
     options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["slurm"], default_flow_style=True)[1:-2])
     assert isinstance(options, SlurmQueue)
     assert (options.cores, options.workers, options.walltime_seconds) == (2, 2, 3600.0)
-    section = guide[guide.index("## On your cluster") :]
-    assert {*SlurmQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
-    assert all(f"`{system}`" in section or f"kind: {system}" in section for system in keys.CLASSES)
+    assert all(f"`{system}`" in guide or f"kind: {system}" in guide for system in keys.CLASSES)
 
 
 def test_workers_are_gone_before_the_walltime(tmp_path: Path) -> None:

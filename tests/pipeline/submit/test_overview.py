@@ -19,36 +19,16 @@ from pipeline.submit.overview import plan_lines, plan_overview
 from pipeline.work.records import Failed, Solved, Span
 from pipeline.work.timing import Key, Times, Timing, pilot_cells
 from storage.runfolder.records import Moment
-from sweeps.file.reading import load_sweep
 from sweeps.file.search import Search
 from sweeps.plan import Cell
-
-MODELS = '"unsupervised", "likelihood", "posterior"'
 
 
 def prepared_in(folder: Path, text: str = TINY) -> Prepared:
     return prepare(write_spec(folder, text), results=folder, data_dir=None)
 
 
-def planned(folder: Path, models: str = MODELS, more: str = "", text: str = TINY) -> dict[str, Any]:
-    """What a sweep would be, without a cube."""
-    return plan_overview(prepared_in(folder, text.replace(MODELS, models) + more))
-
-
 def iris(plan: dict[str, Any]) -> dict[str, Any]:
     return next(each for each in plan["datasets"] if each["name"] == "iris")
-
-
-def test_a_prior_that_no_model_has_is_said(tmp_path: Path) -> None:
-    for models, said in (
-        ('"unsupervised-common", "posterior"', ["covariance_prior is not used by common, spherical"]),
-        ('"unsupervised-full", "posterior-tied"', ["variance_prior is not used by full, tied"]),
-        ('"posterior-auto", "posterior-full"', []),
-    ):
-        for one, other, wanted in ((0.5, 2.0, said), (0, 1, [])):  # nothing of what was not asked for
-            more = f"variance_prior = {one}\ncovariance_prior = {other}\n"
-            spec = load_sweep(write_spec(tmp_path, TINY.replace(MODELS, models) + more))
-            assert overview.search_notes(spec) == [f"[search] {each} covariances" for each in wanted]
 
 
 # A guess before anything was timed, by hand.
@@ -67,26 +47,20 @@ def test_a_restart_by_hand() -> None:
     assert guess("posterior", restarts=3) == pytest.approx(3 * expected)
     assert guess("conditional") == pytest.approx(expected / 2)
     assert guess("unsupervised-full") == pytest.approx(expected / 2 * 2**1.85)
+    assert guess("posterior-diagonal") == pytest.approx(expected * overview.DIAGONAL)
     assert guess("ward", restarts=3) == 3 * overview.CALL_SECONDS, "a method is a call"
     # patience ends a restart early
     for clusters, patience, generations in ((4, 4, 4), (4, 40, 10), (8, 4, 8)):
         early = guess("posterior", n_clusters=clusters, patience=patience)
         assert early == guess("posterior", n_clusters=clusters, generations=generations)
-
-
-def test_a_guess_takes_the_shape_and_folds_into_account(tmp_path: Path) -> None:
-    def hours(models: str, more: str = "") -> float:
-        return float(iris(planned(tmp_path, models, more))["core_hours"])
-
-    shapes = ("", "-diagonal", "-full", "-auto")
-    spherical, diagonal, full, chosen = (hours(f'"posterior{shape}"') for shape in shapes)
-    assert diagonal == pytest.approx(spherical * overview.DIAGONAL)
-    assert full == pytest.approx(spherical * (1 + 4 / 16) ** overview.MATRICES)
     # five restarts of one generation, and four candidates with five folds of one generation
-    assert chosen == pytest.approx(full + spherical * (1 + overview.DIAGONAL) + 2 * full)
+    one = {"restarts": 5, "generations": 1}
+    spherical, full = (guess(f"posterior{shape}", **one) for shape in ("", "-full"))
+    chosen = full + spherical * (1 + overview.DIAGONAL) + 2 * full
+    assert guess("posterior-auto", **one) == pytest.approx(chosen)
     # one that holds annotations out has five folds of it alone, and nothing is held out of none
-    both = hours('"unsupervised", "posterior"', "held_out = true\n")
-    assert both == pytest.approx(hours('"unsupervised"') + 2 * spherical)
+    assert guess("posterior", **one, held_out=True) == pytest.approx(2 * spherical)
+    assert guess("unsupervised", **one, held_out=True) == guess("unsupervised", **one)
 
 
 def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None:
@@ -161,7 +135,7 @@ def test_stops_skipped_data_sets_questions_and_times_are_shown(tmp_path: Path) -
     assert "rough, within a factor of two; --pilot measures" in "\n".join(lines)
     # questions are counted in whole batches
     asking = TINY.replace("replicates = 2", 'replicates = 2\ndesign = ["uniform", "active"]')
-    total = planned(tmp_path, more="[ask]\nbatch = 40\n", text=asking)["total"]
+    total = plan_overview(prepared_in(tmp_path, asking + "[ask]\nbatch = 40\n"), pilot=True)["total"]
     # two accuracies and replicates; 150 answers on iris, 30 on each of two mixtures of two data sets
     assert (total["paths"], total["questions"]) == (4 + 16, 4 * 160 + 16 * 40)
     words = {0.0: "1 second", 0.05: "180 seconds", 0.5: "30 minutes", 1.9: "114 minutes", 2.5: "2.5 hours"}
