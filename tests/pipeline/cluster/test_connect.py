@@ -104,6 +104,7 @@ def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_t
 ) -> None:
     """Where others made the folder of scratch files, and the port of the dashboard is taken."""
     shared, folder = tmp_path / "shared", lease.generation.workers
+    level = logging.getLogger("asyncio").level
     (shared / "dask-scratch-space").mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(shared))
     with socket.create_server((LOOPBACK, 0)) as other:
@@ -136,7 +137,7 @@ def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_t
             assert all(Path(place).is_relative_to(folder) for place in places)
             for imports in client.run(eval, "__import__('sys').path").values():
                 assert not [place for place in (*imports, *sys.path) if Path(place).is_relative_to(shared)]
-    assert (client.status, folder.exists()) == ("closed", False)
+    assert (client.status, folder.exists(), logging.getLogger("asyncio").level) == ("closed", False, level)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
@@ -170,6 +171,7 @@ def test_schedulers_of_tls_and_of_tcp(lease: Lease, tmp_path: Path, caplog: pyte
             with connect(profile, lease=lease) as client:
                 assert client.submit(pow, 2, 10).result() == 1024
                 assert str(dashboard_address(client)).startswith("http")
+                assert client.security.tls_ca_file == str(tls.ca)
         refused = pytest.raises(InputError, match="--workers: found 2, expected none")
         with refused, connect(profile, n_workers=2, lease=lease):
             pass

@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock, Mock
+from unittest.mock import AsyncMock, Mock, call
 
 import pytest
 from distributed import Client, LocalCluster
@@ -148,7 +148,7 @@ class FakeClient(Mock):
         self.handed(key)
 
 
-def test_for_many_workers_batches_are_handed_in_and_taken_together() -> None:
+def test_for_many_workers_batches_are_handed_in_and_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
     client, work = FakeClient(), batches(140)
     ends = iter([3, 1])
 
@@ -167,8 +167,13 @@ def test_for_many_workers_batches_are_handed_in_and_taken_together() -> None:
     assert [batch for group in taken for batch, _ in group] == work
     assert [each.args for each in client.handed_in.call_args_list] == [(128,), (4,), (8,)], "two for each"
     assert client.submit.call_count == 1, "data are sent once"
-    names = [each.args[0].name for each in client.register_plugin.call_args_list]
-    assert names == ["leave-in-time", "ready"]
+    leave, ready = (each.args[0] for each in client.register_plugin.call_args_list)
+    assert (leave.name, ready.name) == ("leave-in-time", "ready")
+    worker = Mock(address="tls://w", nanny="tls://n")
+    monkeypatch.setattr(executor, "load_kernels", worker.load)
+    asyncio.run(ready.setup(worker))
+    event = {"is": "worker", "worker": "tls://w", "nanny": "tls://n"}
+    assert worker.method_calls == [call.log_event(TOPIC, event), call.load()]
 
 
 def test_an_error_of_a_task_is_its_outcome_and_a_lost_scheduler_ends_the_run() -> None:

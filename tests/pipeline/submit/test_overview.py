@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -122,7 +123,9 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
         plan_overview(prepared, pilot=True)
 
 
-def test_stops_skipped_data_sets_questions_and_times_are_shown(tmp_path: Path) -> None:
+def test_stops_skipped_data_sets_questions_and_times_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prepared = prepared_in(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
     found = plan_overview(prepared)
     assert found["least"] == 2 / 5
@@ -133,9 +136,12 @@ def test_stops_skipped_data_sets_questions_and_times_are_shown(tmp_path: Path) -
     lines = plan_lines(prepared, plan_overview(prepared, workers=1))
     assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
     assert "rough, within a factor of two; --pilot measures" in "\n".join(lines)
-    # questions are counted in whole batches
+    # questions are counted in whole batches, and timed by a pilot
+    guessed = Mock(wraps=overview.rough_batch_seconds)
+    monkeypatch.setattr(overview, "rough_batch_seconds", guessed)
     asking = TINY.replace("replicates = 2", 'replicates = 2\ndesign = ["uniform", "active"]')
     total = plan_overview(prepared_in(tmp_path, asking + "[ask]\nbatch = 40\n"), pilot=True)["total"]
+    assert "iris" not in {call.args[1].name for call in guessed.call_args_list}, "it has two batches to time"
     # two accuracies and replicates; 150 answers on iris, 30 on each of two mixtures of two data sets
     assert (total["paths"], total["questions"]) == (4 + 16, 4 * 160 + 16 * 40)
     words = {0.0: "1 second", 0.05: "180 seconds", 0.5: "30 minutes", 1.9: "114 minutes", 2.5: "2.5 hours"}
