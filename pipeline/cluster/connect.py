@@ -12,6 +12,7 @@ from multiprocessing import resource_tracker
 import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
@@ -163,7 +164,12 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
     if tls is None:
         logger.warning("%s: plain tcp: every user of this machine can run code as you through it", where)
     else:
-        security = jobs.credentials(tls.cert, tls.key, tls.ca)
+        security = Security(
+            require_encryption=True,
+            tls_ca_file=str(tls.ca),
+            tls_client_cert=str(tls.cert),
+            tls_client_key=str(tls.key),
+        )
     with ExitStack() as stack:
         expected = "a running dask scheduler"
         try:
@@ -228,11 +234,13 @@ def allow_open_files(n_workers: int) -> None:
 
 # Set-up of every worker before it runs batches, also of workers that join later.
 
-# Loggers of workers' processes that report connections that broke, and the errors they come with.
-LOSSES: Mapping[str, tuple[type[Exception], ...]] = {
-    "distributed.worker": (OSError,),
+# Reports of connections that broke, by logger, in the processes of workers; the errors they come with.
+LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
+    ("distributed.worker", "Failed to communicate with scheduler during heartbeat."): (OSError,),
+    ("distributed.worker", "failed during get data with %s -> %s"): (OSError,),
+    ("distributed.worker", "Worker stream died during communication: %s"): (OSError,),
     # a worker that leaves by itself closes the queue at which one of its threads waits for the word to leave
-    "distributed.nanny": (TypeError, OSError, EOFError),
+    ("distributed.nanny", "Worker process died unexpectedly"): (TypeError, OSError, EOFError),
 }
 
 
@@ -244,7 +252,7 @@ def is_fault(record: logging.LogRecord) -> bool:
     errors alone, so that nothing is seen of it.
     """
     error = record.exc_info[1] if record.exc_info else None
-    if not isinstance(error, LOSSES.get(record.name, ())):
+    if not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
         return True
     said = " ".join(str(error).split())
     logging.getLogger(record.name).warning("a connection broke: %s: %s", type(error).__name__, said)
@@ -258,7 +266,7 @@ class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker) -> None:
         """Take the reports of this process in hand, of all its workers at once."""
-        for name in LOSSES:
+        for name, _ in LOSSES:
             logging.getLogger(name).addFilter(is_fault)
 
 

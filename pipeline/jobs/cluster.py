@@ -91,7 +91,7 @@ def new_credentials() -> Security:
     key = secret.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
-    return credentials(cert, key)
+    return _security(cert, key)
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def fresh_credentials(folder: Path) -> Iterator[Security]:
     Parameters
     ----------
     folder : Path
-        For the files, yet to be made; mode 0700, each file 0600.
+        For the files; mode 0700, each file 0600. Left-over files of a killed run are replaced.
 
     Yields
     ------
@@ -109,21 +109,27 @@ def fresh_credentials(folder: Path) -> Iterator[Security]:
         As of `new_credentials`, by the names of the files.
     """
     made = new_credentials()
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     try:
         for name, text in ((CERT, made.tls_client_cert), (KEY, made.tls_client_key)):
             (folder / name).touch(mode=0o600, exist_ok=False)  # before there is anything to read
             (folder / name).write_text(text)
-        yield credentials(folder / CERT, folder / KEY)
+        yield credentials(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def credentials(cert: str | Path, key: str | Path, authority: str | Path = "") -> Security:
-    """Of a certificate that every role shows: texts, or files; without an authority it vouches for itself."""
+def credentials(folder: Path) -> Security:
+    """Credentials by the names of their files, which need not exist yet."""
+    return _security(str(folder / CERT), str(folder / KEY))
+
+
+def _security(cert: str, key: str) -> Security:
+    """Of a certificate that every role shows, and that vouches for itself; texts, or names of files."""
     roles, kinds = ("client", "scheduler", "worker"), {"cert": cert, "key": key}
-    options = {f"tls_{role}_{kind}": str(text) for role in roles for kind, text in kinds.items()}
-    return Security(require_encryption=True, tls_ca_file=str(authority or cert), **options)
+    options = {f"tls_{role}_{kind}": text for role in roles for kind, text in kinds.items()}
+    return Security(require_encryption=True, tls_ca_file=cert, **options)
 
 
 logger = logging.getLogger(__name__)
@@ -168,6 +174,7 @@ class NamedJob:
 
     def __init__(self, scheduler: str | None = None, name: str | None = None, **keys: Any) -> None:
         self.refusal = ""
+        self.ended = False
         super().__init__(scheduler, name, job_name=name, **keys)  # type: ignore[call-arg]
 
     async def start(self) -> None:
@@ -182,8 +189,13 @@ class NamedJob:
 
     async def close(self) -> None:
         """Take the job out of the queue, or end it."""
-        await super().close()  # type: ignore[misc]
+        if not self.ended:
+            await super().close()  # type: ignore[misc]
         self.status = Status.closed
+
+    @classmethod
+    async def end(cls, jobs: list[Any]) -> None:
+        """End jobs in one go, where the queue can: SLURM."""
 
 
 class SlurmCommands:
@@ -196,7 +208,15 @@ class SlurmCommands:
 
     @classmethod
     async def _close_job(cls, job_id: str | None, cancel_command: str) -> None:
-        """Nothing: jobs end by one command, however many, of the watch or at the end of `connect_jobs`."""
+        if job_id:
+            await asyncio.to_thread(slurm.cancel, [job_id])
+
+    @classmethod
+    async def end(cls, jobs: list[Any]) -> None:
+        """End jobs by one command, however many there are."""
+        await asyncio.to_thread(slurm.cancel, [job.job_id for job in jobs if job.job_id])
+        for job in jobs:
+            job.ended = True
 
 
 class KeptCluster:
@@ -206,8 +226,15 @@ class KeptCluster:
     or one of several processes, is never replaced.
     """
 
+    status: Status
+
     def _update_worker_status(self, op: str, message: Any) -> None:
         Cluster._update_worker_status(self, op, message)
+
+    async def _close(self) -> None:
+        if self.status == Status.running:
+            await self.job_cls.end(list(self.workers.values()))  # type: ignore[attr-defined]
+        await super()._close()  # type: ignore[misc]
 
     async def watched(self) -> dict[str, tuple[Any, int]]:
         """Jobs by name, each with the number of its workers that are connected now."""
@@ -220,6 +247,7 @@ class KeptCluster:
         """Forget jobs; the next round of `adapt` asks for others in their place."""
         async with self._lock:  # type: ignore[attr-defined]
             jobs = [self.workers.pop(name) for name in names if name in self.workers]  # type: ignore[attr-defined]
+        await self.job_cls.end(jobs)  # type: ignore[attr-defined]
         await asyncio.gather(*(job.close() for job in jobs))
 
 
@@ -268,14 +296,12 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             left = slurm.cancel_all(prefix, keep=slurm.head_name(run))
             if left:
                 logger.info("cancelled %d jobs of a run that did not end by itself", left)
-            stack.callback(slurm.cancel_all, name)  # also those that were submitted while it was closed
+            stack.callback(slurm.cancel_all, name)
         keys = job_keys(options, run, security)
         scheduler = {"dashboard_address": page_address(options.dashboard_port)}
         kept = _cluster_class(options.kind, lease.check)
         made = kept(name=name, security=security, scheduler_options=scheduler, **keys)
         cluster = stack.enter_context(made)
-        if options.kind == "slurm":
-            stack.callback(slurm.cancel_all, name)  # before it is closed, which waits for workers
         client = stack.enter_context(client_of(cluster))
         watch = JobWatch(client, options, name=name, generation=generation, n_jobs=n_jobs)
         stack.enter_context(watch)
@@ -343,8 +369,7 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
 def job_script(options: JobQueue, run: RunFolder) -> str:
     """Script of the first worker job; what is known only at the start in capitals. Nothing is written."""
     generation = GenerationFolder(run, 1 + max((each.number for each in run.generations()), default=0))
-    tls = generation.tls.resolve()
-    security = None if options.insecure else credentials(tls / CERT, tls / KEY)
+    security = None if options.insecure else credentials(generation.tls.resolve())
     keys = job_keys(options, run, security)
     address = f"{keys['protocol']}SCHEDULER:PORT"
     logs = keys["log_directory"]

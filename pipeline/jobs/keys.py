@@ -1,10 +1,10 @@
 """Keys of a profile whose workers are jobs of a queueing system."""
 
 import inspect
+import math
 import re
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache, partial
 from importlib import import_module, resources
 from typing import Annotated, Any, Literal
@@ -15,7 +15,7 @@ from dask.utils import parse_bytes, parse_timedelta
 from pydantic import Field, ValidationInfo, create_model, field_validator
 
 from pipeline.jobs.slurm import walltime_seconds
-from sweeps.records import Checked, Given, Record, Text, Whole, refusal
+from sweeps.records import Checked, Given, Record, Whole, refusal
 
 # Types of the values in a profile: how each is checked, and what schema and messages say it should be.
 
@@ -23,18 +23,37 @@ from sweeps.records import Checked, Given, Record, Text, Whole, refusal
 SIZES = 2**20, 2**60
 
 # Seconds: what is longer overflows where it is added to a date.
-TIMES = 1e-3, 10 * 366 * 86_400.0
+LONGEST_TIME = 10 * 366 * 86_400.0
 
 
-def quantity(parse: Callable[[Any], float], bounds: tuple[float, float], expected: str, value: Any) -> float:
-    """What dask makes of a value with its unit, within bounds."""
+def size(value: Any) -> int:
+    """Bytes of a size such as "4GiB"."""
+    found = 0 if isinstance(value, float) else int(_amount(parse_bytes, value))
+    if SIZES[0] <= found <= SIZES[1]:
+        return found
+    hint = "a number without a unit counts bytes" if 0 < found < SIZES[0] else ""
+    raise refusal('a size such as "4GiB"', hint)
+
+
+def time_span(value: Any) -> float:
+    """Seconds of a time such as "12h"."""
+    found = float(_amount(parse_timedelta, value))
+    if 0 < found <= LONGEST_TIME:
+        return found
+    raise refusal('a time such as "30min" or "12h"')
+
+
+def _amount(parse: Callable[[Any], float], value: Any) -> float:
+    """What dask makes of a value with its unit, 0 where it is none."""
     # dask takes "GB" for one gigabyte, "h" for one hour and an empty text for one byte
     without = isinstance(value, str) and re.match(r"\s*\.?\d", value, re.ASCII) is None
-    if not (without or isinstance(value, bool) or not isinstance(value, (str, int, float))):
-        with suppress(ValueError, KeyError, OverflowError):
-            if bounds[0] <= (found := parse(value)) <= bounds[1]:
-                return found
-    raise refusal(expected)
+    if without or isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return 0
+    try:
+        found = parse(value)
+        return found if math.isfinite(found) else 0
+    except (ValueError, KeyError, OverflowError):
+        return 0
 
 
 def walltime(system: str, value: Any) -> str:
@@ -45,6 +64,20 @@ def walltime(system: str, value: Any) -> str:
     if system == "slurm" and walltime_seconds(system, value) is None:
         raise refusal('a time such as "10:00:00" or "2-00:00:00"')
     return str(plain(value))
+
+
+def lines(value: Any) -> list[str]:
+    """Texts of one line each."""
+    if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
+        raise refusal("a list of texts")
+    return list(map(plain, value))
+
+
+def pairs(value: Any) -> dict[str, Any]:
+    """A table of plain values."""
+    if not isinstance(value, dict):
+        raise refusal("a table of texts")
+    return {plain(key): plain(item) for key, item in value.items()}
 
 
 def plain(value: Any) -> Any:
@@ -63,18 +96,24 @@ def name(value: Any) -> str:
     return str(plain(value))
 
 
+def word(value: Any) -> str:
+    """A text without blanks, because it becomes part of a line of a script."""
+    if not isinstance(value, str) or not value.isprintable() or value.split() != [value]:
+        raise refusal("a text without blanks")
+    return value
+
+
 TEXT = {"type": "string"}
 Count = Annotated[int, Whole(1, 10_000)]
 Port = Annotated[int, Whole(0, 65_535)]
 PORT_WANTED = "Port wanted for the dashboard; a free one is taken when it is busy."
-size = partial(quantity, parse_bytes, SIZES, 'a size such as "4GiB", with its unit')
-time_span = partial(quantity, parse_timedelta, TIMES, 'a time such as "30min" or "12h"')
 Size = Annotated[int, Checked(size, {"type": ["string", "integer"], "examples": ["4GiB"]})]
 TimeSpan = Annotated[float, Checked(time_span, {"type": ["string", "number"], "examples": ["30min", "12h"]})]
+Lines = Annotated[list[str], Checked(lines, {"type": "array", "items": TEXT})]
+Pairs = Annotated[dict[str, Any], Checked(pairs, {"type": "object"})]
 Label = Annotated[str, Checked(name, {"type": ["string", "integer"]})]
-Lines = list[Annotated[str, Checked(name, TEXT)]]
 Plain = Annotated[Any, Checked(plain, {"type": ["string", "number", "boolean"]})]
-OptionalWord = Annotated[Annotated[str, Text("a text without blanks", pattern=r"^\S+$")] | None, Given()]
+OptionalWord = Annotated[Annotated[str, Checked(word, TEXT)] | None, Given()]
 SlurmTime = Annotated[
     str, Checked(partial(walltime, "slurm"), {**TEXT, "examples": ["10:00:00", "2-00:00:00"]})
 ]
@@ -187,7 +226,7 @@ def job_queue(kind: str) -> type[JobQueue]:
         if (kind, key) == ("slurm", "walltime"):
             type_ = SlurmTime
         if (kind, key) == ("htcondor", "job_extra_directives"):
-            type_ = dict[Label, Plain]
+            type_ = Pairs
         default = _packaged_defaults()[kind]["walltime"] if key == "walltime" else None
         if key not in JobQueue.model_fields:
             added[key] = (Annotated[type_ | None, Given()], Field(default=default, description=meaning))

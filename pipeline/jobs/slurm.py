@@ -16,6 +16,16 @@ from storage.runfolder.folder import RunFolder
 
 # Walltimes as queueing systems write them.
 
+UNITS = {
+    # days, hours, minutes and seconds of so many numbers, by what is before and between them
+    "": (60,),
+    ":": (60, 1),
+    "::": (3600, 60, 1),
+    "-": (86400, 3600),
+    "-:": (86400, 3600, 60),
+    "-::": (86400, 3600, 60, 1),
+}
+
 
 def walltime_seconds(system: str, text: str) -> float | None:
     """Seconds of a walltime as the system writes it, None where it says no number.
@@ -23,14 +33,11 @@ def walltime_seconds(system: str, text: str) -> float | None:
     SLURM reads `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; of
     the other systems only `hours:minutes:seconds` is understood.
     """
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", text.strip())
-    if found is None or (system != "slurm" and not re.fullmatch(r"\d+:\d+:\d+", found[0])):
+    numbers, marks = re.findall(r"\d+", text), re.sub(r"\d+", "", text.strip())
+    units = UNITS.get(marks, ()) if system == "slurm" or marks == "::" else ()
+    if not units or len(units) != len(numbers):
         return None
-    numbers = [int(number) for number in found[2].split(":")]
-    # One or two numbers without days begin with minutes, all others with hours.
-    units = (3600, 60, 1) if found[1] or len(numbers) == 3 else (60, 1)
-    days = 86400.0 * int(found[1] or 0)
-    return days + sum(unit * each for unit, each in zip(units, numbers, strict=False))
+    return float(sum(unit * int(number) for unit, number in zip(units, numbers, strict=True)))
 
 
 # What ends a run because the compute cluster does not work.
@@ -168,9 +175,9 @@ def submit(script: str, name: str) -> str:
                 raise
 
 
-def cancel(numbers: Iterable[str | None]) -> None:
-    """End jobs that have a number; if one is gone, or SLURM does not answer, that is only logged."""
-    if wanted := list(filter(None, numbers)):
+def cancel(numbers: Iterable[str]) -> None:
+    """End jobs; if one is gone already, or SLURM does not answer, that is only logged."""
+    if wanted := list(numbers):
         try:
             run(["scancel", *wanted])
         except CommandFailed as error:
@@ -202,6 +209,11 @@ def restarts(number: str) -> int:
     """How often SLURM has put a job back into the queue, also just now; 0 where it does not say."""
     found = job_fields(number).get("Restarts", "")
     return int(found) if found.isdecimal() else 0
+
+
+def end_state(number: str) -> str:
+    """How a job ended, such as CANCELLED or FAILED; empty where SLURM does not know it any more."""
+    return job_fields(number).get("JobState", "")
 
 
 def job_fields(number: str) -> dict[str, str]:

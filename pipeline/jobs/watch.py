@@ -99,6 +99,9 @@ LOOK_SECONDS = 0.5
 # Between questions to the queue while a job has no worker: first, and at most.
 ASK_SECONDS = 1.0, 30.0
 
+# Between questions to the queue where jobs run.
+PLACE_SECONDS = 10.0
+
 # Of the log of a job that died at once.
 TAIL_LINES = 15
 
@@ -134,7 +137,7 @@ class JobWatch:
         self._slots: dict[str, Slot] = {}
         self._is_slurm = options.kind == "slurm"
         self._live: Live | None = {} if self._is_slurm else None
-        self._ask_at = 0.0
+        self._ask_at = self._place_at = 0.0
         self._pause = ASK_SECONDS[0]
         self._alive_at = time.monotonic()
         self._logged = ""
@@ -174,15 +177,14 @@ class JobWatch:
             self._alive_at = now
             self._ready.set()
         # of a job that works it is only asked where it is, for `sweep status`
-        placed = not self._is_slurm or all(slot.node for slot in self._slots.values() if slot.workers)
-        if placed and not waiting:
-            self._ask_at, self._pause = now, ASK_SECONDS[0]
-        elif now >= self._ask_at:
+        placed = all(slot.node for slot in self._slots.values() if slot.workers)
+        if (waiting and now >= self._ask_at) or (not placed and now >= self._place_at):
+            self._place_at = now + PLACE_SECONDS
             self._ask_queue(waiting, now)
+        if not waiting:
+            self._ask_at, self._pause = now, ASK_SECONDS[0]
         due = [name for name, slot in waiting.items() if now >= (slot.replace_at or math.inf)]
         if due:
-            if self._is_slurm:  # where the queue did not answer, they may be there
-                slurm.cancel(self._slots[name].job.job_id for name in due)
             self._cluster.sync(self._cluster.drop, due)
             for name in due:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
@@ -250,7 +252,7 @@ class JobWatch:
         """Whether the end of a job is known, and how it came if that matters."""
         if slot.settled or slot.job.job_id is None or not self._is_slurm:
             return True
-        slot.ended = slurm.job_fields(slot.job.job_id).get("JobState", "")
+        slot.ended = slurm.end_state(slot.job.job_id)
         return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
 
     def _give_up(self, now: float) -> None:

@@ -8,10 +8,13 @@ are over, and on numbers of annotations, are the same in all.
 import base64
 import hashlib
 import json
+import re
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,6 +51,10 @@ WORDS = {
     section: {name: " ".join(text.split()) for name, text in texts.items()}
     for section, texts in DECLARED["words"].items()
 }
+
+STYLED = re.compile(r'(<[a-zA-Z][^<>]*?) style="([^"]*)"')
+# Elements of a style that share a class of the page.
+OFTEN = 3
 
 
 @dataclass(frozen=True)
@@ -297,7 +304,22 @@ def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> s
     palette = json.dumps({name: color for color, name in VARIABLES.items()})
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     shown = {"title": title, "sections": chapters, "lead": lead, "palette": palette, "digest": digest}
-    return str(page.render(shown, **texts, version=package_version(), made=made))
+    svgs, ink = _classes([picture.svg for chapter in chapters for picture in chapter.pictures])
+    texts |= {"ink": ink}
+    next_svg = partial(next, iter(svgs))
+    return str(page.render(shown, **texts, next_svg=next_svg, version=package_version(), made=made))
+
+
+def _classes(svgs: list[str]) -> tuple[list[str], str]:
+    """The figures with a class in the place of each style that they repeat, and the rules of these."""
+    counts = Counter(style for svg in svgs for _, style in STYLED.findall(svg))
+    names = {style: f"f{place}" for place, (style, n) in enumerate(counts.most_common()) if n >= OFTEN}
+
+    def named(found: re.Match[str]) -> str:
+        return f'{found[1]} class="{names[found[2]]}"' if found[2] in names else found[0]
+
+    rules = "\n".join(f".{name} {{{style}}}" for style, name in names.items())
+    return [STYLED.sub(named, svg) for svg in svgs], rules
 
 
 def text(row: Iterable[object], layout: Iterable[str]) -> str:

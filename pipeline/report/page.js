@@ -66,9 +66,16 @@ document.querySelectorAll("button[data-copy]").forEach((button) => button.addEve
 }));
 
 const palette = JSON.parse(document.querySelector("main").dataset.palette);
-// A figure alone, light on white: without the page's variables.
-const alone = (figure) => new XMLSerializer().serializeToString(figure.querySelector("svg"))
-  .replace(/var\((--\w+)\)/g, (found, name) => palette[name] ?? found);
+// A figure alone, light on white: with the rules that it uses, and without the page's variables.
+const alone = (figure) => {
+  const svg = figure.querySelector("svg").cloneNode(true), used = new Set();
+  svg.querySelectorAll("[class]").forEach((part) => used.add(`.${part.getAttribute("class")}`));
+  const rules = Array.from(document.getElementById("ink").sheet.cssRules).filter((rule) => used.has(rule.selectorText));
+  const style = document.createElementNS(svg.namespaceURI, "style");
+  style.textContent = rules.map((rule) => rule.cssText).join("\n");
+  svg.prepend(style);
+  return new XMLSerializer().serializeToString(svg).replace(/var\((--\w+)\)/g, (found, name) => palette[name] ?? found);
+};
 const download = (url, name) => {
   const link = document.createElement("a");
   link.href = url;

@@ -42,7 +42,7 @@ def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
     warnings = [
         *job_problems(options, where, prepared.run),
         *memory_warnings(options, COPIES * largest + PROCESS_BYTES * processes_kept(prepared.methods)),
-        *(slurm_warnings(options) if options.kind == "slurm" else ()),
+        *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
     script = job_script(options, prepared.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
@@ -57,31 +57,62 @@ def memory_warnings(options: JobQueue, more: int) -> Iterator[str]:
         yield f"memory {has} of a job is below the {wanted} that {options.cores} worker processes need"
 
 
-def slurm_warnings(options: JobQueue) -> Iterator[str]:
-    """Of jobs that ask for more than a partition has."""
-    queue = options.keys.get("queue")
+def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
+    """Of jobs that ask for more than a partition has, or SLURM takes."""
     try:
-        # One row for nodes that are alike, "8192+" of some that are not; a star marks the default partition.
-        output = run(["sinfo", "--noheader", "--format=%P|%a|%l|%m|%c"])
+        limits = partition(options.keys.get("queue"))
+        name = limits["PartitionName"]
+        memory, cores = largest_node(name)
+        found = re.search(r"^MaxJobCount\s*=\s*(\d+)", run(["scontrol", "show", "config"]), re.MULTILINE)
     except CommandFailed as error:
         yield f"the limits of SLURM were not checked: {error}"
         return
-    named = r"[^|]*\*" if queue is None else rf"{re.escape(queue)}\*?"
-    rows = re.findall(rf"^({named})\|(\w+)\|([^|]*)\|(\d+)\+?\|(\d+)", output, re.MULTILINE)
-    if not rows:
-        yield f"SLURM has no {'default partition' if queue is None else f'partition {queue!r}'}"
-        return
-    names, states, times, megabytes, cores = zip(*rows, strict=True)
-    name, memory = names[0].rstrip("*"), 2**20 * max(map(int, megabytes))
-    if states[0] != "up":
-        yield f"partition {name} is {states[0]}: no job starts there"
-    most, walltime = walltime_seconds("slurm", times[0]), options.walltime_seconds
+    if limits.get("State", "UP") != "UP":
+        yield f"partition {name} is {limits['State']}: no job starts there"
+    most, walltime = walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
     if most is not None and walltime is not None and walltime > most:
-        yield f"walltime {duration(walltime)} is above the {duration(most)} of partition {name}"
+        yield f"walltime {duration(walltime)} is above the {limits['MaxTime']} of partition {name}"
+    # A limit that is no number, as UNLIMITED, is none.
+    numbers = {key: int(text) for key, text in limits.items() if text.isdigit()}
     booked = parse_bytes(options.keys.get("job_mem", options.memory))
-    if booked > memory:
-        has, asked = format_bytes(memory), format_bytes(booked)
-        yield f"memory {asked} of a job is above the {has} of a node of {name}"
-    wanted, widest = int(options.keys.get("job_cpu", options.cores)), max(map(int, cores))
+    room = min(filter(None, (memory, numbers.get("MaxMemPerNode", 0) * 2**20)), default=booked)
+    if booked > room:
+        yield f"memory {format_bytes(booked)} of a job is above the {format_bytes(room)} of a node of {name}"
+    wanted = int(options.keys.get("job_cpu", options.cores))
+    widest = min(filter(None, (cores, numbers.get("MaxCPUsPerNode"))), default=wanted)
     if wanted > widest:
         yield f"cores {wanted} of a job are more than the {widest} of a node of {name}"
+    total = numbers.get("TotalCPUs")
+    if total and wanted * n_jobs > total:
+        yield f"{n_jobs} jobs of {wanted} cores are more than the {total} of {name}: the others will wait"
+    if found is not None and n_jobs > int(found[1]):
+        yield f"{n_jobs} jobs are more than the {found[1]} that SLURM takes"
+
+
+def partition(name: str | None) -> dict[str, str]:
+    """What `scontrol show partition` says of a partition, of the default one where `name` is None.
+
+    Raises
+    ------
+    CommandFailed
+        If there is no such partition, or SLURM does not answer.
+    """
+    output = run(["scontrol", "--oneliner", "show", "partition", *filter(None, [name])])
+    for record in (dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()):
+        if name or record.get("Default") == "YES":
+            return record
+    raise CommandFailed(["scontrol"], "no default partition", transient=False)
+
+
+def largest_node(name: str) -> tuple[int, int]:
+    """Bytes of memory and number of cores of the largest node of a partition, 0 where SLURM says nothing.
+
+    Raises
+    ------
+    CommandFailed
+        If SLURM does not answer.
+    """
+    # "8192+ 16": of nodes that are not all alike
+    output = run(["sinfo", "--noheader", f"--partition={name}", "--format=%m %c"])
+    sizes = [int(text) for text in re.findall(r"\d+", output)]
+    return max(sizes[::2], default=0) * 2**20, max(sizes[1::2], default=0)

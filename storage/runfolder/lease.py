@@ -83,7 +83,11 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
 
     older = _older(run, generation.number)
     with storage_errors(run.path):
-        if not fresh:  # else all that is here is of another cube
+        if fresh:
+            if any(each.journal.exists() and each.journal.stat().st_size for each in older):
+                words = "%s was removed: results in %s that were to go there are dropped"
+                logger.warning(words, run.cube, run.path)
+        else:
             with Journal(generation.journal, generation.files) as journal:
                 journal.copy(each.journal for each in older)
             for name in ("pilot", "root", "failures", "written"):

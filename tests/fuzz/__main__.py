@@ -8,6 +8,8 @@ import resource
 import sys
 import tempfile
 import warnings
+from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import click
@@ -22,8 +24,9 @@ from fuzz import trial  # noqa: E402
 @click.command(help=__doc__)
 @click.argument("kind", type=click.Choice([*trial.KINDS, "all"]))
 @click.argument("seeds")
+@click.option("--processes", is_flag=True, help="Run each command as a process of its own.")
 @click.option("--folder", type=click.Path(path_type=Path), help="For the files.  [default: a temporary one]")
-def main(kind: str, seeds: str, folder: Path | None) -> None:
+def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
     start, _, stop = seeds.partition(":")
     numbers = range(int(start), int(stop or int(start) + 1))
     folder = folder or Path(tempfile.mkdtemp(prefix="sweep-fuzz-"))
@@ -31,17 +34,20 @@ def main(kind: str, seeds: str, folder: Path | None) -> None:
     templates = trial.make_templates(folder / "templates")
     taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     most = taken + trial.MOST_BYTES
+    run = partial(trial.as_a_process, most=most) if processes else trial.in_this_process
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("error")
-    failed = 0
+    failed, codes = 0, Counter[int]()
     for each in [kind] if kind != "all" else trial.KINDS:
         for seed in numbers:
             place = folder / f"{each}-{seed}"
-            outcome = trial.run_trial(each, seed, templates, place)
+            outcome = trial.run_trial(each, seed, templates, place, run)
+            codes[outcome.code] += 1
             if outcome.wrong or len(numbers) == 1:
                 click.echo(f"--- {each} {seed}: exit code {outcome.code}\n{outcome}\nfiles: {place}")
             failed += bool(outcome.wrong)
-    click.echo(f"{len(numbers)} seeds of {kind}: {failed} failed")
+    ends = ", ".join(f"{count} ended with {code}" for code, count in sorted(codes.items()))
+    click.echo(f"{len(numbers)} seeds of {kind}: {failed} failed; {ends}")
     sys.exit(bool(failed))
 
 

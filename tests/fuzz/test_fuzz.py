@@ -7,6 +7,7 @@ than 1 GiB; and change nothing outside of the results. `python -m tests.fuzz KIN
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from sweeps.errors import InputError, Problem
 SEEDS = {"sweep_file": (55, 4000), "cluster": (30, 3000), "text_table": (40, 3000), "npz_table": (40, 3000)}
 SEEDS |= {"annotations": (30, 3000), "journal": (5, 1000), "cube": (4, 1000), "chunks": (6, 1000)}
 SEEDS |= {"run_folder": (30, 1000)}
+
+PROCESSES = 10  # of the heavy trials of each kind, those that run as processes of their own
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +44,10 @@ def test_damaged_files_end_with_a_message(kind: str, templates: Templates, tmp_p
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize("kind", SEEDS)
 def test_damaged_files_by_the_thousand(kind: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.fuzz", kind, f"0:{SEEDS[kind][1]}", "--folder", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    for seeds, more in ((f"0:{SEEDS[kind][1]}", []), (f"0:{PROCESSES}", ["--processes"])):
+        command = [sys.executable, "-m", "tests.fuzz", kind, seeds, "--folder", str(tmp_path / seeds), *more]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def ended(how: object, said: str = "") -> None:
@@ -60,7 +64,8 @@ def turning(path: Path, *arguments: object) -> None:
     ("bug", "said"),
     [
         (lambda path, *arguments: {}["planted"], "KeyError: 'planted'"),
-        (turning, "took longer than 0.5 s of processors"),
+        (lambda path, *arguments: time.sleep(60), "took longer than 20 s of processors, or 0.5 s in all"),
+        (turning, "took longer than 0.5 s of processors, or 180 s in all"),
         (lambda *_: ended(7), "exit code 7"),
         (lambda *_: ended("b", "Traceback (most recent call last):\n"), "a traceback on stderr"),
         (lambda path, *_: ended(path.with_name("more").touch()), "changed outside of the results: "),
@@ -73,6 +78,7 @@ def test_a_planted_bug_is_found(
     monkeypatch.setattr(trial, "MOST_BYTES", 200_000_000)
     monkeypatch.setitem(READERS, ".npz", bug)
     monkeypatch.setattr(trial, "SECONDS", 0.5 if bug is turning else 20.0)
+    monkeypatch.setattr(trial, "PATIENCE", 0.5 if "0.5 s in all" in said else 180.0)
     outcome = run_trial("npz_table", 3, templates, tmp_path / "trial")
     assert said in str(outcome)
     assert "alone: python -m tests.fuzz npz_table 3\ncommand: sweep fit " in str(outcome)

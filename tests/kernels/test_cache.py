@@ -391,6 +391,20 @@ def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
     assert (len(list(kept.iterdir())), list(package.rglob("*.kernel"))) == (2, [])
 
 
+WARM = """
+from kernels.search.genetic import _search, warm_up
+warm_up()
+print(sum(_search.stats.cache_misses.values()))
+"""
+
+
+@pytest.mark.heavy
+def test_one_of_eight_processes_compiles_the_search(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        done = pool.map(lambda _: run(WARM, tmp_path, SWEEP_CACHE_DIR=str(tmp_path / "cache")), range(8))
+        assert sorted(int(each.stdout) for each in done) == [0] * 7 + [1]
+
+
 # Another user plants files.
 
 VICTIM = """

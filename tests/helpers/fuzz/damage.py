@@ -154,8 +154,9 @@ METHODS = (zipfile.ZIP_STORED, *[zipfile.ZIP_DEFLATED] * 2, zipfile.ZIP_BZIP2, z
 
 
 def archive_damaged(rng: random.Random, content: bytes) -> bytes:
-    """An .npz with a damaged member, a foreign one, or other bytes."""
-    if rng.random() < 0.25:
+    """An .npz with a damaged member, a foreign one, other numbers in its directory, or other bytes."""
+    how = rng.randrange(4)
+    if how == 0:
         return bytes_damaged(rng, content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
@@ -167,7 +168,11 @@ def archive_damaged(rng: random.Random, content: bytes) -> bytes:
         warnings.simplefilter("ignore")
         for each, packed in [*members, *rng.choices(foreign, k=rng.random() < 0.2)]:
             archive.writestr(each, packed)
-    return made.getvalue()
+    whole = bytearray(made.getvalue())
+    for _ in range(rng.choice((1, 2)) if how == 1 else 0):  # sizes, offsets, flags, method, checksum
+        place = rng.randrange(whole.find(b"PK\1\2") + 4, len(whole) - 2)
+        struct.pack_into("<H", whole, place, rng.choice((0, 1, 8, 12, 99, 0x7FFF, 0xFFFF)))
+    return bytes(whole)
 
 
 def chunk_damaged(rng: random.Random, content: bytes) -> bytes:

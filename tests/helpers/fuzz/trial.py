@@ -4,8 +4,12 @@ import json
 import logging
 import os
 import random
+import resource
 import shutil
 import signal
+import subprocess
+import sys
+import time
 import tomllib
 import traceback
 from collections.abc import Callable, Iterator
@@ -40,13 +44,25 @@ population = 2
 offspring = 2
 generations = 1
 """
-METHODS = """methods = ["k-means",
-  {name = "mine", call = "own.py:cluster", options = {a = 1.5}, time_limit = 2.0}]
+METHODS = """models = ["conditional-auto", "posterior-full"]
+methods = ["k-means", {name = "mine", call = "own.py:cluster", options = {a = 1.5}, time_limit = 2.0}]
 restarts = 3
 """
-PROBLEMS = Path(__file__).parents[2] / "sweeps" / "file" / "problems.toml"
-FULL = tomllib.loads(PROBLEMS.read_text("utf-8"))["base"]["everything"].replace("restarts = 3\n", METHODS)
-FULL = FULL.replace("tables/mine.csv", "own.csv").replace("other.npz", "own.npz")
+MORE = """method = "published"
+crossover = "labels"
+mutation = 0.2
+held_out = true
+variance_prior = 0.5
+feature_weight = "effective"
+proportions = "free"
+[data]
+scale = "standard"
+unavailable = "skip"
+[stop]
+risk = 0.1
+r_min = 2
+"""
+FULL = SWEEP.replace('models = ["unsupervised", "likelihood"]\nrestarts = 2\n', METHODS) + MORE
 CELL = "own/p=0.9/m=6/replicate=0/likelihood"
 LATER = "own/p=0.9/m=6/replicate=1/likelihood"
 CLUSTER = """
@@ -303,7 +319,8 @@ KINDS: dict[str, Kind] = {each.__name__: each for each in ALL}
 
 # One trial.
 
-SECONDS = 20.0  # of processors, and so the same on a busy machine; what waits for ever is left to pytest
+SECONDS = 20.0  # of processors, and so the same on a busy machine
+PATIENCE = 180.0  # for whatever it waits for
 MOST_BYTES = 2**30
 lease.PATIENCE = 0.2  # for a heartbeat of a holder of another machine, which never comes here
 
@@ -328,10 +345,16 @@ class Outcome:
         return f"{self.wrong or self.said}\nalone: {alone}\ncommand: sweep {' '.join(self.command)}"
 
 
-def run_trial(kind: str, seed: int, templates: Templates, folder: Path) -> Outcome:
+# Exit code, the end of what was printed, and what is wrong.
+Ended = tuple[int, str, str]
+
+
+def run_trial(
+    kind: str, seed: int, templates: Templates, folder: Path, run: Callable[[list[str]], Ended] | None = None
+) -> Outcome:
     """Damage files as the seed says, run the command, and look at what it did.
 
-    The folder is made, and removed unless something is wrong.
+    The folder is made, and removed unless something is wrong; without `run` the command is run here.
     """
     scene = Scene(folder / "inputs", folder / "results")
     shutil.copytree(templates.finished.inputs, scene.inputs)
@@ -343,9 +366,10 @@ def run_trial(kind: str, seed: int, templates: Templates, folder: Path) -> Outco
     empty.mkdir()
     try:  # without the commands of a queue
         with chdir(empty), patch.dict(os.environ, PATH=str(empty)), _time_limit():
-            code, said, wrong = _ended(command)
+            code, said, wrong = (run or in_this_process)(command)
     except TooSlow:
-        wrong = f"took longer than {SECONDS:g} s of processors\n{traceback.format_exc(limit=-4)}"
+        limits = f"{SECONDS:g} s of processors, or {PATIENCE:g} s in all"
+        wrong = f"took longer than {limits}\n{traceback.format_exc(limit=-4)}"
     more = _memory("VmHWM") - memory
     if not wrong and more > MOST_BYTES:
         wrong = f"took {more:,} bytes of memory, expected at most {MOST_BYTES:,}"
@@ -357,16 +381,33 @@ def run_trial(kind: str, seed: int, templates: Templates, folder: Path) -> Outco
     return Outcome(kind, seed, command, code, said, wrong)
 
 
-def _ended(command: list[str]) -> tuple[int, str, str]:
-    """Exit code of a command, the end of what it printed, and what is wrong with either."""
+def in_this_process(command: list[str]) -> Ended:
+    """Run a command with all that is loaded."""
     result = sweep(*command)
     error = None if isinstance(result.exception, SystemExit) else result.exception
-    wrong = "" if error is None else "".join(traceback.format_exception(error)[-6:])
-    if not wrong and result.exit_code not in range(4):
-        wrong = f"exit code {result.exit_code}\n{result.stderr[-2000:]}"
-    if not wrong and "Traceback" in result.stderr:
-        wrong = f"a traceback on stderr:\n{result.stderr[-2000:]}"
-    return result.exit_code, result.output[-1000:], wrong
+    uncaught = "" if error is None else "".join(traceback.format_exception(error)[-6:])
+    return result.exit_code, result.output[-1000:], uncaught or _wrong(result.exit_code, result.stderr)
+
+
+def as_a_process(command: list[str], most: int) -> Ended:
+    """Run a command as users do, with a limit of its address space in bytes."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS)))
+
+    whole, how = [sys.executable, "-m", "pipeline", *command], {"timeout": PATIENCE, "preexec_fn": limit}
+    try:
+        done = subprocess.run(whole, capture_output=True, text=True, errors="replace", check=False, **how)
+    except subprocess.TimeoutExpired as error:
+        raise TooSlow from error
+    return done.returncode, (done.stdout + done.stderr)[-1000:], _wrong(done.returncode, done.stderr)
+
+
+def _wrong(code: int, stderr: str) -> str:
+    if code not in range(4):
+        return f"exit code {code}\n{stderr[-2000:]}"
+    return f"a traceback on stderr:\n{stderr[-2000:]}" if "Traceback" in stderr else ""
 
 
 def _outside(folder: Path) -> dict[Path, tuple[int, int]]:
@@ -382,15 +423,19 @@ def _memory(what: str) -> int:
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise `TooSlow` in the main thread."""
+    """Raise `TooSlow` in the main thread; another timer that was running goes on after."""
 
     def late(*_: object) -> None:
         raise TooSlow
 
-    before = signal.signal(signal.SIGPROF, late)
+    handlers = {number: signal.signal(number, late) for number in (signal.SIGALRM, signal.SIGPROF)}
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    left, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    begin = time.monotonic()
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)) if left else 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 from io import StringIO
 from pathlib import Path
@@ -36,6 +37,10 @@ class Pseudo:
         """Read until a line with a text is the last one."""
         while not any(text in line for line in self.output.rsplit("\n", 2)[-2:]):
             self._child.expect(".+")
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._child.kill(signal.SIGKILL)
 
     def close(self) -> int:
         """Close the terminal; exit code of the command, below 0 for a signal."""

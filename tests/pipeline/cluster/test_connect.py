@@ -68,18 +68,22 @@ SAID = "a connection broke: CommClosedError: in <TLS tls://127.0.0.1:1>: Stream 
 
 
 def test_broken_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    for name in connecting.LOSSES:
+    for name in {name for name, _ in connecting.LOSSES}:
         monkeypatch.setattr(logging.getLogger(name), "filters", [])
     for _ in range(2):  # two workers of one process
         connecting.LossesInOneLine().setup(None)
     assert len(logging.getLogger(WORKER).filters) == 1
-    for error, name in product((BROKEN, ValueError("a fault")), connecting.LOSSES):
-        logging.getLogger(name).error("it broke", exc_info=error)
-    logging.getLogger(WORKER).error("no exception")
+    texts = [*connecting.LOSSES, (WORKER, "Unexpected exception during heartbeat.")]
+    for error, (name, text) in product((BROKEN, ValueError("a fault")), texts):
+        try:
+            raise error
+        except type(error):
+            logging.getLogger(name).exception(text, *("a", "b")[: text.count("%s")])
     warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
-    assert [record.getMessage() for record in warnings] == [SAID] * 2
+    assert [record.getMessage() for record in warnings] == [SAID] * len(connecting.LOSSES)
     faults = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [bool(record.exc_info) for record in faults] == [True, True, False]
+    assert len(faults) == len(connecting.LOSSES) + 2
+    assert all(record.exc_info for record in faults)
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """The commands on one table: what `sweep fit` prints, questions that go to a file or are asked here."""
 
 import json
+import random
 import re
 import shlex
 import signal
+import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -287,3 +289,21 @@ def test_a_closed_terminal_loses_nothing(folder: Path, told: signal.Handlers, co
         answer(terminal, key, f"question {number},")
     assert terminal.close() in codes
     assert saved() == 3
+
+
+@pytest.mark.parametrize("times", [2, pytest.param(60, marks=pytest.mark.heavy)])
+def test_killed_sessions_lose_no_answer(folder: Path, times: int) -> None:
+    """Killed at random moments: what was said to be saved is in the file, and every row is whole."""
+    rng, before = random.Random(0), 0
+    for _ in range(times):
+        terminal = session(folder)
+        answered = rng.randrange(1, 6)
+        for number in range(answered):
+            answer(terminal, rng.choice("yns"), f"question {number + 2},")
+        terminal.type(rng.choice("yns"))
+        time.sleep(rng.uniform(0.0, 0.02))
+        terminal.kill()
+        terminal.ended()
+        after = saved()
+        assert answered <= after - before <= answered + 1
+        before = after

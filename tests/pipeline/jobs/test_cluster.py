@@ -15,7 +15,6 @@ import psutil
 import pytest
 from cryptography import x509
 from distributed import Client, LocalCluster
-from distributed.security import Security
 from processes import slurm_site, stranger, sweeping
 from processes.commandline import sweep
 from processes.killing import reported_done
@@ -38,30 +37,34 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_credentials_are_new_each_time_and_who_has_them_is_let_in_and_nobody_else(tmp_path: Path) -> None:
-    folder, before = tmp_path / "tls", os.umask(0)
+def test_credentials_are_new_each_time_for_their_owner_alone_and_gone_in_the_end(tmp_path: Path) -> None:
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    (folder / cluster.KEY).write_text("of a killed run")
+    before = os.umask(0)
     try:
-        with cluster.fresh_credentials(folder) as security:
+        with cluster.fresh_credentials(folder):
             found = {path.name: mode(path) for path in (folder, *folder.iterdir())}
             assert found == {"tls": 0o700, cluster.CERT: 0o600, cluster.KEY: 0o600}
             assert "PRIVATE KEY" in (folder / cluster.KEY).read_text()
-            check_who_is_let_in(security)
     finally:
         os.umask(before)
     assert not folder.exists()
     one, other = cluster.new_credentials(), cluster.new_credentials()
-    assert (one.require_encryption, one.tls_worker_key == other.tls_worker_key) == (True, False)
+    assert one.require_encryption
+    assert one.tls_worker_key != other.tls_worker_key
     certificate = x509.load_pem_x509_certificate(one.tls_ca_file.encode())
     now, day = datetime.now(tz=UTC), timedelta(days=1)
     assert certificate.not_valid_before_utc < now - day / 24, "clocks of nodes differ"
     assert certificate.not_valid_after_utc > now + 300 * day
 
 
-def check_who_is_let_in(own: Security) -> None:
+def test_who_has_the_files_is_let_in_and_nobody_else(tmp_path: Path) -> None:
     quiet = {"processes": False, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "protocol": "tls"}
-    with LocalCluster(n_workers=1, security=own, **quiet) as scheduler:
+    made = cluster.fresh_credentials(tmp_path / "tls")
+    with made as security, LocalCluster(n_workers=1, security=security, **quiet) as scheduler:
         address = scheduler.scheduler_address
-        with Client(address, security=own, timeout=20) as client:
+        with Client(address, security=cluster.credentials(tmp_path / "tls"), timeout=20) as client:
             assert client.submit(pow, 2, 10).result() == 1024
         ways = {way: stranger.security(way) for way in stranger.WAYS}
         for way, security in {**ways, "other credentials": cluster.new_credentials()}.items():
@@ -133,7 +136,7 @@ dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2, star
        job_script_prologue: ["echo this node lacks the module >&2; exit 3"]}
 refused: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, interface: lo, failed_starts: 2}
 waits: {kind: slurm, cores: 1, memory: 1GB, queue: closed, interface: lo, start_timeout: 4s}
-short: {kind: slurm, cores: 3, memory: 900MB, queue: short, walltime: "00:07:00", interface: lo}
+short: {kind: slurm, cores: 3, memory: 900MB, queue: short, walltime: "00:07:00", job_mem: 4G, interface: lo}
 """
 LONG = sweeping.TINY.replace("restarts = 5", "restarts = 60").replace("generations = 1", "generations = 4")
 """Some ten seconds of work: enough to lose a job in."""
@@ -224,11 +227,20 @@ def test_nobody_without_the_credentials_is_let_in(cluster_file: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: Path) -> None:
-    for profile, found in (("slurm", []), ("short", ["memory", "walltime", "cores"])):
-        places = ["--results", tmp_path / "r", "--cluster", cluster_file, "--profile", profile]
-        done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
+    def shown(*choices: str) -> list[str]:
+        places = ["--results", str(tmp_path / "r"), "--cluster", str(cluster_file)]
+        done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places, "--profile", *choices)
         assert (done.exit_code, (tmp_path / "r").exists()) == (0, False)
-        assert re.findall(r"WARNING: (\w+)", done.stderr) == found
+        return re.findall("WARNING: (.*)", done.stderr.replace("00:05:00", "5:00"))
+
+    assert shown("short", "--workers", "2") == [
+        "memory 858.31 MiB of a job is below the 1.53 GiB that 3 worker processes need",
+        "walltime 0:07:00 is above the 5:00 of partition short",
+        "memory 3.73 GiB of a job is above the 2.93 GiB of a node of short",
+        "cores 3 of a job are more than the 2 of a node of short",
+        "2 jobs of 3 cores are more than the 4 of short: the others will wait",
+    ]
+    assert shown("slurm") == []
 
 
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.
@@ -289,11 +301,10 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
 def test_only_the_job_of_a_head_is_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = RunFolder(tmp_path / "a.zarr")
     monkeypatch.setenv("SLURM_RESTART_COUNT", "2")
-    for number, name, own in (
-        ("", head_name(run), None),
-        ("5", head_name(run), HeadJob("5", 2)),
-        ("5", "x", None),
-    ):
-        monkeypatch.setenv("SLURM_JOB_ID", number)
-        monkeypatch.setenv("SLURM_JOB_NAME", name)
-        assert HeadJob.current(run) == own
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    monkeypatch.setenv("SLURM_JOB_NAME", head_name(run))
+    assert HeadJob.current(run) is None
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    assert HeadJob.current(run) == HeadJob("5", 2)
+    monkeypatch.setenv("SLURM_JOB_NAME", "something-else")
+    assert HeadJob.current(run) is None

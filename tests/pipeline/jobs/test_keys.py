@@ -22,18 +22,21 @@ from sweeps.errors import InputError
 
 NO_NUMBERS = ["", "much", 0, -1, True, None, [], 10**400]
 SIZES = {"4GiB": 4 * 2**30, "1GB": 10**9, 2**20: 2**20}
-TIMES = {"12h": 43_200, "90 s": 90, 2.5: 2.5}
+TIMES = {"12h": 43_200.0, "90 s": 90.0, 2.5: 2.5}
 
 
 @pytest.mark.parametrize(
     ("check", "taken", "refused"),
     [
-        (keys.size, SIZES, [*NO_NUMBERS, 1.5, 64, "1kB", "GB", " GiB", "1e400GB"]),
+        (keys.size, SIZES, [*NO_NUMBERS, 1.5, 2e9, 64, "1kB", "GB", " GiB", "1e400GB"]),
         (keys.time_span, TIMES, [*NO_NUMBERS, "0s", "h", "1e400h", "nan", float("nan"), 1e300]),
         (partial(keys.walltime, "slurm"), {"2-00:00:00": "2-00:00:00"}, [36_000, "ten hours", "", None]),
         (partial(keys.walltime, "pbs"), {"as it is": "as it is"}, [36_000, "", "a\nb"]),
         (keys.name, {"a b": "a b", 8: "8"}, [None, [], "", " ", "a\nb", True, 1.5, float("nan")]),
         (keys.plain, {"a b": "a b", True: True, 0: 0}, [None, [], "", " ", "a\nb", "a\x1b[0m"]),
+        (keys.word, {"long": "long"}, [1, "", "a b", " a", "a\nb"]),
+        (keys.lines, {}, ["--exclusive", [1], ["a\nb"], [""], None]),
+        (keys.pairs, {}, [["a"], {"a": None}, {"a": "b\nc"}, {"": 1}]),
     ],
 )
 def test_values_one_by_one(check: Any, taken: dict[Any, Any], refused: list[Any]) -> None:
@@ -43,6 +46,8 @@ def test_values_one_by_one(check: Any, taken: dict[Any, Any], refused: list[Any]
     for value in refused:
         with pytest.raises(PydanticCustomError):
             check(value)
+    assert keys.lines(["--exclusive", "a b"]) == ["--exclusive", "a b"]
+    assert keys.pairs({"request_gpus": 0}) == {"request_gpus": 0}
 
 
 def read(folder: Path, text: str) -> Any:
@@ -82,25 +87,21 @@ def test_every_system_prints_its_script(system: str, tmp_path: Path) -> None:
     ("text", "says"),
     [
         ("quue: long", "did you mean 'queue'?"),
+        ("protocol: tcp", "unknown key 'protocol'"),
+        ("extra: []", "unknown key 'extra'"),
         ("processes: 1", "processes: found 1, expected 2, as many as cores"),
         ("walltime: 10:00:00", 'walltime: found 36000, expected a time in quotes, such as "10:00:00"'),
-        ("job_extra_directives: --exclusive", "expected a list"),
-        (
-            'job_extra_directives: [a, "a\\nb"]',
-            "job_extra_directives[1]: found 'a\\nb', expected a text of one",
-        ),
-        ("kind: htcondor, job_extra_directives: [a]", "job_extra_directives: found ['a'], expected a table"),
-        (
-            'kind: htcondor, job_extra_directives: {a: ""}',
-            "job_extra_directives a: found '', expected a text of one",
-        ),
-        ("memory: 64", 'memory: found 64, expected a size such as "4GiB", with its unit'),
+        ("job_extra_directives: --exclusive", "expected a list of texts"),
+        ('queue: "a\\nb"', "expected a text of one line"),
+        ("start_timeout: soon", 'expected a time such as "30min"'),
+        ("memory: 64", "a number without a unit counts bytes"),
+        ("insecure: 1", "insecure: found 1, expected true or false"),
     ],
 )
 def test_what_is_refused(text: str, says: str, tmp_path: Path) -> None:
     memory = "" if "memory" in text else "memory: 4GB, "
     with pytest.raises(InputError, match=re.escape(says)):
-        read(tmp_path, f"{'' if 'kind' in text else 'kind: slurm, '}cores: 2, {memory}{text}")
+        read(tmp_path, f"kind: slurm, cores: 2, {memory}{text}")
 
 
 def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> None:
@@ -109,7 +110,9 @@ def test_the_guide_explains_our_keys_and_its_example_is_one(tmp_path: Path) -> N
     options = read(tmp_path, yaml.safe_dump(yaml.safe_load(example)["slurm"], default_flow_style=True)[1:-2])
     assert isinstance(options, SlurmQueue)
     assert (options.cores, options.workers, options.walltime_seconds) == (2, 2, 3600.0)
-    assert all(f"`{system}`" in guide or f"kind: {system}" in guide for system in keys.CLASSES)
+    section = guide[guide.index("## On your cluster") :]
+    assert {*SlurmQueue.model_fields} - {"kind"} <= set(re.findall(r"`(\w+)`", section))
+    assert all(f"`{system}`" in section or f"kind: {system}" in section for system in keys.CLASSES)
 
 
 def test_workers_are_gone_before_the_walltime(tmp_path: Path) -> None:

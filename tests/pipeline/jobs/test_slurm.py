@@ -126,11 +126,11 @@ def test_why_a_job_ended(command: Command, answer: str, again: bool, out_of_time
     head = HeadJob("7", 1)
     assert head.continues(signal.SIGTERM) is (again or out_of_time)
     assert (head.continues(signal.SIGUSR1), head.continues(signal.SIGINT)) == (True, False)
-    assert slurm.job_fields("7").get("JobState", "") == (answer[9:].split()[0] if "=" in answer else "")
+    assert slurm.end_state("7") == (answer[9:].split()[0] if "=" in answer else "")
     assert head.requeue()
     assert ("requeue 7" in asked.read_text()) is not again
     command("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    assert (head.continues(signal.SIGTERM), head.requeue(), slurm.job_fields("7")) == (False, False, {})
+    assert (head.continues(signal.SIGTERM), head.requeue(), slurm.end_state("7")) == (False, False, "")
 
 
 def test_walltimes() -> None:

@@ -39,8 +39,8 @@ class Site:
     def __init__(self, generation: GenerationFolder, n_jobs: int = 1, kind: str = "slurm", **options: Any):
         self.queue, self.ends, self.jobs = dict[str, slurm.LiveJob](), dict[str, str](), dict[str, Job]()
         self.futures, self.cancelled = {"batch-1": None, "batch-2": None}, dict[str, str]()
-        self.answers, self.refusal, self.dropped, self.ended = True, "", list[str](), list[str]()
-        self.asked = 0
+        self.answers, self.refusal, self.dropped = True, "", list[str]()
+        self.asked = self.asked_for_ends = 0
         self._numbers = count(1)
         for number in range(n_jobs):
             self.submit(f"{NAME}{number}")
@@ -52,7 +52,7 @@ class Site:
 
     # What the queue, the compute cluster and the client do.
 
-    def put(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "n1") -> None:
+    def put(self, number: str, state: str = "RUNNING", reason: str = "None", node: str = "") -> None:
         self.queue[number] = slurm.LiveJob(number, f"{NAME}{number}", state, node, reason)
 
     def live_jobs(self, prefix: str) -> list[slurm.LiveJob]:
@@ -61,8 +61,9 @@ class Site:
             raise slurm.CommandFailed(["squeue"], "timed out", transient=True)
         return list(self.queue.values())
 
-    def job_fields(self, number: str) -> dict[str, str]:
-        return {"JobState": self.ends[number]} if self.ends.get(number) else {}
+    def end_state(self, number: str) -> str:
+        self.asked_for_ends += 1
+        return self.ends.get(number, "")
 
     def submit(self, name: str) -> None:
         number = str(next(self._numbers))
@@ -151,8 +152,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapt
     def made(**options: Any) -> Site:
         site = Site(generation, **options)
         monkeypatch.setattr(slurm, "live_jobs", site.live_jobs)
-        monkeypatch.setattr(slurm, "job_fields", site.job_fields)
-        monkeypatch.setattr(slurm, "cancel", site.ended.extend)
+        monkeypatch.setattr(slurm, "end_state", site.end_state)
         return site
 
     return made
@@ -166,7 +166,7 @@ def test_a_lost_job_is_replaced_at_once_and_once(make: MakeSite, caplog: pytest.
     site.end(0, "NODE_FAIL")
     site.wait(10)
     assert (site.dropped, site.job(0).job_id, site.lost) == ([f"{NAME}0"], "3", [("1", "was lost")])
-    assert site.listed.lost[0].node == "n1"
+    assert site.asked_for_ends == 0  # how it ended does not matter: it had worked
     assert f"worker job {NAME}0 (1) was lost; another one in 0 s" in caplog.messages
     site.job(0).workers = 1
     site.wait(60)
@@ -195,6 +195,13 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
     assert site.lost[0] == ("1", "died at once")
 
 
+def test_each_early_end_is_answered_later(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
+    site = make(failed_starts=100)
+    assert site.end_often(9) == 9
+    pauses = [text.rpartition(" in ")[2] for text in caplog.messages if "another one" in text]
+    assert pauses == ["2 s", "4 s", "8 s", "16 s", "32 s", "64 s", "128 s", "256 s", "300 s"]
+
+
 @pytest.mark.parametrize(
     ("state", "how", "ends", "others"),
     [
@@ -205,14 +212,10 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         ("FAILED", "died at once", 3 * 2, 1),  # a third, while another job starts
     ],
 )
-def test_which_early_ends_count_and_each_is_answered_later(
-    make: MakeSite, state: str, how: str, ends: int, others: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_which_early_ends_count(make: MakeSite, state: str, how: str, ends: int, others: int) -> None:
     site = make(failed_starts=2, n_jobs=1 + others)
     assert (site.end_often(9, state), bool(site.failure)) == (ends, ends < 9)
     assert site.lost == [(str(number), how) for number in (1, *range(2 + others, 1 + others + ends))]
-    pauses = [text.rpartition(" in ")[2] for text in caplog.messages if "another one" in text]
-    assert pauses == ["2 s", "4 s", "8 s", "16 s", "32 s", "64 s", "128 s", "256 s", "300 s"][:ends]
 
 
 def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite) -> None:
@@ -240,6 +243,19 @@ def test_jobs_that_die_at_once_end_the_run_with_the_end_of_a_log(make: MakeSite)
     assert (site.lost, site.listed.jobs[0].state) == ([("", "could not be submitted")] * 2, "refused")
 
 
+def test_a_settled_worker_clears_the_count(make: MakeSite) -> None:
+    site = make(failed_starts=2)
+    for _ in range(3):
+        site.end_often(1)
+        site.settle()
+    site.end_often(1)
+    assert not site.failure
+    site.job().workers = 1
+    site.wait(SETTLED_SECONDS / 2)  # not for long enough
+    site.end_often(2)
+    assert "die at once" in site.failure
+
+
 def test_nothing_is_given_up_while_a_worker_is_left(make: MakeSite) -> None:
     site = make(n_jobs=2, failed_starts=1, start_timeout=60.0)
     site.settle(1)
@@ -252,13 +268,18 @@ def test_nothing_is_given_up_while_a_worker_is_left(make: MakeSite) -> None:
     assert not site.failure
     site.wait(10)
     assert site.failure == "no worker for 0:01:00 (start_timeout): 2 running (None)"
-    site = make(failed_starts=2)
-    for seconds, failed in ((SETTLED_SECONDS + 1, False), (SETTLED_SECONDS / 2, True)):  # not for long enough
-        site.end_often(1)
-        site.job().workers = 1
-        site.wait(seconds)
-        site.end_often(1)
-        assert ("die at once" in site.failure) == failed
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_without_any_worker_the_run_ends_in_time(make: MakeSite, known: bool) -> None:
+    site = make(start_timeout=3600.0)
+    site.put("1", "PENDING", "Resources")
+    site.answers = known
+    site.wait(3590, step=10)
+    assert not site.failure
+    site.wait(15)
+    states = "1 pending (Resources)" if known else "nothing is known of the jobs"
+    assert site.failure == f"no worker for 1:00:00 (start_timeout): {states}"
 
 
 def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptureFixture) -> None:
@@ -287,15 +308,8 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     site.job().workers = 0
     site.wait(LOST_SECONDS - 5)
     assert site.dropped == []
-    assert site.ended == []
     site.wait(LOST_SECONDS)
-    assert (site.dropped, site.ended) == ([f"{NAME}0"], ["1"]), "it may be there, and is ended"
-    site = make(start_timeout=300.0)
-    site.answers = False
-    site.wait(295, step=5)
-    assert not site.failure
-    site.wait(10)
-    assert site.failure == "no worker for 0:05:00 (start_timeout): nothing is known of the jobs"
+    assert site.dropped == [f"{NAME}0"]
     site = make(kind="pbs", failed_starts=2)  # a queue that is never asked
     site.job().workers = 1
     site.wait(2)
@@ -304,13 +318,14 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     assert site.dropped == []
     site.wait(ASK_SECONDS[1] + 5)
     assert (site.dropped, site.asked, site.lost) == ([f"{NAME}0"], 0, [("1", "died at once")])
-    assert site.ended == [], "dask-jobqueue ends it"
 
 
 def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     site = make()
     site.put("1", node="n7")
-    site.answers, site.job().workers = False, 1
+    site.wait(300, step=2)
+    site.answers = False
+    site.job().workers = 1
     site.wait(10)
     assert site.listed.jobs[0].node == ""
     site.answers = True
@@ -321,6 +336,9 @@ def test_nodes_are_looked_up_for_jobs_with_workers(make: MakeSite) -> None:
     site.job().workers = 0
     site.wait(5)
     assert site.asked > asked + 2  # again as soon as the workers are gone
+    site.end()
+    site.wait(5)
+    assert site.listed.lost[0].node == "n7"
 
 
 def test_the_thread_survives_a_silent_cluster(make: MakeSite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,12 +107,16 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_hostile_names_are_text(small: Path) -> None:
+def test_hostile_names_are_text_and_styles_that_repeat_are_classes(small: Path) -> None:
     page = small.read_text(encoding="utf-8")
     assert "<img" not in page
     assert page.count("</script>") == 1
     assert page.count("&lt;img src=x onerror=alert(1)&gt; $x_{$ &amp;") >= 8
     assert "&lt;img src=x" in page[page.index("<svg") : page.index("</svg>")]
+    rules = re.findall(r"\.(f\d+) {([^{}]*)}", page)
+    assert len(rules) == len(dict(rules)) > 2
+    assert all(len(re.findall(rf'class="{name}"', page)) >= 3 for name, _ in rules)
+    assert all(f'style="{style}"' not in page for _, style in rules)
     assert '<p class="lead">&lt;img src=x' in page
     assert '<td class="number" data-order="-2.5">-2.5</td>' in page
     assert '<td data-order="b">b</td>' in page

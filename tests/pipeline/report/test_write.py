@@ -96,6 +96,8 @@ def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
         (axes,) = scores.draw_boxes(rows, 0.9, {("iris", 75): "0.5N"}).axes  # type: ignore[union-attr]
         (points,) = (line for line in axes.get_lines() if line.get_marker() not in ("", "None"))
         assert points.get_ydata().tolist() == beyond
+        heights = {round(float(y), 6) for line in axes.get_lines() for y in line.get_ydata()}
+        assert {0.0, 0.1, 0.25, 0.4} <= heights
     assert scores.draw_boxes(cells, 0.8, {}) is None
 
 

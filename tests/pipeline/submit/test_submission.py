@@ -4,7 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
+from typing import Any
 
 import psutil
 import pytest
@@ -167,29 +167,46 @@ def profile(cores: int, memory: str, **keys: object) -> JobQueue:
 
 
 HOUR = {"walltime": "01:00:00", "queue": "short"}
-ROWS = "other*|inact|infinite|4096|4\nshort|{}|{}|4096|4\nshort|up|2:00:00|8192+|8+\n"
+OPTIONS = profile(4, "4GiB", **HOUR)
+PARTITION = "PartitionName=short Default=NO State=UP MaxTime=02:00:00 TotalCPUs=16 MaxMemPerNode=UNLIMITED"
+CONFIG = "MaxArraySize = 1001\nMaxJobCount             = 100\n"
 
 
 def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
-    def warnings(options: JobQueue, state: str = "up", most: str = "2:00:00") -> list[str]:
-        monkeypatch.setattr(jobplan, "run", lambda command: ROWS.format(state, most))
-        return list(jobplan.slurm_warnings(options))
+    def warnings(
+        options: Any = OPTIONS, n_jobs: int = 4, partition: str = PARTITION, sinfo: str = "4096 4\n8192+ 8\n"
+    ) -> list[str]:
+        def run(command: list[str]) -> str:
+            answers = {"show partition": partition, "sinfo": sinfo, "show config": CONFIG}
+            (answer,) = (text for key, text in answers.items() if key in " ".join(command))
+            if not partition:
+                raise CommandFailed(command, "Unable to contact", transient=True)
+            return answer
 
-    assert warnings(profile(8, "8GiB", **HOUR)) == []
-    places = "of partition short", *["of a node of short"] * 2
-    texts = "walltime 1:00:00 is above the 0:30:00", "memory 8.01 GiB of a job is above the 8.00 GiB"
-    said = [
-        f"{text} {place}"
-        for text, place in zip((*texts, "cores 9 of a job are more than the 8"), places, strict=True)
-    ]
-    large = profile(9, "8201MiB", **HOUR)
-    assert warnings(large, "drain", "30:00") == ["partition short is drain: no job starts there", *said]
+        monkeypatch.setattr(jobplan, "run", run)
+        return list(jobplan.slurm_warnings(options, n_jobs))
+
+    assert warnings() == warnings(sinfo="") == []
+    wait = "5 jobs of 4 cores are more than the 16 of short: the others will wait"
+    assert warnings(n_jobs=5) == [wait]
+    large = profile(12, "10GiB", **HOUR)
+    found = warnings(large, 101, "PartitionName=short State=DOWN MaxTime=00:30:00 TotalCPUs=16")
+    assert found[0] == "partition short is DOWN: no job starts there"
+    assert found[1] == "walltime 1:00:00 is above the 00:30:00 of partition short"
+    assert [text.partition(" ")[0] for text in found[2:]] == ["memory", "cores", "101", "101"]
+    assert found[-1] == "101 jobs are more than the 100 that SLURM takes"
+    # limits for each node are below its size
+    found = warnings(partition="PartitionName=short State=UP MaxMemPerNode=2048 MaxCPUsPerNode=2")
+    sizes = [f"{size} of a node of short" for size in ("2.00 GiB", 2)]
+    assert [text.rpartition(" the ")[2] for text in found] == sizes
     # what a job books counts, and not what its workers use
-    assert warnings(profile(4, "4GiB", **HOUR, job_mem="8201 MiB", job_cpu=9)) == said[1:]
-    assert warnings(profile(4, "4GiB")) == ["partition other is inact: no job starts there"]
-    assert warnings(profile(1, "1GiB", queue="shor")) == ["SLURM has no partition 'shor'"]
-    monkeypatch.setattr(jobplan, "run", Mock(side_effect=CommandFailed(["sinfo"], "away", transient=True)))
-    assert list(jobplan.slurm_warnings(large)) == ["the limits of SLURM were not checked: sinfo: away"]
+    found = warnings(profile(4, "4GiB", **HOUR, job_mem="9 GiB", job_cpu=9), 1)
+    assert [text.partition(" of a job")[0] for text in found] == ["memory 9.00 GiB", "cores 9"]
+    both = f"{PARTITION}\nPartitionName=long Default=YES State=INACTIVE"
+    assert warnings(profile(4, "4GiB"), partition=both) == ["partition long is INACTIVE: no job starts there"]
+    unchecked = "the limits of SLURM were not checked: scontrol: "
+    assert warnings(profile(4, "4GiB")) == [f"{unchecked}no default partition"]
+    assert warnings(partition="") == [f"{unchecked}Unable to contact"]
 
 
 def test_the_memory_of_a_job(tmp_path: Path) -> None:

@@ -45,6 +45,12 @@ def _npz(path: Path, *arrays: tuple[str, bytes, int]) -> None:
                     file.write(bytes(min(2**20, n_bytes - start)))
 
 
+def _npy(path: Path) -> None:
+    with path.open("wb") as file:
+        file.write(_array(2**13, 5 * 2**10))
+        file.truncate(file.tell() + 5 * 2**26)  # a hole, which takes no room on the disk
+
+
 def _overlapping(path: Path) -> None:
     """Many names of an archive, all of one entry."""
     _write_zip(path, {"X.npy": _array(2**10, 2**10) + bytes(2**23)})
@@ -71,8 +77,9 @@ def _columnar(path: Path, kind: str, n_rows: int) -> None:
         "dictionary": lambda: pa.DictionaryArray.from_arrays(first, pa.array(["x" * 1000])),
         "text": lambda: pa.array(["x" * 100]).take(first),
         "lists": lambda: pa.array([list(range(1000))]).take(first),
+        "numbers": lambda: first,
     }
-    table = pa.table({"c": columns[kind]()})
+    table = pa.table({f"c{number}": columns[kind]() for number in range(8 if kind == "numbers" else 1)})
     if path.suffix == ".feather":
         feather.write_feather(table, str(path), compression="zstd", chunksize=n_rows)
     else:
@@ -101,23 +108,30 @@ def _cells(n_rows: int, n_columns: int) -> str:
     return "<sheetData>" + f"<row>{row}</row>" * n_rows + "</sheetData>"
 
 
+LONG = '<sheetData><row><c t="inlineStr"><is><t>{}</t></is></c></row></sheetData>'
+
 BOMBS: dict[str, Any] = {
     "cells.csv.gz": partial(_packed, lines=b"0,0,0,0,0,0,0,0\n", times=95),
+    "nan.csv.gz": partial(_packed, lines=b"nan,nan,nannan,nan,nan,,\n", times=127),
     "rows.csv.gz": partial(_packed, lines=b"0\n", times=19),
     "words.csv.gz": partial(_packed, lines=b"a,b,c,d,e,f,g,h\n", times=127),
     "wide.tsv.gz": partial(_packed, lines=b"\t", times=127),
+    "blanks.txt.gz": partial(_packed, lines=b"1 ", times=127),
     "quoted.csv.gz": partial(_packed, lines=b'"\n",', times=127),
     "returns.csv.gz": partial(_packed, lines=b"0,0,0,0\r\n0,0,0,1\r\n", times=127),
     "fortran.npz": lambda path: _npz(path, ("X", _array(2**13, 5 * 2**10, order="F"), 5 * 2**26)),
+    "wide.npz": lambda path: _npz(path, ("X", _array(2, 2**26), 2**30)),
     "lies.npz": lambda path: _npz(path, ("X", _array(2**3, 2**11), 2**27)),
     "names.npz": lambda path: _npz(
         path, ("X", _array(10**7, 1), 8 * 10**7), ("y", _array(10**7, kind="'<U25'"), 10**9)
     ),
+    "zeros.npy": _npy,
     "nested.npy": lambda path: path.write_bytes(_array(9, 1, kind="[('a', " * 2000 + "'<f8'" + ")]" * 2000)),
     "overlapping.npz": _overlapping,
     "dictionary.parquet": partial(_columnar, kind="dictionary", n_rows=9_000_000),
     "text.parquet": partial(_columnar, kind="text", n_rows=9_000_000),
     "lists.parquet": partial(_columnar, kind="lists", n_rows=10_000),
+    "zeros.parquet": partial(_columnar, kind="numbers", n_rows=7_000_000),
     "dictionary.feather": partial(_columnar, kind="dictionary", n_rows=9_000_000),
     "text.feather": partial(_columnar, kind="text", n_rows=5_000_000),
     "cells.xlsx": lambda path: _sheet(path, _cells(100_000, 50)),
@@ -131,6 +145,7 @@ BOMBS: dict[str, Any] = {
     "styles.xlsx": lambda path: _sheet(
         path, _cells(2, 2), styles='<numFmt numFmtId="200" formatCode="0"/>' * 10**6
     ),
+    "long.xlsx": lambda path: _sheet(path, LONG.format("x" * 5 * 10**8)),
 }
 
 
