@@ -209,10 +209,18 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
         return RealSource(scale(known.X, entry.scale), known.labels_true), known
     told = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
     choice = TableChoice(**{name: value for name, value in told.items() if value is not None})
-    data, pool = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters), None
-    if entry.annotations is not None:
-        rows = data.table.rows or SampleRows(len(data.X))
-        pool = read_pool(Path(entry.annotations), Samples(rows))
+    problems: list[Problem] = []
+    data: DataSet | None = None
+    pool: Pool | None = None
+    with collecting(problems):
+        data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
+    # without a table, what else is wrong with the lines can still be said, but for names of samples
+    if entry.annotations is not None and (data is not None or entry.index_column is None):
+        rows = data.table.rows or SampleRows(len(data.X)) if data else SampleRows(10**9)
+        with collecting(problems):
+            pool = read_pool(Path(entry.annotations), Samples(rows))
+    if data is None or problems:
+        raise InputError(problems)
     return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
 
 

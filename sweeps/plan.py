@@ -553,7 +553,9 @@ class DatasetPlan:
 
     def has_path(self, path: AskedPath) -> bool:
         """Whether the grid has a path; values of other types are none of it."""
-        known = [dim.index(getattr(path, dim.name)) for dim in self.dims if dim.of_graph and dim.name != "m"]
+        known = [
+            dim.index(getattr(path, dim.name, None)) for dim in self.dims if dim.of_graph and dim.name != "m"
+        ]
         return path.design in self.asked and None not in known
 
     def block_of(self, cell: Cell) -> Block:

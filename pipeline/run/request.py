@@ -63,10 +63,16 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
     """
     spec = load_sweep(path)
     cube = cube_path(results, spec.name)
-    # where the folder of the run, which is in that of the results, is to be made if it is not there
-    place = RunFolder(cube).path.absolute()
-    there = next(filter(Path.exists, (place, *place.parents)))
-    problems = [] if there.is_dir() else [Problem(str(place), f"{there} is a file", "a directory")]
+    # where each of these folders is to be made, if it is not there
+    found = {
+        next(filter(Path.exists, (each.absolute(), *each.absolute().parents))): each
+        for each in (RunFolder(cube).path, results)
+    }
+    problems = [
+        Problem(str(place), f"{there} is a file", "a directory")
+        for there, place in found.items()
+        if not there.is_dir()
+    ]
     with collecting(problems):
         methods = method_calls(path.name, spec.grid.methods, loaded=True)
     with collecting(problems):

@@ -368,7 +368,10 @@ class Pilot(FileRecord):
 def read_pilot(run: RunFolder) -> Pilot:
     """Read what the last holder has timed; a missing or unreadable file is an empty one, measured again."""
     found = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
-    return (Pilot.read(found[-1]) if found else None) or Pilot()
+    pilot = Pilot.read(found[-1]) if found else Pilot()
+    if pilot is None:
+        logger.warning("%s is not readable: restarts are timed again", found[-1])
+    return pilot or Pilot()
 
 
 # Progress of the driver, for commands that only read files.

@@ -5,6 +5,7 @@ A file has a `MethodEntry`, which names what is called; a cube keeps a `Method`,
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import math
 from collections.abc import Mapping
@@ -221,17 +222,25 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
     shipped = SHIPPED.get(call)
     if shipped is not None:
         return (installed_version(shipped.package) if shipped.package else ""), ""
-    place, _, _ = call.rpartition(":")
+    place, _, function = call.rpartition(":")
     if not (place.endswith(".py") or "/" in place):
         return _package_code(place), ""
     path = (folder / place).resolve()
     try:
         content = read_code(path)
-        text_of_code(path, content)
+        nodes = list(ast.walk(ast.parse(text_of_code(path, content))))
     except InputError as error:
         (problem,) = error.problems
         raise refusal(problem.expected, found=f"{path}: {problem.found}") from None
-    # what the file defines is seen where it is imported, in a process of its own, before a run begins
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise refusal("a Python file", found=f"{path}: {error or type(error).__name__}") from None
+    # what a module may define or import: names of its text, at whatever level
+    names = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names += [node.asname or node.name for node in nodes if isinstance(node, ast.alias)]
+    names += [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    if function.partition(".")[0] not in names:
+        hint = did_you_mean(function, names) or "it has " + (", ".join(dict.fromkeys(names)) or "none")
+        raise refusal("a function or a class of the file", hint, found=f"no {function!r} in {path}")
     return checksum(content), str(path)
 
 

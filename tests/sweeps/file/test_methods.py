@@ -116,8 +116,9 @@ def test_the_resolved_file_gives_the_same_methods(tmp_path: Path) -> None:
 
 
 def test_a_file_is_text_as_python_reads_it_and_what_is_none_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text("# " + "x" * 2**20)
-    assert "1,048,578 bytes" in fault(tmp_path, "other.py:cluster")
+    for content, found in (("# " + "x" * 2**20, "1,048,578 bytes"), ("(" * 5000, "too many")):
+        (tmp_path / "other.py").write_text(content)
+        assert found in fault(tmp_path, "other.py:cluster")
     assert "a device" in fault(tmp_path, "/dev/zero:cluster")
     head = "# coding: cp1251\n"
     for content in (f"WORD = 'ж'\n{CODE}".encode("utf-8-sig"), f"{head}WORD = 'ж'\n{CODE}".encode("cp1251")):

@@ -107,6 +107,7 @@ def test_a_resolved_sweep_gives_the_same_sweep_and_the_schema_refuses_what_the_r
 @pytest.mark.parametrize("case", REFUSED["case"], ids=lambda case: case["problems"][0][:60])
 def test_every_problem_of_a_file_is_said(case: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def cluster(X, n_clusters, *links, **more):\n    return []\n")
+    (tmp_path / "bad.py").write_text("def cluster(:\n")
     text = REFUSED["base"].get(case.get("base"), "")
     for old, new in case.get("change", []):
         assert old in text
