@@ -94,7 +94,7 @@ def from_record(
             if name in (plans or {}):
                 for problem in _problems(done, (plans or {})[name], (sciences or {}).get(name)):
                     raise ValueError(problem)
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, ArithmeticError, AttributeError, ValueError) as error:
         raise ValueError(f"a record of other content ({type(error).__name__}: {error})") from error
     return found
 

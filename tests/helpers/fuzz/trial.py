@@ -269,7 +269,7 @@ def chunks(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
         elif how == 3:
             path.write_bytes(damage.chunk_damaged(rng, content))
         elif how == 4:
-            shutil.copyfile(rng.choice([file for file in files if file.is_file()]), path)
+            shutil.copyfile(rng.choice([file for file in files if file.is_file() and file != path]), path)
         else:
             path.unlink()
             if how == 5:

@@ -115,6 +115,7 @@ WRONG: dict[str, dict[str, Damage]] = {
         "no solution of a model": entry(best_restart=-1),
         "more restarts": entry(stop=4, best_restart=3),
         "no time": entry(seconds=NAN),
+        "a time beyond all numbers": entry(seconds=10**400),
         "another cell": cell("a", None, 0.8, 4, 1, "likelihood", "uniform"),
         "covariances of another shape": cell("shapes", None, 0.9, 4, 1, "posterior-diagonal"),
         "other samples": array("labels", np.zeros((3, 4), dtype=np.int16)),
