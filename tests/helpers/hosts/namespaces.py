@@ -7,7 +7,6 @@ first process of a host ends, and that one ends with the test, also by kill -9.
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -79,8 +78,11 @@ class Host:
 
     def lose(self) -> None:
         """End all of its processes at once and for good, as a loss of power does."""
-        with suppress(ProcessLookupError):
-            os.kill(self.first, signal.SIGKILL)
+        with suppress(psutil.NoSuchProcess):
+            first = psutil.Process(self.first)
+            first.kill()
+            while first.status() != psutil.STATUS_ZOMBIE:  # which it is once all others have ended
+                time.sleep(0.01)
 
 
 @dataclass(frozen=True)
