@@ -283,7 +283,7 @@ def annotator_problems(
     where, for_all : str
         What gives an accuracy to one annotator, and to all that have none of their own.
     are_all : bool
-        Whether nobody else can have annotated: a name that is not there is then wrong.
+        Whether `names` has all annotators, so that any other name is a mistake.
     need_one : bool
         Whether each needs an accuracy of its own.
     """

@@ -305,9 +305,8 @@ def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> s
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     shown = {"title": title, "sections": chapters, "lead": lead, "palette": palette, "digest": digest}
     svgs, ink = _classes([picture.svg for chapter in chapters for picture in chapter.pictures])
-    texts |= {"ink": ink}
-    next_svg = partial(next, iter(svgs))
-    return str(page.render(shown, **texts, next_svg=next_svg, version=package_version(), made=made))
+    shown |= {"ink": ink, "version": package_version(), "made": made}
+    return str(page.render(shown, **texts, next_svg=partial(next, iter(svgs))))
 
 
 def _classes(svgs: list[str]) -> tuple[list[str], str]:
