@@ -1,0 +1,596 @@
+"""Classes as unions of Gaussian components: a soft partition that annotations and features agree on.
+
+Annotations speak of classes, features of components: component g belongs to class κ(g), and each class has
+one or more. `fit_components` raises a lower bound of the log-likelihood by coordinate steps over the shares of
+the samples, the parameters of the components, the classes of the components, and the accuracies that are not
+given. The shares of the classes give labels, memberships and the probability that two samples belong together;
+no second machine is needed for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+from kernels.interrupt import new_flag
+from kernels.jit import by_pointer, jit, jit_inner, jit_part
+from kernels.partition.state import State, allocate, new_state
+from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies
+from kernels.problem.problem import build_problem
+from kernels.search.genetic import kmeans, seed_centroids
+from kernels.search.local_search import shuffle
+from kernels.settings import COVARIANCES, ObjectiveSettings
+
+SPHERICAL, DIAGONAL, TIED, FULL = (
+    COVARIANCES.index(each) for each in ("spherical", "diagonal", "tied", "full")
+)
+
+# An accuracy is taken for no surer than this: mean fields do not come back from what they took for certain.
+UNSURE = 1e-3
+
+# Steps of the mixture without annotations, that a start begins with, then steps with them, at most; rounds over
+# the annotated samples in each of these, and steps from one look at the classes of the components to the next.
+WARM_STEPS, STEPS, ROUNDS, CLASS_STEPS = 5, 100, 3, 5
+
+# Random maps from components to classes that are climbed from at the start.
+MAPS = 30
+
+# Nats: a step that raises the bound by less is the last one.
+ENOUGH = 0.01
+
+# A share below it adds nothing to a mean or a scatter.
+NEGLIGIBLE = 1e-9
+
+
+@by_pointer
+class Observed(NamedTuple):
+    """Constant input: samples in the coordinates that the components have, and annotated pairs both ways."""
+
+    Z: Floats  # (n_samples, n_dims)
+    shape: int  # of the covariances
+    n_classes: int
+    scale: Floats  # (n_dims,): variances of the prior
+    strength: float  # τ, samples that the prior counts as
+    row_start: NDArray[np.int64]  # (n_samples + 1,)
+    partners: NDArray[np.int64]  # (2 n_pairs,)
+    entries: NDArray[np.int64]  # (2 n_pairs,): which pair each partner is of
+    pairs: NDArray[np.int64]  # (n_pairs, 2)
+    signed: Floats  # (n_pairs,): annotations that the pair stands for, below 0 for cannot-links
+    odds: Floats  # (n_pairs,): log(p / (1 - p)), 0 where an accuracy is to be found
+    sources: NDArray[np.int64]  # (n_pairs,): whose accuracy is to be found, -1 where it is given
+
+
+@by_pointer
+class Fields(NamedTuple):
+    """What a fit changes; components and classes are the last axis."""
+
+    shares: Annotated[Floats, "samples components"]  # r_ig
+    classes: Annotated[Floats, "samples classes"]  # R_ic
+    class_of: Annotated[NDArray[np.int64], "components"]  # κ(g)
+    sizes: Annotated[Floats, "components"]
+    log_weights: Annotated[Floats, "components"]
+    means: Annotated[Floats, "components dims"]
+    covariances: Annotated[Floats, "shapes dims width"]  # one if tied; variances alone where the width is 1
+    factors: Annotated[Floats, "shapes dims width"]  # inverse of their Cholesky factors, or 1 / deviation
+    logdets: Annotated[Floats, "shapes"]
+    densities: Annotated[Floats, "samples components"]  # log N(z_i; g), but for D/2 log 2 π
+    accuracies: Annotated[Floats, "sources"]
+    agreed: Annotated[Floats, "sources"]
+    annotated: Annotated[Floats, "sources"]
+    links: Annotated[Floats, "components components"]  # r_gᵀ Θ r_h, over pairs both ways
+    best_map: Annotated[NDArray[np.int64], "components"]
+    n_components: Annotated[NDArray[np.int64], "classes"]
+    vector: Annotated[Floats, "dims"]
+    field: Annotated[Floats, "classes"]
+    work: Annotated[Floats, "components"]
+    bound: Annotated[Floats, "3"]  # features with entropy, annotations, prior
+    stop: NDArray[np.int64]  # (1,)
+
+
+@dataclass(frozen=True, eq=False)
+class Union:
+    """A soft partition.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_samples, n_components)
+        Of each component in each sample; rows add up to 1.
+    class_of : ndarray of shape (n_components,), int64
+        Class of each component.
+    classes : ndarray of shape (n_samples, n_classes)
+        Of each class in each sample: what memberships are.
+    weights : ndarray of shape (n_components,)
+        Proportions of the components.
+    means : ndarray of shape (n_components, n_dims)
+        In the coordinates that were given.
+    covariances : ndarray of shape (n_components, n_dims) or (n_components, n_dims, n_dims)
+        Variances, or matrices.
+    accuracies : dict of int to float
+        Of annotators whose accuracy was not given.
+    bound : float
+        Lower bound of the log-likelihood, nats.
+    steps : int
+        That it took.
+    """
+
+    shares: Floats
+    class_of: NDArray[np.int64]
+    classes: Floats
+    weights: Floats
+    means: Floats
+    covariances: Floats
+    accuracies: dict[int, float]
+    bound: float
+    steps: int
+
+    @property
+    def labels(self) -> NDArray[np.int16]:
+        """The largest class of each sample, the lowest on ties."""
+        return self.classes.argmax(axis=1).astype(np.int16)
+
+
+def observe(
+    Z: Floats, layers: Sequence[Layer], *, n_classes: int, n_components: int, covariance: str
+) -> tuple[Observed, tuple[int, ...]]:
+    """Lay features and annotations out for the kernels.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_dims)
+        Features in the coordinates of the components.
+    layers : sequence of Layer
+        Annotations; those of a sample with itself are left out.
+    n_classes, n_components : int
+        K, and C of all classes together.
+    covariance : {"spherical", "diagonal", "tied", "full"}
+        Shape.
+
+    Returns
+    -------
+    Observed
+    tuple of int
+        Annotators whose accuracy is to be found.
+    """
+    pairs, signed, odds, who = (
+        [np.empty((0, 2), np.int64)],
+        [np.empty(0)],
+        [np.empty(0)],
+        [np.empty(0, np.int64)],
+    )
+    for layer in layers:
+        ends, p = np.asarray(layer.pairs, np.int64).reshape(-1, 2), pair_accuracies(layer)
+        used = ends[:, 0] != ends[:, 1]
+        known = np.clip(p[used], UNSURE, 1.0 - UNSURE)
+        pairs.append(ends[used])
+        signed.append(layer_weights(layer)[used] * (1.0 if layer.kind == MUST else -1.0))
+        odds.append(np.where(np.isnan(known), 0.0, np.log(known / (1.0 - known))))
+        who.append(np.where(np.isnan(known), layer.annotator, -1))
+    ends, whose = np.concatenate(pairs), np.concatenate(who)
+    annotators = tuple(sorted(set(whose[whose >= 0].tolist())))
+    first, second = np.concatenate([ends, ends[:, ::-1]]).T
+    order = np.argsort(first, kind="stable")
+    n_samples, n_dims = Z.shape
+    observed = Observed(
+        Z=np.ascontiguousarray(Z, np.float64),
+        shape=COVARIANCES.index(covariance),
+        n_classes=n_classes,
+        scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
+        strength=n_dims + 2.0,
+        row_start=np.searchsorted(first[order], np.arange(n_samples + 1)),
+        partners=np.ascontiguousarray(second[order]),
+        entries=order % max(len(ends), 1),
+        pairs=ends,
+        signed=np.concatenate(signed),
+        odds=np.concatenate(odds),
+        sources=np.array([annotators.index(each) if each >= 0 else -1 for each in whose.tolist()], np.int64),
+    )
+    return observed, annotators
+
+
+def fit_components(
+    Z: Floats,
+    layers: Sequence[Layer],
+    *,
+    n_classes: int,
+    components: int,
+    covariance: str,
+    rng: Generator,
+    labels: NDArray[np.integer] | None = None,
+) -> Union:
+    """Fit classes that are unions of Gaussians to features and annotations, from one start.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_dims)
+        Features in the coordinates of the components.
+    layers : sequence of Layer
+        Annotations.
+    n_classes : int
+        K.
+    components : int
+        Gaussians of each class at the start; the annotations may give some classes more and others fewer.
+    covariance : {"spherical", "diagonal", "tied", "full"}
+        Shape of the covariances.
+    rng : numpy.random.Generator
+        The only source of randomness.
+    labels : ndarray of shape (n_samples,), optional
+        Components that the fit starts from, in place of those of k-means.
+
+    Returns
+    -------
+    Union
+
+    Raises
+    ------
+    ValueError
+        If there are fewer distinct rows than components.
+    """
+    n_components = n_classes * components
+    observed, annotators = observe(
+        Z, layers, n_classes=n_classes, n_components=n_components, covariance=covariance
+    )
+    n_samples, n_dims = Z.shape
+    sizes = {"samples": n_samples, "components": n_components, "classes": n_classes, "dims": n_dims}
+    sizes |= {"shapes": 1 if covariance == "tied" else n_components}
+    sizes |= {"width": n_dims if covariance in ("tied", "full") else 1, "sources": len(annotators)}
+    fields = allocate(Fields, sizes, stop=new_flag())
+    least = ObjectiveSettings(min_cluster_size=1)
+    problem = build_problem(observed.Z, n_clusters=n_components, model="unsupervised", settings=least)
+    state = new_state(problem.data)
+    centroids = np.zeros((n_dims, n_components))
+    if labels is None:
+        _start(problem.data, state, centroids, rng)
+        labels = state.labels
+    fields.shares[np.arange(n_samples), labels] = 1.0
+    steps = _fit(observed, fields, rng)
+    is_matrix = covariance in ("tied", "full")
+    return Union(
+        shares=fields.shares,
+        class_of=fields.class_of,
+        classes=fields.classes,
+        weights=np.exp(fields.log_weights),
+        means=fields.means,
+        covariances=fields.covariances if is_matrix else fields.covariances[:, :, 0],
+        accuracies=dict(zip(annotators, fields.accuracies.tolist(), strict=True)),
+        bound=float(fields.bound.sum()),
+        steps=steps,
+    )
+
+
+@jit
+def _start(data: Data, state: State, centroids: Floats, rng: Generator) -> None:
+    seed_centroids(data, state, rng, centroids)
+    kmeans(data, state, centroids)
+
+
+@jit
+def _fit(seen: Observed, fields: Fields, rng: Generator) -> int:
+    """Raise the bound until it rises no more; number of steps."""
+    for step in range(WARM_STEPS):
+        if fields.stop[0] != 0:
+            return 0
+        set_parameters(seen, fields)
+        set_densities(seen, fields)
+        set_shares(seen, fields, 0)
+    fields.accuracies[:] = 0.75
+    choose_classes(seen, fields, rng)
+    before = -np.inf
+    for step in range(STEPS):
+        if fields.stop[0] != 0:
+            return step
+        set_parameters(seen, fields)
+        set_densities(seen, fields)
+        set_shares(seen, fields, ROUNDS)
+        set_accuracies(seen, fields)
+        if step % CLASS_STEPS == CLASS_STEPS - 1:
+            set_links(seen, fields)
+            if climb(fields) > 0:
+                set_classes(fields)
+        set_bound(seen, fields)
+        now = fields.bound.sum()
+        if now < before + ENOUGH and step > CLASS_STEPS:
+            return step + 1
+        before = now
+    return STEPS
+
+
+# Parameters of the components, given the shares of the samples.
+
+
+@jit_inner
+def set_parameters(seen: Observed, fields: Fields) -> None:
+    """Weights, means and covariances that are best for the shares, the prior included."""
+    n_samples, n_dims = seen.Z.shape
+    n_components = len(fields.sizes)
+    fields.sizes[:] = 0.0
+    fields.means[:] = 0.0
+    for i in range(n_samples):
+        for g in range(n_components):
+            share = fields.shares[i, g]
+            if share > NEGLIGIBLE:
+                fields.sizes[g] += share
+                for d in range(n_dims):
+                    fields.means[g, d] += share * seen.Z[i, d]
+    for g in range(n_components):
+        # one sample more in each component: none vanishes
+        fields.log_weights[g] = math.log((fields.sizes[g] + 1.0) / (n_samples + n_components))
+        for d in range(n_dims):
+            fields.means[g, d] /= max(fields.sizes[g], NEGLIGIBLE)
+    set_scatters(seen, fields)
+    fields.bound[2] = 0.0
+    for g in range(n_components):
+        fields.bound[2] += fields.log_weights[g]
+    for shape in range(len(fields.logdets)):
+        trace = factorise(seen, fields, shape)
+        fields.bound[2] -= 0.5 * seen.strength * (trace + fields.logdets[shape])
+
+
+@jit_inner
+def set_scatters(seen: Observed, fields: Fields) -> None:
+    """Covariances: scatter of the members, with the prior as so many members more."""
+    n_samples, n_dims = seen.Z.shape
+    covariances, vector, width = fields.covariances, fields.vector, fields.covariances.shape[2]
+    covariances[:] = 0.0
+    for i in range(n_samples):
+        for g in range(len(fields.sizes)):
+            share = fields.shares[i, g]
+            if share <= NEGLIGIBLE:
+                continue
+            target = g if seen.shape != TIED else 0
+            for d in range(n_dims):
+                vector[d] = seen.Z[i, d] - fields.means[g, d]
+            for d in range(n_dims):
+                if width == 1:
+                    covariances[target, d, 0] += share * vector[d] * vector[d]
+                else:
+                    for e in range(d + 1):
+                        covariances[target, d, e] += share * vector[d] * vector[e]
+    for shape in range(len(covariances)):
+        size = fields.sizes[shape] if seen.shape != TIED else float(n_samples)
+        mean = 0.0
+        for d in range(n_dims):
+            own = min(d, width - 1)
+            covariances[shape, d, own] += seen.strength * seen.scale[d]
+            for e in range(own + 1):
+                covariances[shape, d, e] /= size + seen.strength
+                if width > 1:
+                    covariances[shape, e, d] = covariances[shape, d, e]
+            mean += covariances[shape, d, own] / n_dims
+        if seen.shape == SPHERICAL:
+            for d in range(n_dims):
+                covariances[shape, d, 0] = mean
+
+
+@jit_inner
+def factorise(seen: Observed, fields: Fields, shape: int) -> float:
+    """Set the inverse of the Cholesky factor of a covariance, and its log-determinant; trace of scale / Σ."""
+    matrix, factor = fields.covariances[shape], fields.factors[shape]
+    n_dims, width = matrix.shape
+    trace, logdet = 0.0, 0.0
+    for a in range(n_dims):
+        if width == 1:
+            factor[a, 0] = 1.0 / math.sqrt(matrix[a, 0])
+            logdet += math.log(matrix[a, 0])
+            trace += seen.scale[a] / matrix[a, 0]
+            continue
+        for b in range(a + 1):
+            left = matrix[a, b]
+            for c in range(b):
+                left -= factor[a, c] * factor[b, c]
+            factor[a, b] = math.sqrt(left) if a == b else left / factor[b, b]
+        logdet += 2.0 * math.log(factor[a, a])
+    if width > 1:
+        for a in range(n_dims):  # row by row, each from those above it
+            own = factor[a, a]
+            for c in range(a):
+                total = 0.0
+                for b in range(c, a):
+                    total -= factor[a, b] * factor[b, c]
+                factor[a, c] = total / own
+            factor[a, a] = 1.0 / own
+            for c in range(a + 1):
+                trace += seen.scale[c] * factor[a, c] * factor[a, c]
+    fields.logdets[shape] = logdet
+    return trace
+
+
+@jit_inner
+def set_densities(seen: Observed, fields: Fields) -> None:
+    """Log-density of each sample in each component, but for D/2 log 2 π."""
+    n_samples, n_dims = seen.Z.shape
+    vector, width = fields.vector, fields.factors.shape[2]
+    for g in range(len(fields.sizes)):
+        shape = g if seen.shape != TIED else 0
+        factor = fields.factors[shape]
+        for i in range(n_samples):
+            distance = 0.0
+            for a in range(n_dims):
+                vector[a] = seen.Z[i, a] - fields.means[g, a]
+                white = factor[a, 0] * vector[a]
+                if width > 1:
+                    white = 0.0
+                    for b in range(a + 1):
+                        white += factor[a, b] * vector[b]
+                distance += white * white
+            fields.densities[i, g] = -0.5 * (distance + fields.logdets[shape])
+
+
+# Shares of the samples, given the parameters and the shares of the samples that they are annotated with.
+
+
+@jit_inner
+def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
+    """Shares that are best one sample at a time; annotations count in `rounds` rounds.
+
+    A sample without annotations has the same share in each round; without rounds nobody has any.
+    """
+    for turn in range(max(rounds, 1)):
+        for i in range(seen.Z.shape[0]):
+            if fields.stop[0] != 0:
+                return
+            is_annotated = rounds > 0 and seen.row_start[i] < seen.row_start[i + 1]
+            if turn > 0 and not is_annotated:
+                continue
+            fields.field[:] = 0.0
+            if is_annotated:
+                for place in range(seen.row_start[i], seen.row_start[i + 1]):
+                    pull = log_odds(seen, fields, seen.entries[place])
+                    for c in range(seen.n_classes):
+                        fields.field[c] += pull * fields.classes[seen.partners[place], c]
+            largest, total = -np.inf, 0.0
+            for g in range(len(fields.sizes)):
+                found = fields.log_weights[g] + fields.densities[i, g] + fields.field[fields.class_of[g]]
+                fields.work[g] = found
+                largest = max(largest, found)
+            for g in range(len(fields.sizes)):
+                fields.work[g] = math.exp(fields.work[g] - largest)
+                total += fields.work[g]
+            for c in range(seen.n_classes):
+                fields.classes[i, c] = 0.0
+            for g in range(len(fields.sizes)):
+                fields.shares[i, g] = fields.work[g] / total
+                fields.classes[i, fields.class_of[g]] += fields.work[g] / total
+
+
+@jit_part
+def log_odds(seen: Observed, fields: Fields, pair: int) -> float:
+    """What a pair adds to the log-likelihood when its samples are of one class rather than two."""
+    source = seen.sources[pair]
+    if source < 0:
+        return seen.signed[pair] * seen.odds[pair]
+    p = fields.accuracies[source]
+    return seen.signed[pair] * math.log(p / (1.0 - p))
+
+
+@jit_inner
+def set_accuracies(seen: Observed, fields: Fields) -> None:
+    """Accuracies that were not given: the share of what agrees, with one right and one wrong more."""
+    fields.agreed[:] = 1.0
+    fields.annotated[:] = 2.0
+    for pair in range(len(seen.signed)):
+        source = seen.sources[pair]
+        if source >= 0:
+            alike = together(seen, fields, pair)
+            fields.agreed[source] += abs(seen.signed[pair]) * (
+                alike if seen.signed[pair] > 0 else 1.0 - alike
+            )
+            fields.annotated[source] += abs(seen.signed[pair])
+    for source in range(len(fields.accuracies)):
+        found = fields.agreed[source] / fields.annotated[source]
+        fields.accuracies[source] = min(max(found, 0.5 + UNSURE), 1.0 - UNSURE)
+
+
+@jit_part
+def together(seen: Observed, fields: Fields, pair: int) -> float:
+    """Probability that the two samples of a pair are of one class."""
+    total = 0.0
+    for c in range(seen.n_classes):
+        total += fields.classes[seen.pairs[pair, 0], c] * fields.classes[seen.pairs[pair, 1], c]
+    return total
+
+
+# Classes of the components, given the shares of the samples: correlation clustering of the components.
+
+
+@jit_inner
+def choose_classes(seen: Observed, fields: Fields, rng: Generator) -> None:
+    """Set the map from components to classes that annotations speak for, the best of climbs from random ones."""
+    n_components = len(fields.class_of)
+    for g in range(n_components):
+        fields.class_of[g] = g % seen.n_classes
+    if n_components > seen.n_classes:
+        set_links(seen, fields)
+        best = -np.inf
+        for _ in range(MAPS):
+            shuffle(rng, fields.class_of)
+            climb(fields)
+            value = 0.0
+            for g in range(n_components):
+                for h in range(n_components):
+                    if g != h and fields.class_of[g] == fields.class_of[h]:
+                        value += fields.links[g, h]
+            if value > best:
+                best = value
+                for g in range(n_components):
+                    fields.best_map[g] = fields.class_of[g]
+        for g in range(n_components):
+            fields.class_of[g] = fields.best_map[g]
+    set_classes(fields)
+
+
+@jit_inner
+def set_links(seen: Observed, fields: Fields) -> None:
+    """What two components gain by being of one class: sums over annotated pairs, both ways."""
+    n_components = len(fields.class_of)
+    fields.links[:] = 0.0
+    for pair in range(len(seen.signed)):
+        first, second, pull = seen.pairs[pair, 0], seen.pairs[pair, 1], log_odds(seen, fields, pair)
+        for g in range(n_components):
+            ahead, behind = pull * fields.shares[first, g], pull * fields.shares[second, g]
+            for h in range(n_components):
+                fields.links[g, h] += ahead * fields.shares[second, h] + behind * fields.shares[first, h]
+
+
+@jit_inner
+def climb(fields: Fields) -> int:
+    """Move components between classes one by one, as long as annotations gain, but none out of a class of one."""
+    n_components, moves = len(fields.class_of), 0
+    fields.n_components[:] = 0
+    for g in range(n_components):
+        fields.n_components[fields.class_of[g]] += 1
+    moved = True
+    while moved and moves < n_components * n_components:
+        moved = False
+        for g in range(n_components):
+            source = fields.class_of[g]
+            if fields.n_components[source] == 1:
+                continue
+            fields.field[:] = 0.0
+            for h in range(n_components):
+                if h != g:
+                    fields.field[fields.class_of[h]] += fields.links[g, h]
+            target = source
+            for c in range(len(fields.field)):
+                if fields.field[c] > fields.field[target] + NEGLIGIBLE:
+                    target = c
+            if target != source:
+                fields.class_of[g] = target
+                fields.n_components[source] -= 1
+                fields.n_components[target] += 1
+                moves, moved = moves + 1, True
+    return moves
+
+
+@jit_inner
+def set_classes(fields: Fields) -> None:
+    """Shares of the classes: sums over their components."""
+    fields.classes[:] = 0.0
+    for i in range(len(fields.shares)):
+        for g in range(len(fields.class_of)):
+            fields.classes[i, fields.class_of[g]] += fields.shares[i, g]
+
+
+@jit_inner
+def set_bound(seen: Observed, fields: Fields) -> None:
+    """Terms of the lower bound: features with entropy, annotations; the prior is set."""
+    features, annotations = 0.0, 0.0
+    for i in range(len(fields.shares)):
+        for g in range(len(fields.class_of)):
+            share = fields.shares[i, g]
+            if share > 0.0:
+                features += share * (fields.log_weights[g] + fields.densities[i, g] - math.log(share))
+    for pair in range(len(seen.signed)):
+        alike, weight = together(seen, fields, pair), abs(seen.signed[pair])
+        agrees = alike if seen.signed[pair] > 0 else 1.0 - alike
+        odds = log_odds(seen, fields, pair) / seen.signed[pair]
+        p = 1.0 / (1.0 + math.exp(-odds))
+        annotations += weight * (agrees * math.log(p) + (1.0 - agrees) * math.log1p(-p))
+    for source in range(len(fields.accuracies)):
+        annotations += math.log(fields.accuracies[source]) + math.log1p(-fields.accuracies[source])
+    fields.bound[0], fields.bound[1] = features, annotations
