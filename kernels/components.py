@@ -1,10 +1,10 @@
 """Classes as unions of Gaussian components: a soft partition that annotations and features agree on.
 
 Annotations speak of classes, features of components: component g belongs to class κ(g), and each class has
-one or more. `fit_components` raises a lower bound of the log-likelihood by coordinate steps over the shares of
-the samples, the parameters of the components, the classes of the components, and the accuracies that are not
-given. The shares of the classes give labels, memberships and the probability that two samples belong together;
-no second machine is needed for them.
+one or more. `fit_components` raises a lower bound of the log-likelihood by coordinate steps over the shares
+of the samples, the parameters of the components, the classes of the components, and the accuracies that are
+not given. The shares of the classes give labels, memberships and the probability that two samples belong
+together; no second machine is needed for them.
 """
 
 from __future__ import annotations
@@ -21,21 +21,18 @@ from numpy.typing import NDArray
 from kernels.interrupt import new_flag
 from kernels.jit import by_pointer, jit, jit_inner, jit_part
 from kernels.partition.state import State, allocate, new_state
-from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies
+from kernels.problem.data import MUST, SPHERICAL, TIED, Data, Floats, Layer, layer_weights, pair_accuracies
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import kmeans, seed_centroids
 from kernels.search.local_search import shuffle
 from kernels.settings import COVARIANCES, ObjectiveSettings
 
-SPHERICAL, DIAGONAL, TIED, FULL = (
-    COVARIANCES.index(each) for each in ("spherical", "diagonal", "tied", "full")
-)
-
 # An accuracy is taken for no surer than this: mean fields do not come back from what they took for certain.
 UNSURE = 1e-3
 
-# Steps of the mixture without annotations, that a start begins with, then steps with them, at most; rounds over
-# the annotated samples in each of these, and steps from one look at the classes of the components to the next.
+# Steps of the mixture without annotations, that a start begins with, then steps with them, at most; rounds
+# over the annotated samples in each of these, and steps from one look at the classes of the components to
+# the next.
 WARM_STEPS, STEPS, ROUNDS, CLASS_STEPS = 5, 100, 3, 5
 
 # Random maps from components to classes that are climbed from at the start.
@@ -132,7 +129,7 @@ class Union:
     @property
     def labels(self) -> NDArray[np.int16]:
         """The largest class of each sample, the lowest on ties."""
-        return self.classes.argmax(axis=1).astype(np.int16)
+        return np.asarray(self.classes.argmax(axis=1), np.int16)
 
 
 def observe(
@@ -157,12 +154,8 @@ def observe(
     tuple of int
         Annotators whose accuracy is to be found.
     """
-    pairs, signed, odds, who = (
-        [np.empty((0, 2), np.int64)],
-        [np.empty(0)],
-        [np.empty(0)],
-        [np.empty(0, np.int64)],
-    )
+    pairs, who = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
+    signed, odds = [np.empty(0)], [np.empty(0)]
     for layer in layers:
         ends, p = np.asarray(layer.pairs, np.int64).reshape(-1, 2), pair_accuracies(layer)
         used = ends[:, 0] != ends[:, 1]
@@ -272,7 +265,7 @@ def _start(data: Data, state: State, centroids: Floats, rng: Generator) -> None:
 @jit
 def _fit(seen: Observed, fields: Fields, rng: Generator) -> int:
     """Raise the bound until it rises no more; number of steps."""
-    for step in range(WARM_STEPS):
+    for _ in range(WARM_STEPS):
         if fields.stop[0] != 0:
             return 0
         set_parameters(seen, fields)
@@ -463,9 +456,9 @@ def log_odds(seen: Observed, fields: Fields, pair: int) -> float:
     """What a pair adds to the log-likelihood when its samples are of one class rather than two."""
     source = seen.sources[pair]
     if source < 0:
-        return seen.signed[pair] * seen.odds[pair]
-    p = fields.accuracies[source]
-    return seen.signed[pair] * math.log(p / (1.0 - p))
+        return float(seen.signed[pair] * seen.odds[pair])
+    p = float(fields.accuracies[source])
+    return float(seen.signed[pair]) * math.log(p / (1.0 - p))
 
 
 @jit_inner
@@ -500,7 +493,7 @@ def together(seen: Observed, fields: Fields, pair: int) -> float:
 
 @jit_inner
 def choose_classes(seen: Observed, fields: Fields, rng: Generator) -> None:
-    """Set the map from components to classes that annotations speak for, the best of climbs from random ones."""
+    """Set the map from components to classes that annotations speak for, the best of some climbs."""
     n_components = len(fields.class_of)
     for g in range(n_components):
         fields.class_of[g] = g % seen.n_classes
@@ -539,7 +532,7 @@ def set_links(seen: Observed, fields: Fields) -> None:
 
 @jit_inner
 def climb(fields: Fields) -> int:
-    """Move components between classes one by one, as long as annotations gain, but none out of a class of one."""
+    """Move components between classes while annotations gain, but none out of a class of one; moves made."""
     n_components, moves = len(fields.class_of), 0
     fields.n_components[:] = 0
     for g in range(n_components):
@@ -578,7 +571,7 @@ def set_classes(fields: Fields) -> None:
 
 @jit_inner
 def set_bound(seen: Observed, fields: Fields) -> None:
-    """Terms of the lower bound: features with entropy, annotations; the prior is set."""
+    """Set the terms of features, with entropy, and of annotations in the lower bound."""
     features, annotations = 0.0, 0.0
     for i in range(len(fields.shares)):
         for g in range(len(fields.class_of)):

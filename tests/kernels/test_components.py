@@ -1,0 +1,181 @@
+"""Classes as unions of components: each step beside plain formulas, a bound that never falls."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from kernels import components
+from kernels.components import Fields, Observed, fit_components, observe
+from kernels.jit import jit
+from kernels.partition.state import allocate
+from kernels.problem.data import CANNOT, MUST, Layer
+
+SHAPES = ["spherical", "diagonal", "tied", "full"]
+PARAMETERS, DENSITIES, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE = range(9)
+
+
+@jit
+def call(seen: Observed, fields: Fields, step: int, rng: np.random.Generator) -> None:
+    """One step of a fit, which Python cannot call by itself."""
+    if step == PARAMETERS:
+        components.set_parameters(seen, fields)
+    elif step == DENSITIES:
+        components.set_densities(seen, fields)
+    elif step == BOUND:
+        components.set_bound(seen, fields)
+    elif step == SHARES:
+        components.set_shares(seen, fields, 3)
+    elif step == ACCURACIES:
+        components.set_accuracies(seen, fields)
+    elif step == LINKS:
+        components.set_links(seen, fields)
+    elif step == CLIMB:
+        components.climb(fields)
+    elif step == CLASSES:
+        components.set_classes(fields)
+    else:
+        components.choose_classes(seen, fields, rng)
+
+
+def take(seen: Observed, fields: Fields, *steps: int) -> None:
+    """Some steps, one after the other."""
+    for step in steps:
+        call(seen, fields, step, np.random.default_rng(0))
+
+
+def drawn(labels: NDArray[Any], count: int, rng: np.random.Generator, **told: Any) -> list[Layer]:
+    """Annotations of uniform pairs, one in ten of them wrong."""
+    pairs = rng.integers(len(labels), size=(count, 2))
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < 0.9)
+    return [Layer(MUST, pairs[must], **told), Layer(CANNOT, pairs[~must], **told)]
+
+
+def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
+    """Twenty samples, two classes of two components, and shares that are drawn."""
+    rng = np.random.default_rng(5)
+    Z, labels = rng.normal(size=(20, 3)), np.arange(20) % 2
+    layers = drawn(labels, 30, rng, accuracy=accuracy, annotator=7)
+    seen, annotators = observe(Z, layers, n_classes=2, n_components=4, covariance=covariance)
+    assert annotators == (() if accuracy else (7,))
+    sizes = {"samples": 20, "components": 4, "classes": 2, "dims": 3, "sources": len(annotators)}
+    sizes |= {"width": 3 if covariance in ("tied", "full") else 1, "shapes": 1 if covariance == "tied" else 4}
+    fields = allocate(Fields, sizes, stop=np.zeros(1, np.int64))
+    fields.shares[:] = rng.dirichlet(np.ones(4), size=20)
+    fields.class_of[:] = [0, 1, 1, 0]
+    fields.accuracies[:] = 0.8
+    take(seen, fields, CLASSES)
+    return seen, fields
+
+
+def covariances_of(seen: Observed, shares: NDArray[Any], means: NDArray[Any], shape: str) -> NDArray[Any]:
+    """Covariances of the components as the formula has them, each a matrix."""
+    scatters = np.array(
+        [(r[:, None] * (seen.Z - mu)).T @ (seen.Z - mu) for r, mu in zip(shares.T, means, strict=True)]
+    )
+    sizes = shares.sum(axis=0)
+    if shape == "tied":
+        scatters, sizes = scatters.sum(axis=0)[None].repeat(4, axis=0), np.full(4, 20.0)
+    found = (scatters + seen.strength * np.diag(seen.scale)) / (sizes + seen.strength)[:, None, None]
+    if shape in ("spherical", "diagonal"):
+        variances = found.diagonal(axis1=1, axis2=2)
+        variances = variances.mean(axis=1, keepdims=True) if shape == "spherical" else variances
+        found = np.array([np.diag(np.broadcast_to(each, 3)) for each in variances])
+    return found
+
+
+def bound_of(seen: Observed, fields: Fields, covariances: NDArray[Any]) -> float:
+    """Expected log-likelihood with entropy and priors, term by term."""
+    total = 0.0
+    for g, (mean, covariance) in enumerate(zip(fields.means, covariances, strict=True)):
+        logdet, inverse = np.linalg.slogdet(covariance)[1], np.linalg.inv(covariance)
+        if g == 0 or len(fields.logdets) > 1:
+            total -= 0.5 * seen.strength * (logdet + np.trace(inverse @ np.diag(seen.scale)))
+        total += fields.log_weights[g]
+        for x, share in zip(seen.Z, fields.shares[:, g], strict=True):
+            density = -0.5 * ((x - mean) @ inverse @ (x - mean) + logdet)
+            total += share * (fields.log_weights[g] + density - math.log(share))
+    for (i, j), signed, odds, source in zip(seen.pairs, seen.signed, seen.odds, seen.sources, strict=True):
+        alike = sum(
+            fields.shares[i, g] * fields.shares[j, h]
+            for g, h in itertools.product(range(4), repeat=2)
+            if fields.class_of[g] == fields.class_of[h]
+        )
+        p = 1.0 / (1.0 + math.exp(-odds)) if source < 0 else fields.accuracies[source]
+        agrees = alike if signed > 0 else 1.0 - alike
+        total += abs(signed) * (agrees * math.log(p) + (1.0 - agrees) * math.log(1.0 - p))
+    return total + sum(math.log(p * (1.0 - p)) for p in fields.accuracies)
+
+
+@pytest.mark.parametrize("accuracy", [0.9, None])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_step_is_that_of_the_formulas_and_raises_the_bound(shape: str, accuracy: float | None) -> None:
+    seen, fields = begun(shape, accuracy)
+    before = -math.inf
+    for turn in range(12):
+        take(seen, fields, PARAMETERS)
+        sizes = fields.shares.sum(axis=0)
+        np.testing.assert_allclose(np.exp(fields.log_weights), (sizes + 1) / 24, rtol=1e-7)
+        np.testing.assert_allclose(fields.means, fields.shares.T @ seen.Z / sizes[:, None], atol=1e-7)
+        expected = covariances_of(seen, fields.shares, fields.means, shape)
+        matrices = fields.covariances
+        if matrices.shape[2] == 1:
+            matrices = np.array([np.diag(each[:, 0]) for each in matrices])
+        np.testing.assert_allclose(np.broadcast_to(matrices, expected.shape), expected, rtol=1e-6, atol=1e-8)
+        take(seen, fields, DENSITIES, BOUND)
+        now = bound_of(seen, fields, expected)
+        assert fields.bound.sum() == pytest.approx(now, rel=1e-6)
+        assert now >= before - 1e-7
+        take(seen, fields, SHARES, ACCURACIES)
+        np.testing.assert_allclose(fields.shares.sum(axis=1), 1.0)
+        take(seen, fields, BOUND)
+        assert fields.bound.sum() >= now - 1e-9
+        if turn == 5:
+            take(seen, fields, LINKS, CLIMB, CLASSES)
+        take(seen, fields, BOUND)
+        before = float(fields.bound.sum())
+
+
+def test_links_and_the_map_of_components() -> None:
+    seen, fields = begun("full", 0.9)
+    take(seen, fields, LINKS)
+    theta = np.zeros((20, 20))
+    for (i, j), signed, odds in zip(seen.pairs, seen.signed, seen.odds, strict=True):
+        theta[i, j] += signed * odds
+        theta[j, i] += signed * odds
+    np.testing.assert_allclose(fields.links, fields.shares.T @ theta @ fields.shares, atol=1e-9)
+    take(seen, fields, CHOICE)
+
+    def worth(classes: tuple[int, ...]) -> float:
+        return sum(
+            fields.links[g, h] for g, h in itertools.permutations(range(4), 2) if classes[g] == classes[h]
+        )
+
+    best = max(map(worth, (each for each in itertools.product(range(2), repeat=4) if len({*each}) == 2)))
+    assert worth(tuple(fields.class_of)) == pytest.approx(best)
+
+
+def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
+    rng = np.random.default_rng(1)
+    angles, labels = rng.uniform(0, 2 * math.pi, 400), np.arange(400) % 2
+    radius = 1.0 + 2.0 * labels + rng.normal(scale=0.1, size=400)
+    Z = radius[:, None] * np.column_stack([np.cos(angles), np.sin(angles)])
+    layers = drawn(labels, 400, rng)
+    found = {}
+    for count in (1, 8):
+        fits = [
+            fit_components(
+                Z, layers, n_classes=2, components=count, covariance="full", rng=np.random.default_rng(seed)
+            )
+            for seed in range(3)
+        ]
+        best = max(fits, key=lambda each: each.bound)
+        found[count] = max((best.labels == labels).mean(), (best.labels != labels).mean())
+        assert best.accuracies[0] == pytest.approx(0.9, abs=0.05) or count == 1
+    assert found[8] > 0.99 > found[1]
+    few = np.repeat(Z[:3], 9, axis=0)
+    with pytest.raises(ValueError, match="3 distinct rows"):
+        fit_components(few, [], n_classes=2, components=2, covariance="full", rng=rng)
