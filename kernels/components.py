@@ -1,4 +1,4 @@
-"""Classes as unions of Gaussian components: a soft partition that annotations and features agree on.
+"""Classes as unions of Gaussian components: a soft partition (docs/model.md, section 12).
 
 Annotations speak of classes, features of components: component g belongs to class κ(g), and each class has
 one or more. `fit_components` raises a lower bound of the log-likelihood by coordinate steps over the shares
@@ -41,6 +41,15 @@ MAPS = 30
 # Nats: a step that raises the bound by less is the last one.
 ENOUGH = 0.01
 
+# Samples whose densities are computed together, in a processor's cache.
+PANEL = 128
+
+# Dimensions that are added up together; arrays have zeros up to a multiple of it.
+WIDE = 4
+
+# Logarithm of the least share: exponentials below are not worth their time.
+LEAST_LOG = -30.0
+
 # A share below it adds nothing to a mean or a scatter.
 NEGLIGIBLE = 1e-9
 
@@ -50,6 +59,7 @@ class Observed(NamedTuple):
     """Constant input: samples in the coordinates that the components have, and annotated pairs both ways."""
 
     Z: Floats  # (n_samples, n_dims)
+    panels: Floats  # (n_panels, n_dims, PANEL): the same for loops over samples, zeros where none is left
     shape: int  # of the covariances
     n_classes: int
     scale: Floats  # (n_dims,): variances of the prior
@@ -69,12 +79,13 @@ class Fields(NamedTuple):
 
     shares: Annotated[Floats, "samples components"]  # r_ig
     classes: Annotated[Floats, "samples classes"]  # R_ic
+    evidence: Annotated[Floats, "samples classes"]  # log-density of each class, weights included
     class_of: Annotated[NDArray[np.int64], "components"]  # κ(g)
     sizes: Annotated[Floats, "components"]
     log_weights: Annotated[Floats, "components"]
     means: Annotated[Floats, "components dims"]
     covariances: Annotated[Floats, "shapes dims width"]  # one if tied; variances alone where the width is 1
-    factors: Annotated[Floats, "shapes dims width"]  # inverse of their Cholesky factors, or 1 / deviation
+    factors: Annotated[Floats, "shapes dims padded"]  # inverse of their Cholesky factors, or 1 / deviation
     logdets: Annotated[Floats, "shapes"]
     densities: Annotated[Floats, "samples components"]  # log N(z_i; g), but for D/2 log 2 π
     accuracies: Annotated[Floats, "sources"]
@@ -85,7 +96,10 @@ class Fields(NamedTuple):
     n_components: Annotated[NDArray[np.int64], "classes"]
     vector: Annotated[Floats, "dims"]
     field: Annotated[Floats, "classes"]
-    work: Annotated[Floats, "components"]
+    work: Annotated[Floats, "classes"]
+    pulls: Annotated[Floats, "pairs"]  # what each pair adds where its samples are of one class
+    white: Annotated[Floats, "panel"]
+    distances: Annotated[Floats, "panel"]
     bound: Annotated[Floats, "3"]  # features with entropy, annotations, prior
     stop: NDArray[np.int64]  # (1,)
 
@@ -171,6 +185,7 @@ def observe(
     n_samples, n_dims = Z.shape
     observed = Observed(
         Z=np.ascontiguousarray(Z, np.float64),
+        panels=_panels(Z),
         shape=COVARIANCES.index(covariance),
         n_classes=n_classes,
         scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
@@ -186,6 +201,12 @@ def observe(
     return observed, annotators
 
 
+def _panels(Z: Floats) -> Floats:
+    n_samples, n_dims = Z.shape
+    padded = np.pad(Z.astype(np.float64), ((0, -n_samples % PANEL), (0, -n_dims % WIDE)))
+    return np.ascontiguousarray(padded.reshape(-1, PANEL, padded.shape[1]).transpose(0, 2, 1))
+
+
 def fit_components(
     Z: Floats,
     layers: Sequence[Layer],
@@ -195,6 +216,7 @@ def fit_components(
     covariance: str,
     rng: Generator,
     labels: NDArray[np.integer] | None = None,
+    steps: int = STEPS,
 ) -> Union:
     """Fit classes that are unions of Gaussians to features and annotations, from one start.
 
@@ -213,7 +235,9 @@ def fit_components(
     rng : numpy.random.Generator
         The only source of randomness.
     labels : ndarray of shape (n_samples,), optional
-        Components that the fit starts from, in place of those of k-means.
+        Components that the fit starts from, in place of those of `first_labels`.
+    steps : int
+        At most.
 
     Returns
     -------
@@ -232,16 +256,13 @@ def fit_components(
     sizes = {"samples": n_samples, "components": n_components, "classes": n_classes, "dims": n_dims}
     sizes |= {"shapes": 1 if covariance == "tied" else n_components}
     sizes |= {"width": n_dims if covariance in ("tied", "full") else 1, "sources": len(annotators)}
+    sizes |= {"pairs": len(observed.pairs), "panel": PANEL}
+    sizes |= {"padded": n_dims + -n_dims % WIDE if sizes["width"] > 1 else 1}
     fields = allocate(Fields, sizes, stop=new_flag())
-    least = ObjectiveSettings(min_cluster_size=1)
-    problem = build_problem(observed.Z, n_clusters=n_components, model="unsupervised", settings=least)
-    state = new_state(problem.data)
-    centroids = np.zeros((n_dims, n_components))
     if labels is None:
-        _start(problem.data, state, centroids, rng)
-        labels = state.labels
+        labels = first_labels(observed.Z, n_components, rng)
     fields.shares[np.arange(n_samples), labels] = 1.0
-    steps = _fit(observed, fields, rng)
+    taken = _fit(observed, fields, rng, steps)
     is_matrix = covariance in ("tied", "full")
     return Union(
         shares=fields.shares,
@@ -252,8 +273,32 @@ def fit_components(
         covariances=fields.covariances if is_matrix else fields.covariances[:, :, 0],
         accuracies=dict(zip(annotators, fields.accuracies.tolist(), strict=True)),
         bound=float(fields.bound.sum()),
-        steps=steps,
+        steps=taken,
     )
+
+
+def first_labels(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
+    """Components of the samples that a fit may start from, by k-means.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_samples, n_dims)
+        Features in the coordinates of the components.
+    n_components : int
+        C of all classes together.
+    rng : numpy.random.Generator
+        The only source of randomness.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer distinct rows than components.
+    """
+    least = ObjectiveSettings(min_cluster_size=1)
+    data = build_problem(Z, n_clusters=n_components, model="unsupervised", settings=least).data
+    state = new_state(data)
+    _start(data, state, np.zeros((Z.shape[1], n_components)), rng)
+    return state.labels.astype(np.int64)
 
 
 @jit
@@ -263,7 +308,7 @@ def _start(data: Data, state: State, centroids: Floats, rng: Generator) -> None:
 
 
 @jit
-def _fit(seen: Observed, fields: Fields, rng: Generator) -> int:
+def _fit(seen: Observed, fields: Fields, rng: Generator, steps: int) -> int:
     """Raise the bound until it rises no more; number of steps."""
     for _ in range(WARM_STEPS):
         if fields.stop[0] != 0:
@@ -272,9 +317,10 @@ def _fit(seen: Observed, fields: Fields, rng: Generator) -> int:
         set_densities(seen, fields)
         set_shares(seen, fields, 0)
     fields.accuracies[:] = 0.75
+    set_pulls(seen, fields)
     choose_classes(seen, fields, rng)
     before = -np.inf
-    for step in range(STEPS):
+    for step in range(steps):
         if fields.stop[0] != 0:
             return step
         set_parameters(seen, fields)
@@ -290,7 +336,7 @@ def _fit(seen: Observed, fields: Fields, rng: Generator) -> int:
         if now < before + ENOUGH and step > CLASS_STEPS:
             return step + 1
         before = now
-    return STEPS
+    return steps
 
 
 # Parameters of the components, given the shares of the samples.
@@ -397,21 +443,34 @@ def factorise(seen: Observed, fields: Fields, shape: int) -> float:
 def set_densities(seen: Observed, fields: Fields) -> None:
     """Log-density of each sample in each component, but for D/2 log 2 π."""
     n_samples, n_dims = seen.Z.shape
-    vector, width = fields.vector, fields.factors.shape[2]
-    for g in range(len(fields.sizes)):
-        shape = g if seen.shape != TIED else 0
-        factor = fields.factors[shape]
-        for i in range(n_samples):
-            distance = 0.0
+    panels, white, distances = seen.panels, fields.white, fields.distances
+    for panel in range(len(panels)):
+        if fields.stop[0] != 0:
+            return
+        for g in range(len(fields.sizes)):
+            shape = g if seen.shape != TIED else 0
+            factor = fields.factors[shape]
+            for j in range(PANEL):
+                distances[j] = fields.logdets[shape]
             for a in range(n_dims):
-                vector[a] = seen.Z[i, a] - fields.means[g, a]
-                white = factor[a, 0] * vector[a]
-                if width > 1:
-                    white = 0.0
+                if fields.covariances.shape[2] == 1:
+                    for j in range(PANEL):
+                        white[j] = factor[a, 0] * (panels[panel, a, j] - fields.means[g, a])
+                else:
+                    offset = 0.0
                     for b in range(a + 1):
-                        white += factor[a, b] * vector[b]
-                distance += white * white
-            fields.densities[i, g] = -0.5 * (distance + fields.logdets[shape])
+                        offset -= factor[a, b] * fields.means[g, b]
+                    for j in range(PANEL):
+                        white[j] = offset
+                    for b in range(0, a + 1, WIDE):  # beyond a there are zeros
+                        f0, f1, f2, f3 = factor[a, b], factor[a, b + 1], factor[a, b + 2], factor[a, b + 3]
+                        for j in range(PANEL):
+                            first = f0 * panels[panel, b, j] + f1 * panels[panel, b + 1, j]
+                            white[j] += first + (f2 * panels[panel, b + 2, j] + f3 * panels[panel, b + 3, j])
+                for j in range(PANEL):
+                    distances[j] += white[j] * white[j]
+            for i in range(panel * PANEL, min((panel + 1) * PANEL, n_samples)):
+                fields.densities[i, g] = -0.5 * distances[i - panel * PANEL]
 
 
 # Shares of the samples, given the parameters and the shares of the samples that they are annotated with.
@@ -421,8 +480,11 @@ def set_densities(seen: Observed, fields: Fields) -> None:
 def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
     """Shares that are best one sample at a time; annotations count in `rounds` rounds.
 
-    A sample without annotations has the same share in each round; without rounds nobody has any.
+    A sample without annotations has the same share in each round; without rounds nobody has any. Annotations
+    leave the shares of the components of one class in proportion, so that rounds go over classes alone.
     """
+    set_evidence(seen, fields)
+    fields.bound[0] = 0.0
     for turn in range(max(rounds, 1)):
         for i in range(seen.Z.shape[0]):
             if fields.stop[0] != 0:
@@ -433,32 +495,55 @@ def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
             fields.field[:] = 0.0
             if is_annotated:
                 for place in range(seen.row_start[i], seen.row_start[i + 1]):
-                    pull = log_odds(seen, fields, seen.entries[place])
+                    pull, partner = fields.pulls[seen.entries[place]], seen.partners[place]
                     for c in range(seen.n_classes):
-                        fields.field[c] += pull * fields.classes[seen.partners[place], c]
-            largest, total = -np.inf, 0.0
-            for g in range(len(fields.sizes)):
-                found = fields.log_weights[g] + fields.densities[i, g] + fields.field[fields.class_of[g]]
-                fields.work[g] = found
-                largest = max(largest, found)
-            for g in range(len(fields.sizes)):
-                fields.work[g] = math.exp(fields.work[g] - largest)
-                total += fields.work[g]
-            for c in range(seen.n_classes):
-                fields.classes[i, c] = 0.0
-            for g in range(len(fields.sizes)):
-                fields.shares[i, g] = fields.work[g] / total
-                fields.classes[i, fields.class_of[g]] += fields.work[g] / total
+                        fields.field[c] += pull * fields.classes[partner, c]
+            value = set_class_shares(seen, fields, i)
+            if turn == rounds - 1 or not is_annotated:
+                fields.bound[0] += value
+    for i in range(seen.Z.shape[0]):
+        for g in range(len(fields.sizes)):
+            fields.shares[i, g] *= fields.classes[i, fields.class_of[g]]
+
+
+@jit_inner
+def set_evidence(seen: Observed, fields: Fields) -> None:
+    """Log-density of each sample in each class, and the shares of the components within their class."""
+    for i in range(seen.Z.shape[0]):
+        for c in range(seen.n_classes):
+            fields.evidence[i, c] = -np.inf
+            fields.work[c] = 0.0
+        for g in range(len(fields.sizes)):
+            found = fields.log_weights[g] + fields.densities[i, g]
+            fields.shares[i, g] = found
+            c = fields.class_of[g]
+            fields.evidence[i, c] = max(fields.evidence[i, c], found)
+        for g in range(len(fields.sizes)):
+            c = fields.class_of[g]
+            less = fields.shares[i, g] - fields.evidence[i, c]
+            fields.shares[i, g] = math.exp(less) if less > LEAST_LOG else 0.0
+            fields.work[c] += fields.shares[i, g]
+        for c in range(seen.n_classes):
+            if fields.work[c] > 0.0:  # a class has a component, but before classes are chosen
+                fields.evidence[i, c] += math.log(fields.work[c])
+        for g in range(len(fields.sizes)):
+            fields.shares[i, g] /= fields.work[fields.class_of[g]]
 
 
 @jit_part
-def log_odds(seen: Observed, fields: Fields, pair: int) -> float:
-    """What a pair adds to the log-likelihood when its samples are of one class rather than two."""
-    source = seen.sources[pair]
-    if source < 0:
-        return float(seen.signed[pair] * seen.odds[pair])
-    p = float(fields.accuracies[source])
-    return float(seen.signed[pair]) * math.log(p / (1.0 - p))
+def set_class_shares(seen: Observed, fields: Fields, i: int) -> float:
+    """Set the classes of a sample, given `field`; what features and entropy add to the bound."""
+    largest, total, pulled = -np.inf, 0.0, 0.0
+    for c in range(seen.n_classes):
+        largest = max(largest, fields.evidence[i, c] + fields.field[c])
+    for c in range(seen.n_classes):
+        less = fields.evidence[i, c] + fields.field[c] - largest
+        fields.classes[i, c] = math.exp(less) if less > LEAST_LOG else 0.0
+        total += fields.classes[i, c]
+    for c in range(seen.n_classes):
+        fields.classes[i, c] /= total
+        pulled += fields.classes[i, c] * fields.field[c]
+    return largest + math.log(total) - pulled
 
 
 @jit_inner
@@ -477,14 +562,25 @@ def set_accuracies(seen: Observed, fields: Fields) -> None:
     for source in range(len(fields.accuracies)):
         found = fields.agreed[source] / fields.annotated[source]
         fields.accuracies[source] = min(max(found, 0.5 + UNSURE), 1.0 - UNSURE)
+    set_pulls(seen, fields)
+
+
+@jit_inner
+def set_pulls(seen: Observed, fields: Fields) -> None:
+    """What each pair adds to the log-likelihood when its samples are of one class rather than two."""
+    for pair in range(len(seen.signed)):
+        source, odds = seen.sources[pair], seen.odds[pair]
+        if source >= 0:
+            odds = math.log(fields.accuracies[source] / (1.0 - fields.accuracies[source]))
+        fields.pulls[pair] = seen.signed[pair] * odds
 
 
 @jit_part
 def together(seen: Observed, fields: Fields, pair: int) -> float:
     """Probability that the two samples of a pair are of one class."""
-    total = 0.0
+    first, second, total = seen.pairs[pair, 0], seen.pairs[pair, 1], 0.0
     for c in range(seen.n_classes):
-        total += fields.classes[seen.pairs[pair, 0], c] * fields.classes[seen.pairs[pair, 1], c]
+        total += fields.classes[first, c] * fields.classes[second, c]
     return total
 
 
@@ -523,11 +619,17 @@ def set_links(seen: Observed, fields: Fields) -> None:
     n_components = len(fields.class_of)
     fields.links[:] = 0.0
     for pair in range(len(seen.signed)):
-        first, second, pull = seen.pairs[pair, 0], seen.pairs[pair, 1], log_odds(seen, fields, pair)
+        first, second, pull = seen.pairs[pair, 0], seen.pairs[pair, 1], fields.pulls[pair]
         for g in range(n_components):
-            ahead, behind = pull * fields.shares[first, g], pull * fields.shares[second, g]
-            for h in range(n_components):
-                fields.links[g, h] += ahead * fields.shares[second, h] + behind * fields.shares[first, h]
+            if fields.shares[first, g] > NEGLIGIBLE:
+                ahead = pull * fields.shares[first, g]
+                for h in range(n_components):
+                    fields.links[g, h] += ahead * fields.shares[second, h]
+    for g in range(n_components):
+        for h in range(g + 1):
+            both = fields.links[g, h] + fields.links[h, g]
+            fields.links[g, h] = both
+            fields.links[h, g] = both
 
 
 @jit_inner
@@ -571,19 +673,13 @@ def set_classes(fields: Fields) -> None:
 
 @jit_inner
 def set_bound(seen: Observed, fields: Fields) -> None:
-    """Set the terms of features, with entropy, and of annotations in the lower bound."""
-    features, annotations = 0.0, 0.0
-    for i in range(len(fields.shares)):
-        for g in range(len(fields.class_of)):
-            share = fields.shares[i, g]
-            if share > 0.0:
-                features += share * (fields.log_weights[g] + fields.densities[i, g] - math.log(share))
+    """Set the term of the annotations in the lower bound; the others are set where they are changed."""
+    annotations = 0.0
     for pair in range(len(seen.signed)):
         alike, weight = together(seen, fields, pair), abs(seen.signed[pair])
         agrees = alike if seen.signed[pair] > 0 else 1.0 - alike
-        odds = log_odds(seen, fields, pair) / seen.signed[pair]
-        p = 1.0 / (1.0 + math.exp(-odds))
-        annotations += weight * (agrees * math.log(p) + (1.0 - agrees) * math.log1p(-p))
+        odds = fields.pulls[pair] / seen.signed[pair]
+        annotations += weight * (agrees * odds - math.log1p(math.exp(odds)))
     for source in range(len(fields.accuracies)):
         annotations += math.log(fields.accuracies[source]) + math.log1p(-fields.accuracies[source])
-    fields.bound[0], fields.bound[1] = features, annotations
+    fields.bound[1] = annotations

@@ -15,7 +15,7 @@ from kernels.partition.state import allocate
 from kernels.problem.data import CANNOT, MUST, Layer
 
 SHAPES = ["spherical", "diagonal", "tied", "full"]
-PARAMETERS, DENSITIES, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE = range(9)
+PARAMETERS, DENSITIES, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE, PULLS = range(10)
 
 
 @jit
@@ -37,6 +37,8 @@ def call(seen: Observed, fields: Fields, step: int, rng: np.random.Generator) ->
         components.climb(fields)
     elif step == CLASSES:
         components.set_classes(fields)
+    elif step == PULLS:
+        components.set_pulls(seen, fields)
     else:
         components.choose_classes(seen, fields, rng)
 
@@ -62,12 +64,14 @@ def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     seen, annotators = observe(Z, layers, n_classes=2, n_components=4, covariance=covariance)
     assert annotators == (() if accuracy else (7,))
     sizes = {"samples": 20, "components": 4, "classes": 2, "dims": 3, "sources": len(annotators)}
-    sizes |= {"width": 3 if covariance in ("tied", "full") else 1, "shapes": 1 if covariance == "tied" else 4}
+    is_matrix = covariance in ("tied", "full")
+    sizes |= {"width": 3 if is_matrix else 1, "padded": 4 if is_matrix else 1, "panel": components.PANEL}
+    sizes |= {"shapes": 1 if covariance == "tied" else 4, "pairs": len(seen.pairs)}
     fields = allocate(Fields, sizes, stop=np.zeros(1, np.int64))
     fields.shares[:] = rng.dirichlet(np.ones(4), size=20)
     fields.class_of[:] = [0, 1, 1, 0]
     fields.accuracies[:] = 0.8
-    take(seen, fields, CLASSES)
+    take(seen, fields, CLASSES, PULLS)
     return seen, fields
 
 
@@ -125,18 +129,19 @@ def test_each_step_is_that_of_the_formulas_and_raises_the_bound(shape: str, accu
         if matrices.shape[2] == 1:
             matrices = np.array([np.diag(each[:, 0]) for each in matrices])
         np.testing.assert_allclose(np.broadcast_to(matrices, expected.shape), expected, rtol=1e-6, atol=1e-8)
-        take(seen, fields, DENSITIES, BOUND)
         now = bound_of(seen, fields, expected)
-        assert fields.bound.sum() == pytest.approx(now, rel=1e-6)
         assert now >= before - 1e-7
-        take(seen, fields, SHARES, ACCURACIES)
+        take(seen, fields, DENSITIES, SHARES)
         np.testing.assert_allclose(fields.shares.sum(axis=1), 1.0)
-        take(seen, fields, BOUND)
-        assert fields.bound.sum() >= now - 1e-9
+        for accuracies in (False, True):
+            take(seen, fields, *[ACCURACIES] * accuracies, BOUND)
+            before = bound_of(seen, fields, expected)
+            assert fields.bound.sum() == pytest.approx(before, rel=1e-6)
+            assert before >= now - 1e-9
+            now = before
         if turn == 5:
             take(seen, fields, LINKS, CLIMB, CLASSES)
-        take(seen, fields, BOUND)
-        before = float(fields.bound.sum())
+            before = bound_of(seen, fields, expected)
 
 
 def test_links_and_the_map_of_components() -> None:
