@@ -62,6 +62,7 @@ class Observed(NamedTuple):
     panels: Floats  # (n_panels, n_dims, PANEL): the same for loops over samples, zeros where none is left
     shape: int  # of the covariances
     n_classes: int
+    is_equal: bool  # whether classes are equally likely beforehand
     scale: Floats  # (n_dims,): variances of the prior
     strength: float  # τ, samples that the prior counts as
     row_start: NDArray[np.int64]  # (n_samples + 1,)
@@ -145,9 +146,51 @@ class Union:
         """The largest class of each sample, the lowest on ties."""
         return np.asarray(self.classes.argmax(axis=1), np.int16)
 
+    def log_densities(self, Z: Floats) -> Floats:
+        """Log-density of each sample in each component, its proportion included, nats.
+
+        Each row is summed by itself: no bit of it depends on the other rows.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n_rows, n_dims)
+            Samples, those of the fit or others, in the coordinates of the components.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        logs = np.empty((len(Z), len(self.means)))
+        constants = np.log(self.weights) - 0.5 * Z.shape[1] * math.log(2.0 * math.pi)
+        for g, mean in enumerate(self.means):
+            whole = self.covariances[min(g, len(self.covariances) - 1)]  # one if tied
+            if whole.ndim == 1:
+                deviations, white = np.sqrt(whole), (Z - mean) / np.sqrt(whole)
+            else:
+                factor = np.linalg.cholesky(whole)
+                deviations = factor.diagonal()
+                white = np.einsum("nd,ed->ne", Z - mean, np.linalg.inv(factor))
+            logs[:, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - np.log(deviations).sum()
+        return logs
+
+    def predict(self, Z: Floats) -> Floats:
+        """Probability of each class of samples without annotations, of shape (n_rows, n_classes)."""
+        logs = self.log_densities(Z)
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        classes = np.zeros((len(Z), self.classes.shape[1]))
+        for g, c in enumerate(self.class_of.tolist()):
+            classes[:, c] += shares[:, g]
+        return np.asarray(classes / classes.sum(axis=1, keepdims=True))
+
 
 def observe(
-    Z: Floats, layers: Sequence[Layer], *, n_classes: int, n_components: int, covariance: str
+    Z: Floats,
+    layers: Sequence[Layer],
+    *,
+    n_classes: int,
+    n_components: int,
+    covariance: str,
+    proportions: str = "free",
 ) -> tuple[Observed, tuple[int, ...]]:
     """Lay features and annotations out for the kernels.
 
@@ -161,6 +204,8 @@ def observe(
         K, and C of all classes together.
     covariance : {"spherical", "diagonal", "tied", "full"}
         Shape.
+    proportions : {"free", "equal"}
+        Of the classes.
 
     Returns
     -------
@@ -188,6 +233,7 @@ def observe(
         panels=_panels(Z),
         shape=COVARIANCES.index(covariance),
         n_classes=n_classes,
+        is_equal=proportions == "equal",
         scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
         strength=n_dims + 2.0,
         row_start=np.searchsorted(first[order], np.arange(n_samples + 1)),
@@ -215,6 +261,7 @@ def fit_components(
     components: int,
     covariance: str,
     rng: Generator,
+    proportions: str = "free",
     labels: NDArray[np.integer] | None = None,
     steps: int = STEPS,
 ) -> Union:
@@ -234,6 +281,8 @@ def fit_components(
         Shape of the covariances.
     rng : numpy.random.Generator
         The only source of randomness.
+    proportions : {"free", "equal"}
+        Of the classes: each as likely as it is large, or all equally likely beforehand.
     labels : ndarray of shape (n_samples,), optional
         Components that the fit starts from, in place of those of `first_labels`.
     steps : int
@@ -250,7 +299,12 @@ def fit_components(
     """
     n_components = n_classes * components
     observed, annotators = observe(
-        Z, layers, n_classes=n_classes, n_components=n_components, covariance=covariance
+        Z,
+        layers,
+        n_classes=n_classes,
+        n_components=n_components,
+        covariance=covariance,
+        proportions=proportions,
     )
     n_samples, n_dims = Z.shape
     sizes = {"samples": n_samples, "components": n_components, "classes": n_classes, "dims": n_dims}
@@ -356,9 +410,15 @@ def set_parameters(seen: Observed, fields: Fields) -> None:
                 fields.sizes[g] += share
                 for d in range(n_dims):
                     fields.means[g, d] += share * seen.Z[i, d]
+    fields.work[:] = 0.0
+    for g in range(n_components):
+        fields.work[fields.class_of[g]] += fields.sizes[g] + 1.0
     for g in range(n_components):
         # one sample more in each component: none vanishes
-        fields.log_weights[g] = math.log((fields.sizes[g] + 1.0) / (n_samples + n_components))
+        among = (
+            fields.work[fields.class_of[g]] * seen.n_classes if seen.is_equal else n_samples + n_components
+        )
+        fields.log_weights[g] = math.log((fields.sizes[g] + 1.0) / among)
         for d in range(n_dims):
             fields.means[g, d] /= max(fields.sizes[g], NEGLIGIBLE)
     set_scatters(seen, fields)

@@ -55,7 +55,7 @@ TABLES = ("pandas", "pyarrow", "openpyxl")
 
 ALLOWED = {
     # llvmlite is numba's own compiler: its version is part of the key of the kernels' cache
-    "kernels": {"numpy", "numba", "llvmlite"},
+    "kernels": {"numpy", "numba", "llvmlite", "threadpoolctl"},
     # of kernels the declared settings alone: an import contract says so
     "sweeps": {"numpy", "pooch", "pydantic", "pydantic_core", "sklearn", "tomli_w", "kernels", *TABLES},
 }

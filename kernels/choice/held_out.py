@@ -175,7 +175,7 @@ def held_out(
         tested = annotations.folds == fold
         if not tested.any():
             continue
-        seen = _without(layers, annotations, tested)
+        seen = without(layers, annotations, tested)
         problem = build_problem(
             X, seen, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
         )
@@ -242,7 +242,7 @@ def warm_up() -> None:
     label_probabilities(build_problem(X, n_clusters=2, model="unsupervised"), np.repeat([0, 1], 3))
 
 
-def _without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:
+def without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:
     left = []
     for number, layer in enumerate(layers):
         kept = np.ones(len(layer.pairs), dtype=bool)

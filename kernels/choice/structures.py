@@ -1,0 +1,672 @@
+"""What classes are made of, as annotations speak for it: subspace, components, covariance, proportions.
+
+A `Structure` says in which coordinates the components of `kernels.components` stand, how many each class
+has and of which shape. `choose_structure` ranks structures, coarse to fine, by how well short fits predict
+annotations that they have not seen (docs/model.md, section 12); `Table.solve` fits one from one start.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from kernels.choice.held_out import (
+    HELD_OUT,
+    LEAST_PAIRS,
+    UNSURE,
+    Annotations,
+    HeldOut,
+    below,
+    list_annotations,
+    without,
+)
+from kernels.components import STEPS, Union, first_labels, fit_components
+from kernels.problem.data import Floats, Layer
+from kernels.settings import AUTO, CANDIDATES, FOLDS
+
+# Words for coordinates: those of the features, or directions along which the classes of a first fit differ.
+NONE, DISCRIMINATIVE = "none", "discriminative"
+
+# A partition that neither annotations nor a likelihood made.
+KMEANS = "k-means"
+
+# Numbers of principal components that are tried; all of them, if there are no more than the last.
+DIMS, MOST_DIMS = (2, 5, 10, 20), 30
+
+# Components of each class at first; of all classes together at most, and as a share of the samples.
+COARSE, LARGEST, SPARSEST = (1, 4, 16), 160, 0.25
+
+# Operations of a step, at most: beyond it, a candidate costs more than it can be worth.
+# Sums over samples are what a step of few dimensions takes, whatever the shape.
+SCATTERED, DEAREST = 4, 1e8
+
+# Candidates that are looked at closely, and how often their neighbours are tried before that.
+TOP, TURNS = 5, 2
+
+# Steps of a fit to the other folds; starts of the candidates that are looked at closely.
+COARSE_STEPS, FOLD_STEPS, FINE_STARTS = 15, 30, 3
+
+# k-means starts, of which that of the least inertia is taken.
+TRIES = 5
+
+# Spaces whose best candidate leads to discriminative directions, what is fitted there, and how often.
+FIRSTS, ROUNDS = 2, 3
+ALONG = (("full", 1), ("spherical", 4), ("tied", 1))
+
+# Of the scatter within classes, what is taken as equal in all directions.
+RIDGE = 0.1
+
+# Rank above which directions are looked for.
+LEAST_RANK = 3
+
+# Standard errors by which a candidate is behind the best, and the base rate behind a candidate.
+CLEAR = 2.0
+
+# Folds, in turn: who is behind after the first of them is tried no further, and neither are more than these.
+LEFT = 10
+RACE = ((0, 1), tuple(range(2, FOLDS)))
+
+# Shares of a prediction that are due to the fit: it is never worse than the base rate.
+SURE = np.linspace(0.0, 1.0, 21)
+
+# Of the largest eigenvalue: directions of less variance are none.
+RANK = 1e-12
+
+Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+
+class Structure(NamedTuple):
+    """What classes are made of.
+
+    Parameters
+    ----------
+    subspace : int or str
+        Principal components that the components stand in; "none" for the features as they are;
+        "discriminative" for directions along which the classes of a first fit differ.
+    components : int
+        Gaussians of each class at the start.
+    covariance : str
+        Their shape; or "k-means".
+    proportions : str
+        "free" or "equal".
+    annotated : bool
+        Whether annotations take part in the fit; they choose in any case.
+    first : Structure, optional
+        Of the first fit of discriminative directions.
+    """
+
+    subspace: int | str
+    components: int
+    covariance: str
+    proportions: str = "free"
+    annotated: bool = True
+    first: Structure | None = None
+
+    def __str__(self) -> str:
+        if self.covariance == KMEANS:
+            return KMEANS
+        many = f"{self.components} {self.covariance}"
+        where = {NONE: "", DISCRIMINATIVE: f" along discriminative directions of {self.first}"}
+        text = f"{many} in {self.subspace} principal components"
+        text = f"{many}{where[self.subspace]}" if self.subspace in where else text
+        text += "" if self.proportions == "free" else ", equal"
+        return text if self.annotated else f"{text}, without annotations"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A fit of a structure.
+
+    Parameters
+    ----------
+    structure : Structure
+        What was fitted.
+    center : ndarray of shape (n_features,)
+        Means of the features.
+    axes : ndarray of shape (n_features, n_dims), or None
+        Directions of the coordinates; None for the features themselves.
+    union : Union
+        In these coordinates.
+    """
+
+    structure: Structure
+    center: Floats
+    axes: Floats | None
+    union: Union
+
+    def place(self, X: Floats) -> Floats:
+        """Coordinates of samples, of shape (n_samples, n_dims)."""
+        return place(X, self.center, self.axes)
+
+
+def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
+    """Coordinates of samples along axes; no bit depends on the other rows."""
+    moved = X - center
+    return moved if axes is None else np.einsum("nf,fd->nd", moved, axes)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_alone = threading.Lock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra whose bits do not depend on the number of threads."""
+    with _alone, _libraries().limit(limits=1):
+        yield
+
+
+class Table:
+    """Features with what all fits of them share: principal components, and starts without annotations.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    n_classes : int
+        K.
+    seed : numpy.random.SeedSequence
+        Of the starts that candidates share.
+    """
+
+    def __init__(self, X: Floats, n_classes: int, seed: SeedSequence) -> None:
+        self.X, self.n_classes, self.seed = np.asarray(X, np.float64), n_classes, seed
+        self.center = self.X.mean(axis=0)
+        with one_thread():
+            moved = self.X - self.center
+            values, vectors = np.linalg.eigh(moved.T @ moved)
+        self.rank = int((values > RANK * values[-1]).sum())
+        self.vectors = vectors[:, ::-1]
+        self._placed: dict[int | str, Floats] = {}
+        self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
+        self._of_features: dict[Structure, Solution] = {}
+
+    @property
+    def dims(self) -> tuple[int | str, ...]:
+        """Coordinates that candidates stand in: the features as they are come last."""
+        least = [q for q in DIMS if q < self.rank]
+        return (*least, *([self.rank] if self.rank <= MOST_DIMS else []), NONE)
+
+    def axes(self, subspace: int | str) -> Floats | None:
+        """Directions of the principal components."""
+        return None if isinstance(subspace, str) else self.vectors[:, :subspace]
+
+    def placed(self, subspace: int | str) -> Floats:
+        """Coordinates of all samples."""
+        if subspace not in self._placed:
+            self._placed[subspace] = place(self.X, self.center, self.axes(subspace))
+        return self._placed[subspace]
+
+    def start(self, subspace: int | str, n_components: int, number: int) -> NDArray[np.int64]:
+        """Components that candidates start from: the same for all shapes and folds."""
+        key = (subspace, n_components, number)
+        if key not in self._starts:
+            dims = 0 if isinstance(subspace, str) else subspace
+            rng = np.random.default_rng(below(self.seed, HELD_OUT, dims, n_components, number))
+            self._starts[key] = best_start(self.placed(subspace), n_components, rng)
+        return self._starts[key]
+
+    def allows(self, each: Structure) -> bool:
+        """Whether a candidate is no more than the samples can tell, and not too dear."""
+        n_components = each.components * self.n_classes
+        n_samples, n_dims = self.placed(each.subspace).shape
+        if each.components > 1 and (each.covariance == "tied" or each.covariance == KMEANS):
+            return False
+        if each.components > 1 and n_components > min(LARGEST, SPARSEST * n_samples):
+            return False
+        if each.covariance == "spherical" and each.subspace == self.X.shape[1]:
+            return False  # the same as in the features themselves
+        is_matrix = each.covariance in ("tied", "full")
+        if is_matrix and each.subspace == NONE and each.annotated:
+            return False  # all principal components are the same, with a prior that knows them
+        cost = n_samples * n_components * n_dims * (n_dims if is_matrix else SCATTERED)
+        return bool(cost <= DEAREST)
+
+    def solve(
+        self,
+        structure: Structure,
+        layers: Sequence[Layer],
+        rng: Generator,
+        *,
+        steps: int = STEPS,
+        labels: NDArray[np.int64] | None = None,
+        first: Solution | None = None,
+    ) -> Solution:
+        """Fit a structure from one start.
+
+        Parameters
+        ----------
+        structure : Structure
+            What is fitted.
+        layers : sequence of Layer
+            Annotations.
+        rng : numpy.random.Generator
+            The only source of randomness.
+        steps : int
+            Of each fit, at most.
+        labels : ndarray of shape (n_samples,), optional
+            Components to start from.
+        first : Solution, optional
+            Of the first fit of discriminative directions.
+        """
+        used = layers if structure.annotated else ()
+        if structure.first is not None:
+            found = first or self.solve(structure.first, layers, rng, steps=steps, labels=labels)
+            for turn in range(1, ROUNDS + 1):
+                along = discriminative(self.X, self.center, found.union.classes)
+                at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
+                there = place(self.X, self.center, along)
+                own = None if structure.components > 1 else found.union.classes.argmax(axis=1)
+                found = self._fit(structure, there, along, used, rng, at_most, own)
+            return found
+        Z, axes = self.placed(structure.subspace), self.axes(structure.subspace)
+        return self._fit(structure, Z, axes, used, rng, steps, labels)
+
+    def of_features(self, structure: Structure) -> Solution:
+        """The best fit of a structure without annotations, from the starts that candidates share."""
+        if structure not in self._of_features:
+            many, alone = structure.components * self.n_classes, structure._replace(annotated=False)
+            rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
+            starts = [self.start(structure.subspace, many, number) for number in range(FINE_STARTS)]
+            found = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
+            self._of_features[structure] = max(found, key=lambda one: one.union.bound)
+        return self._of_features[structure]
+
+    def _fit(
+        self,
+        structure: Structure,
+        Z: Floats,
+        axes: Floats | None,
+        layers: Sequence[Layer],
+        rng: Generator,
+        steps: int,
+        labels: NDArray[np.int64] | None,
+    ) -> Solution:
+        n_components = structure.components * self.n_classes
+        if labels is None:
+            labels = best_start(Z, n_components, rng)
+        if structure.covariance == KMEANS:
+            return Solution(structure, self.center, axes, hard_union(Z, labels, n_components))
+        union = fit_components(
+            Z,
+            layers,
+            n_classes=self.n_classes,
+            components=structure.components,
+            covariance=structure.covariance,
+            rng=rng,
+            proportions=structure.proportions,
+            labels=labels,
+            steps=steps,
+        )
+        return Solution(structure, self.center, axes, union)
+
+
+def best_start(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
+    """The best of some k-means solutions, by inertia."""
+    tries = [first_labels(Z, n_components, rng) for _ in range(TRIES)]
+    return min(tries, key=lambda labels: _inertia(Z, labels, n_components))
+
+
+def _inertia(Z: Floats, labels: NDArray[np.int64], n_components: int) -> float:
+    return float(np.square(Z - _means(Z, labels, n_components)[labels]).sum())
+
+
+def _means(Z: Floats, labels: NDArray[np.int64], n_components: int) -> Floats:
+    sums = np.stack([np.bincount(labels, column, n_components) for column in Z.T], axis=1)
+    return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_components), 1)[:, None])
+
+
+def hard_union(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Union:
+    """A partition of k-means as a union of one component a class, all of one variance."""
+    shares, means = np.zeros((len(Z), n_classes)), _means(Z, labels, n_classes)
+    shares[np.arange(len(Z)), labels] = 1.0
+    variance = np.square(Z - means[labels]).mean()
+    return Union(
+        shares=shares,
+        class_of=np.arange(n_classes),
+        classes=shares,
+        weights=np.full(n_classes, 1.0 / n_classes),
+        means=means,
+        covariances=np.full(means.shape, max(variance, np.finfo(float).tiny)),
+        accuracies={},
+        bound=-_inertia(Z, labels, n_classes),
+        steps=0,
+    )
+
+
+def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
+    """Directions along which classes differ most, against what differs within them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    center : ndarray of shape (n_features,)
+        Their means.
+    classes : ndarray of shape (n_samples, n_classes)
+        Shares.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_dims)
+        K - 1 of them, or as many as there are features; samples have unit variance along each.
+    """
+    with one_thread():
+        moved, sizes = X - center, classes.sum(axis=0) + UNSURE
+        means = (classes.T @ moved) / sizes[:, None]
+        between, total = (means.T * sizes) @ means, moved.T @ moved
+        within = (1.0 - RIDGE) * (total - between)
+        within += (
+            RIDGE
+            * max(float(np.trace(total - between)), np.finfo(float).tiny)
+            / len(total)
+            * np.eye(len(total))
+        )
+        n_dims = min(classes.shape[1] - 1, X.shape[1]) or 1
+        whiten = np.linalg.inv(np.linalg.cholesky(within))  # the general problem as an ordinary one
+        _, vectors = np.linalg.eigh(whiten @ between @ whiten.T)
+        axes = whiten.T @ vectors[:, ::-1][:, :n_dims]
+        return np.ascontiguousarray(axes / np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(X)))
+
+
+# Predictions of the annotations of each fold, from the others.
+
+
+class Trials:
+    """Candidates, and how well each predicts held-out annotations."""
+
+    def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
+        self.table, self.layers, self.annotations, self.run = table, layers, annotations, run
+        self.seen = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        self.found: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
+        self.fits: dict[tuple[Structure, int, int], Solution] = {}
+        self.rates = np.zeros(len(annotations.folds))
+        for fold in range(FOLDS):
+            tested = annotations.folds == fold
+            weights = annotations.weights[~tested]
+            must = weights @ annotations.is_must[~tested]
+            self.rates[tested] = (must + 1.0) / (weights.sum() + 2.0)
+
+    @property
+    def base_rate(self) -> HeldOut:
+        """Predictions by how often the annotations of the other folds are must-links."""
+        return self._predicted(self.rates, self.rates, np.ones(len(self.rates), bool))
+
+    def ranked(self, starts: int) -> list[Structure]:
+        """Candidates that stayed to the end, the best first."""
+        scored = [(found.log_loss, each) for (each, number), found in self.found.items() if number == starts]
+        return [each for _, each in sorted(scored, key=lambda one: one[0])]
+
+    def add(self, candidates: Iterable[Structure], starts: int) -> None:
+        """Predict with candidates, each from the best of some starts; those clearly behind end early."""
+        running = [each for each in dict.fromkeys(candidates) if (each, starts) not in self.found]
+        for each in running:  # not at once in several threads
+            for number in range(starts if each.first is None else 0):
+                self.table.start(each.subspace, each.components * self.table.n_classes, number)
+        tested = np.zeros(len(self.annotations.folds), bool)
+        for folds in RACE:
+            work: list[tuple[Structure, int]] = [
+                (each, fold)
+                for each in running
+                for fold in (folds if each.annotated else (-1,))
+                if (each, starts, fold) not in self.fits
+            ]
+            done = self.run(lambda one: self._fit(one[0], one[1], starts), work)
+            self.fits |= {(each, starts, fold): fit for (each, fold), fit in zip(work, done, strict=True)}
+            tested |= np.isin(self.annotations.folds, folds)
+            predicted = {each: self._predict(each, starts, tested) for each in running}
+            so_far = [*predicted.values(), *(_only(each, tested) for each in self.found.values())]
+            best = min(so_far, key=lambda each: each.log_loss, default=None)
+            running = [each for each in running if best is not None and not _is_behind(predicted[each], best)]
+            running = sorted(running, key=lambda each: predicted[each].log_loss)[:LEFT]
+        self.found |= {(each, starts): predicted[each] for each in running}
+
+    def _fit(self, each: Structure, fold: int, starts: int) -> Solution:
+        rng = np.random.default_rng(below(self.table.seed, HELD_OUT + 1 + FOLDS, starts))
+        if not each.annotated:
+            return self.table.of_features(each)
+        layers = self.seen[fold]
+        if each.first is not None:
+            first = self.fits[each.first, starts, fold]
+            return self.table.solve(each, layers, rng, steps=FOLD_STEPS, first=first)
+        many, steps = each.components * self.table.n_classes, FOLD_STEPS if starts > 1 else COARSE_STEPS
+        found = [
+            self.table.solve(
+                each, layers, rng, steps=steps, labels=self.table.start(each.subspace, many, number)
+            )
+            for number in range(starts)
+        ]
+        return max(found, key=lambda one: one.union.bound)
+
+    def _predict(self, each: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
+        whole, folds = self.annotations, self.annotations.folds
+        together, accuracies = np.zeros((2, len(folds)))
+        for fold in np.unique(folds[tested]).tolist():
+            own = folds == fold
+            union = self.fits[each, starts, fold if each.annotated else -1].union
+            together[own] = alike(union, whole.pairs[own])
+            accuracies[own] = self._accuracies(union, own)
+        must = accuracies * together + (1.0 - accuracies) * (1.0 - together)
+        return self._predicted(must, together, tested)
+
+    def _predicted(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> HeldOut:
+        """As sure of the fit as annotations bear out: the rest is how often they are must-links."""
+        whole, must = self.annotations, np.clip(must, UNSURE, 1.0 - UNSURE)[tested]
+        mixed = SURE[:, None] * must + (1.0 - SURE[:, None]) * self.rates[tested]
+        is_must, weights = whole.is_must[tested], whole.weights[tested]
+        told = np.where(is_must, mixed, 1.0 - mixed)
+        best = told[np.argmax(np.log(told) @ weights)]
+        agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
+        return HeldOut(np.log(best), best > 0.5, weights, agreeing)
+
+    def _accuracies(self, union: Union, tested: NDArray[np.bool_]) -> Floats:
+        whole = self.annotations
+        found, annotators = whole.accuracies[tested], whole.annotators[tested]
+        unknown = np.isnan(found)
+        for annotator in np.unique(annotators[unknown]).tolist():
+            accuracy = union.accuracies.get(annotator)
+            if accuracy is None:  # the fit has not seen them
+                seen = (whole.annotators == annotator) & ~tested
+                weights, together = whole.weights[seen], alike(union, whole.pairs[seen])
+                right = np.where(whole.is_must[seen], together, 1.0 - together) @ weights
+                accuracy = max((float(right) + 1.0) / (float(weights.sum()) + 2.0), 0.5)
+            found[unknown & (annotators == annotator)] = accuracy
+        return np.clip(found, UNSURE, 1.0 - UNSURE)
+
+
+def alike(union: Union, pairs: NDArray[np.int64]) -> Floats:
+    """Probability that the two samples of each pair are of one class."""
+    i, j = pairs.T
+    return np.asarray((union.classes[i] * union.classes[j]).sum(axis=1))
+
+
+def _only(found: HeldOut, kept: NDArray[np.bool_]) -> HeldOut:
+    return HeldOut(
+        found.log_probabilities[kept], found.right[kept], found.weights[kept], found.agreeing[kept]
+    )
+
+
+def _is_behind(found: HeldOut, best: HeldOut) -> bool:
+    gain, error = best.gain_over(found)
+    return gain > CLEAR * error
+
+
+@dataclass(frozen=True, eq=False)
+class StructureChoice:
+    """Structures, the best first, and what spoke for them.
+
+    Parameters
+    ----------
+    ranked : tuple of Structure
+        The best first: where a fit of one falls short, the next is there.
+    candidates : dict of Structure to HeldOut
+        Those of them that predicted annotations.
+    base_rate : HeldOut or None
+        Predictions by how often annotations are must-links; None where annotations were not asked.
+    note : str
+        Why the features chose; empty if annotations did.
+    """
+
+    ranked: tuple[Structure, ...]
+    candidates: dict[Structure, HeldOut]
+    base_rate: HeldOut | None
+    note: str = ""
+
+
+def choose_structure(
+    table: Table,
+    layers: Sequence[Layer],
+    *,
+    run: Runner = map,
+    components: int | str = AUTO,
+    subspace: int | str = AUTO,
+    covariance: str = AUTO,
+) -> StructureChoice:
+    """Rank structures by how well they predict held-out annotations, coarse to fine.
+
+    Where none predicts them better than how often they are must-links, by two standard errors, the features
+    choose: structures of one component a class without annotations, by BIC.
+
+    Parameters
+    ----------
+    table : Table
+        Features.
+    layers : sequence of Layer
+        Annotations.
+    run : callable
+        As `map`; calls may run at once.
+    components, subspace, covariance : int or str
+        The one there is, or "auto".
+
+    Raises
+    ------
+    ValueError
+        If there are more components than the samples allow.
+    """
+    annotations = list_annotations(layers, table.seed)
+    counts = COARSE if components == AUTO else (int(components),)
+    spaces = table.dims if subspace == AUTO else (subspace,)
+    shapes = CANDIDATES if covariance == AUTO else (covariance,)
+    is_whole = (components, subspace, covariance) == (AUTO, AUTO, AUTO)
+
+    def allowed(candidates: Iterable[Structure]) -> list[Structure]:
+        return [each for each in candidates if table.allows(each)]
+
+    if annotations.n_pairs < LEAST_PAIRS:
+        few = f"{annotations.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
+        return _by_features(table, layers, run, shapes, few, annotated=True)
+    trials = Trials(table, layers, annotations, run)
+    inner = tuple(each for each in spaces if each != DISCRIMINATIVE)
+    firsts_of = inner or table.dims
+    grid = (Structure(space, many, shape) for space in firsts_of for shape in shapes for many in counts)
+    trials.add(allowed(grid), 1)
+    for _ in range(TURNS if components == AUTO else 0):
+        near = (
+            one._replace(components=many)
+            for one in trials.ranked(1)[:TOP]
+            for many in (one.components // 2, one.components * 2)
+            if many >= 1
+        )
+        trials.add(allowed(near), 1)
+    ranked, firsts = trials.ranked(1), list[Structure]()
+    for one in ranked:
+        if one.subspace not in [first.subspace for first in firsts] and len(firsts) < FIRSTS:
+            firsts.append(one)
+    trials.add([*ranked[:TOP], *firsts], FINE_STARTS)
+    if DISCRIMINATIVE in spaces or (subspace == AUTO and table.rank > LEAST_RANK):
+        along = [
+            (shape, many)
+            for shape, many in ALONG
+            if covariance in (AUTO, shape) and components in (AUTO, many)
+        ] or [(shape, many) for shape in shapes for many in counts]
+        kept = [one for one in firsts if (one, FINE_STARTS) in trials.found]
+        trials.add(
+            [Structure(DISCRIMINATIVE, many, shape, first=one) for one in kept for shape, many in along],
+            FINE_STARTS,
+        )
+    if is_whole:
+        trials.add(unsupervised(table, shapes), FINE_STARTS)
+    best = trials.ranked(FINE_STARTS)
+    if subspace == DISCRIMINATIVE:
+        best = [one for one in best if one.subspace == DISCRIMINATIVE] or best
+    candidates = {one: trials.found[one, FINE_STARTS] for one in best}
+    base = trials.base_rate
+    if not _is_behind(base, candidates[best[0]]):
+        found = f"log loss {candidates[best[0]].log_loss:.3f} against {base.log_loss:.3f}"
+        few = f"no structure predicts the annotations better than how often they are must-links ({found})"
+        chosen = _by_features(table, layers, run, shapes, few, annotated=False)
+        return replace(chosen, candidates=candidates, base_rate=base)
+    return StructureChoice(tuple(best), candidates, base)
+
+
+def unsupervised(table: Table, shapes: Sequence[str], *, annotated: bool = False) -> list[Structure]:
+    """Structures of one component a class that do without annotations."""
+    every = [Structure(NONE, 1, shape, annotated=annotated) for shape in (KMEANS, *shapes)]
+    whole = [each for each in every if table.allows(each)]
+    return whole + [each._replace(proportions="equal") for each in whole if each.covariance != KMEANS]
+
+
+def _by_features(
+    table: Table, layers: Sequence[Layer], run: Runner, shapes: Sequence[str], why: str, *, annotated: bool
+) -> StructureChoice:
+    """Rank structures by BIC of fits without annotations; they take part in the final fit if asked for."""
+    every = [each for each in unsupervised(table, shapes) if not annotated or each.covariance != KMEANS]
+
+    for number in range(FINE_STARTS):
+        table.start(NONE, table.n_classes, number)
+    fits = run(table.of_features, every)
+    scored = {each: bic(fit, table.placed(each.subspace)) for each, fit in zip(every, fits, strict=True)}
+    ranked = sorted(every, key=lambda each: -scored[each])
+    note = f"{why}: the features choose, by BIC: {ranked[0]}"
+    return StructureChoice(tuple(each._replace(annotated=annotated) for each in ranked), {}, None, note)
+
+
+def bic(solution: Solution, Z: Floats) -> float:
+    """Log-likelihood of the features less half the free parameters times log N, nats."""
+    union, (n_samples, n_dims) = solution.union, Z.shape
+    many, shape = len(union.weights), solution.structure.covariance
+    matrix = n_dims * (n_dims + 1) // 2
+    of_shape = {
+        KMEANS: 1,
+        "spherical": many,
+        "diagonal": many * n_dims,
+        "tied": matrix,
+        "full": many * matrix,
+    }
+    shares = 0 if solution.structure.proportions == "equal" or shape == KMEANS else many - 1
+    n_free = many * n_dims + of_shape[shape] + shares
+    likelihood = float(np.logaddexp.reduce(union.log_densities(Z), axis=1).sum())
+    return likelihood - 0.5 * float(n_free) * math.log(n_samples)
+
+
+def falls_short(union: Union, annotations: Annotations, expected: HeldOut) -> str:
+    """Why a fit to all annotations is worse than those to the folds; empty if it is not.
+
+    A fit agrees with the annotations that it saw at least as well as others with those that they did not.
+    """
+    together = alike(union, annotations.pairs)
+    agreeing = np.where(annotations.is_must, together, 1.0 - together)
+    found = float(np.average(agreeing, weights=annotations.weights))
+    gain, error = _gain(expected.agreeing, annotations.weights)
+    if found >= gain - CLEAR * error:
+        return ""
+    return f"agrees with {found:.3f} of the annotations, where its folds predicted {gain:.3f}"
+
+
+def _gain(values: Floats, weights: Floats) -> tuple[float, float]:
+    mean = float(np.average(values, weights=weights))
+    return mean, float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())

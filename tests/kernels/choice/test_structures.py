@@ -1,0 +1,236 @@
+"""Structures: candidates beside plain formulas, and what is chosen where the answer is known."""
+
+import math
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+
+from kernels.choice import structures
+from kernels.choice.held_out import HeldOut, list_annotations
+from kernels.choice.structures import DISCRIMINATIVE, KMEANS, NONE, Structure, Table, Trials, choose_structure
+from kernels.problem.data import CANNOT, MUST, Layer
+
+Table_ = tuple[NDArray[Any], NDArray[np.int64]]
+
+
+def rings(n_samples: int = 240) -> Table_:
+    """Two rings, one around the other."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(n_samples) % 2
+    angles = rng.uniform(0, 2 * math.pi, n_samples)
+    radii = 1.0 + 2.0 * labels + 0.1 * rng.normal(size=n_samples)
+    return np.column_stack([radii * np.cos(angles), radii * np.sin(angles)]), labels
+
+
+def blobs(n_samples: int = 150, n_dims: int = 4, apart: float = 6.0) -> Table_:
+    """Three round classes."""
+    rng = np.random.default_rng(4)
+    labels = np.arange(n_samples) % 3
+    centers = apart * np.eye(3, n_dims)
+    return centers[labels] + rng.normal(size=(n_samples, n_dims)), labels
+
+
+def drawn(labels: NDArray[Any], count: int, accuracy: float, told: float | None) -> list[Layer]:
+    rng = np.random.default_rng(8)
+    pairs = rng.integers(len(labels), size=(count, 2))
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(count) < accuracy)
+    return [Layer(MUST, pairs[must], accuracy=told), Layer(CANNOT, pairs[~must], accuracy=told)]
+
+
+def table_of(X: NDArray[Any], n_classes: int) -> Table:
+    return Table(X, n_classes, SeedSequence(0))
+
+
+def solved(table: Table, structure: Structure, layers: list[Layer]) -> structures.Solution:
+    return table.solve(structure, layers, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("shape", ["spherical", "diagonal", "tied", "full"])
+def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
+    X, _ = blobs()
+    table = table_of(X, 3)
+    found = solved(table, Structure(NONE, 1, shape, annotated=False), [])
+    union = found.union
+    logs = union.log_densities(X)
+    for g, mean in enumerate(union.means):
+        own = union.covariances[0 if shape == "tied" else g]
+        matrix = own if own.ndim == 2 else np.diag(own)
+        expected = np.log(union.weights[g]) + multivariate_normal(mean, matrix).logpdf(X)
+        np.testing.assert_allclose(logs[:, g], expected)
+    free = GaussianMixture(3, covariance_type={"diagonal": "diag"}.get(shape, shape)).fit(X)._n_parameters()
+    expected_bic = np.logaddexp.reduce(logs, axis=1).sum() - 0.5 * free * math.log(len(X))
+    assert structures.bic(found, X) == pytest.approx(expected_bic)
+
+
+def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
+    X, labels = rings()
+    union = solved(table_of(X, 2), Structure(NONE, 8, "spherical"), drawn(labels, 240, 0.95, 0.95)).union
+    classes = union.predict(X)
+    densities = np.exp(union.log_densities(X))
+    for c in range(2):
+        own = densities[:, union.class_of == c].sum(axis=1)
+        np.testing.assert_allclose(classes[:, c], own / densities.sum(axis=1))
+    assert (classes[7:9] == union.predict(X[7:9])).all()
+    assert adjusted_rand_score(labels, classes.argmax(axis=1)) > 0.95
+
+
+def test_equal_proportions_are_of_classes() -> None:
+    X, labels = rings()
+    X, labels = X[(labels == 0) | (np.arange(240) < 60)], labels[(labels == 0) | (np.arange(240) < 60)]
+    layers = drawn(labels, 200, 0.95, 0.95)
+    for proportions in ("equal", "free"):
+        union = solved(table_of(X, 2), Structure(NONE, 4, "spherical", proportions), layers).union
+        sums = np.bincount(union.class_of, union.weights)
+        is_equal = np.allclose(sums, 0.5)
+        assert sums.sum() == pytest.approx(1.0)
+        assert is_equal == (proportions == "equal")
+
+
+def test_discriminative_directions_are_those_of_fishers_criterion() -> None:
+    rng = np.random.default_rng(1)
+    X, labels = blobs(n_dims=6, apart=2.0)
+    X = X @ rng.normal(size=(6, 6))
+    center, shares = X.mean(axis=0), np.eye(3)[labels]
+    axes = structures.discriminative(X, center, shares)
+    assert axes.shape == (6, 2)
+    np.testing.assert_allclose(((X - center) @ axes).var(axis=0), 1.0)
+    moved = X - center
+    means = np.array([moved[labels == c].mean(axis=0) for c in range(3)])
+    between = sum(50 * np.outer(mean, mean) for mean in means)
+    within = moved.T @ moved - between
+    within = 0.9 * within + 0.1 * np.trace(within) / 6 * np.eye(6)
+
+    def ratio(axis: NDArray[Any]) -> float:
+        return float(axis @ between @ axis / (axis @ within @ axis))
+
+    largest = np.sort(np.linalg.eigvals(np.linalg.solve(within, between)).real)[::-1]
+    # a little is added to the sizes of the classes
+    np.testing.assert_allclose([ratio(axis) for axis in axes.T], largest[:2], rtol=1e-3)
+
+
+def slow_log_loss(trials: Trials, each: Structure, layers: list[Layer]) -> float:
+    """Loop over annotations and shares of surety, one probability at a time."""
+    whole, best = trials.annotations, math.inf
+    for sure in np.linspace(0, 1, 21):
+        total = 0.0
+        for a, (i, j) in enumerate(whole.pairs.tolist()):
+            classes = trials.fits[each, 3, int(whole.folds[a])].union.classes
+            p, together = float(whole.accuracies[a]), float(classes[i] @ classes[j])
+            must = min(max(p * together + (1 - p) * (1 - together), 1e-3), 1 - 1e-3)
+            others = whole.folds != whole.folds[a]
+            rate = (whole.is_must[others].sum() + 1) / (others.sum() + 2)
+            told = sure * must + (1 - sure) * rate
+            total -= math.log(told if whole.is_must[a] else 1 - told)
+        best = min(best, total / len(whole.pairs))
+    return best
+
+
+def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop() -> None:
+    X, labels = rings(100)
+    layers = drawn(labels, 100, 0.9, 0.9)
+    table = table_of(X, 2)
+    trials = Trials(table, layers, list_annotations(layers, table.seed), map)
+    candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]
+    trials.add(candidates, 3)
+    base = trials.base_rate.log_loss
+    for each in [one for one in candidates if (one, 3) in trials.found]:
+        assert trials.found[each, 3].log_loss == pytest.approx(slow_log_loss(trials, each, layers))
+        assert trials.found[each, 3].log_loss <= base + 1e-12
+    assert trials.ranked(3)[0] == candidates[0]
+    # a fold's fit has not seen its annotations
+    for fold, seen in enumerate(trials.seen):
+        kept = {tuple(pair) for layer in seen for pair in np.asarray(layer.pairs).tolist()}
+        tested = {tuple(pair) for pair in trials.annotations.pairs[trials.annotations.folds == fold].tolist()}
+        assert not kept & tested
+
+
+def test_rings_take_many_components_and_blobs_one() -> None:
+    X, labels = rings()
+    layers = drawn(labels, 240, 0.9, 0.9)
+    table = table_of(X, 2)
+    choice = choose_structure(table, layers)
+    assert choice.ranked[0].components >= 4
+    assert not choice.note
+    union = solved(table, choice.ranked[0], layers).union
+    assert adjusted_rand_score(labels, union.labels) > 0.95
+    X, labels = blobs()
+    layers = drawn(labels, 150, 0.9, 0.9)
+    table = table_of(X, 3)
+    choice = choose_structure(table, layers)
+    assert choice.base_rate is not None
+    assert choice.candidates[choice.ranked[0]].log_loss < choice.base_rate.log_loss - 0.2
+    assert any(not each.annotated for each in choice.candidates)
+    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).union.labels) > 0.95
+
+
+def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
+    X, labels = blobs(90, 6)
+    layers = drawn(labels, 90, 0.85, None)
+    alone = choose_structure(table_of(X, 3), layers)
+    with ThreadPoolExecutor(3) as pool:
+
+        def run(task: Callable[[Any], Any], work: Iterable[Any]) -> list[Any]:
+            return list(pool.map(task, work))
+
+        beside = choose_structure(table_of(X, 3), layers, run=run)
+    assert alone.ranked == beside.ranked
+    for each, found in alone.candidates.items():
+        assert (found.log_probabilities == beside.candidates[each].log_probabilities).all()
+
+
+def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None:
+    X, labels = blobs()
+    layers = drawn(labels, 150, 0.5, 0.9)
+    table = table_of(X, 3)
+    choice = choose_structure(table, layers)
+    assert "no structure predicts the annotations better" in choice.note
+    assert "the features choose, by BIC" in choice.note
+    assert not any(each.annotated for each in choice.ranked)
+    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).union.labels) > 0.95
+
+
+def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> None:
+    X, labels = blobs()
+    choice = choose_structure(table_of(X, 3), drawn(labels, 12, 1.0, 0.95))
+    assert "12 annotated pairs are too few" in choice.note
+    assert all(each.annotated and each.covariance != KMEANS for each in choice.ranked)
+    assert not choice.candidates
+
+
+def test_what_is_named_is_what_is_fitted() -> None:
+    X, labels = blobs()
+    layers = drawn(labels, 150, 0.9, 0.9)
+    choice = choose_structure(table_of(X, 3), layers, components=2, subspace=3, covariance="full")
+    assert choice.ranked == (Structure(3, 2, "full"),)
+    choice = choose_structure(table_of(X, 3), layers, subspace=DISCRIMINATIVE)
+    assert all(each.subspace == DISCRIMINATIVE and each.first for each in choice.ranked)
+
+
+def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
+    X, labels = blobs()
+    layers = drawn(labels, 150, 0.95, 0.95)
+    table = table_of(X, 3)
+    annotations = list_annotations(layers, table.seed)
+    good = solved(table, Structure(NONE, 1, "spherical"), layers).union
+    together = structures.alike(good, annotations.pairs)
+    agreeing = np.where(annotations.is_must, together, 1.0 - together)
+    expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
+    assert not structures.falls_short(good, annotations, expected)
+    bad = structures.hard_union(X, np.minimum(np.arange(len(X)), 2), 3)  # all but two in one class
+    assert "where its folds predicted" in structures.falls_short(bad, annotations, expected)
+
+
+def test_a_structure_reads_as_words() -> None:
+    first = Structure(5, 4, "diagonal")
+    assert str(first) == "4 diagonal in 5 principal components"
+    along = Structure(DISCRIMINATIVE, 1, "full", "equal", first=first)
+    assert str(along) == f"1 full along discriminative directions of {first}, equal"
+    assert str(Structure(NONE, 1, KMEANS, annotated=False)) == "k-means"
