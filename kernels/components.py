@@ -125,8 +125,8 @@ class Union:
         Variances, or matrices.
     accuracies : dict of int to float
         Of annotators whose accuracy was not given.
-    bound : float
-        Lower bound of the log-likelihood, nats.
+    terms : tuple of float
+        Of features with entropy, of annotations, of the prior on the components, nats.
     steps : int
         That it took.
     """
@@ -138,13 +138,26 @@ class Union:
     means: Floats
     covariances: Floats
     accuracies: dict[int, float]
-    bound: float
+    terms: tuple[float, float, float]
     steps: int
+
+    @property
+    def bound(self) -> float:
+        """Lower bound of the log-likelihood, nats: the sum of its terms."""
+        return sum(self.terms)
 
     @property
     def labels(self) -> NDArray[np.int16]:
         """The largest class of each sample, the lowest on ties."""
         return np.asarray(self.classes.argmax(axis=1), np.int16)
+
+    def draws(self, n_draws: int, rng: Generator) -> NDArray[np.int16]:
+        """Partitions drawn by the shares of the classes, of shape (n_draws, n_samples)."""
+        bounds = np.cumsum(self.classes, axis=1)[:, :-1]  # the last one is 1 but for rounding
+        drawn = np.empty((n_draws, len(bounds)), np.int16)
+        for draw in drawn:
+            draw[:] = (rng.random(len(bounds))[:, None] >= bounds).sum(axis=1)
+        return drawn
 
     def log_densities(self, Z: Floats) -> Floats:
         """Log-density of each sample in each component, its proportion included, nats.
@@ -175,12 +188,16 @@ class Union:
 
     def predict(self, Z: Floats) -> Floats:
         """Probability of each class of samples without annotations, of shape (n_rows, n_classes)."""
-        logs = self.log_densities(Z)
+        logs = self.class_densities(Z)
         shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        classes = np.zeros((len(Z), self.classes.shape[1]))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def class_densities(self, Z: Floats) -> Floats:
+        """Log-density of each sample in each class, its proportion included, nats; as `log_densities`."""
+        logs, classes = self.log_densities(Z), np.full((len(Z), self.classes.shape[1]), -np.inf)
         for g, c in enumerate(self.class_of.tolist()):
-            classes[:, c] += shares[:, g]
-        return np.asarray(classes / classes.sum(axis=1, keepdims=True))
+            classes[:, c] = np.logaddexp(classes[:, c], logs[:, g])
+        return classes
 
 
 def observe(
@@ -326,7 +343,7 @@ def fit_components(
         means=fields.means,
         covariances=fields.covariances if is_matrix else fields.covariances[:, :, 0],
         accuracies=dict(zip(annotators, fields.accuracies.tolist(), strict=True)),
-        bound=float(fields.bound.sum()),
+        terms=tuple(fields.bound.tolist()),
         steps=taken,
     )
 

@@ -34,6 +34,19 @@ CANDIDATES = ("spherical", "diagonal", "tied", "full")
 # each, at most: a short one, as parameters matter more than the last sample.
 FOLDS, FOLD_GENERATIONS = 5, 5
 
+# Everything that classes are made of is chosen: shape, components, subspace (`kernels.choice.structures`).
+ANY = "any"
+
+# Coordinates of the components: the features as they are, or directions along which classes differ.
+NONE, DISCRIMINATIVE = "none", "discriminative"
+
+# The model of the term "conditional" and classes of any shape, by one name.
+MODEL_ANY = "conditional-any"
+
+# Terms that classes of several components, or in a subspace, are fitted with, and what has no place there.
+OF_UNIONS = ("unsupervised", "conditional")
+NOT_OF_UNIONS = ("min_cluster_size", "variance_prior", "covariance_prior", "feature_weight")
+
 # Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
 
@@ -70,7 +83,9 @@ class Setting:
     choices : tuple of str
         The words.
     words : tuple of str
-        Words that stand for a number which is computed from the data.
+        Words that stand beside numbers, such as one that is computed from the data.
+    whole : bool
+        Whether the numbers are whole, where the default is a word.
     strong : int, float, str or None
         What the method "strong" says; None for a setting that does not go by the method.
     """
@@ -85,6 +100,7 @@ class Setting:
     flag: str = ""
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
+    whole: bool = False
     strong: int | float | str | None = None
 
     @property
@@ -114,7 +130,7 @@ class Setting:
     @property
     def is_whole(self) -> bool:
         """Whether it is a whole number."""
-        return isinstance(self.default, int)
+        return self.whole or isinstance(self.default, int)
 
     @property
     def expected(self) -> str:
@@ -208,6 +224,24 @@ class ObjectiveSettings:
         since=3,
         choices=("equal", "free"),
     )
+    components: int | str = _declared(
+        1,
+        "Gaussians that a cluster is a union of; auto is the number that held-out annotations speak for.",
+        since=4,
+        low=1,
+        high=160,
+        words=(AUTO,),
+    )
+    subspace: int | str = _declared(
+        NONE,
+        "Coordinates of the Gaussians: a number of principal components, discriminative directions, none for"
+        " the features as they are; auto is what held-out annotations speak for.",
+        since=4,
+        low=1,
+        high=1_000_000,
+        words=(NONE, AUTO, DISCRIMINATIVE),
+        whole=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -245,14 +279,15 @@ PARAMETERS = {
             None,
             "What to maximise.  [default: posterior with --accuracy, likelihood with links, else"
             " unsupervised]",
-            choices=TERMS,
+            choices=(*TERMS, MODEL_ANY),
         ),
         Setting(
             "covariance",
             "spherical",
             "One variance for each cluster, or for all; one for each cluster and feature; one matrix for all"
-            " clusters, or for each; or the shape that held-out annotations speak for.",
-            choices=(*COVARIANCES, AUTO),
+            " clusters, or for each; auto is the shape that held-out annotations speak for; any is that with"
+            " components and subspace.",
+            choices=(*COVARIANCES, AUTO, ANY),
         ),
         Setting(
             "accuracy",
@@ -300,6 +335,7 @@ def wrong_settings(
             "annotator_accuracy"
         ):
             yield parameter, "nothing", f"{parameter.expected}: posterior needs it"
+    yield from _wrong_of_unions(values, parameters)
     method = values.get("method")
     has_method, is_right = "method" in values, METHOD.allows(method)
     if has_method and not is_right:
@@ -323,6 +359,39 @@ def wrong_settings(
             yield setting, told, f"less than 1 for {labels}, which mutated offspring do not take"
 
 
+def _wrong_of_unions(
+    values: Mapping[str, Any], parameters: Mapping[str, Setting]
+) -> Iterator[tuple[Setting, str, str]]:
+    """What classes of any shape have no place for."""
+    model, shape = values.get("model"), values.get("covariance")
+    own = [each for each in SETTINGS if each.name in ("components", "subspace")]
+    given = [each for each in own if values.get(each.name, each.default) != each.default]
+    is_any = ANY in (model, shape) or model == MODEL_ANY
+    for each in given if is_any else ():
+        yield each, repr(values[each.name]), f"{each.default!r}: {MODEL_ANY} chooses it"
+    if not given and not is_any:
+        return
+    who = ", ".join(each.name for each in given) or "classes of any shape"
+    if model not in (None, AUTO, MODEL_ANY, *OF_UNIONS) and "model" in parameters:
+        yield parameters["model"], repr(model), f"{' or '.join(OF_UNIONS)} for {who}"
+    if is_any and model == "unsupervised" and "model" in parameters:
+        yield parameters["model"], repr(model), "conditional: annotations choose among classes of any shape"
+    if "covariance" in parameters:
+        if shape == "common":
+            yield parameters["covariance"], repr(shape), f"{', '.join(CANDIDATES)} or {AUTO} for {who}"
+        elif model == MODEL_ANY and shape not in (None, "spherical", AUTO, ANY):
+            yield parameters["covariance"], repr(shape), f"{AUTO}: {MODEL_ANY} chooses it"
+    for each in SETTINGS:
+        if each.name in NOT_OF_UNIONS and values.get(each.name, each.default) != each.default:
+            yield each, repr(values[each.name]), f"{each.default!r}: it has no place with {who}"
+
+
+def is_union(covariance: str, settings: ObjectiveSettings) -> bool:
+    """Whether classes are unions of components (`kernels.components`), and not one Gaussian each."""
+    own = (settings.components, settings.subspace)
+    return covariance == ANY or own != (DEFAULT.components, DEFAULT.subspace)
+
+
 def settings_of(values: Mapping[str, Any]) -> Settings:
     """All settings, in Python's own types, from the method and settings by name.
 
@@ -338,7 +407,7 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     for each in SETTINGS:
         given = values.get(each.name)
         found = each.of(str(method)) if given is None else given
-        kind: Any = str if isinstance(found, str) else type(each.default)
+        kind: Any = str if isinstance(found, str) else int if each.is_whole else float
         taken[each.name] = kind(found)
     return Settings(**taken)
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,10 +32,8 @@ from kernels.choice.held_out import (
 )
 from kernels.components import STEPS, Union, first_labels, fit_components
 from kernels.problem.data import Floats, Layer
-from kernels.settings import AUTO, CANDIDATES, FOLDS
-
-# Words for coordinates: those of the features, or directions along which the classes of a first fit differ.
-NONE, DISCRIMINATIVE = "none", "discriminative"
+from kernels.search.genetic import Restart
+from kernels.settings import ANY, AUTO, CANDIDATES, DISCRIMINATIVE, FOLDS, NONE, ObjectiveSettings
 
 # A partition that neither annotations nor a likelihood made.
 KMEANS = "k-means"
@@ -228,13 +226,15 @@ class Table:
             return False
         if each.components > 1 and n_components > min(LARGEST, SPARSEST * n_samples):
             return False
-        if each.covariance == "spherical" and each.subspace == self.X.shape[1]:
-            return False  # the same as in the features themselves
         is_matrix = each.covariance in ("tied", "full")
-        if is_matrix and each.subspace == NONE and each.annotated:
-            return False  # all principal components are the same, with a prior that knows them
         cost = n_samples * n_components * n_dims * (n_dims if is_matrix else SCATTERED)
         return bool(cost <= DEAREST)
+
+    def is_double(self, each: Structure) -> bool:
+        """Whether another candidate is the same, in the features or in all principal components."""
+        if each.covariance in ("tied", "full"):
+            return each.subspace == NONE  # where the prior does not know the principal components
+        return each.covariance == "spherical" and each.subspace == self.X.shape[1]
 
     def solve(
         self,
@@ -281,7 +281,9 @@ class Table:
         if structure not in self._of_features:
             many, alone = structure.components * self.n_classes, structure._replace(annotated=False)
             rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
-            starts = [self.start(structure.subspace, many, number) for number in range(FINE_STARTS)]
+            space = structure.first.subspace if structure.first is not None else structure.subspace
+            many = many if structure.first is None else structure.first.components * self.n_classes
+            starts = [self.start(space, many, number) for number in range(FINE_STARTS)]
             found = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
             self._of_features[structure] = max(found, key=lambda one: one.union.bound)
         return self._of_features[structure]
@@ -343,7 +345,7 @@ def hard_union(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Union:
         means=means,
         covariances=np.full(means.shape, max(variance, np.finfo(float).tiny)),
         accuracies={},
-        bound=-_inertia(Z, labels, n_classes),
+        terms=(-_inertia(Z, labels, n_classes), 0.0, 0.0),
         steps=0,
     )
 
@@ -539,7 +541,7 @@ def choose_structure(
     """Rank structures by how well they predict held-out annotations, coarse to fine.
 
     Where none predicts them better than how often they are must-links, by two standard errors, the features
-    choose: structures of one component a class without annotations, by BIC.
+    choose by BIC: of structures without annotations, if components and subspace are open too.
 
     Parameters
     ----------
@@ -564,16 +566,21 @@ def choose_structure(
     is_whole = (components, subspace, covariance) == (AUTO, AUTO, AUTO)
 
     def allowed(candidates: Iterable[Structure]) -> list[Structure]:
-        return [each for each in candidates if table.allows(each)]
+        every = list(candidates)
+        return [each for each in every if table.allows(each)] or every[:1]
 
+    alone = [_named(subspace, components, shape) for shape in shapes]
     if annotations.n_pairs < LEAST_PAIRS:
         few = f"{annotations.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
-        return _by_features(table, layers, run, shapes, few, annotated=True)
+        if is_whole:  # annotations take part in the final fit
+            alone = [each for each in unsupervised(table, shapes) if each.covariance != KMEANS]
+        return _by_features(table, run, alone, few, annotated=True)
     trials = Trials(table, layers, annotations, run)
     inner = tuple(each for each in spaces if each != DISCRIMINATIVE)
     firsts_of = inner or table.dims
-    grid = (Structure(space, many, shape) for space in firsts_of for shape in shapes for many in counts)
-    trials.add(allowed(grid), 1)
+    grid = [Structure(space, many, shape) for space in firsts_of for shape in shapes for many in counts]
+    open_to_doubles = subspace != AUTO
+    trials.add(allowed(each for each in grid if open_to_doubles or not table.is_double(each)), 1)
     for _ in range(TURNS if components == AUTO else 0):
         near = (
             one._replace(components=many)
@@ -581,7 +588,7 @@ def choose_structure(
             for many in (one.components // 2, one.components * 2)
             if many >= 1
         )
-        trials.add(allowed(near), 1)
+        trials.add([each for each in near if table.allows(each)], 1)
     ranked, firsts = trials.ranked(1), list[Structure]()
     for one in ranked:
         if one.subspace not in [first.subspace for first in firsts] and len(firsts) < FIRSTS:
@@ -601,37 +608,49 @@ def choose_structure(
     if is_whole:
         trials.add(unsupervised(table, shapes), FINE_STARTS)
     best = trials.ranked(FINE_STARTS)
-    if subspace == DISCRIMINATIVE:
-        best = [one for one in best if one.subspace == DISCRIMINATIVE] or best
+    if subspace == DISCRIMINATIVE:  # what it starts from is no candidate itself
+        best = [one for one in best if one.subspace == DISCRIMINATIVE]
+        if not best:
+            note = "the annotations are predicted clearly worse along discriminative directions than without"
+            return StructureChoice(tuple(alone), {}, trials.base_rate, note)
     candidates = {one: trials.found[one, FINE_STARTS] for one in best}
     base = trials.base_rate
     if not _is_behind(base, candidates[best[0]]):
         found = f"log loss {candidates[best[0]].log_loss:.3f} against {base.log_loss:.3f}"
         few = f"no structure predicts the annotations better than how often they are must-links ({found})"
-        chosen = _by_features(table, layers, run, shapes, few, annotated=False)
+        every = unsupervised(table, shapes) if is_whole else alone
+        chosen = _by_features(table, run, every, few, annotated=not is_whole)
         return replace(chosen, candidates=candidates, base_rate=base)
     return StructureChoice(tuple(best), candidates, base)
 
 
-def unsupervised(table: Table, shapes: Sequence[str], *, annotated: bool = False) -> list[Structure]:
+def _named(subspace: int | str, components: int | str, covariance: str) -> Structure:
+    """The plain structure of what is named: of what is open, the simplest."""
+    space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
+    first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
+    return Structure(space, many, covariance, first=first)
+
+
+def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
     """Structures of one component a class that do without annotations."""
-    every = [Structure(NONE, 1, shape, annotated=annotated) for shape in (KMEANS, *shapes)]
+    every = [Structure(NONE, 1, shape, annotated=False) for shape in (KMEANS, *shapes)]
     whole = [each for each in every if table.allows(each)]
     return whole + [each._replace(proportions="equal") for each in whole if each.covariance != KMEANS]
 
 
 def _by_features(
-    table: Table, layers: Sequence[Layer], run: Runner, shapes: Sequence[str], why: str, *, annotated: bool
+    table: Table, run: Runner, every: Sequence[Structure], why: str, *, annotated: bool
 ) -> StructureChoice:
     """Rank structures by BIC of fits without annotations; they take part in the final fit if asked for."""
-    every = [each for each in unsupervised(table, shapes) if not annotated or each.covariance != KMEANS]
-
-    for number in range(FINE_STARTS):
-        table.start(NONE, table.n_classes, number)
-    fits = run(table.of_features, every)
-    scored = {each: bic(fit, table.placed(each.subspace)) for each, fit in zip(every, fits, strict=True)}
-    ranked = sorted(every, key=lambda each: -scored[each])
-    note = f"{why}: the features choose, by BIC: {ranked[0]}"
+    ranked, note = list(every), why
+    if len(every) > 1:
+        for each in every:  # not at once in several threads
+            for number in range(FINE_STARTS if each.first is None else 0):
+                table.start(each.subspace, each.components * table.n_classes, number)
+        fits = run(table.of_features, every)
+        scored = {each: bic(fit, fit.place(table.X)) for each, fit in zip(every, fits, strict=True)}
+        ranked.sort(key=lambda each: -scored[each])
+        note = f"{why}: the features choose, by BIC: {ranked[0]}"
     return StructureChoice(tuple(each._replace(annotated=annotated) for each in ranked), {}, None, note)
 
 
@@ -670,3 +689,134 @@ def falls_short(union: Union, annotations: Annotations, expected: HeldOut) -> st
 def _gain(values: Floats, weights: Floats) -> tuple[float, float]:
     mean = float(np.average(values, weights=weights))
     return mean, float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())
+
+
+# Fits of what was chosen.
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """Fits of the first structure that does not fall short of what its folds predicted.
+
+    Parameters
+    ----------
+    structure : Structure
+        What was fitted.
+    choice : StructureChoice
+        What spoke for it.
+    solutions : tuple of Solution
+        Of each restart.
+    best : int
+        Which of them has the largest bound, the first on ties.
+    notes : tuple of str
+        Which structures fell short, and how, and why the features chose.
+    """
+
+    structure: Structure
+    choice: StructureChoice
+    solutions: tuple[Solution, ...]
+    best: int
+    notes: tuple[str, ...]
+
+
+def settle(
+    X: Floats,
+    layers: Sequence[Layer],
+    *,
+    n_classes: int,
+    covariance: str,
+    settings: ObjectiveSettings,
+    seed: SeedSequence,
+    streams: Sequence[SeedSequence],
+    run: Runner = map,
+    predict: bool = True,
+    choice: StructureChoice | None = None,
+) -> Settled:
+    """Choose what classes are made of, where that is open, and fit it until a fit holds what its folds said.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Annotations that the model sees.
+    n_classes : int
+        K.
+    covariance : str
+        Shape of the components; "auto", or "any" with components and subspace open too.
+    settings : ObjectiveSettings
+        `components` and `subspace`.
+    seed : numpy.random.SeedSequence
+        Of the choice.
+    streams : sequence of numpy.random.SeedSequence
+        One for each restart.
+    run : callable
+        As `map`; calls may run at once.
+    predict : bool
+        Whether annotations are held out where nothing is open.
+    choice : StructureChoice, optional
+        One that was made before, such as on a part of the samples.
+
+    Raises
+    ------
+    ValueError
+        If there are more components than distinct rows.
+    """
+    parts = [settings.components, settings.subspace, covariance]
+    components, subspace, shape = [AUTO] * 3 if covariance == ANY else parts
+    table, annotations = Table(X, n_classes, seed), list_annotations(layers, seed)
+    notes = []
+    if not isinstance(subspace, str) and subspace > table.rank:
+        notes.append(f"features have {table.rank} principal components, not {subspace}: all are used")
+        subspace = table.rank
+    if choice is not None:
+        pass
+    elif AUTO in (components, subspace, shape) or (predict and annotations.n_pairs >= LEAST_PAIRS):
+        choice = choose_structure(
+            table, layers, run=run, components=components, subspace=subspace, covariance=str(shape)
+        )
+    else:
+        choice = StructureChoice((_named(subspace, components, str(shape)),), {}, None)
+    notes += [choice.note] if choice.note else []
+    for structure in choice.ranked:
+        fit = partial(_restart, table, structure, layers)
+        solutions = tuple(run(fit, streams))
+        best = max(range(len(solutions)), key=lambda number: (solutions[number].union.bound, -number))
+        expected = choice.candidates.get(structure)
+        why = falls_short(solutions[best].union, annotations, expected) if expected is not None else ""
+        found = Settled(structure, choice, solutions, best, tuple(notes))
+        if not why:
+            return found
+        notes.append(f"not taken: {structure}, whose fit {why}")
+    return replace(found, notes=(*notes, "every structure fell short: the last one is taken"))
+
+
+def _restart(table: Table, structure: Structure, layers: Sequence[Layer], stream: SeedSequence) -> Solution:
+    return table.solve(structure, layers, np.random.default_rng(stream))
+
+
+def as_restart(X: Floats, solution: Solution) -> Restart:
+    """A solution in the terms of the search: clusters are classes, with the moments of their shares.
+
+    Covariances are spherical, whatever those of the components are.
+    """
+    union = solution.union
+    sizes = np.bincount(union.labels, minlength=union.classes.shape[1])
+    total = np.maximum(union.classes.sum(axis=0), np.finfo(float).tiny)
+    moved = X - solution.center
+    means = np.einsum("nc,nf->cf", union.classes, moved) / total[:, None]
+    squares = union.classes.T @ np.square(moved).sum(axis=1) / total - np.square(means).sum(axis=1)
+    features, annotations, prior = union.terms
+    return Restart(
+        labels=union.labels,
+        objective=union.bound,
+        gmm=features,
+        sbm=annotations,
+        prior=prior,
+        sizes=sizes,
+        centroids=means + solution.center,
+        covariances=np.maximum(squares / X.shape[1], 0.0),
+        local_searches=1,
+        evaluations=union.steps,
+        caps_reached=int(union.steps >= STEPS),
+    )

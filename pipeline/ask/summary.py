@@ -224,7 +224,7 @@ def standing_lines(options: AskOptions, standing: Standing) -> list[str]:
     lines = [
         f"answers    {standing.n_answers}: {standing.n_yes} yes, {standing.n_no} no{skipped}",
         f"accuracy   {belief.accuracy:.2f}, {source}",
-        f"sizes      {sizes}, {belief.covariance} covariance",
+        f"sizes      {sizes}, {belief.covariance}{' covariance' if belief.covariance in COVARIANCES else ''}",
         f"confidence {confidence(standing)} of the labels expected right",
     ]
     if standing.outlook is not None:

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.choice import held_out
+from kernels.choice.structures import Table, choose_structure, settle
 from kernels.problem.data import MUST, Layer
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import run_restart
 from kernels.search.sampling import Length, run_chain
-from kernels.settings import AUTO, Settings, settings_of
+from kernels.settings import ANY, AUTO, Settings, is_union, settings_of
 from pipeline.common import best_of
 
 # Settings of the search and of the objective that questions come from, unless others are given.
@@ -56,7 +57,7 @@ class Belief:
     accuracy : float
         Probability that an answer is right, as given or as estimated.
     covariance : str
-        Shape of the covariances.
+        Shape of the covariances, or what classes of any shape are made of.
     """
 
     X: NDArray[np.float64]
@@ -118,7 +119,8 @@ def believe(
     seed : numpy.random.SeedSequence
         Of all randomness; it is not changed.
     covariance : str
-        Shape of the covariances; "auto" is the one that predicts held-out answers best.
+        Shape of the covariances; "auto" is the one that predicts held-out answers best, "any" that with
+        components and subspace.
     restarts : int
         Of the search.
     settings : Settings
@@ -139,6 +141,9 @@ def believe(
     def stream(*key: int) -> np.random.Generator:
         return np.random.default_rng(held_out.below(seed, *key))
 
+    if is_union(covariance, settings):
+        labels, drawn, covariance = _of_union(X, layers, n_clusters, covariance, settings, restarts, seed)
+        return Belief(X, labels, drawn, n_clusters, _accuracy(layers, labels, accuracy), covariance)
     fitted: Any = {"n_clusters": n_clusters, "model": model_for(layers), "settings": settings}
     if covariance == AUTO:
         held_out.warm_up()
@@ -152,14 +157,51 @@ def believe(
     best = runs[best_of([run.objective for run in runs])].labels
     length = Length(BURN_IN, DRAWS, THIN)
     chains = [run_chain(problem, best, best, length, stream(2, number)).labels for number in range(CHAINS)]
-    if accuracy is None:  # the share of the answers that agree, with those that were seen before
-        right, total = UNKNOWN * COUNTED, COUNTED
-        for layer in layers:
-            joined = best[layer.pairs[:, 0]] == best[layer.pairs[:, 1]]
-            right += float((joined == (layer.kind == MUST)).sum())
-            total += len(layer.pairs)
-        accuracy = max(right / total, LEAST_ACCURACY)
+    accuracy = _accuracy(layers, best, accuracy)
     return Belief(X, best, np.concatenate(chains), n_clusters, accuracy, covariance)
+
+
+def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: float | None) -> float:
+    """The accuracy as given, or the share of the answers that agree, with those that were seen before."""
+    if accuracy is not None:
+        return accuracy
+    right, total = UNKNOWN * COUNTED, COUNTED
+    for layer in layers:
+        joined = labels[layer.pairs[:, 0]] == labels[layer.pairs[:, 1]]
+        right += float((joined == (layer.kind == MUST)).sum())
+        total += len(layer.pairs)
+    return max(right / total, LEAST_ACCURACY)
+
+
+def _of_union(
+    X: NDArray[np.float64],
+    layers: Sequence[Layer],
+    n_clusters: int,
+    covariance: str,
+    settings: Settings,
+    restarts: int,
+    seed: np.random.SeedSequence,
+) -> tuple[NDArray[np.int16], NDArray[np.int16], str]:
+    """Labels, draws and structure of classes that are unions of components: draws are by their shares."""
+    choice, own = None, held_out.below(seed, 0)
+    if len(X) > MOST_ROWS:
+        some, between = _some_rows(X, layers, np.random.default_rng(held_out.below(seed, 6)))
+        parts: dict[str, Any] = {"components": settings.components, "subspace": settings.subspace}
+        parts = {} if covariance == ANY else parts | {"covariance": covariance}
+        choice = choose_structure(Table(some, n_clusters, own), between, **parts)
+    settled = settle(
+        X,
+        layers,
+        n_classes=n_clusters,
+        covariance=covariance,
+        settings=settings,
+        seed=own,
+        streams=[held_out.below(seed, 1, number) for number in range(restarts)],
+        choice=choice,
+    )
+    union = settled.solutions[settled.best].union
+    drawn = union.draws(CHAINS * DRAWS, np.random.default_rng(held_out.below(seed, 2)))
+    return union.labels, drawn, str(settled.structure)
 
 
 def _some_rows(

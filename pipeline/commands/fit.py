@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import AUTO, method_words
+from kernels.settings import AUTO, MODEL_ANY, is_union, method_words, settings_of
 from pipeline.commands import options as shared
 from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
-from pipeline.common import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM, plural
 from sweeps.errors import unstyled
 from sweeps.words import STRATEGIES
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pipeline.ask.summary import AskOptions
     from pipeline.fit.inputs import FitInputs
     from pipeline.fit.solve import FitResult
+
+# Candidates that people see, of classes of any shape; the JSON has them all.
+SHOWN = 5
 
 # What both commands say of the same table.
 SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy", "columns"}
@@ -126,7 +129,12 @@ def fit_command(
 
     given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed", "covariance")}
     given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
-    given["run"] = lambda one, numbers: map(one, shared.progress_bar(numbers, "restarts"))
+    if is_union(options.covariance, options.settings) or options.model == MODEL_ANY:
+        from pipeline.fit.estimator import runner
+
+        given["run"] = runner(-1)  # fits to folds and restarts alike
+    else:
+        given["run"] = lambda one, numbers: map(one, shared.progress_bar(numbers, "restarts"))
     fitted = partial(fit, inputs.X, inputs.layers, model=options.chosen_model, **given)
     choice, n_clusters = None, options.n_clusters
     if len(counts) > 1:
@@ -174,13 +182,15 @@ def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
     yield (
-        f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.covariance} covariance"
+        f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.structure}"
         f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})"
     )
-    yield (
-        f"search     {method_words(settings)}: population {settings.population},"
-        f" {settings.offspring} offspring, {settings.generations} generations, patience {settings.patience}"
-    )
+    if result.solution is None:
+        yield (
+            f"search     {method_words(settings)}: population {settings.population},"
+            f" {settings.offspring} offspring, {settings.generations} generations, patience"
+            f" {settings.patience}"
+        )
     yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
     yield f"sizes      {' '.join(map(str, best.sizes.tolist()))}"
     # of each cluster one, the mean over features where they differ
@@ -189,18 +199,21 @@ def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
     scores = [f"{name} {value:.4g}" for name, value in result.scores.items() if value is not None]
     if scores:
         yield f"scores     {', '.join(scores)}"
-    for number, (shape, each) in enumerate(result.held_out.items()):
+    of_union = result.solution is not None
+    predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
+    if result.base_rate is not None:
+        predicted["their base rate"] = result.base_rate
+    for number, (shape, each) in enumerate(predicted.items()):
         yield (
             f"{'' if number else 'predicted':<11}{each.share_right:.0%} of held-out annotations,"
-            f" log loss {each.log_loss:.4f} nats, {shape} covariance"
+            f" log loss {each.log_loss:.4f} nats, {shape}{'' if of_union else ' covariance'}"
         )
     yield from judgement
     yield from result.confidence.lines() if result.confidence else ()
-    yield (
-        f"solver     {result.seconds:.3f} s, {result.local_searches} local searches,"
-        f" {result.evaluations} candidate relocations"
-    )
-    if result.caps_reached:
+    work = f"{result.local_searches} local searches, {result.evaluations} candidate relocations"
+    work = f"{result.evaluations} steps of {plural(result.local_searches, 'fit')}" if of_union else work
+    yield f"solver     {result.seconds:.3f} s, {work}"
+    if result.caps_reached and not of_union:
         yield f"note       {result.caps_reached} loops ended at their limit of passes"
     yield from (f"note       {note}" for note in result.notes)
 
@@ -258,8 +271,11 @@ def ask(**given: Any) -> None:
     """
     from pipeline.ask import answers, summary
 
-    chosen = shared.settings_in(given)
-    aside = _aside(given)
+    chosen, aside = shared.settings_in(given), _aside(given)
+    context, weight = click.get_current_context(), "feature_weight"
+    is_given = context.get_parameter_source(weight) != click.core.ParameterSource.DEFAULT
+    if is_union(str(given["covariance"]), settings_of(chosen)) and not is_given:
+        chosen[weight] = 1.0  # what the command has as its default has no place there
     del given["without"]
     options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **given)
     with reported(answers.HeldError, answers.NotSavedError):

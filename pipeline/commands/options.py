@@ -155,6 +155,16 @@ class Whole(click.IntRange):
     convert = click.types.IntParamType.convert
 
 
+class WholeOrWord(click.IntRange):
+    """A whole number or a word; any is taken."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Any whole number; what is none as it is."""
+        with suppress(ValueError):
+            return int(value)
+        return value
+
+
 class Real(click.FloatRange):
     """A number; any text may be a word of its setting."""
 
@@ -179,11 +189,12 @@ def declared(setting: Setting | str, **others: Any) -> Callable[[Command], Comma
         What differs from the declaration: `default`, `help`.
     """
     setting = PARAMETERS[setting] if isinstance(setting, str) else setting
-    number: Any = Whole if setting.is_whole else Real
+    whole = WholeOrWord if setting.words else Whole
+    number: Any = whole if setting.is_whole else Real
     bounded = number(setting.low, setting.high, min_open=setting.above)
     given: dict[str, Any] = {
         "type": Word(setting.choices) if setting.choices else bounded,
-        "metavar": "|".join(("FLOAT", *setting.words)) if setting.words else None,
+        "metavar": "|".join((number.name.split()[0].upper(), *setting.words)) if setting.words else None,
         "default": setting.offered,
         "show_default": setting.unless_given or True,
         "help": setting.meaning,

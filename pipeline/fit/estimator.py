@@ -25,7 +25,7 @@ from kernels import settings as declared
 from kernels.interrupt import new_flag, sharing
 from kernels.problem.data import CANNOT, MUST
 from kernels.problem.shapes import SPHERES
-from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
+from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting, is_union
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import choose
 from pipeline.fit.data_notes import data_notes
@@ -37,12 +37,13 @@ from sweeps.words import STRATEGIES
 
 # Parameters as declared; here the model that goes by what is known has a name.
 CHOICES = PARAMETERS | {
-    "model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *declared.TERMS)),
+    "model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *PARAMETERS["model"].choices)),
     "links_outside": Setting("links_outside", "error", "Links of no sample.", choices=("error", "drop")),
 }
 
 # Attributes by the part of a result that has them, under the same names; the last only with `confidence`.
-OF_RESULT = ("covariance", "covariances", "model", "feature_weight", "restart_objectives", "best_restart")
+OF_RESULT: tuple[str, ...] = ("covariance", "covariances", "model", "feature_weight", "restart_objectives")
+OF_RESULT += ("best_restart", "structure", "solution")
 OF_BEST = ("sizes", "objective", "gmm", "sbm", "prior")
 CONFIDENCE = ("membership", "confidence", "label_draws", "r_hat", "chain_agreement")
 
@@ -93,14 +94,16 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     ----------
     n_clusters : int, default=2
         K.
-    model : {"auto", "unsupervised", "likelihood", "posterior", "conditional"}, default="auto"
-        What is maximised. "auto" is "posterior" with an accuracy, else "likelihood" with links, else
-        "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether they
-        are right, whichever pairs were annotated.
-    covariance : {"spherical", "common", "diagonal", "tied", "full", "auto"}, default="spherical"
+    model : {"auto", "unsupervised", "likelihood", "posterior", "conditional", "conditional-any"}
+        What is maximised. "auto", the default, is "posterior" with an accuracy, else "likelihood" with links,
+        else "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether
+        they are right, whichever pairs were annotated. "conditional-any" is it for classes of any shape:
+        covariance, components and subspace are those that predict held-out annotations best (docs/model.md,
+        section 12).
+    covariance : {"spherical", "common", "diagonal", "tied", "full", "auto", "any"}, default="spherical"
         Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
         and feature; one matrix that all clusters share, or one for each. "auto" is the shape that predicts
-        held-out annotations best (docs/model.md, section 8).
+        held-out annotations best (docs/model.md, section 8), "any" what "conditional-any" is.
     accuracy : float, default=None
         Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
         not given, the others do not use it.
@@ -128,7 +131,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means.
     covariances_ : ndarray
-        Variances of shape (n_clusters,) for "spherical" and "common", there all the same, (n_clusters,
+        Variances of shape (n_clusters,) for "spherical" and "common", there all the same, and for classes of
+        several components or in a subspace, whose own are in `solution_`; (n_clusters,
         n_features) for "diagonal"; matrices of shape (n_clusters, n_features, n_features) for "full",
         (n_features, n_features) for "tied". 0 for a degenerate cluster.
     features_used_ : ndarray of shape (n_dims,)
@@ -144,7 +148,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     model_ : str
         The model that "auto" stood for, else `model`.
     covariance_ : str
-        The shape that "auto" stood for, else `covariance`.
+        The shape that "auto" stood for, else `covariance`; of components, theirs.
+    structure_ : str
+        What classes are made of, in words.
+    solution_ : Solution or None
+        Of classes of several components or in a subspace: `union` has components with their classes, weights,
+        means and covariances, in the coordinates that `place` gives.
     held_out_ : dict of str to dict
         By candidate of "auto", how well it predicted held-out annotations: "log_loss", minus the mean
         log-probability in nats, and "share_right"; else empty.
@@ -297,7 +306,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
         if model == AUTO:
             known = self.accuracy is not None or bool(self.annotator_accuracy)
-            model = model_of(known, bool(given.layers))
+            of_union = is_union(self.covariance, declared.settings_of(vars(self)))
+            model = model_of(known, bool(given.layers), of_union)
         result = fit(
             features,
             given.layers,
@@ -334,7 +344,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         for text in warned:
             warnings.warn(text, UserWarning, stacklevel=3)
         degenerate = np.flatnonzero(~self.covariances_.reshape(len(self.covariances_), -1).any(axis=1))
-        if len(degenerate) and self.covariance_ != "tied":
+        if len(degenerate) and self.covariance_ != "tied" and self.solution_ is None:
             clusters = ", ".join(map(str, degenerate))
             prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
             text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
@@ -534,7 +544,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
         """Cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
 
-        A degenerate cluster receives nothing. Labels of the X of the fit may differ from `labels_`: no
+        Of classes of several components it is that of the sum of their densities. A degenerate cluster
+        receives nothing. Labels of the X of the fit may differ from `labels_`: no
         annotation is known here, and no cluster is filled up to its least size.
 
         Parameters
@@ -552,15 +563,15 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         ValueError
             If X does not have the features of the fit, or all clusters are degenerate.
         """
-        cheapest: NDArray[np.int32] = self._costs(X).argmin(axis=1).astype(np.int32)
-        return cheapest
+        return np.asarray(self._costs(X)[0].argmin(axis=1), np.int32)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
         """Mean log-density of samples with their clusters, in nats; the larger, the better.
 
         The mean over samples of max_r [log N(x; μ_r, Σ_r) + log π_r]: every sample belongs to the cluster
         that `predict` gives; π_r is 1 / K, or the share of the cluster if proportions are free, as in the
-        model. It is a lower bound of the mean log-density of the mixture. Annotations play no part.
+        model. It is a lower bound of the mean log-density of the mixture. In a subspace it is the density
+        there, which compares with no other subspace. Annotations play no part.
 
         Parameters
         ----------
@@ -579,14 +590,17 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         ValueError
             As of `predict`.
         """
-        lowest = self._costs(X).min(axis=1)
-        n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
-        return float(-lowest.mean() - 0.5 * n_dims * np.log(2 * np.pi) - np.log(n_clusters))
+        costs, constant = self._costs(X)
+        return float(-costs.min(axis=1).mean() - constant)
 
-    def _costs(self, X: ArrayLike) -> Floats:
-        """Minus log-density and log K π_r, but for a constant, of shape (n_samples, n_clusters)."""
+    def _costs(self, X: ArrayLike) -> tuple[Floats, float]:
+        """Minus log-density and log π_r, of shape (n_samples, n_clusters), and a constant to be added."""
         validation.check_is_fitted(self)
         features = check_features(self, X)
+        if self.solution_ is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                costs = -self.solution_.union.class_densities(self.solution_.place(features))
+            return _near(costs), 0.0
         covariances = self.covariances_
         if not covariances.any():
             raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
@@ -594,13 +608,20 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             covariances = np.broadcast_to(covariances, (len(self.cluster_centers_), *covariances.shape))
         with np.errstate(over="ignore", invalid="ignore"):
             costs = assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
-        far = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
-        if len(far):
-            found = "values whose squares overflow"
-            raise InputError([Problem(f"X, row {far[0]}", found, "smaller values", "use another unit")])
+        costs = _near(costs)
         if self.proportions == "free":
             costs -= np.log(self.sizes_ / self.sizes_.mean())
-        return costs
+        n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
+        return costs, 0.5 * n_dims * np.log(2 * np.pi) + np.log(n_clusters)
+
+
+def _near(costs: Floats) -> Floats:
+    """Costs, if they are numbers for every sample."""
+    far = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
+    if len(far):
+        found = "values whose squares overflow"
+        raise InputError([Problem(f"X, row {far[0]}", found, "smaller values", "use another unit")])
+    return costs
 
 
 def runner(n_jobs: int | None) -> Runner:
@@ -633,7 +654,8 @@ def runner(n_jobs: int | None) -> Runner:
 def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
     for setting, found, expected in declared.wrong_settings(parameters, CHOICES):
         value = parameters[setting.name]
-        hint = did_you_mean(value, setting.choices) if isinstance(value, str) else ""
+        is_word = isinstance(value, str) and value not in setting.choices
+        hint = did_you_mean(value, setting.choices) if is_word else ""
         yield Problem(setting.name, found, expected, hint)
     own, n_jobs, state = (parameters[name] for name in ("annotator_accuracy", "n_jobs", "random_state"))
     for name, value in own.items() if isinstance(own, Mapping) else ():
@@ -710,7 +732,8 @@ def _described(setting: Setting) -> str:
 
 
 def _kind(setting: Setting) -> str:
-    return " or ".join([type(setting.default).__name__, *(f'"{word}"' for word in setting.words)])
+    kind = "int" if setting.is_whole else type(setting.default).__name__
+    return " or ".join([kind, *(f'"{word}"' for word in setting.words)])
 
 
 name_settings(AnnotatedClustering)

@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 
 from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
 from kernels.problem.shapes import SPHERES, unused_priors
-from kernels.settings import DEFAULT, PARAMETERS, TERMS, Settings, settings_of, wrong_settings
+from kernels.settings import (
+    DEFAULT,
+    MODEL_ANY,
+    PARAMETERS,
+    TERMS,
+    Setting,
+    Settings,
+    is_union,
+    settings_of,
+    wrong_settings,
+)
 from pipeline.fit.data_notes import constant
 from sweeps.annotations.files import KIND_NAMES, Annotation, Row, Samples, read_answers, read_links
 from sweeps.data.lines import to_number
@@ -71,7 +81,7 @@ class FitOptions(TableChoice):
     def chosen_model(self) -> str:
         """The model asked for, else the most that is known allows."""
         known = self.accuracy is not None or bool(self.annotator_accuracy)
-        return self.model or model_of(known, self.has_links)
+        return self.model or model_of(known, self.has_links, is_union(self.covariance, self.settings))
 
     @property
     def has_links(self) -> bool:
@@ -81,7 +91,7 @@ class FitOptions(TableChoice):
     def without_effect(self) -> list[str]:
         """What is given, but not seen by the model."""
         notes = []
-        if self.chosen_model not in ("posterior", "conditional"):
+        if self.chosen_model not in ("posterior", "conditional", MODEL_ANY):
             accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
             unused = [option for option, is_given in accuracies.items() if is_given]
             notes += [f"{option} is not used by the model {self.chosen_model!r}" for option in unused]
@@ -93,8 +103,10 @@ class FitOptions(TableChoice):
         return notes
 
 
-def model_of(accuracy_known: bool, has_links: bool) -> str:
-    """The model where none is named: the most that is known allows."""
+def model_of(accuracy_known: bool, has_links: bool, of_union: bool = False) -> str:
+    """The model where none is named: the most that is known allows, and classes that are unions."""
+    if of_union:
+        return "conditional" if has_links else "unsupervised"
     return "posterior" if accuracy_known else "likelihood" if has_links else "unsupervised"
 
 
@@ -190,7 +202,12 @@ def _option_problems(options: FitOptions) -> Iterator[Problem]:
     for name in ("missing", "categories"):  # choices of a table, which its reader checks
         del values[name]
     for setting, found, expected in wrong_settings(values):
-        yield Problem(setting.option, found, expected, did_you_mean(found.strip("'"), setting.choices))
+        yield Problem(setting.option, found, expected, _meant(found.strip("'"), setting))
+
+
+def _meant(found: str, setting: Setting) -> str:
+    """A word that may have been meant; none where the word is right, but not beside the others."""
+    return "" if found in setting.choices else did_you_mean(found, setting.choices)
 
 
 def place_problems(option: str, path: Path | None, overwrite: bool) -> Iterator[Problem]:
@@ -222,6 +239,14 @@ def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Probl
     elif options.n_clusters * least > n_samples > 0:
         found = f"{options.n_clusters} clusters of {least} or more for {n_samples} samples"
         yield Problem("-k", found, "samples enough", "see --min-cluster-size")
+    many = options.settings.components
+    n_features, dims = table.X.shape[1], options.settings.subspace
+    if isinstance(dims, int) and dims > n_features:
+        found = f"{dims} principal components of {n_features} features"
+        yield Problem("--subspace", found, "no more of them than features")
+    if isinstance(many, int) and many > 1 and options.n_clusters * many > distinct:
+        found = f"{options.n_clusters * many} components for {distinct} distinct rows of {options.features}"
+        yield Problem("--components", found, "no more components than distinct rows")
     if options.covariance not in SPHERES and constant(table.X).all():
         found = "features that vary by no more than rounding"
         yield Problem(str(options.features), found, "samples that differ", "subtract what they share")
@@ -297,7 +322,7 @@ def annotator_problems(
 
 def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
     """Accuracies of single lines, where the model has no place for them; one problem for each file."""
-    if model not in TERMS or model == "conditional":
+    if model not in TERMS or model == "conditional":  # MODEL_ANY is none of the terms
         return
     first_of = {each.file: each.line for each in reversed(annotations) if each.accuracy is not None}
     for file, line in first_of.items():

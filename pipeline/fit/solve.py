@@ -17,15 +17,17 @@ from scipy.special import betainc
 
 from kernels import scores
 from kernels.choice import held_out as predictions
+from kernels.choice.structures import Settled, Solution, as_restart, settle
 from kernels.interrupt import beside
 from kernels.problem.data import DEGENERATE, agrees, layer_weights, pair_accuracies
 from kernels.problem.problem import Layer, Problem, build_problem
 from kernels.problem.shapes import SPHERES
 from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
 from kernels.search.sampling import Length, run_chain
-from kernels.settings import AUTO, CANDIDATES, Settings, method_words
+from kernels.settings import ANY, AUTO, CANDIDATES, MODEL_ANY, Settings, is_union, method_words
 from pipeline.common import best_of, plural
 from pipeline.fit import data_notes as notes
+from sweeps.errors import given
 
 # Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
 
@@ -349,7 +351,10 @@ def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) ->
 # Of a restart, what all of them took together.
 WORK = ("local_searches", "evaluations", "caps_reached")
 
-Runner = Callable[[Callable[[int], Restart], Iterable[int]], Iterable[Restart]]
+Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+# Draws from a soft partition, in place of those of chains.
+UNION_DRAWS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +364,7 @@ class FitResult:
     Parameters
     ----------
     model, covariance : str
-        As of `kernels.problem.problem.build_problem`.
+        As of `kernels.problem.problem.build_problem`; of components, their shape.
     feature_weight : float
         Factor of gmm; in place of "effective", what that was.
     settings : Settings
@@ -383,12 +388,17 @@ class FitResult:
     kept : ndarray of shape (n_dims,)
         Features on which the Gaussians have a density.
     held_out : dict of str to HeldOut
-        By shape, how well the model predicted annotations that it had not seen: of all candidates if the
-        shape was chosen; empty if that was not asked for.
+        By shape, or structure, how well the model predicted annotations that it had not seen: of all
+        candidates if there was a choice; empty if that was not asked for.
     notes : tuple of str
         What to know of the features and the solution before trusting it.
     confidence : Confidence or None
         How sure the labels are, if that was asked for.
+    solution : Solution or None
+        Of classes of several components or in a subspace: these, and the subspace. The clusters of `best` are
+        then classes, and its covariances spherical.
+    base_rate : HeldOut or None
+        Predictions by how often annotations are must-links, beside those of structures.
     """
 
     model: str
@@ -408,11 +418,19 @@ class FitResult:
     held_out: dict[str, predictions.HeldOut]
     notes: tuple[str, ...]
     confidence: Confidence | None = None
+    solution: Solution | None = None
+    base_rate: predictions.HeldOut | None = None
 
     @property
     def covariances(self) -> Floats:
         """Covariances of the solution: one matrix if it is tied, else as of `Restart`."""
-        return self.best.covariances[0] if self.covariance == "tied" else self.best.covariances
+        is_one = self.covariance == "tied" and self.solution is None
+        return self.best.covariances[0] if is_one else self.best.covariances
+
+    @property
+    def structure(self) -> str:
+        """What classes are made of, in words."""
+        return f"{self.covariance} covariance" if self.solution is None else str(self.solution.structure)
 
     @property
     def predictions(self) -> dict[str, dict[str, float]]:
@@ -448,7 +466,8 @@ def fit(
     layers : sequence of Layer
         Annotation graphs. The model "unsupervised" does not see them, the agreement score does.
     n_clusters, model, covariance
-        As of `kernels.problem.problem.build_problem`; the covariance may be "auto", see `choose_covariance`.
+        As of `kernels.problem.problem.build_problem`; the covariance may be "auto", see `choose_covariance`,
+        or "any", see `kernels.choice.structures.settle`, which the model "conditional-any" is too.
     restarts : int
         Independent runs of the search.
     settings : Settings
@@ -477,6 +496,30 @@ def fit(
     ValueError
         If the problem admits no solution or has none that makes sense.
     """
+    if model == MODEL_ANY:
+        covariance = ANY
+    elif covariance == ANY:
+        model = MODEL_ANY
+    began = time.perf_counter(), time.process_time()
+    if is_union(covariance, settings):
+        seen = () if model == "unsupervised" else layers
+        streams = [np.random.SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
+        settled = beside(
+            lambda: settle(
+                X,
+                seen,
+                n_classes=n_clusters,
+                covariance=covariance,
+                settings=settings,
+                seed=np.random.SeedSequence(seed),
+                streams=streams,
+                run=run,
+                predict=predict_annotations,
+            )
+        )
+        return _of_union(
+            X, layers, settled, model, settings, labels_true, seed if confidence else None, began
+        )
     is_auto, choice = covariance == AUTO, predictions.Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
     given: Any = {"n_clusters": n_clusters, "model": model, "settings": settings}
@@ -486,7 +529,7 @@ def fit(
     warm_up()
     if is_predicted and len(problem.data.annotated):
         predictions.warm_up()
-    began = time.perf_counter(), time.process_time()
+    began = time.perf_counter(), time.process_time()  # compiled by now
     if is_predicted:
         given_all = {"seed": np.random.SeedSequence(seed), "candidates": candidates, **given}
         choice = beside(lambda: predictions.choose_covariance(X, layers, **given_all))
@@ -502,16 +545,6 @@ def fit(
     number = best_of([run.objective for run in runs])
     best = runs[number]
     sure = find_confidence(problem, runs, number, seed) if confidence else None
-    found = dict.fromkeys(("nmi", "goldberger_kl", "centroid_index"), math.nan)
-    found["annotation_agreement"] = weighted_agreement(layers, best.labels)
-    if labels_true is not None:
-        n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
-        sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
-        covariances = scores.cluster_covariances(X, labels_true, n_classes, problem.covariance, prior)
-        solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
-        found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
-        found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
-        found["nmi"] = scores.nmi(labels_true, best.labels)
     work = {name: sum(getattr(run, name) for run in runs) for name in WORK}
     return FitResult(
         model=model,
@@ -524,7 +557,7 @@ def fit(
         **work,
         seconds=spent[0],
         cpu_seconds=spent[1],
-        scores={name: None if math.isnan(value) else value for name, value in found.items()},
+        scores=_scores(X, layers, best, labels_true, problem.covariance, settings),
         kept=problem.kept,
         held_out=choice.candidates,
         notes=(
@@ -537,6 +570,99 @@ def fit(
     )
 
 
+def _scores(
+    X: Floats,
+    layers: Sequence[Layer],
+    best: Restart,
+    labels_true: NDArray[np.integer] | None,
+    covariance: str,
+    settings: Settings,
+) -> dict[str, float | None]:
+    found = dict.fromkeys(("nmi", "goldberger_kl", "centroid_index"), math.nan)
+    found["annotation_agreement"] = weighted_agreement(layers, best.labels)
+    if labels_true is not None:
+        n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
+        sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
+        covariances = scores.cluster_covariances(X, labels_true, n_classes, covariance, prior)
+        solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
+        found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
+        found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
+        found["nmi"] = scores.nmi(labels_true, best.labels)
+    return {name: None if math.isnan(value) else value for name, value in found.items()}
+
+
+# Classes that are unions of components, or stand in a subspace.
+
+
+def _of_union(
+    X: Floats,
+    layers: Sequence[Layer],
+    settled: Settled,
+    model: str,
+    settings: Settings,
+    labels_true: NDArray[np.integer] | None,
+    drawn: int | None,
+    began: tuple[float, float],
+) -> FitResult:
+    """What was fitted, as a result; draws from it by a seed if its confidence was asked for."""
+    spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
+    solution = settled.solutions[settled.best]
+    runs = [as_restart(X, each) for each in settled.solutions]
+    best, candidates = runs[settled.best], settled.choice.candidates
+    sure = None if drawn is None else union_confidence(solution, drawn)
+    return FitResult(
+        model=model,
+        covariance=settled.structure.covariance,
+        feature_weight=1.0,
+        settings=settings,
+        best=best,
+        best_restart=settled.best,
+        restart_objectives=np.array([run.objective for run in runs]),
+        **{name: sum(getattr(run, name) for run in runs) for name in WORK},
+        seconds=spent[0],
+        cpu_seconds=spent[1],
+        scores=_scores(X, layers, best, labels_true, "spherical", settings),
+        kept=np.arange(X.shape[1]),
+        held_out={str(each): found for each, found in candidates.items()},
+        notes=(
+            *settled.notes,
+            *union_notes(X, solution),
+            *contradiction_notes(layers, best.labels),
+        ),
+        confidence=sure,
+        solution=solution,
+        base_rate=settled.choice.base_rate,
+    )
+
+
+def union_confidence(solution: Solution, seed: int) -> Confidence:
+    """Shares of the classes as confidence, with partitions drawn from them; no chains are needed.
+
+    Samples are drawn each by itself, as the soft partition has them (docs/model.md, section 12).
+    """
+    began, union = time.perf_counter(), solution.union
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAM, 0)))
+    draws = union.draws(max(2, min(UNION_DRAWS, LARGEST // len(union.classes))), rng)
+    seconds = time.perf_counter() - began
+    return Confidence(union.labels, draws, union.classes, 1.0, 1.0, 1, seconds)
+
+
+def union_notes(X: Floats, solution: Solution) -> Iterator[str]:
+    """Say where classes are empty or next to it, and where components are nearly flat."""
+    union, counted = solution.union, notes.counted
+    sizes = np.bincount(union.labels, minlength=union.classes.shape[1])
+    yield from counted((sizes == 0).sum(), "cluster", "is", "are", "empty: no sample is likeliest there")
+    yield from counted((sizes == 1).sum(), "cluster", "holds", "hold", "a single sample")
+    Z = solution.place(X)
+    overall = max(float(Z.var(axis=0).max()), np.finfo(float).tiny)
+    covariances = union.covariances
+    least = np.linalg.eigvalsh(covariances)[:, 0] if covariances.ndim == 3 else covariances.min(axis=1)
+    flat = int((least < NEARLY_DEGENERATE * overall).sum())
+    text = f"nearly flat: of a variance below {NEARLY_DEGENERATE:g} of the largest one, which is the prior's"
+    yield from counted(flat, "component", "is", "are", text)
+    yield from notes.crowding_notes(notes.equal_rows(X), union.classes.shape[1])
+
+
 def to_json(result: FitResult) -> dict[str, Any]:
     """The result as plain values that strict JSON can hold; labels count from 0."""
     of_fit = ("model", "covariance", "feature_weight", "covariances", "restart_objectives", "best_restart")
@@ -547,7 +673,26 @@ def to_json(result: FitResult) -> dict[str, Any]:
     values |= {"method": method_words(result.settings), "settings": vars(result.settings)}
     values |= {"scores": result.scores, "held_out": result.predictions, "notes": list(result.notes)}
     values |= result.confidence.to_json() if result.confidence else {}
+    values |= _union_json(result) if result.solution is not None else {}
     return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
+
+
+def _union_json(result: FitResult) -> dict[str, Any]:
+    solution, base = given(result.solution), result.base_rate
+    union, structure = solution.union, solution.structure
+    return {
+        "structure": {"text": str(structure), **structure._asdict()},
+        "components": {
+            "class_of": union.class_of.tolist(),
+            "weights": union.weights.tolist(),
+            "means": union.means.tolist(),
+            "covariances": union.covariances.tolist(),
+        },
+        "center": solution.center.tolist(),
+        "axes": None if solution.axes is None else solution.axes.tolist(),
+        "base_rate": None if base is None else {"log_loss": base.log_loss, "share_right": base.share_right},
+        "membership": union.classes.tolist(),
+    }
 
 
 def weighted_agreement(layers: Sequence[Layer], labels: NDArray[np.integer]) -> float:

@@ -125,9 +125,9 @@ class Declared:
         low, high, choices = self.setting.low, self.setting.high, self.setting.choices
         if choices:
             return core_schema.literal_schema(list(choices))
-        if isinstance(self.setting.default, int):
-            return core_schema.int_schema(strict=True, ge=int(low), le=None if high is None else int(high))
-        number = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=low, le=high)
+        number: CoreSchema = core_schema.float_schema(strict=True, allow_inf_nan=False, ge=low, le=high)
+        if self.setting.is_whole:
+            number = core_schema.int_schema(strict=True, ge=int(low), le=None if high is None else int(high))
         if not self.setting.words:
             return number
         return core_schema.union_schema([number, core_schema.literal_schema(list(self.setting.words))])
