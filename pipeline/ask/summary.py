@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.settings import COVARIANCES
 from pipeline.ask.answers import check_answers_file
 from pipeline.fit import inputs as fit_inputs
 from pipeline.fit.inputs import FitInputs, FitOptions, answered
@@ -221,10 +222,11 @@ def standing_lines(options: AskOptions, standing: Standing) -> list[str]:
     if accuracy_given(options):
         source = "as given"
     sizes = " ".join(str(int((belief.labels == k).sum())) for k in range(belief.n_clusters))
+    made_of = f"{belief.covariance}{' covariance' if belief.covariance in COVARIANCES else ''}"
     lines = [
         f"answers    {standing.n_answers}: {standing.n_yes} yes, {standing.n_no} no{skipped}",
         f"accuracy   {belief.accuracy:.2f}, {source}",
-        f"sizes      {sizes}, {belief.covariance}{' covariance' if belief.covariance in COVARIANCES else ''}",
+        f"sizes      {sizes}, {made_of}",
         f"confidence {confidence(standing)} of the labels expected right",
     ]
     if standing.outlook is not None:
