@@ -10,10 +10,10 @@ Only the standard library is loaded: commands that solve nothing import this too
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +46,15 @@ MODEL_ANY = "conditional-any"
 # Terms that classes of several components, or in a subspace, are fitted with, and what has no place there.
 OF_UNIONS = ("unsupervised", "conditional")
 NOT_OF_UNIONS = ("min_cluster_size", "variance_prior", "covariance_prior", "feature_weight")
+
+# A partition that neither annotations nor a likelihood made.
+KMEANS = "k-means"
+
+# Numbers in a cube that say what classes are made of; below 0, the words of a subspace.
+STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
+STRUCTURE += ("first_subspace", "first_components", "first_covariance")
+SHAPES = (*COVARIANCES, KMEANS)
+SPACES = {NONE: 0, DISCRIMINATIVE: -2}
 
 # Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
@@ -154,6 +163,78 @@ class Setting:
             return False
         is_low = value <= self.low if self.above else value < self.low
         return not is_low and (self.high is None or value <= self.high)
+
+
+class Structure(NamedTuple):
+    """What classes are made of.
+
+    Parameters
+    ----------
+    subspace : int or str
+        Principal components that the components stand in; "none" for the features as they are;
+        "discriminative" for directions along which the classes of a first fit differ.
+    components : int
+        Gaussians of each class at the start.
+    covariance : str
+        Their shape; or "k-means".
+    proportions : str
+        "free" or "equal".
+    annotated : bool
+        Whether annotations take part in the fit; they choose in any case.
+    first : Structure, optional
+        Of the first fit of discriminative directions.
+    """
+
+    subspace: int | str
+    components: int
+    covariance: str
+    proportions: str = "free"
+    annotated: bool = True
+    first: Structure | None = None
+
+    def __str__(self) -> str:
+        if self.covariance == KMEANS:
+            return KMEANS
+        many = f"{self.components} {self.covariance}"
+        where = {NONE: "", DISCRIMINATIVE: f" along discriminative directions of {self.first}"}
+        text = f"{many} in {self.subspace} principal components"
+        text = f"{many}{where[self.subspace]}" if self.subspace in where else text
+        text += "" if self.proportions == "free" else ", equal"
+        return text if self.annotated else f"{text}, without annotations"
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """Whole numbers that a cube holds, one for each of `STRUCTURE`."""
+        first = (-1, -1, -1) if self.first is None else self.first.codes[:3]
+        flags = ("equal", "free").index(self.proportions), int(self.annotated)
+        space = SPACES.get(str(self.subspace), self.subspace)
+        return (int(space), self.components, SHAPES.index(self.covariance), *flags, *first)
+
+    @classmethod
+    def of(cls, codes: Sequence[int]) -> Structure:
+        """The structure of some codes.
+
+        Raises
+        ------
+        ValueError
+            If they are those of none.
+        """
+        codes = tuple(map(int, codes))
+        if len(codes) != len(STRUCTURE) or codes[1] < 1 or codes[0] < min(SPACES.values()):
+            raise ValueError(f"codes {codes} of what classes are made of")
+        words = {code: word for word, code in SPACES.items()}
+        first = None if codes[6] < 1 else cls.of((*codes[5:], *codes[3:5], -1, -1, -1))
+        found = cls(
+            words.get(codes[0], codes[0]),
+            codes[1],
+            SHAPES[codes[2]],
+            ("equal", "free")[codes[3]],
+            bool(codes[4]),
+            None if first is None else first._replace(proportions="free", annotated=True),
+        )
+        if found.codes != codes:
+            raise ValueError(f"codes {codes} of what classes are made of")
+        return found
 
 
 def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:

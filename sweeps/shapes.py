@@ -5,7 +5,17 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.settings import SHAPES, SPACES, STRUCTURE
+
+__all__ = ["STRUCTURE"]
+
 Floats = NDArray[np.float64]
+
+# Words of a structure that stand for numbers, by its part.
+STRUCTURE_CODES: dict[str, dict[str, int]] = {
+    "subspace": SPACES,
+    "covariance": {shape: code for code, shape in enumerate(SHAPES)},
+}
 
 # Dimensions of the covariance of one cluster, by shape; clusters that share theirs each have a copy.
 #
@@ -17,6 +27,7 @@ DIMS: dict[str, tuple[str, ...]] = {
     "tied": ("feature", "feature_2"),
     "full": ("feature", "feature_2"),
     "auto": ("feature", "feature_2"),
+    "any": (),  # of each class one variance, whatever its components have
 }
 
 # Shapes that can be chosen, from the simplest on.
@@ -26,7 +37,7 @@ CANDIDATES = ("spherical", "diagonal", "tied", "full")
 SCORED = (*CANDIDATES, "common")
 
 # Whole numbers in a cube that stand for shapes.
-CODES = {shape: code for code, shape in enumerate(shape for shape in DIMS if shape != "auto")}
+CODES = {shape: code for code, shape in enumerate(shape for shape in DIMS if shape not in ("auto", "any"))}
 
 
 def widest_dims(shapes: Iterable[str]) -> tuple[str, ...]:

@@ -62,11 +62,13 @@ def asked_of(designs: Iterable[str]) -> tuple[str, ...]:
 UNSUPERVISED = "unsupervised"
 SPHERICAL = "spherical"
 AUTO = "auto"
+# And `any` for classes of any shape: components and subspace are chosen too (docs/model.md, section 12).
+ANY = "any"
 
 TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
 
 # Added to the code of the term.
-SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80}
+SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80, ANY: 96}
 
 
 def model_of(term: str, shape: str) -> str:
@@ -76,16 +78,16 @@ def model_of(term: str, shape: str) -> str:
 
 # All models, with their place in the seeds: a contract: a code is never changed or reused.
 #
-# Without annotations nothing can be held out, and no shape be chosen.
+# Without annotations nothing can be held out, and no shape be chosen; classes of any shape have one term.
 MODEL_CODES = {
     model_of(term, shape): term_code + shape_code
     for shape, shape_code in SHAPE_CODES.items()
     for term, term_code in TERM_CODES.items()
-    if (term, shape) != (UNSUPERVISED, AUTO)
+    if (term, shape) != (UNSUPERVISED, AUTO) and (shape != ANY or term == "conditional")
 }
 
 # Models without annotations, one of each shape: they depend only on the data.
-BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape != AUTO)
+BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shape not in (AUTO, ANY))
 
 
 def split_model(model: str) -> tuple[str, str]:
@@ -117,7 +119,12 @@ def shape_of(model: str) -> str:
 
 def chooses(model: str) -> bool:
     """Whether each cell of a model chooses its shape of covariances."""
-    return shape_of(model) == AUTO
+    return shape_of(model) in (AUTO, ANY)
+
+
+def is_any(model: str) -> bool:
+    """Whether each cell of a model chooses what its classes are made of."""
+    return shape_of(model) == ANY
 
 
 def holds_out(model: str, every: bool) -> bool:

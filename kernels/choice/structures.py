@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
@@ -33,10 +33,17 @@ from kernels.choice.held_out import (
 from kernels.components import STEPS, Union, first_labels, fit_components
 from kernels.problem.data import Floats, Layer
 from kernels.search.genetic import Restart
-from kernels.settings import ANY, AUTO, CANDIDATES, DISCRIMINATIVE, FOLDS, NONE, ObjectiveSettings
-
-# A partition that neither annotations nor a likelihood made.
-KMEANS = "k-means"
+from kernels.settings import (
+    ANY,
+    AUTO,
+    CANDIDATES,
+    DISCRIMINATIVE,
+    FOLDS,
+    KMEANS,
+    NONE,
+    ObjectiveSettings,
+    Structure,
+)
 
 # Numbers of principal components that are tried; all of them, if there are no more than the last.
 DIMS, MOST_DIMS = (2, 5, 10, 20), 30
@@ -81,44 +88,6 @@ SURE = np.linspace(0.0, 1.0, 21)
 RANK = 1e-12
 
 Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-
-
-class Structure(NamedTuple):
-    """What classes are made of.
-
-    Parameters
-    ----------
-    subspace : int or str
-        Principal components that the components stand in; "none" for the features as they are;
-        "discriminative" for directions along which the classes of a first fit differ.
-    components : int
-        Gaussians of each class at the start.
-    covariance : str
-        Their shape; or "k-means".
-    proportions : str
-        "free" or "equal".
-    annotated : bool
-        Whether annotations take part in the fit; they choose in any case.
-    first : Structure, optional
-        Of the first fit of discriminative directions.
-    """
-
-    subspace: int | str
-    components: int
-    covariance: str
-    proportions: str = "free"
-    annotated: bool = True
-    first: Structure | None = None
-
-    def __str__(self) -> str:
-        if self.covariance == KMEANS:
-            return KMEANS
-        many = f"{self.components} {self.covariance}"
-        where = {NONE: "", DISCRIMINATIVE: f" along discriminative directions of {self.first}"}
-        text = f"{many} in {self.subspace} principal components"
-        text = f"{many}{where[self.subspace]}" if self.subspace in where else text
-        text += "" if self.proportions == "free" else ", equal"
-        return text if self.annotated else f"{text}, without annotations"
 
 
 @dataclass(frozen=True, eq=False)
@@ -569,7 +538,7 @@ def choose_structure(
         every = list(candidates)
         return [each for each in every if table.allows(each)] or every[:1]
 
-    alone = [_named(subspace, components, shape) for shape in shapes]
+    alone = [named_structure(subspace, components, shape) for shape in shapes]
     if annotations.n_pairs < LEAST_PAIRS:
         few = f"{annotations.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
         if is_whole:  # annotations take part in the final fit
@@ -624,7 +593,7 @@ def choose_structure(
     return StructureChoice(tuple(best), candidates, base)
 
 
-def _named(subspace: int | str, components: int | str, covariance: str) -> Structure:
+def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:
     """The plain structure of what is named: of what is open, the simplest."""
     space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
     first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
@@ -776,7 +745,7 @@ def settle(
             table, layers, run=run, components=components, subspace=subspace, covariance=str(shape)
         )
     else:
-        choice = StructureChoice((_named(subspace, components, str(shape)),), {}, None)
+        choice = StructureChoice((named_structure(subspace, components, str(shape)),), {}, None)
     notes += [choice.note] if choice.note else []
     for structure in choice.ranked:
         fit = partial(_restart, table, structure, layers)

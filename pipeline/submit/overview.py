@@ -25,7 +25,7 @@ from sweeps.file.search import Search
 from sweeps.file.spec import SweepSpec
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
-from sweeps.words import AUTO, SPHERICAL, chooses, holds_out, is_model, shape_of, split_model
+from sweeps.words import ANY, AUTO, SPHERICAL, chooses, holds_out, is_model, shape_of, split_model
 
 # What to know of a sweep before it is run: settings without effect, and data sets.
 
@@ -46,7 +46,7 @@ def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
     notes = {}
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)
-        free = any(shape_of(model) in (SPHERICAL, AUTO) for model in (*plan.models, *plan.baselines))
+        free = any(shape_of(model) in (SPHERICAL, AUTO, ANY) for model in (*plan.models, *plan.baselines))
         found = [
             *inputs.notes.get(plan.name, ()),
             *data_notes(X, plan.n_clusters, may_degenerate=free and not is_bounded),
@@ -116,7 +116,7 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
 def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> float:
     """Guess the seconds of a batch of questions: a fit of restarts, of folds, and of chains as long."""
     ask = spec.ask
-    restarts = ask.restarts * (2 + (FOLDS if ask.covariance == AUTO else 0))
+    restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (AUTO, ANY) else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
     cell = Cell(plan.name, 0 if plan.mixtures else None, plan.p[0], answers, 0, model)
     return rough_seconds(spec.search[0], plan, Span(cell, 0, restarts))

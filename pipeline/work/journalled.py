@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.settings import STRUCTURE, Structure
 from pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from storage.cube.schema import VARIABLES, scored_shapes
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
-from sweeps.words import chooses, holds_out, is_model, shape_of
+from sweeps.words import chooses, holds_out, is_any, is_model, shape_of
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -163,12 +164,17 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     with_one = [at for at, cell in enumerate(cells) if holds_out(cell.model, every)]
     columns = (arrays[name].tolist() for name in ("covariance_shape", "held_out", "held_out_right"))
     shapes = {code: shape for shape, code in CODES.items()}
+    without = np.full((len(with_one), len(STRUCTURE)), -1)  # of a version that had no such classes
+    made_of = arrays.get("structure", without).tolist()
     found: dict[int, Chosen] = {}
-    for at, code, *scores in zip(with_one, *columns, strict=True):
+    for at, structure, code, *scores in zip(with_one, made_of, *columns, strict=True):
         allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
         if shapes[code] not in allowed:
             raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
-        found[at] = Chosen(shapes[code], *(tuple(map(float, each)) for each in scores))
+        if is_any(cells[at].model):
+            Structure.of(structure)  # or it says what is wrong
+        log_losses, right = (tuple(map(float, each)) for each in scores)
+        found[at] = Chosen(shapes[code], log_losses, right, tuple(structure))
     return [found.get(at) for at in range(len(cells))]
 
 

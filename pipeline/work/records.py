@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.settings import STRUCTURE
 from pipeline.methods.loading import MethodCall
 from storage.runfolder.records import FailedWork, FailureRecord
 from sweeps.errors import cause_of, one_line, plain_lines
@@ -86,21 +87,27 @@ class Chosen:
         Of each candidate: minus the mean log-probability of held-out annotations, in nats, and the share of
         them that were predicted. NaN where there were too few annotations to tell. Where every model holds
         annotations out they are of all of `sweeps.shapes.SCORED`, and NaN for shapes that were not tried.
+    structure : tuple of int
+        What classes of any shape are made of, as `kernels.settings.Structure.codes`; all -1 otherwise. Its
+        score then stands for that of spherical covariances, which those of its classes are.
     """
 
     covariance: str
     held_out: tuple[float, ...]
     right: tuple[float, ...]
+    structure: tuple[int, ...] = (-1,) * len(STRUCTURE)
 
     def is_same(self, other: Chosen) -> bool:
         """Whether another choice has the same bits; NaN is the same missing value."""
         mine, its = (np.array([each.held_out, each.right]) for each in (self, other))
-        return self.covariance == other.covariance and mine.tobytes() == its.tobytes()
+        named, theirs = (self.covariance, self.structure), (other.covariance, other.structure)
+        return named == theirs and mine.tobytes() == its.tobytes()
 
     def values(self) -> dict[str, Any]:
         """What a cube holds of it, by the names of its variables."""
         code = CODES[self.covariance]
-        return {"covariance_shape": code, "held_out": self.held_out, "held_out_right": self.right}
+        scores = {"held_out": self.held_out, "held_out_right": self.right}
+        return {"covariance_shape": code, "structure": self.structure, **scores}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.interrupt import beside, cpu_time
+from kernels.settings import Structure, is_union
 from pipeline.common import SAME_OPTIMUM, best_of
 from pipeline.methods.contract import merged_links
 from pipeline.methods.loading import MethodCall
@@ -31,8 +32,8 @@ from sweeps.file.methods import Method
 from sweeps.file.spec import Stop
 from sweeps.inputs import Arrays, Source, cell_annotations
 from sweeps.plan import AskedPath, Cell
-from sweeps.shapes import CANDIDATES, SCORED
-from sweeps.words import ASKED, AUTO, split_model
+from sweeps.shapes import CANDIDATES, DIMS, SCORED, widened
+from sweeps.words import ANY, ASKED, AUTO, SPHERICAL, UNSUPERVISED, is_any, split_model
 
 if TYPE_CHECKING:
     from kernels.problem.data import Layer
@@ -101,14 +102,21 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
         if chosen is None:
             chosen, choosing, cpu_choosing = _choose(science, cell, X, layers)
         covariance = chosen.covariance
-    problem = build_problem(
-        X,
-        layers,
-        n_clusters=science.n_clusters,
-        model=term,
-        covariance=covariance,
-        settings=search,
-    )
+    run_one: Callable[[np.random.SeedSequence], Restart]
+    if is_union(covariance, search) or is_any(cell.model):
+        run_one = _run_union(science, cell, X, layers, chosen)
+    else:
+        problem = build_problem(
+            X,
+            layers,
+            n_clusters=science.n_clusters,
+            model=term,
+            covariance=covariance,
+            settings=search,
+        )
+
+        def run_one(stream: np.random.SeedSequence) -> Restart:
+            return run_restart(problem, search, np.random.default_rng(stream))
 
     def search_all() -> list[Restart]:
         runs: list[Restart] = []
@@ -116,7 +124,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             objectives = [*span.known, *(run.objective for run in runs)]
             if science.stop is not None and is_enough(objectives, science.stop):
                 break
-            runs.append(run_restart(problem, search, _rng(science.seed, cell, restart)))
+            runs.append(run_one(_stream(science.seed, cell, restart)))
         return runs
 
     runs, seconds, cpu_seconds = _timed(partial(beside, search_all))
@@ -127,7 +135,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
         best_restart=span.start + best,
         labels=runs[best].labels.astype(np.int16),
         centroids=runs[best].centroids,
-        covariances=runs[best].covariances,
+        covariances=_formed(runs[best], covariance),
         seconds=choosing + seconds,
         cpu_seconds=cpu_choosing + cpu_seconds,
         chosen=chosen,
@@ -141,9 +149,11 @@ def _choose(
     """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
     from kernels.choice.held_out import choose_covariance, warm_up
 
-    warm_up()
     term, covariance = split_model(cell.model)
     search = science.search(cell)
+    if is_union(covariance, search):
+        return _settle(science, cell, X, layers)
+    warm_up()
     choose = partial(
         choose_covariance,
         X,
@@ -161,9 +171,63 @@ def _choose(
     return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds
 
 
-def _rng(seed: int, cell: Cell, restart: int) -> np.random.Generator:
-    where = seeds.search_seed(seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
-    return np.random.default_rng(where)
+def _settle(
+    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
+) -> tuple[Chosen, float, float]:
+    """What classes are made of, as `_choose`; tried with the first restarts that a cell has."""
+    from kernels.choice.structures import FINE_STARTS, settle
+
+    _, covariance = split_model(cell.model)
+    search, of_cell = science.search(cell), partial(_stream, science.seed, cell)
+    found, seconds, cpu_seconds = _timed(
+        partial(
+            beside,
+            lambda: settle(
+                X,
+                layers,
+                n_classes=science.n_clusters,
+                covariance=covariance,
+                settings=search,
+                seed=seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model),
+                streams=[of_cell(restart) for restart in range(FINE_STARTS)],
+            ),
+        )
+    )
+    shape, scored = SPHERICAL if covariance == ANY else covariance, SCORED if search.held_out else CANDIDATES
+    score = found.choice.candidates.get(found.structure)
+    own = (np.nan, np.nan) if score is None else (score.log_loss, score.share_right)
+    losses, right = (tuple(value if each == shape else np.nan for each in scored) for value in own)
+    codes = found.structure.codes if covariance == ANY else ()
+    return Chosen(shape, losses, right, *([codes] if codes else [])), seconds, cpu_seconds
+
+
+def _run_union(
+    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer], chosen: Chosen | None
+) -> Callable[[np.random.SeedSequence], Restart]:
+    """What fits classes that are unions of components, or stand in a subspace, from a stream."""
+    from kernels.choice.structures import Table, as_restart, named_structure
+
+    term, covariance = split_model(cell.model)
+    search, seen = science.search(cell), () if term == UNSUPERVISED else layers
+    structure = named_structure(search.subspace, search.components, covariance)
+    if covariance == ANY:
+        structure = Structure.of(given(chosen).structure)
+    seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
+    table = Table(X, science.n_clusters, seed)
+
+    def run_one(stream: np.random.SeedSequence) -> Restart:
+        return as_restart(X, table.solve(structure, seen, np.random.default_rng(stream)))
+
+    return run_one
+
+
+def _formed(run: Restart, covariance: str) -> NDArray[np.float64]:
+    """Covariances in the form of their shape: those of unions are spherical, whatever the shape."""
+    return widened(run.covariances, len(DIMS[covariance]), run.centroids.shape[1])
+
+
+def _stream(seed: int, cell: Cell, restart: int) -> np.random.SeedSequence:
+    return seeds.search_seed(seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
 
 
 def _where(cell: Cell) -> dict[str, Any]:

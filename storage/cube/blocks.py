@@ -144,8 +144,9 @@ class BlockStore:
             (n_cells, n_clusters) with no, one or two axes of n_features behind as the node has them,
             `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), in an adaptive
             sweep `unseen_mass` (n_cells,), with a model that chooses its shape `covariance_shape` (n_cells,),
-            with one that predicts held-out annotations `held_out` and `held_out_right` (n_cells,
-            n_candidates), and for supervised blocks `annotations` (n_mixtures · n_replicates, m, 3).
+            with one of classes of any shape `structure` (n_cells, n_parts), with one that predicts held-out
+            annotations `held_out` and `held_out_right` (n_cells, n_candidates), and for supervised blocks
+            `annotations` (n_mixtures · n_replicates, m, 3).
 
         Raises
         ------

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sweeps.plan import DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES, SCORED, widest_dims
-from sweeps.words import DEFAULT, chooses, holds_out, shape_of
+from sweeps.shapes import CANDIDATES, CODES, SCORED, STRUCTURE, STRUCTURE_CODES, widest_dims
+from sweeps.words import DEFAULT, chooses, holds_out, is_any, shape_of
 
 # Values of the variable `status`. No solution is an answer of a method, and no failure.
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
@@ -83,6 +83,10 @@ class Variable:
 
 OBJECTIVE_TEXT = "objective of each restart: log-likelihood or log-posterior"
 PAIRS_TEXT = "pairs of samples i and j, kind 0 must-link, 1 cannot-link"
+STRUCTURE_TEXT = "what classes are made of; " + "; ".join(
+    f"{part} {', '.join(f'{code} {word}' for word, code in words.items())}"
+    for part, words in STRUCTURE_CODES.items()
+)
 POOL_TEXT = "annotations of a file that those of cells are drawn from"
 
 # What is not written yet, by the first letter of its type.
@@ -113,6 +117,7 @@ VARIABLES = {
         ("cpu_seconds", "", "float64", "CPU time of the thread in kernels, all restarts", "s"),
         ("unseen_mass", "", "float64", "estimated probability that a restart finds a new optimum"),
         ("covariance_shape", "", "int8", "shape of covariances that the cell chose, or -1"),
+        ("structure", "part", "int32", STRUCTURE_TEXT),
         ("held_out", "candidate", "float64", "log loss of held-out annotations, by shape", "nats"),
         ("held_out_right", "candidate", "float64", "share of held-out annotations predicted, by shape"),
         ("status", "", "int8", "state of the cell"),
@@ -139,6 +144,7 @@ VARIABLES = {
         ("model", "model", "string", "what is maximised"),
         ("field", "field", "string", "column of an annotation"),
         ("candidate", "candidate", "string", "shape of covariances that a cell can choose"),
+        ("part", "part", "string", "part of what classes are made of"),
     ),
 }
 
@@ -164,6 +170,7 @@ INPUTS = tuple(name for name, variable in VARIABLES.items() if variable.role is 
 ONLY: dict[str, Callable[[DatasetPlan, Sequence[str]], bool]] = {
     "unseen_mass": lambda plan, models: plan.adaptive,
     "covariance_shape": lambda plan, models: any(map(chooses, models)),
+    "structure": lambda plan, models: any(map(is_any, models)),
     "held_out": lambda plan, models: any(holds_out(model, plan.held_out) for model in models),
     "held_out_right": lambda plan, models: any(holds_out(model, plan.held_out) for model in models),
     "labels_true": lambda plan, models: plan.has_labels,
@@ -194,6 +201,7 @@ def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
     if plan.supervised:
         values |= {"m_over_n": [m / plan.n_samples for m in plan.m], "field": FIELDS}
     values |= {"feature": plan.feature_names, "candidate": scored_shapes(plan)}
+    values |= {"part": STRUCTURE if any(map(is_any, plan.models)) else ()}
     return {name: each for name, each in values.items() if len(each)}
 
 
@@ -245,6 +253,7 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
         "pooled": plan.n_annotations,
         "field": len(FIELDS),
         "candidate": len(scored_shapes(plan)),
+        "part": len(STRUCTURE),
     } | {name: len(dim.values) for name, dim in dims.items()}
     chunks = lengths | {name: dim.chunk for name, dim in dims.items()}
 

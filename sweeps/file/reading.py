@@ -23,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from kernels.settings import SCALES, SINGULAR
+from kernels.settings import DEFAULT as SETTINGS
+from kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
 from sweeps.data.registry import BUILTIN
 from sweeps.errors import closest, did_you_mean, refused
 from sweeps.file import spec
@@ -32,7 +33,7 @@ from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_sev
 from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, named_once, read, refusal
-from sweeps.words import ASKED, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of
+from sweeps.words import ANY, ASKED, AUTO, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of, split_model
 
 # The text of a sweep file as plain values, within bounds.
 
@@ -273,6 +274,13 @@ class SweepFile(spec.SweepSpec):
             for model in models
             if isinstance(model, str) and model in MODEL_CODES and shape_of(model) in SINGULAR
         ]
+        # classes that are unions of components have one term, and what is open is a model's to choose
+        others = [model for model in models if isinstance(model, str) and model in MODEL_CODES]
+        others = [
+            model
+            for model in others
+            if split_model(model)[0] not in OF_UNIONS or shape_of(model) in (ANY, AUTO, "common")
+        ]
         # predictions of annotations that no model has would be none
         alone = bool(models) and all(model in BASELINES for model in models)
 
@@ -281,6 +289,21 @@ class SweepFile(spec.SweepSpec):
             if alone and search.get(HELD_OUT) is True:
                 expected = "false, or such a model in [grid]"
                 marked[HELD_OUT] = StandIn("true without a model that uses annotations", expected)
+            named = {name: search[name] for name in ("components", "subspace") if name in search}
+            named = {name: value for name, value in named.items() if value != getattr(SETTINGS, name)}
+            for name, value in named.items():
+                if value == AUTO:
+                    hint = f"the model {MODEL_ANY} chooses it"
+                    marked[name] = StandIn(repr(value), "a value that is named", hint)
+                elif others:
+                    found, fitting = f"{value!r} with {others[0]!r}", " or ".join(OF_UNIONS)
+                    expected = f"{getattr(SETTINGS, name)!r}, or models of {fitting} alone in [grid]"
+                    marked[name] = StandIn(found, expected)
+            for name in NOT_OF_UNIONS if named else ():
+                plain = getattr(SETTINGS, name)
+                if search.get(name, plain) != plain:
+                    expected = f"{plain!r}: it has no place with {', '.join(named)}"
+                    marked[name] = StandIn(repr(search[name]), expected)
             prior = search.get("covariance_prior")
             if unbounded and type(prior) in (int, float) and prior == 0:
                 found = f"{prior!r} with {unbounded[0]!r}"

@@ -1,0 +1,224 @@
+"""Fits of classes of any shape: what is chosen, what is refused, and what new samples get."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import adjusted_rand_score
+
+from kernels.choice import structures
+from kernels.problem.data import CANNOT, MUST
+from kernels.problem.problem import Layer
+from kernels.settings import settings_of
+from pipeline import AnnotatedClustering
+from pipeline.commands.main import main
+from pipeline.fit.solve import fit, to_json
+
+DEFAULT = settings_of({})
+
+
+def links(y: NDArray[np.integer], m: int, p: float, seed: int = 0) -> tuple[NDArray[np.int64], Any]:
+    """Pairs without replacement, and whether each is said to be together."""
+    rng = np.random.default_rng(seed)
+    i, j = np.triu_indices(len(y), 1)
+    some = rng.choice(len(i), m, replace=False)
+    pairs = np.column_stack([i[some], j[some]])
+    return pairs, (y[pairs[:, 0]] == y[pairs[:, 1]]) ^ (rng.random(m) > p)
+
+
+def rings(n: int = 240, seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    rng = np.random.default_rng(seed)
+    y, angle = np.arange(n) % 2, rng.uniform(0, 2 * np.pi, n)
+    radius = 1.0 + 2.0 * y + 0.1 * rng.standard_normal(n)
+    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]), y
+
+
+def layers(pairs: NDArray[np.int64], together: NDArray[np.bool_], p: float) -> list[Layer]:
+    return [Layer(MUST, pairs[together], None, p), Layer(CANNOT, pairs[~together], None, p)]
+
+
+@pytest.fixture(scope="module")
+def ringed() -> tuple[NDArray[np.float64], NDArray[np.int64], AnnotatedClustering]:
+    X, y = rings()
+    pairs, together = links(y, len(y), 0.9)
+    estimator = AnnotatedClustering(2, model="conditional-any", accuracy=0.9, restarts=3, random_state=0)
+    return X, y, estimator.fit(X, must_link=pairs[together], cannot_link=pairs[~together])
+
+
+def test_rings_are_found_and_new_samples_on_them(ringed: Any) -> None:
+    _X, y, estimator = ringed
+    assert adjusted_rand_score(y, estimator.labels_) > 0.95
+    more, its = rings(seed=1)
+    assert adjusted_rand_score(its, estimator.predict(more)) > 0.9
+    # no bit of a row depends on the others
+    whole = estimator._costs(more)[0]
+    assert whole[[7]].tobytes() == estimator._costs(more[[7]])[0].tobytes()
+    # the density of a class is the sum of its components', recomputed plainly
+    union, Z = estimator.solution_.union, estimator.solution_.place(more[:5])
+    for row, costs in zip(Z, whole, strict=False):
+        density = np.zeros(2)
+        for g, (mean, c) in enumerate(zip(union.means, union.class_of, strict=True)):
+            cov = union.covariances[min(g, len(union.covariances) - 1)]
+            cov = np.diag(cov) if cov.ndim == 1 else cov
+            d = row - mean
+            peak = union.weights[g] / math.sqrt(np.linalg.det(2 * np.pi * cov))
+            density[c] += peak * math.exp(-0.5 * d @ np.linalg.solve(cov, d))
+        assert costs == pytest.approx(-np.log(density))
+    assert estimator.score(more) == pytest.approx(-whole.min(axis=1).mean())
+    assert estimator.covariances_.shape == (2,)
+    assert "components" not in estimator.notes_
+    assert next(iter(estimator.held_out_)) == estimator.structure_
+
+
+def test_breast_cancer_with_wrong_pairs_is_not_lost() -> None:
+    data = load_breast_cancer()
+    X = (data.data - data.data.mean(axis=0)) / data.data.std(axis=0)
+    found = fit(
+        X,
+        layers(*links(data.target, len(X), 0.9), 0.9),
+        n_clusters=2,
+        model="conditional-any",
+        restarts=3,
+        settings=DEFAULT,
+        seed=0,
+        labels_true=data.target,
+    )
+    assert adjusted_rand_score(data.target, found.best.labels) > 0.8
+    assert found.scores["annotation_agreement"] > 0.85
+    json.dumps(to_json(found), allow_nan=False)
+
+
+def test_sets_of_threads_change_no_bit() -> None:
+    X, y = rings(120)
+    pairs, together = links(y, 120, 0.9)
+    found = [
+        AnnotatedClustering(2, model="conditional-any", restarts=3, n_jobs=jobs, random_state=3).fit(
+            X, must_link=pairs[together], cannot_link=pairs[~together]
+        )
+        for jobs in (1, 2)
+    ]
+    assert found[0].objective_ == found[1].objective_
+    assert found[0].structure_ == found[1].structure_
+    assert (found[0].labels_ == found[1].labels_).all()
+
+
+def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
+    X, y = rings(120)
+    wide = np.column_stack([X, np.random.default_rng(0).standard_normal((120, 2))])
+    given = layers(*links(y, 120, 0.95), 0.95)
+
+    def structure(**parts: Any) -> structures.Structure:
+        chosen = {name: parts.pop(name) for name in ("components", "subspace") if name in parts}
+        found = fit(
+            wide,
+            given,
+            n_clusters=2,
+            model="conditional",
+            restarts=2,
+            seed=0,
+            settings=settings_of(chosen),
+            **parts,
+        )
+        assert found.solution is not None
+        return found.solution.structure
+
+    named = structure(components=4, subspace=3, covariance="diagonal")
+    assert (named.components, named.subspace, named.covariance) == (4, 3, "diagonal")
+    named = structure(components=4, covariance="full", predict_annotations=True)
+    assert (named.components, named.subspace, named.covariance) == (4, "none", "full")
+    assert structure(components="auto", subspace=2, covariance="full").subspace == 2
+    assert structure(components=2, subspace="auto").components == 2
+    assert structure(subspace="discriminative", covariance="full").subspace == "discriminative"
+
+
+def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rings(120)
+    given = layers(*links(y, 120, 0.9), 0.9)
+    whole = settings_of({})
+    first = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
+    refused = first.structure
+    short = structures.falls_short
+
+    def judged(union: Any, annotations: Any, expected: Any) -> str:
+        return short(union, annotations, expected) or (
+            "fell short" if not seen.append(1) and len(seen) == 1 else ""
+        )
+
+    seen: list[int] = []
+    monkeypatch.setattr(structures, "falls_short", judged)
+    second = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
+    assert second.structure == list(first.held_out)[1] != refused
+    assert any(refused in note and "fell short" in note for note in second.notes)
+
+
+def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None:
+    X, y = rings(120)
+    pairs, _ = links(y, 120, 1.0)
+    by_chance = np.random.default_rng(5).random(120) < 0.5
+    found = fit(
+        X,
+        layers(pairs, by_chance, 0.9),
+        n_clusters=2,
+        model="conditional-any",
+        restarts=2,
+        settings=DEFAULT,
+        seed=0,
+    )
+    assert any("base rate" in note or "how often they are must-links" in note for note in found.notes)
+    assert found.solution is not None
+    assert not found.solution.structure.annotated
+
+
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        (["--model", "posterior", "--accuracy", "0.9", "--components", "2"], {"--model"}),
+        (["--components", "2", "--covariance", "common"], {"--covariance"}),
+        (["--subspace", "none", "--components", "0"], {"--components"}),
+        (["--subspace", "half"], {"--subspace"}),
+        (["--subspace", "9", "--components", "150"], {"--subspace", "--components"}),
+        (["--model", "conditional-any", "--components", "3"], {"--components"}),
+        (["--covariance", "any", "--feature-weight", "0.5"], {"--feature-weight"}),
+    ],
+)
+def test_what_has_no_place_is_refused(tmp_path: Path, options: list[str], where: set[str]) -> None:
+    np.savetxt(tmp_path / "x.csv", rings(40)[0], delimiter=",", header="a,b", comments="")
+    found = CliRunner().invoke(main, ["fit", str(tmp_path / "x.csv"), "-k", "2", *options])
+    assert found.exit_code == 2
+    assert all(f"{option}: found" in found.stderr for option in where)
+
+
+def test_command_and_estimator_find_the_same(tmp_path: Path) -> None:
+    X, y = rings(80)
+    np.savetxt(tmp_path / "x.csv", X, delimiter=",", header="a,b", comments="", fmt="%.17g")
+    pairs, together = links(y, 80, 0.9)
+    for name, some in (("must", together), ("cannot", ~together)):
+        np.savetxt(tmp_path / name, pairs[some] + 1, fmt="%d")
+    files = ["--must-link", str(tmp_path / "must"), "--cannot-link", str(tmp_path / "cannot")]
+    asked = ["fit", str(tmp_path / "x.csv"), "-k", "2", "--model", "conditional-any", "--restarts", "2"]
+    run = CliRunner().invoke(main, [*asked, *files, "--confidence", "--json"], catch_exceptions=False)
+    found = json.loads(run.stdout)
+    estimator = AnnotatedClustering(2, model="conditional-any", restarts=2, confidence=True, random_state=0)
+    estimator.fit(X, must_link=pairs[together], cannot_link=pairs[~together])
+    assert found["objective"] == estimator.objective_
+    assert found["labels"] == estimator.labels_.tolist()
+    assert found["structure"]["text"] == estimator.structure_
+    assert np.array(found["membership"]) == pytest.approx(estimator.membership_)
+    assert len(found["components"]["weights"]) == len(estimator.solution_.union.weights)
+    drawn = (estimator.label_draws_[:, :, None] == np.arange(2)).mean(axis=0)
+    assert np.abs(drawn - estimator.membership_).max() < 0.1
+
+
+def test_questions_are_asked_about_classes_of_any_shape(ringed: Any) -> None:
+    X, _, estimator = ringed
+    asked = estimator.query(5)
+    assert len(asked.pairs) == 5
+    assert ((asked.together > 0) & (asked.together < 1)).all()
+    # near the boundary, not between rings: no spherical cluster of the plane would say so
+    assert (estimator.predict(X) == estimator.labels_).mean() > 0.95
