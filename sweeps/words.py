@@ -118,13 +118,18 @@ def shape_of(model: str) -> str:
 
 
 def chooses(model: str) -> bool:
-    """Whether each cell of a model chooses its shape of covariances."""
+    """Whether each cell of a model chooses its shape of covariances, or all that its classes are made of."""
     return shape_of(model) in (AUTO, ANY)
 
 
 def is_any(model: str) -> bool:
     """Whether each cell of a model chooses what its classes are made of."""
     return shape_of(model) == ANY
+
+
+def chooses_shape(model: str) -> bool:
+    """Whether that is their shape of covariances alone."""
+    return shape_of(model) == AUTO
 
 
 def holds_out(model: str, every: bool) -> bool:

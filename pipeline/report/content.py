@@ -102,9 +102,14 @@ class Content:
         """Shapes of covariances that were chosen; empty without a model that chooses."""
         return tables.choice_table(self.cells)
 
+    @cached_property
+    def structures(self) -> pd.DataFrame:
+        """What classes of any shape are made of; empty without a model of them."""
+        return tables.structure_table(self.cells)
+
     @property
     def chooses(self) -> bool:
-        """Whether a model chooses its shape of covariances."""
+        """Whether a model chooses its shape of covariances, or what its classes are made of."""
         return any(map(chooses, self.cells["model"].unique()))
 
     @property

@@ -421,13 +421,14 @@ def choice_title(content: Content) -> str:
     held_out = "held-out annotations"
     if not content.chooses:
         return held_out.capitalize()
-    return f"Shapes chosen, {held_out}" if content.holds_out else "Shapes chosen"
+    title = "Shapes chosen" if len(content.choices) else "What classes are made of"
+    return f"{title}, {held_out}" if content.holds_out else title
 
 
 def choices(content: Content) -> Iterator[Part]:
     """How shapes were chosen, what a prediction is worth, and both by data set and each, and in figures."""
     chosen, predictions, said = content.choices, content.predictions, WORDS["choices"]
-    if chosen.empty and predictions.empty:
+    if chosen.empty and predictions.empty and content.structures.empty:
         yield "No cell that holds annotations out is done."
     else:
         texts = {"rule": len(chosen) > 0, "held_out": True, "compared": content.holds_out}
@@ -436,6 +437,10 @@ def choices(content: Content) -> Iterator[Part]:
         whole = choice_table(content.cells, ("dataset", "model"))
         yield elements.declared("chosen_whole", whole.assign(predicted=100 * whole["predicted"]))
         yield elements.declared("chosen", _written(chosen, content))
+    if len(content.structures):
+        yield said["structures"]
+        table = _written(content.structures, content)
+        yield elements.declared("structures", table.assign(share=100 * table["share"]))
     if len(predictions):
         yield elements.declared("predicted", _written(predictions, content))
     for p in content.accuracies:

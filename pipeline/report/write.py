@@ -151,7 +151,8 @@ def write_report(
     tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
     tables |= winners.winner_files(content) | variants.design_files(content.designs) | content.searches
     if content.chooses:
-        tables["choices"] = scored.choice_table(every)
+        chosen_tables = {"choices": scored.choice_table(every), "structures": scored.structure_table(every)}
+        tables |= {name: table for name, table in chosen_tables.items() if len(table)}
     if content.holds_out:
         tables["predictions"] = scored.prediction_table(every)
     if beside is not None:
@@ -193,6 +194,8 @@ def render(content: Content) -> str:
         title = "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
         shapes = dict(zip(CANDIDATES, CANDIDATES, strict=True))
         parts.append(_held_out(title, content.choices, shapes, CHOSEN, content.written))
+    if len(content.structures):
+        parts.append(_structures(content.structures, content.written))
     if content.holds_out:
         title = "held-out annotations predicted (means over cells), and their log loss in nats"
         parts.append(_held_out(title, content.predictions, {"n": "cells"}, PREDICTED, content.written))
@@ -293,6 +296,20 @@ def _held_out(
         loss = "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
         numbers = (*(getattr(row, name) for name in counts), row.too_few, share, loss)
         yield elements.text((look.short(row.dataset), f"{row.p:g}", m, row.model, *numbers), layout)
+
+
+def _structures(table: pd.DataFrame, written: elements.Written) -> Iterator[str]:
+    """A line for each data set, p, m and model: what most of its cells are made of."""
+    yield "what classes are made of in most cells, and held-out annotations predicted"
+    for row in table.itertuples():
+        m = elements.count_of(written, row.dataset, row.m)
+        loss = (
+            "" if pd.isna(row.log_loss) else f", {row.predicted:.0%} predicted, log loss {row.log_loss:.3f}"
+        )
+        few = f"; in {row.too_few} the features chose" if row.too_few else ""
+        cells = f"{row.share * row.n:.0f} of {plural(row.n, 'cell')}"
+        yield f"  {look.short(row.dataset)}, p = {row.p:g}, m = {m}, {row.model}: {cells}{loss}{few}:"
+        yield f"    {row.structure}"
 
 
 def _across(models: list[str]) -> list[list[str]]:

@@ -16,13 +16,14 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
+from kernels.settings import Structure
 from pipeline.common import SAME_OPTIMUM
 from pipeline.scoring.scores import SCORES, SHAPES, score_nodes
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
 from sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES
-from sweeps.words import UNIFORM, baseline_of, chooses, is_model, shape_of
+from sweeps.words import UNIFORM, baseline_of, chooses_shape, is_any, is_model, shape_of
 
 DESIGN, SEARCH = VARIANTS
 
@@ -110,13 +111,27 @@ def _choice(node: xr.Dataset) -> dict[str, xr.DataArray]:
         shapes = chosen.where(chosen >= 0, shapes)
     candidates = xr.DataArray([CODES[shape] for shape in node["candidate"].values.tolist()], dims="candidate")
     own = candidates == shapes
+    if "structure" in node:
+        found["structure"] = xr.apply_ufunc(
+            _made_of,
+            node["structure"],
+            input_core_dims=[["part"]],
+            vectorize=True,
+            dask="parallelized",
+            output_dtypes=[object],
+            dask_gufunc_kwargs={"allow_rechunk": True},
+        )
     scored = {"log_loss": node["held_out"], "predicted": node["held_out_right"]}
     return found | {name: values.where(own).sum("candidate", min_count=1) for name, values in scored.items()}
 
 
+def _made_of(codes: NDArray[np.int32]) -> str:
+    return str(Structure.of(codes.tolist())) if codes[1] > 0 else ""
+
+
 def _complete(frame: pd.DataFrame) -> pd.DataFrame:
     """All columns, in order, whole numbers that can be missing."""
-    frame = frame.reindex(columns=list(COLUMNS))
+    frame = frame.reindex(columns=[*COLUMNS, *(["structure"] if "structure" in frame else [])])
     for key in VARIANTS:
         frame[key] = frame[key].astype(object).where(frame[key].notna(), np.nan)
     frame["covariance_shape"] = frame["covariance_shape"].map(SHAPES).astype(object)
@@ -460,9 +475,40 @@ def choice_table(cells: pd.DataFrame, by: Sequence[str] = CHOICES_OF) -> pd.Data
         share of held-out annotations that the shape chosen predicted, and of `log_loss`, minus their mean
         log-probability in nats.
     """
-    rows = cells[cells["model"].map(chooses)]
+    rows = cells[cells["model"].map(chooses_shape)]
     chosen = {shape: rows["covariance_shape"] == shape for shape in CANDIDATES}
     return _counted(rows.assign(**chosen), cells, by)
+
+
+def structure_table(cells: pd.DataFrame, by: Sequence[str] = CHOICES_OF) -> pd.DataFrame:
+    """What the classes of cells are made of, over mixtures and replicates.
+
+    Parameters
+    ----------
+    cells : pandas.DataFrame
+        From `cell_table`.
+    by : sequence of str
+        Of `CHOICES_OF`, what has a row.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each data set, p, m, design, search and model of classes of any shape, where any cell is
+        done: `CHOICES_OF`; `n` cells that are done; `too_few`, those of them where annotations could not
+        choose; the means of `predicted` and `log_loss` over all others; `structure`, that of most cells, the
+        first of those that tie; `share` of the cells that have it, and how many `others` there are.
+    """
+    rows = cells[cells["model"].map(is_any)]
+    table = _counted(rows, cells, by)
+    made_of = with_variants(rows[rows["status"] == STATUS_WORDS[DONE]])
+    if "structure" not in made_of:
+        return table.assign(structure="", share=np.nan, others=0)
+    counts = made_of.groupby(list(by), sort=False, dropna=False)["structure"].value_counts()
+    groups = counts.reset_index().groupby(list(by), sort=False, dropna=False)
+    most = groups.first().assign(
+        others=groups.size() - 1, share=groups["count"].max() / groups["count"].sum()
+    )
+    return table.merge(most.drop(columns="count").reset_index(), how="left", on=list(by))
 
 
 def prediction_table(cells: pd.DataFrame) -> pd.DataFrame:
