@@ -53,9 +53,10 @@ def test_a_declaration_holds_together(setting: Setting) -> None:
     assert setting.meaning.endswith(".")
     assert setting.strong is None or setting.allows(setting.strong)
     assert setting.strong != setting.default
-    assert bool(setting.choices) == isinstance(setting.default, str)
+    assert bool(setting.choices) == (isinstance(setting.default, str) and not setting.words)
     limits = [setting.low, setting.high] if setting.high is not None else [setting.low]
-    assert setting.choices or all(setting.allows(type(setting.default)(limit)) for limit in limits)
+    number = int if setting.is_whole else float
+    assert setting.choices or all(setting.allows(number(limit)) for limit in limits)
     odd = [None, True, "some", ["all"], math.nan, math.inf, *bad_values(setting)]
     odd += [] if isinstance(setting.default, float) else [1.5]
     assert [value for value in odd if setting.allows(value)] == []
