@@ -30,6 +30,7 @@ BENCHMARKS = (
     "shapes",
     "shapes_mixtures",
     "shapes_biased",
+    "any_shape",
     "clusters",
     "annotators",
     "confidence",

@@ -1,0 +1,141 @@
+"""Classes of any shape beside one Gaussian a class: `python -m benchmarks any_shape`.
+
+Four tables, standardised, with as many pairs as samples, one in ten of them wrong. Writes the picture of the
+guide too. Sonar is read from the clustering suite beside the checkout; without it the others are drawn.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from checkout import ROOT
+from matplotlib.axes import Axes
+from matplotlib.patches import Ellipse
+from numpy.typing import NDArray
+from quality import SHARED
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, make_circles
+from tables import Table
+
+from kernels.choice.structures import Solution
+from kernels.problem.problem import layers_from_annotations
+from kernels.scores import adjusted_rand
+from kernels.settings import DISCRIMINATIVE, settings_of
+from pipeline.fit.solve import FitResult, fit
+from sweeps.annotations.draw import draw_annotations
+
+ACCURACY, SEED = 0.9, 0
+SONAR = SHARED / "data" / "suite" / "uci"
+PICTURE = ROOT / "docs" / "pictures" / "any-shape.png"
+RESULTS = Table(
+    "any_shape",
+    ("data", "samples", "features", "k-means", "one Gaussian", "any shape", "what was chosen", "seconds"),
+)
+TABLES = (RESULTS,)
+
+Data = tuple[NDArray[np.float64], NDArray[np.int16]]
+
+
+def spiral(n: int = 400) -> Data:
+    """Two arms."""
+    rng, arm = np.random.default_rng(1), np.arange(n) % 2
+    turn = 0.6 + 2.6 * np.pi * np.sqrt(rng.random(n))
+    angle = turn + np.pi * arm
+    X = turn[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    return X + rng.normal(scale=0.25, size=X.shape), arm.astype(np.int16)
+
+
+def every_table() -> Iterator[tuple[str, Data]]:
+    """Tables by name."""
+    yield "spiral", spiral()
+    rings, of_ring = make_circles(400, factor=0.45, noise=0.08, random_state=0)
+    yield "rings", (rings, of_ring.astype(np.int16))
+    cancer = load_breast_cancer()
+    yield "breast cancer", (cancer.data, cancer.target.astype(np.int16))
+    if SONAR.is_dir():
+        labels = np.loadtxt(SONAR / "sonar.labels0.gz", dtype=int)
+        yield "sonar", (np.loadtxt(SONAR / "sonar.data.gz"), (labels - labels.min()).astype(np.int16))
+
+
+def measure() -> dict[str, str]:
+    """Fit, draw, and say how well."""
+    rows, drawn = [], []
+    for name, (raw, truth) in every_table():
+        X, n_clusters = (raw - raw.mean(axis=0)) / raw.std(axis=0), int(truth.max()) + 1
+        pairs = draw_annotations(np.random.default_rng(SEED), truth, p=ACCURACY, m=len(X))
+        given: Any = {"n_clusters": n_clusters, "restarts": 10, "seed": SEED}
+        layers = layers_from_annotations(pairs, ACCURACY)
+        tuned = settings_of({"feature_weight": "effective", "proportions": "free"})
+        one = fit(X, layers, model="conditional", covariance="auto", settings=tuned, **given)
+        chosen = fit(X, layers, model="conditional-any", settings=settings_of({}), **given)
+        plain = KMeans(n_clusters, n_init=10, random_state=SEED).fit_predict(X)
+        scores = [
+            f"{adjusted_rand(truth, labels):.2f}" for labels in (plain, one.best.labels, chosen.best.labels)
+        ]
+        rows.append((name, *X.shape, *scores, chosen.structure, f"{chosen.seconds:.1f}"))
+        drawn.append((name, X, truth, one, chosen, scores))
+    draw(drawn)
+    return {RESULTS.name: RESULTS.markdown(rows)}
+
+
+def draw(
+    fits: list[tuple[str, NDArray[np.float64], NDArray[np.int16], FitResult, FitResult, list[str]]],
+) -> None:
+    """Classes, labels of one Gaussian a class, and labels of any shape with the components."""
+    figure, grid = plt.subplots(len(fits), 3, figsize=(9, 2.9 * len(fits)), squeeze=False)
+    for row, (name, X, truth, one, chosen, scores) in zip(grid, fits, strict=True):
+        solution = chosen.solution
+        assert solution is not None
+        plane, ellipses = in_a_plane(X, solution)
+        titles = (f"{name}: classes", f"one Gaussian a class, ARI {scores[1]}", f"any shape, ARI {scores[2]}")
+        for axes, labels, title in zip(
+            row, (truth, one.best.labels, chosen.best.labels), titles, strict=True
+        ):
+            axes.scatter(*plane.T, s=7, c=[f"C{label}" for label in labels], alpha=0.6, linewidths=0)
+            axes.set(title=title, xticks=[], yticks=[])
+            axes.title.set_fontsize(9)
+        add_components(row[2], ellipses)
+    figure.tight_layout()
+    figure.savefig(PICTURE, dpi=110)
+    plt.close(figure)
+
+
+def in_a_plane(
+    X: NDArray[np.float64], solution: Solution
+) -> tuple[NDArray[np.float64], list[tuple[NDArray[np.float64], NDArray[np.float64], int]]]:
+    """Two coordinates of the fit; beside a single one, the principal component that it leaves."""
+    Z, union = solution.place(X), solution.union
+    means, classes = union.means, union.class_of
+    shapes = [union.covariances[min(g, len(union.covariances) - 1)] for g in range(len(means))]
+    matrices = np.array([np.diag(each) if each.ndim == 1 else each for each in shapes])
+    if Z.shape[1] == 1:  # one direction: the other axis is the principal component of what it leaves
+        rest = X - X.mean(axis=0)
+        along = Z / np.linalg.norm(Z)
+        rest = rest - along @ (along.T @ rest)
+        side = rest @ np.linalg.svd(rest, full_matrices=False)[2][0]
+        plane = np.column_stack([Z[:, 0], side])
+        height = np.array([np.average(side, weights=union.shares[:, g] + 1e-12) for g in range(len(means))])
+        spread = float(side.var())
+        centres = np.column_stack([means[:, 0], height])
+        matrices = np.array([np.diag([each[0, 0], spread]) for each in matrices])
+    elif solution.structure.subspace == DISCRIMINATIVE or Z.shape[1] == 2:
+        plane, centres, matrices = Z[:, :2], means[:, :2], matrices[:, :2, :2]
+    else:
+        axes = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[2][:2].T
+        plane, centres = Z @ axes, means @ axes
+        matrices = np.array([axes.T @ each @ axes for each in matrices])
+    return plane, list(zip(centres, matrices, classes.tolist(), strict=True))
+
+
+def add_components(axes: Axes, ellipses: list[tuple[NDArray[np.float64], NDArray[np.float64], int]]) -> None:
+    """Draw each Gaussian at one standard deviation and a half, in the colour of its class."""
+    for centre, matrix, cluster in ellipses:
+        values, vectors = np.linalg.eigh(matrix)
+        width, height = 3.0 * np.sqrt(values[::-1])
+        angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
+        axes.add_patch(
+            Ellipse(
+                tuple(centre), width, height, angle=angle, fill=False, edgecolor=f"C{cluster}", linewidth=1.2
+            )
+        )
