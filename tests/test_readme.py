@@ -24,7 +24,7 @@ from sweeps.file.reading import load_sweep
 from sweeps.file.search import HELD_OUT, asked
 from sweeps.file.spec import Ask, Stop, UserTable
 from sweeps.shapes import CODES
-from sweeps.words import DESIGNS, shape_of
+from sweeps.words import DESIGNS, chooses, shape_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -97,8 +97,8 @@ def test_code_that_the_site_does_not_execute_is_run_here() -> None:
 
 
 def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> None:
-    models = ("posterior", "posterior-diagonal", "posterior-full", "conditional-auto")
-    plan = toy.plan("iris", models=models, model_chunk=4, held_out=True)
+    models = ("posterior", "posterior-diagonal", "posterior-full", "conditional-auto", "conditional-any")
+    plan = toy.plan("iris", models=models, model_chunk=5, held_out=True)
     tree = open_cube(make(tmp_path, plan))
     found: dict[str, Any] = {"tree": tree}
     for example in blocks("python", CUBE):
@@ -111,7 +111,7 @@ def test_a_cube_of_several_shapes_gives_what_its_guide_says(tmp_path: Path) -> N
     assert [found["names"][code] for code in range(5)] == list(CODES)
     assert (found["gain"].sel(candidate="spherical").fillna(0.0) == 0.0).all()
     assert set(found["gain"].dims) == {"p", "m", "candidate"}
-    fixed, losses = [model for model in plan.models if not model.endswith("-auto")], node["held_out"]
+    fixed, losses = [model for model in plan.models if not chooses(model)], node["held_out"]
     assert found["log_loss"]["model"].values.tolist() == fixed
     for model in fixed:
         own = losses.sel(model=model, candidate=shape_of(model), drop=True)

@@ -61,7 +61,7 @@ SHAPES = {
     "tied": Shape("-.", True, "left", "..."),
     "full": Shape((0, (5, 1.5, 1, 1.5, 1, 1.5)), True, "top", "xxx"),
     "auto": Shape((0, (1, 1.5, 1, 1.5, 1, 4)), True, "right", "ooo"),
-    "any": Shape((0, (3, 1, 3, 4)), True, "full", "***"),
+    "any": Shape((0, (3, 1, 3, 4)), False, "right", "***"),
 }
 
 

@@ -23,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from kernels import settings as declared
 from kernels.settings import DEFAULT as SETTINGS
 from kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
 from sweeps.data.registry import BUILTIN
@@ -156,6 +157,9 @@ def _names(entry: Any) -> list[Any]:
     name, mixture = table.get("name", MixtureEntry.model_fields["name"].default), table["mixture"]
     wanted = mixture.get("n_clusters") if isinstance(mixture, Mapping) else None
     return [spec.mixtures_name(name, k) for k in wanted] if isinstance(wanted, list) else []
+
+
+SETTING = {setting.name: setting for setting in declared.SETTINGS}
 
 
 def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]:
@@ -292,6 +296,8 @@ class SweepFile(spec.SweepSpec):
             named = {name: search[name] for name in ("components", "subspace") if name in search}
             named = {name: value for name, value in named.items() if value != getattr(SETTINGS, name)}
             for name, value in named.items():
+                if not SETTING[name].allows(value):
+                    continue  # which is said of it alone
                 if value == AUTO:
                     hint = f"the model {MODEL_ANY} chooses it"
                     marked[name] = StandIn(repr(value), "a value that is named", hint)

@@ -14,9 +14,10 @@ def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> Non
     shapes = {"": 0, "-common": 16, "-diagonal": 32, "-tied": 48, "-full": 64, "-auto": 80}
     pinned = {f"{term}{shape}": code + at for shape, code in shapes.items() for at, term in enumerate(terms)}
     del pinned["unsupervised-auto"]
+    pinned["conditional-any"] = 99
     assert pinned == MODEL_CODES
     assert tuple(words.TERM_CODES) == settings.TERMS
-    assert tuple(words.SHAPE_CODES) == tuple(DIMS) == (*settings.COVARIANCES, AUTO)
+    assert tuple(words.SHAPE_CODES) == tuple(DIMS) == (*settings.COVARIANCES, AUTO, settings.ANY)
     assert (tuple(CODES), CANDIDATES, AUTO) == (settings.COVARIANCES, settings.CANDIDATES, settings.AUTO)
 
 
@@ -26,13 +27,18 @@ def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> Non
         shape = "spherical" if chooses(model) else words.shape_of(model)
         assert split_model(baseline_of(model)) == ("unsupervised", shape)
     assert {baseline_of(model) for model in MODEL_CODES} == set(words.BASELINES)
-    auto = ["likelihood-auto", "posterior-auto", "conditional-auto"]
+    auto = ["likelihood-auto", "posterior-auto", "conditional-auto", "conditional-any"]
     assert [model for model in MODEL_CODES if chooses(model)] == auto
 
 
 def test_a_wider_form_holds_the_same_bits() -> None:
     rng = np.random.default_rng(5)
-    own = {"spherical": rng.random(3), "common": np.full(3, 0.7), "diagonal": rng.random((3, 4))}
+    own = {
+        "spherical": rng.random(3),
+        "any": rng.random(3),
+        "common": np.full(3, 0.7),
+        "diagonal": rng.random((3, 4)),
+    }
     own |= {"tied": np.repeat(rng.random((1, 4, 4)), 3, axis=0)}
     own |= dict.fromkeys(("full", "auto"), rng.random((3, 4, 4)))
     for shape in DIMS:
