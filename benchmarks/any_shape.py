@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 from quality import SHARED
+from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_circles
 from tables import Table
@@ -92,13 +93,22 @@ def draw(
         for axes, labels, title in zip(
             row, (truth, one.best.labels, chosen.best.labels), titles, strict=True
         ):
-            axes.scatter(*plane.T, s=7, c=[f"C{label}" for label in labels], alpha=0.6, linewidths=0)
+            colours = [f"C{label}" for label in matched(labels, truth)[labels]]
+            axes.scatter(*plane.T, s=7, c=colours, alpha=0.6, linewidths=0)
             axes.set(title=title, xticks=[], yticks=[])
             axes.title.set_fontsize(9)
-        add_components(row[2], ellipses)
+        add_components(row[2], ellipses, matched(chosen.best.labels, truth))
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=110)
     plt.close(figure)
+
+
+def matched(labels: NDArray[np.int16], truth: NDArray[np.int16]) -> NDArray[np.int64]:
+    """Class of each cluster, one to one, by the samples that they share."""
+    n_classes = int(truth.max()) + 1
+    shared = np.zeros((n_classes, n_classes))
+    np.add.at(shared, (labels, truth), 1)
+    return np.asarray(linear_sum_assignment(shared, maximize=True)[1])
 
 
 def in_a_plane(
@@ -128,7 +138,11 @@ def in_a_plane(
     return plane, list(zip(centres, matrices, classes.tolist(), strict=True))
 
 
-def add_components(axes: Axes, ellipses: list[tuple[NDArray[np.float64], NDArray[np.float64], int]]) -> None:
+def add_components(
+    axes: Axes,
+    ellipses: list[tuple[NDArray[np.float64], NDArray[np.float64], int]],
+    colours: NDArray[np.int64],
+) -> None:
     """Draw each Gaussian at one standard deviation and a half, in the colour of its class."""
     for centre, matrix, cluster in ellipses:
         values, vectors = np.linalg.eigh(matrix)
@@ -136,6 +150,12 @@ def add_components(axes: Axes, ellipses: list[tuple[NDArray[np.float64], NDArray
         angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
         axes.add_patch(
             Ellipse(
-                tuple(centre), width, height, angle=angle, fill=False, edgecolor=f"C{cluster}", linewidth=1.2
+                tuple(centre),
+                width,
+                height,
+                angle=angle,
+                fill=False,
+                edgecolor=f"C{colours[cluster]}",
+                linewidth=1.2,
             )
         )

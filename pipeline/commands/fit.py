@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import AUTO, MODEL_ANY, is_union, method_words, settings_of
+from kernels.settings import ANY, AUTO, MODEL_ANY, is_union, method_words, settings_of
 from pipeline.commands import options as shared
 from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
 from pipeline.common import SAME_OPTIMUM, plural
@@ -162,7 +162,9 @@ def fit_command(
             click.echo(f"{what:<11}in {path}")
     # how the next pairs to annotate are asked for, with the settings of asking
     without = tuple(map(str, expanded(options.drop, ())))
-    click.echo(f"next:\n{_about_the_table(ask, n_clusters=n_clusters, without=without)}", err=True)
+    more = {"covariance": ANY} if options.model == MODEL_ANY or options.covariance == ANY else {}
+    asked = _about_the_table(ask, n_clusters=n_clusters, without=without, **more)
+    click.echo(f"next:\n{asked}", err=True)
 
 
 def _about_the_table(command: click.Command, **values: Any) -> str:
@@ -271,17 +273,23 @@ def ask(**given: Any) -> None:
     """
     from pipeline.ask import answers, summary
 
-    chosen, aside = shared.settings_in(given), _aside(given)
-    context, weight = click.get_current_context(), "feature_weight"
-    is_given = context.get_parameter_source(weight) != click.core.ParameterSource.DEFAULT
-    if is_union(str(given["covariance"]), settings_of(chosen)) and not is_given:
-        chosen[weight] = 1.0  # what the command has as its default has no place there
+    chosen, aside = _chosen(given), _aside(given)
     del given["without"]
     options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **given)
     with reported(answers.HeldError, answers.NotSavedError):
         inputs = summary.read_ask(options)
         _say_notes(*inputs.table.notes)
         (_interactive if options.interactive else _once)(options, inputs)
+
+
+def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+    """Take method and settings out of what the command was given."""
+    chosen, weight = shared.settings_in(given), "feature_weight"
+    source = click.get_current_context().get_parameter_source(weight)
+    is_default = source == click.core.ParameterSource.DEFAULT
+    if is_default and is_union(str(given["covariance"]), settings_of(chosen)):
+        chosen[weight] = 1.0  # what the command has as its default has no place there
+    return chosen
 
 
 def _aside(given: Mapping[str, Any]) -> tuple[str, ...]:
@@ -336,7 +344,7 @@ def _ask_again(*answers: Path, **changes: Any) -> str:
 def _fit_of_answers(*answers: Path) -> str:
     """The `sweep fit` that takes all answers, as to be typed."""
     given = click.get_current_context().params
-    chosen = {"model": "conditional", "covariance": given["covariance"], **shared.settings_in(dict(given))}
+    chosen = {"model": "conditional", "covariance": given["covariance"], **_chosen(dict(given))}
     # what --columns does not name is no feature already
     drop = () if given["columns"] else _aside(given)
     files = tuple(dict.fromkeys([*given["annotations"], *answers]))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,23 @@ def test_command_and_estimator_find_the_same(tmp_path: Path) -> None:
     assert len(found["components"]["weights"]) == len(estimator.solution_.union.weights)
     drawn = (estimator.label_draws_[:, :, None] == np.arange(2)).mean(axis=0)
     assert np.abs(drawn - estimator.membership_).max() < 0.1
+
+
+def test_commands_that_are_shown_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = rings(60)
+    np.savetxt("x.csv", X, delimiter=",", header="a,b", comments="")
+    pairs, together = links(y, 60, 1.0)
+    np.savetxt("must", pairs[together] + 1, fmt="%d")
+    np.savetxt("cannot", pairs[~together] + 1, fmt="%d")
+    command = "fit x.csv -k 2 --must-link must --cannot-link cannot --model conditional-any --restarts 1"
+    for _ in range(4):  # a fit, the questions after it, these in a file, and the fit of the answers
+        found = CliRunner().invoke(main, shlex.split(command))
+        assert found.exit_code == 0, found.output
+        shown = found.output.replace("\\\n", "").splitlines()
+        typed = [line.strip().removeprefix("sweep ") for line in shown if line.strip().startswith("sweep")]
+        command = next((each for each in typed if each.startswith("fit")), typed[0])
+        assert "--covariance any" in command
 
 
 def test_questions_are_asked_about_classes_of_any_shape(ringed: Any) -> None:
