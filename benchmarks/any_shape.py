@@ -10,8 +10,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from checkout import ROOT
-from matplotlib.axes import Axes
-from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 from quality import SHARED
 from scipy.optimize import linear_sum_assignment
@@ -19,11 +17,11 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_circles
 from tables import Table
 
-from kernels.choice.structures import Solution
 from kernels.problem.problem import layers_from_annotations
 from kernels.scores import adjusted_rand
-from kernels.settings import DISCRIMINATIVE, settings_of
+from kernels.settings import settings_of
 from pipeline.fit.solve import FitResult, fit
+from pipeline.report.components import draw_ellipses, in_a_plane
 from sweeps.annotations.draw import draw_annotations
 
 ACCURACY, SEED = 0.9, 0
@@ -97,7 +95,7 @@ def draw(
             axes.scatter(*plane.T, s=7, c=colours, alpha=0.6, linewidths=0)
             axes.set(title=title, xticks=[], yticks=[])
             axes.title.set_fontsize(9)
-        add_components(row[2], ellipses, matched(chosen.best.labels, truth))
+        draw_ellipses(row[2], ellipses, [f"C{each}" for each in matched(chosen.best.labels, truth)])
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=110)
     plt.close(figure)
@@ -109,53 +107,3 @@ def matched(labels: NDArray[np.int16], truth: NDArray[np.int16]) -> NDArray[np.i
     shared = np.zeros((n_classes, n_classes))
     np.add.at(shared, (labels, truth), 1)
     return np.asarray(linear_sum_assignment(shared, maximize=True)[1])
-
-
-def in_a_plane(
-    X: NDArray[np.float64], solution: Solution
-) -> tuple[NDArray[np.float64], list[tuple[NDArray[np.float64], NDArray[np.float64], int]]]:
-    """Two coordinates of the fit; beside a single one, the principal component that it leaves."""
-    Z, union = solution.place(X), solution.union
-    means, classes = union.means, union.class_of
-    shapes = [union.covariances[min(g, len(union.covariances) - 1)] for g in range(len(means))]
-    matrices = np.array([np.diag(each) if each.ndim == 1 else each for each in shapes])
-    if Z.shape[1] == 1:  # one direction: the other axis is the principal component of what it leaves
-        rest = X - X.mean(axis=0)
-        along = Z / np.linalg.norm(Z)
-        rest = rest - along @ (along.T @ rest)
-        side = rest @ np.linalg.svd(rest, full_matrices=False)[2][0]
-        plane = np.column_stack([Z[:, 0], side])
-        height = np.array([np.average(side, weights=union.shares[:, g] + 1e-12) for g in range(len(means))])
-        spread = float(side.var())
-        centres = np.column_stack([means[:, 0], height])
-        matrices = np.array([np.diag([each[0, 0], spread]) for each in matrices])
-    elif solution.structure.subspace == DISCRIMINATIVE or Z.shape[1] == 2:
-        plane, centres, matrices = Z[:, :2], means[:, :2], matrices[:, :2, :2]
-    else:
-        axes = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[2][:2].T
-        plane, centres = Z @ axes, means @ axes
-        matrices = np.array([axes.T @ each @ axes for each in matrices])
-    return plane, list(zip(centres, matrices, classes.tolist(), strict=True))
-
-
-def add_components(
-    axes: Axes,
-    ellipses: list[tuple[NDArray[np.float64], NDArray[np.float64], int]],
-    colours: NDArray[np.int64],
-) -> None:
-    """Draw each Gaussian at one standard deviation and a half, in the colour of its class."""
-    for centre, matrix, cluster in ellipses:
-        values, vectors = np.linalg.eigh(matrix)
-        width, height = 3.0 * np.sqrt(values[::-1])
-        angle = np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
-        axes.add_patch(
-            Ellipse(
-                tuple(centre),
-                width,
-                height,
-                angle=angle,
-                fill=False,
-                edgecolor=f"C{colours[cluster]}",
-                linewidth=1.2,
-            )
-        )

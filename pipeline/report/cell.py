@@ -23,12 +23,13 @@ from scipy.optimize import linear_sum_assignment
 
 from pipeline.common import plural
 from pipeline.report import look
+from pipeline.report.components import DEVIATIONS, draw_components, solution_of
 from pipeline.report.content import Content, Part
 from pipeline.report.elements import are, spread
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError, Problem
 from sweeps.plan import AXES, Cell, DatasetPlan, find_cell
-from sweeps.words import BASELINES, baseline_of
+from sweeps.words import BASELINES, baseline_of, is_any
 
 Labels = NDArray[np.int64]
 
@@ -79,6 +80,18 @@ def partitions(content: Content) -> Iterator[Part]:
     unit = UNITS[content.manifest.plans[content.cell.dataset].scale]
     for key in shown.partitions:
         yield f"cell-{key}", draw_matrix(shown, key, unit), shown.caption(key)
+    if is_any(content.cell.model):
+        solution = solution_of(content.tree, content.manifest, content.cell)
+        union, codes = solution.union, shown.partitions["annotated"]
+        # a cluster without a sample keeps a colour that no other has
+        renamed = np.arange(union.classes.shape[1])
+        renamed[union.labels] = codes
+        many = plural(len(union.weights), "Gaussian")
+        text = (
+            f"components: {shown.name}. Its classes are made of {solution.structure}: {many} at"
+            f" {DEVIATIONS} standard deviations, in a plane of these coordinates, fitted again from the cube."
+        )
+        yield "cell-components", draw_components(shown.X, solution, renamed), text
 
 
 def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:

@@ -36,6 +36,7 @@ from sweeps.shapes import CANDIDATES, DIMS, SCORED, widened
 from sweeps.words import ANY, ASKED, AUTO, SPHERICAL, UNSUPERVISED, is_any, split_model
 
 if TYPE_CHECKING:
+    from kernels.choice.structures import Solution
     from kernels.problem.data import Layer
     from kernels.search.genetic import Restart
 
@@ -102,9 +103,18 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
         if chosen is None:
             chosen, choosing, cpu_choosing = _choose(science, cell, X, layers)
         covariance = chosen.covariance
-    run_one: Callable[[np.random.SeedSequence], Restart]
+    run_one: Callable[[int], Restart]
     if is_union(covariance, search) or is_any(cell.model):
-        run_one = _run_union(science, cell, X, layers, chosen)
+        from kernels.choice.structures import as_restart, named_structure
+
+        structure = named_structure(search.subspace, search.components, covariance)
+        if is_any(cell.model):
+            structure = Structure.of(given(chosen).structure)
+        solve = refit(science, cell, X, annotations, structure)
+
+        def run_one(restart: int) -> Restart:
+            return as_restart(X, solve(restart))
+
     else:
         problem = build_problem(
             X,
@@ -115,7 +125,8 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             settings=search,
         )
 
-        def run_one(stream: np.random.SeedSequence) -> Restart:
+        def run_one(restart: int) -> Restart:
+            stream = _stream(science.seed, cell, restart)
             return run_restart(problem, search, np.random.default_rng(stream))
 
     def search_all() -> list[Restart]:
@@ -124,7 +135,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             objectives = [*span.known, *(run.objective for run in runs)]
             if science.stop is not None and is_enough(objectives, science.stop):
                 break
-            runs.append(run_one(_stream(science.seed, cell, restart)))
+            runs.append(run_one(restart))
         return runs
 
     runs, seconds, cpu_seconds = _timed(partial(beside, search_all))
@@ -201,24 +212,36 @@ def _settle(
     return Chosen(shape, losses, right, *([codes] if codes else [])), seconds, cpu_seconds
 
 
-def _run_union(
-    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer], chosen: Chosen | None
-) -> Callable[[np.random.SeedSequence], Restart]:
-    """What fits classes that are unions of components, or stand in a subspace, from a stream."""
-    from kernels.choice.structures import Table, as_restart, named_structure
+def refit(
+    science: Science, cell: Cell, X: NDArray[np.float64], annotations: NDArray[np.int32], structure: Structure
+) -> Callable[[int], Solution]:
+    """What fits a restart of classes that are unions of components, or stand in a subspace.
 
-    term, covariance = split_model(cell.model)
-    search, seen = science.search(cell), () if term == UNSUPERVISED else layers
-    structure = named_structure(search.subspace, search.components, covariance)
-    if covariance == ANY:
-        structure = Structure.of(given(chosen).structure)
+    Components are not in a cube: a restart has the same bits when it is fitted again.
+
+    Parameters
+    ----------
+    science : Science
+        Seed, searches and number of clusters.
+    cell : Cell
+        Of which the restart is.
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    annotations : ndarray of shape (m, 3)
+        Samples i and j, and kind.
+    structure : Structure
+        What the cell chose, or has.
+    """
+    from kernels.choice.structures import Table
+    from kernels.problem.problem import layers_from_annotations
+
+    layers = layers_from_annotations(annotations, cell.p)
+    seen = () if split_model(cell.model)[0] == UNSUPERVISED else layers
     seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
     table = Table(X, science.n_clusters, seed)
-
-    def run_one(stream: np.random.SeedSequence) -> Restart:
-        return as_restart(X, table.solve(structure, seen, np.random.default_rng(stream)))
-
-    return run_one
+    return lambda restart: table.solve(
+        structure, seen, np.random.default_rng(_stream(science.seed, cell, restart))
+    )
 
 
 def _formed(run: Restart, covariance: str) -> NDArray[np.float64]:

@@ -13,12 +13,15 @@ import kernels.choice.structures
 from kernels.settings import STRUCTURE, Structure, settings_of
 from pipeline.commands.main import main
 from pipeline.fit.solve import fit
+from pipeline.report.components import solution_of
 from pipeline.work import tasks
 from pipeline.work.journalled import from_record, to_record
 from pipeline.work.records import Science, Solved, Span, Task
+from storage.cube.growth import open_cube
+from storage.cube.manifest import read_manifest
 from sweeps.file.search import Search
 from sweeps.inputs import RealSource
-from sweeps.plan import Cell
+from sweeps.plan import Cell, find_cell
 
 RNG = np.random.default_rng(3)
 LABELS = np.repeat(np.arange(3, dtype=np.int16), 20)
@@ -128,12 +131,20 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     verified = CliRunner().invoke(main, ["verify", str(whole / "tiny.zarr")], catch_exceptions=False)
     assert verified.exit_code == 0
     assert "same bits" in verified.output
-    shown = CliRunner().invoke(main, ["report", str(whole / "tiny.zarr")], catch_exceptions=False)
+    cell = "mixtures_k2/mixture=0/p=0.9/m=30/replicate=0/conditional-any"
+    command = ["report", str(whole / "tiny.zarr"), "--cell", cell]
+    shown = CliRunner().invoke(main, command, catch_exceptions=False)
     assert shown.exit_code == 0
     assert "what classes are made of" in shown.output
     assert (whole / "tiny.report" / "structures.csv").exists()
     page = (whole / "tiny.report" / "report.html").read_text(encoding="utf-8")
     assert "What classes are made of" in page
+    assert "fitted again from the cube" in page
+    manifest = read_manifest(whole / "tiny.zarr")
+    again = solution_of(open_cube(whole / "tiny.zarr"), manifest, find_cell(cell, manifest.plans.values()))
+    (labels,) = (node["labels"] for node in tree.subtree if "structure" in node)
+    kept = labels.sel(model="conditional-any").isel(mixture=0, p=0, m=0, replicate=0)
+    assert again.union.labels.tolist() == kept.values.tolist()
 
 
 @pytest.mark.parametrize(

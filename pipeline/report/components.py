@@ -1,0 +1,118 @@
+"""What the classes of a cell are made of: samples and Gaussians in a plane of the coordinates chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Ellipse
+from numpy.typing import NDArray
+
+from kernels.settings import DISCRIMINATIVE, Structure
+from pipeline.report import look
+from pipeline.work.records import Science
+from sweeps.plan import AXES, Cell
+
+if TYPE_CHECKING:
+    from kernels.choice.structures import Solution
+    from storage.cube.manifest import Manifest
+
+Floats = NDArray[np.float64]
+
+# Deviations at which a Gaussian is drawn, and inches of the picture.
+DEVIATIONS, SIDE = 1.5, 4.2
+
+
+class Gaussian(NamedTuple):
+    """A component in a plane, and the class that it belongs to."""
+
+    center: Floats
+    covariance: Floats
+    cluster: int
+
+
+def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> Solution:
+    """The best restart of a cell of classes of any shape, fitted again from what the cube holds."""
+    # The solver is loaded where such a cell is drawn.
+    from pipeline.work.tasks import refit
+
+    node = tree[cell.dataset].to_dataset()
+    one = node.sel({axis: getattr(cell, axis) for axis in AXES if axis in node.dims})
+    annotations = one["annotations"].values
+    found = refit(
+        Science.of(manifest.spec, manifest.plans[cell.dataset]),
+        cell,
+        one["X"].values,
+        annotations[(annotations >= 0).all(axis=1)].astype(np.int32),
+        Structure.of(one["structure"].values.tolist()),
+    )
+    return found(int(one["best_restart"]))
+
+
+def in_a_plane(X: Floats, solution: Solution) -> tuple[Floats, list[Gaussian]]:
+    """Two coordinates of the fit; beside a single one, the principal component that it leaves."""
+    Z, union = solution.place(X), solution.union
+    means, classes = union.means, union.class_of
+    shapes = [union.covariances[min(g, len(union.covariances) - 1)] for g in range(len(means))]
+    matrices = np.array([np.diag(each) if each.ndim == 1 else each for each in shapes])
+    if Z.shape[1] == 1:  # one direction: the other axis is the principal component of what it leaves
+        rest = X - X.mean(axis=0)
+        along = Z / np.linalg.norm(Z)
+        rest = rest - along @ (along.T @ rest)
+        side = rest @ np.linalg.svd(rest, full_matrices=False)[2][0]
+        plane = np.column_stack([Z[:, 0], side])
+        height = np.array([np.average(side, weights=union.shares[:, g] + 1e-12) for g in range(len(means))])
+        spread = float(side.var())
+        centres = np.column_stack([means[:, 0], height])
+        matrices = np.array([np.diag([each[0, 0], spread]) for each in matrices])
+    elif solution.structure.subspace == DISCRIMINATIVE or Z.shape[1] == 2:
+        plane, centres, matrices = Z[:, :2], means[:, :2], matrices[:, :2, :2]
+    else:
+        axes = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[2][:2].T
+        plane, centres = Z @ axes, means @ axes
+        matrices = np.array([axes.T @ each @ axes for each in matrices])
+    found = zip(centres, matrices, classes.tolist(), strict=True)
+    return plane, [Gaussian(*each) for each in found]
+
+
+def draw_ellipses(axes: Axes, gaussians: Sequence[Gaussian], colors: Sequence[str]) -> None:
+    """Draw each Gaussian as an ellipse, in the colour of its class."""
+    for each in gaussians:
+        values, vectors = np.linalg.eigh(each.covariance)
+        width, height = 2.0 * DEVIATIONS * np.sqrt(values[::-1])
+        angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+        edge: dict[str, Any] = {"fill": False, "edgecolor": colors[each.cluster], "linewidth": 1.2}
+        axes.add_patch(Ellipse((each.center[0], each.center[1]), width, height, angle=angle, **edge))
+
+
+def draw_components(X: Floats, solution: Solution, renamed: NDArray[np.int64]) -> Figure:
+    """Draw the samples of a solution and its components.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    solution : Solution
+        What was fitted.
+    renamed : ndarray of shape (n_clusters,)
+        Number of the colour of each cluster.
+    """
+    plane, gaussians = in_a_plane(X, solution)
+    colors = [look.CLASS_COLORS[code % len(look.CLASS_COLORS)] for code in renamed.tolist()]
+    figure = Figure(figsize=(SIDE, SIDE), layout="constrained")
+    axes = figure.subplots()
+    labels = solution.union.labels
+    for cluster in np.unique(labels).tolist():
+        mark = look.CLASS_MARKERS[int(renamed[cluster]) % len(look.CLASS_MARKERS)]
+        dots: dict[str, Any] = {"linestyle": "", "marker": mark, "markersize": 3.2, "alpha": 0.6}
+        axes.plot(
+            *plane[labels == cluster].T, color=colors[cluster], markeredgewidth=0, rasterized=True, **dots
+        )
+    draw_ellipses(axes, gaussians, colors)
+    axes.set(xlabel="first coordinate", ylabel="second coordinate")
+    axes.grid()
+    return figure
