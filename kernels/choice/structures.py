@@ -161,6 +161,7 @@ class Table:
         self._placed: dict[int | str, Floats] = {}
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._of_features: dict[Structure, Solution] = {}
+        self._distinct: dict[int | str, int] = {}
 
     @property
     def dims(self) -> tuple[int | str, ...]:
@@ -178,6 +179,12 @@ class Table:
             self._placed[subspace] = place(self.X, self.center, self.axes(subspace))
         return self._placed[subspace]
 
+    def distinct(self, subspace: int | str) -> int:
+        """How many samples differ in their coordinates."""
+        if subspace not in self._distinct:
+            self._distinct[subspace] = len(np.unique(self.placed(subspace), axis=0))
+        return self._distinct[subspace]
+
     def start(self, subspace: int | str, n_components: int, number: int) -> NDArray[np.int64]:
         """Components that candidates start from: the same for all shapes and folds."""
         key = (subspace, n_components, number)
@@ -191,6 +198,8 @@ class Table:
         """Whether a candidate is no more than the samples can tell, and not too dear."""
         n_components = each.components * self.n_classes
         n_samples, n_dims = self.placed(each.subspace).shape
+        if each.components > 1 and n_components > self.distinct(each.subspace):
+            return False
         if each.components > 1 and (each.covariance == "tied" or each.covariance == KMEANS):
             return False
         if each.components > 1 and n_components > min(LARGEST, SPARSEST * n_samples):
@@ -570,10 +579,8 @@ def choose_structure(
             if covariance in (AUTO, shape) and components in (AUTO, many)
         ] or [(shape, many) for shape in shapes for many in counts]
         kept = [one for one in firsts if (one, FINE_STARTS) in trials.found]
-        trials.add(
-            [Structure(DISCRIMINATIVE, many, shape, first=one) for one in kept for shape, many in along],
-            FINE_STARTS,
-        )
+        led = [Structure(DISCRIMINATIVE, many, shape, first=one) for one in kept for shape, many in along]
+        trials.add([each for each in led if components != AUTO or table.allows(each)], FINE_STARTS)
     if is_whole:
         trials.add(unsupervised(table, shapes), FINE_STARTS)
     best = trials.ranked(FINE_STARTS)

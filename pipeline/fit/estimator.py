@@ -495,8 +495,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
         The samples are those of the fit: annotations are what is added, and they stay in `must_link_` and
         `cannot_link_`. The first restart begins with `labels_`, so that the solution is no worse than a local
-        search makes the old one; there are a third of `restarts`, one at least. Without a fit before it is
-        `fit`.
+        search makes the old one; there are a third of `restarts`, one at least. Classes of several components
+        are chosen and fitted anew. Without a fit before it is `fit`.
 
         Parameters
         ----------

@@ -3,6 +3,7 @@
 import json
 import math
 import shlex
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,34 @@ def test_commands_that_are_shown_can_be_typed(tmp_path: Path, monkeypatch: pytes
         typed = [line.strip().removeprefix("sweep ") for line in shown if line.strip().startswith("sweep")]
         command = next((each for each in typed if each.startswith("fit")), typed[0])
         assert "--covariance any" in command
+
+
+KINDS = ("repeats", "constant", "whole numbers", "wide", "one feature", "tiny", "one class")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tables_of_all_kinds_have_a_solution(kind: str) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((30, 3))
+    X, k = {
+        "repeats": (np.repeat(X[:5], 6, axis=0), 3),
+        "constant": (np.column_stack([X, np.ones(30), X[:, 0]]), 2),
+        "whole numbers": (rng.integers(0, 3, size=(60, 4)).astype(float), 3),
+        "wide": (rng.standard_normal((20, 200)), 2),
+        "one feature": (X[:, :1], 2),
+        "tiny": (X[:4] * 1e-8, 2),
+        "one class": (X, 1),
+    }[kind]
+    pairs = rng.integers(len(X), size=(60, 2))
+    must = rng.random(60) < 0.5
+    estimator = AnnotatedClustering(k, model="conditional-any", restarts=2, confidence=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        estimator.fit(X, must_link=pairs[must], cannot_link=pairs[~must])
+    assert np.isfinite(estimator.objective_)
+    assert estimator.membership_.sum(axis=1) == pytest.approx(1.0)
+    assert estimator.predict(X).max() < k
+    assert estimator.notes_
 
 
 def test_questions_are_asked_about_classes_of_any_shape(ringed: Any) -> None:
