@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
@@ -55,17 +55,29 @@ COARSE, LARGEST, SPARSEST = (1, 4, 16), 160, 0.25
 # Sums over samples are what a step of few dimensions takes, whatever the shape.
 SCATTERED, DEAREST = 4, 1e8
 
-# Candidates that are looked at closely, and how often their neighbours are tried before that.
+# Candidates whose neighbours are tried, how often that is, and candidates that are looked at closely then.
 TOP, TURNS = 5, 2
 
-# Steps of a fit to the other folds; starts of the candidates that are looked at closely.
+
+class Closely(NamedTuple):
+    """How many candidates are looked at closely, how many lead to directions, and from how many starts."""
+
+    top: int
+    firsts: int
+    starts: int
+
+
+# From so many numbers of samples, times classes and rank, a close look takes longer than people wait.
+CLOSELY, LARGE_CLOSELY, LARGE = Closely(5, 2, 3), Closely(3, 1, 2), 5e5
+
+# Steps of a fit to the other folds; restarts that a choice is tried with in sweeps.
 COARSE_STEPS, FOLD_STEPS, FINE_STARTS = 15, 30, 3
 
 # k-means starts, of which that of the least inertia is taken.
 TRIES = 5
 
-# Spaces whose best candidate leads to discriminative directions, what is fitted there, and how often.
-FIRSTS, ROUNDS = 2, 3
+# How often discriminative directions and classes are found in turn, and what is fitted there.
+ROUNDS = 3
 ALONG = (("full", 1), ("spherical", 4), ("tied", 1))
 
 # Of the scatter within classes, what is taken as equal in all directions.
@@ -158,6 +170,7 @@ class Table:
             values, vectors = np.linalg.eigh(moved.T @ moved)
         self.rank = int((values > RANK * values[-1]).sum())
         self.vectors = vectors[:, ::-1]
+        self.closely = LARGE_CLOSELY if len(self.X) * n_classes * self.rank > LARGE else CLOSELY
         self._placed: dict[int | str, Floats] = {}
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._of_features: dict[Structure, Solution] = {}
@@ -261,7 +274,7 @@ class Table:
             rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
             space = structure.first.subspace if structure.first is not None else structure.subspace
             many = many if structure.first is None else structure.first.components * self.n_classes
-            starts = [self.start(space, many, number) for number in range(FINE_STARTS)]
+            starts = [self.start(space, many, number) for number in range(self.closely.starts)]
             found = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
             self._of_features[structure] = max(found, key=lambda one: one.union.bound)
         return self._of_features[structure]
@@ -569,27 +582,28 @@ def choose_structure(
         trials.add([each for each in near if table.allows(each)], 1)
     ranked, firsts = trials.ranked(1), list[Structure]()
     for one in ranked:
-        if one.subspace not in [first.subspace for first in firsts] and len(firsts) < FIRSTS:
+        if one.subspace not in [first.subspace for first in firsts] and len(firsts) < table.closely.firsts:
             firsts.append(one)
-    trials.add([*ranked[:TOP], *firsts], FINE_STARTS)
+    starts = table.closely.starts
+    trials.add([*ranked[: table.closely.top], *firsts], starts)
     if DISCRIMINATIVE in spaces or (subspace == AUTO and table.rank > LEAST_RANK):
         along = [
             (shape, many)
             for shape, many in ALONG
             if covariance in (AUTO, shape) and components in (AUTO, many)
         ] or [(shape, many) for shape in shapes for many in counts]
-        kept = [one for one in firsts if (one, FINE_STARTS) in trials.found]
+        kept = [one for one in firsts if (one, starts) in trials.found]
         led = [Structure(DISCRIMINATIVE, many, shape, first=one) for one in kept for shape, many in along]
-        trials.add([each for each in led if components != AUTO or table.allows(each)], FINE_STARTS)
+        trials.add([each for each in led if components != AUTO or table.allows(each)], starts)
     if is_whole:
-        trials.add(unsupervised(table, shapes), FINE_STARTS)
-    best = trials.ranked(FINE_STARTS)
+        trials.add(unsupervised(table, shapes), starts)
+    best = trials.ranked(starts)
     if subspace == DISCRIMINATIVE:  # what it starts from is no candidate itself
         best = [one for one in best if one.subspace == DISCRIMINATIVE]
         if not best:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
             return StructureChoice(tuple(alone), {}, trials.base_rate, note)
-    candidates = {one: trials.found[one, FINE_STARTS] for one in best}
+    candidates = {one: trials.found[one, starts] for one in best}
     base = trials.base_rate
     if not _is_behind(base, candidates[best[0]]):
         found = f"log loss {candidates[best[0]].log_loss:.3f} against {base.log_loss:.3f}"
@@ -621,7 +635,7 @@ def _by_features(
     ranked, note = list(every), why
     if len(every) > 1:
         for each in every:  # not at once in several threads
-            for number in range(FINE_STARTS if each.first is None else 0):
+            for number in range(table.closely.starts if each.first is None else 0):
                 table.start(each.subspace, each.components * table.n_classes, number)
         fits = run(table.of_features, every)
         scored = {each: bic(fit, fit.place(table.X)) for each, fit in zip(every, fits, strict=True)}
