@@ -422,7 +422,9 @@ class Trials:
             self.fits |= {(each, starts, fold): fit for (each, fold), fit in zip(work, done, strict=True)}
             tested |= np.isin(self.annotations.folds, folds)
             predicted = {each: self._predict(each, starts, tested) for each in running}
-            so_far = [*predicted.values(), *(_only(each, tested) for each in self.found.values())]
+            # of as many starts alone: fits from fewer may be better by chance, and all others would end
+            before = [each for (_, number), each in self.found.items() if number == starts]
+            so_far = [*predicted.values(), *(_only(each, tested) for each in before)]
             best = min(so_far, key=lambda each: each.log_loss, default=None)
             running = [each for each in running if best is not None and not _is_behind(predicted[each], best)]
             running = sorted(running, key=lambda each: predicted[each].log_loss)[:LEFT]

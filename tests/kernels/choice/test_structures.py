@@ -234,3 +234,16 @@ def test_a_structure_reads_as_words() -> None:
     along = Structure(DISCRIMINATIVE, 1, "full", "equal", first=first)
     assert str(along) == f"1 full along discriminative directions of {first}, equal"
     assert str(Structure(NONE, 1, KMEANS, annotated=False)) == "k-means"
+
+
+def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
+    X, y = blobs()
+    table, layers = table_of(X, 3), drawn(y, 150, 0.9, 0.9)
+    trials = Trials(table, layers, list_annotations(layers, table.seed), map)
+    one, other = Structure(NONE, 1, "spherical"), Structure(NONE, 1, "diagonal")
+    trials.add([one], 1)
+    found = trials.found[one, 1]
+    sure = np.zeros_like(found.log_probabilities)
+    trials.found[one, 1] = HeldOut(sure, found.right, found.weights, found.agreeing)
+    trials.add([one, other], 3)
+    assert trials.ranked(3)
