@@ -252,7 +252,7 @@ def test_tables_of_all_kinds_have_a_solution(kind: str) -> None:
     }[kind]
     pairs = rng.integers(len(X), size=(60, 2))
     must = rng.random(60) < 0.5
-    estimator = AnnotatedClustering(k, model="conditional-any", restarts=2, confidence=True, random_state=0)
+    estimator = AnnotatedClustering(k, model="conditional-any", restarts=1, confidence=True, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         estimator.fit(X, must_link=pairs[must], cannot_link=pairs[~must])
