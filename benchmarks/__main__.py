@@ -3,7 +3,7 @@
 Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
 those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
 have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
-`--cube`; `scale` and `suite` have commands of their own: `python -m benchmarks scale --help`.
+`--cube`; `scale`, `suite` and `unseen` have commands of their own: `python -m benchmarks scale --help`.
 """
 
 import importlib
@@ -43,7 +43,7 @@ BENCHMARKS = (
     "live",
 )
 FROM_CUBES = "stopping"
-BY_HAND = ("scale", "suite")
+BY_HAND = ("scale", "suite", "unseen")
 """Their tables take hours, or join runs on quiet and busy machines; they have commands of their own."""
 
 

@@ -98,7 +98,7 @@ def problem(size: Size, model: str, covariance: str = "spherical") -> Data:
 def start(data: Data, state: State, rng: np.random.Generator) -> None:
     """Put a partition into `state` as an offspring's is made: every sample at the closest of K centroids."""
     centroids = np.zeros((data.X.shape[1], data.n_clusters))
-    seed_centroids(data, state, rng, centroids)
+    seed_centroids(data, state, rng, centroids, 1)
     assign_closest(data, state, centroids)
     repair(data, state, centroids)
 

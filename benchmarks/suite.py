@@ -7,7 +7,7 @@ their names as published, at p = .9; the other half was not used for that. A set
 
 import csv
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -90,7 +90,12 @@ def drawn(labels: NDArray[np.int16], m: int, p: float) -> list[Layer]:
 def measured(folder: Path, setting: tuple[float, float], name: str) -> Row:
     """Both models and the best of three without annotations on one set."""
     (p, share), (X, truth) = setting, read(folder, name)
-    layers, k = drawn(truth, int(share * len(X)), p), int(truth.max()) + 1
+    return compared(name, X, truth, drawn(truth, int(share * len(X)), p))
+
+
+def compared(name: str, X: NDArray[np.float64], truth: NDArray[np.int16], layers: list[Layer]) -> Row:
+    """Both models and the best of three without annotations on one table with its annotations."""
+    k = int(truth.max()) + 1
     chosen = fit(
         X,
         layers,
@@ -128,12 +133,16 @@ def measured(folder: Path, setting: tuple[float, float], name: str) -> Row:
 def overall(rows: list[Row], best: dict[str, float]) -> Iterator[tuple[object, ...]]:
     """Means of both halves and of all, and which sets are lost."""
     for half, some in {"tuned on": rows[0::2], "not seen": rows[1::2], "both": rows}.items():
-        lost = [row for row in some if row.any_shape < row.unsupervised - LOSS]
-        names = ", ".join(f"{row.name} ({row.any_shape:.2f}, {row.unsupervised:.2f})" for row in lost)
-        means = [[row.any_shape for row in some], [row.one for row in some]]
-        means += [[row.unsupervised for row in some], [best[row.name] for row in some]]
-        shown = (f"{np.mean(each):.3f}" for each in means)
-        yield half, len(some), *shown, names or "none", f"{sum(row.seconds for row in some):.0f}"
+        means, lost, seconds = summary(some)
+        yield half, len(some), *means, f"{np.mean([best[row.name] for row in some]):.3f}", lost, seconds
+
+
+def summary(rows: Sequence[Row]) -> tuple[list[str], str, str]:
+    """Mean ARI of both models and of the best without annotations, tables that are lost, seconds."""
+    lost = [row for row in rows if row.any_shape < row.unsupervised - LOSS]
+    names = ", ".join(f"{row.name} ({row.any_shape:.2f}, {row.unsupervised:.2f})" for row in lost)
+    means = [np.mean([getattr(row, name) for row in rows]) for name in ("any_shape", "one", "unsupervised")]
+    return [f"{mean:.3f}" for mean in means], names or "none", f"{sum(row.seconds for row in rows):.0f}"
 
 
 @click.command()

@@ -35,6 +35,9 @@ UNSURE = 1e-3
 # the next.
 WARM_STEPS, STEPS, ROUNDS, CLASS_STEPS = 5, 100, 3, 5
 
+# Draws of each centroid at the start, and as many more as log C: of 31 clusters k-means then misses fewer.
+DRAWS = 2
+
 # Random maps from components to classes that are climbed from at the start.
 MAPS = 30
 
@@ -252,7 +255,7 @@ def observe(
         n_classes=n_classes,
         is_equal=proportions == "equal",
         scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
-        strength=n_dims + 2.0,
+        strength=(n_dims if covariance in ("tied", "full") else 2) + 2.0,
         row_start=np.searchsorted(first[order], np.arange(n_samples + 1)),
         partners=np.ascontiguousarray(second[order]),
         entries=order % max(len(ends), 1),
@@ -368,13 +371,13 @@ def first_labels(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int
     least = ObjectiveSettings(min_cluster_size=1)
     data = build_problem(Z, n_clusters=n_components, model="unsupervised", settings=least).data
     state = new_state(data)
-    _start(data, state, np.zeros((Z.shape[1], n_components)), rng)
+    _start(data, state, np.zeros((Z.shape[1], n_components)), rng, DRAWS + int(math.log(n_components)))
     return state.labels.astype(np.int64)
 
 
 @jit
-def _start(data: Data, state: State, centroids: Floats, rng: Generator) -> None:
-    seed_centroids(data, state, rng, centroids)
+def _start(data: Data, state: State, centroids: Floats, rng: Generator, trials: int) -> None:
+    seed_centroids(data, state, rng, centroids, trials)
     kmeans(data, state, centroids)
 
 

@@ -204,8 +204,18 @@ class Table:
         if key not in self._starts:
             dims = 0 if isinstance(subspace, str) else subspace
             rng = np.random.default_rng(below(self.seed, HELD_OUT, dims, n_components, number))
-            self._starts[key] = best_start(self.placed(subspace), n_components, rng)
+            self._starts[key] = best_start(self.seen(subspace, number % 2 == 1), n_components, rng)
         return self._starts[key]
+
+    def seen(self, subspace: int | str, is_white: bool) -> Floats:
+        """Coordinates that k-means of a start sees: as they are, or of one variance along all axes.
+
+        Where classes differ along directions of little variance, only the latter finds them.
+        """
+        if not is_white:
+            return self.placed(subspace)
+        Z = self.placed(self.rank if isinstance(subspace, str) else subspace)
+        return np.asarray(Z / Z.std(axis=0))
 
     def allows(self, each: Structure) -> bool:
         """Whether a candidate is no more than the samples can tell, and not too dear."""
@@ -265,6 +275,9 @@ class Table:
                 found = self._fit(structure, there, along, used, rng, at_most, own)
             return found
         Z, axes = self.placed(structure.subspace), self.axes(structure.subspace)
+        if labels is None:
+            many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
+            labels = best_start(self.seen(structure.subspace, is_white), many, rng)
         return self._fit(structure, Z, axes, used, rng, steps, labels)
 
     def of_features(self, structure: Structure) -> Solution:

@@ -237,7 +237,7 @@ def begin(search: Search, rng: Generator, rank: int, start: Labels) -> None:
     """Set labels and the child's centroids, with `state.sizes` and `state.own` as `assign_closest` does."""
     data, state, centroids = search.data, search.state, search.population.child
     if rank > 0 or len(start) == 0:
-        seed_centroids(data, state, rng, centroids)
+        seed_centroids(data, state, rng, centroids, 1)
         kmeans(data, state, centroids)
         return
     state.sizes[:] = 0
@@ -251,28 +251,39 @@ def begin(search: Search, rng: Generator, rank: int, start: Labels) -> None:
 
 
 @jit_inner
-def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats) -> None:
-    """k-means++: each new centroid is a sample, drawn by its squared distance to the closest one so far."""
+def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats, trials: int) -> None:
+    """k-means++: each new centroid is a sample, drawn by its squared distance to the closest one so far.
+
+    Of several draws the one is taken that leaves the least sum of these distances.
+    """
     n_samples, n_features = data.X.shape
     weights = state.own
     weights[:] = np.inf
-    chosen = draw_below(rng, n_samples)
+    best = draw_below(rng, n_samples)
     for k in range(data.n_clusters):
         if state.stop[0] != 0:
             break
-        if k > 0:
-            total = 0.0
-            for weight in weights:
-                total += weight
+        total, least = 0.0, np.inf
+        for weight in weights:
+            total += weight
+        chosen = best
+        for _ in range(trials if k > 0 else 0):
             threshold = rng.random() * total
-            reached = 0.0
+            reached, left = 0.0, 0.0
             for i in range(n_samples):
                 # Rounding may leave the sum at the threshold: then the last sample with a weight.
                 if weights[i] > 0.0 and reached <= threshold:
                     chosen = i
                     reached += weights[i]
+            if trials > 1:
+                for d in range(n_features):
+                    centroids[d, k] = data.X[chosen, d]
+                for i in range(n_samples):
+                    left += min(weights[i], squared_distance(data.X[i], centroids, k))
+            if left < least:
+                best, least = chosen, left
         for d in range(n_features):
-            centroids[d, k] = data.X[chosen, d]
+            centroids[d, k] = data.X[best, d]
         for i in range(n_samples):
             weights[i] = min(weights[i], squared_distance(data.X[i], centroids, k))
 

@@ -152,6 +152,19 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop() -> None
         assert not kept & tested
 
 
+def test_every_other_start_finds_classes_along_directions_of_little_variance() -> None:
+    rng, classes = np.random.default_rng(2), np.arange(200) % 2
+    X = np.column_stack([rng.normal(scale=10.0, size=200), 0.5 * classes + rng.normal(scale=0.05, size=200)])
+    table = Table(X @ np.array([[0.8, -0.6], [0.6, 0.8]]), 2, SeedSequence(0))
+    found = [adjusted_rand_score(classes, table.start(NONE, 2, number)) for number in range(2)]
+    assert found[0] < 0.1
+    assert found[1] == 1.0
+    tied, rng = Structure(2, 1, "tied", annotated=False), np.random.default_rng(0)
+    fits = [table.solve(tied, (), rng).union for _ in range(6)]
+    best = max(fits, key=lambda fit: fit.bound)
+    assert adjusted_rand_score(classes, best.labels) == 1.0
+
+
 def test_rings_take_many_components_and_blobs_one() -> None:
     X, labels = rings()
     layers = drawn(labels, 240, 0.9, 0.9)

@@ -103,9 +103,23 @@ def test_seeding_follows_squared_distances() -> None:
     data = build_problem(np.array([[0.0], [0.0], [1.0], [3.0]]), n_clusters=2, model="unsupervised").data
     rng, found, state = np.random.default_rng(1), np.zeros((1000, 1, 2)), new_state(data)
     for centroids in found:
-        plain(genetic.seed_centroids)(data, state, rng, centroids)
+        plain(genetic.seed_centroids)(data, state, rng, centroids, 1)
     from_0 = found[np.isclose(found[:, 0, 0], data.X[0, 0]), 0]
     assert np.isclose(np.ptp(from_0, axis=1), 3.0).mean() == pytest.approx(0.9, abs=0.05)
+
+
+def test_seeding_takes_the_draw_that_leaves_least() -> None:
+    """Of 200 draws all samples come up: the best is as good as any sample."""
+    X = np.random.default_rng(3).normal(size=(12, 2))
+    data = build_problem(X, n_clusters=3, model="unsupervised").data
+    rng, state, centroids = np.random.default_rng(1), new_state(data), np.zeros((2, 3))
+    plain(genetic.seed_centroids)(data, state, rng, centroids, 200)
+    for k in (1, 2):
+        near = np.square(data.X[:, None] - centroids.T[None, :k]).sum(axis=2).min(axis=1)
+        to_each = np.square(data.X[:, None] - data.X[None]).sum(axis=2)
+        left = np.minimum(near[:, None], to_each).sum(axis=0)
+        taken = np.square(data.X - centroids[:, k]).sum(axis=1).argmin()
+        assert left[taken] == pytest.approx(left.min())
 
 
 def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
