@@ -31,6 +31,7 @@ BENCHMARKS = (
     "shapes_mixtures",
     "shapes_biased",
     "any_shape",
+    "hard",
     "clusters",
     "annotators",
     "confidence",

@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from kernels.interrupt import new_flag
 from kernels.jit import by_pointer, jit, jit_inner, jit_part
 from kernels.partition.state import State, allocate, new_state
-from kernels.problem.data import MUST, SPHERICAL, TIED, Data, Floats, Layer, layer_weights, pair_accuracies
+from kernels.problem.data import (
+    FULL,
+    MUST,
+    SPHERICAL,
+    TIED,
+    Data,
+    Floats,
+    Layer,
+    layer_weights,
+    pair_accuracies,
+)
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import kmeans, seed_centroids
 from kernels.search.local_search import shuffle
@@ -43,6 +53,9 @@ MAPS = 30
 
 # Nats: a step that raises the bound by less is the last one.
 ENOUGH = 0.01
+
+# Shapes whose covariances are matrices, and not variances alone.
+MATRICES = (TIED, FULL)
 
 # Samples whose densities are computed together, in a processor's cache.
 PANEL = 128
@@ -247,15 +260,15 @@ def observe(
     annotators = tuple(sorted(set(whose[whose >= 0].tolist())))
     first, second = np.concatenate([ends, ends[:, ::-1]]).T
     order = np.argsort(first, kind="stable")
-    n_samples, n_dims = Z.shape
+    (n_samples, n_dims), shape = Z.shape, COVARIANCES.index(covariance)
     observed = Observed(
         Z=np.ascontiguousarray(Z, np.float64),
         panels=_panels(Z),
-        shape=COVARIANCES.index(covariance),
+        shape=shape,
         n_classes=n_classes,
         is_equal=proportions == "equal",
         scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
-        strength=(n_dims if covariance in ("tied", "full") else 2) + 2.0,
+        strength=(n_dims if shape in MATRICES else 2) + 2.0,
         row_start=np.searchsorted(first[order], np.arange(n_samples + 1)),
         partners=np.ascontiguousarray(second[order]),
         entries=order % max(len(ends), 1),
@@ -326,18 +339,11 @@ def fit_components(
         covariance=covariance,
         proportions=proportions,
     )
-    n_samples, n_dims = Z.shape
-    sizes = {"samples": n_samples, "components": n_components, "classes": n_classes, "dims": n_dims}
-    sizes |= {"shapes": 1 if covariance == "tied" else n_components}
-    sizes |= {"width": n_dims if covariance in ("tied", "full") else 1, "sources": len(annotators)}
-    sizes |= {"pairs": len(observed.pairs), "panel": PANEL}
-    sizes |= {"padded": n_dims + -n_dims % WIDE if sizes["width"] > 1 else 1}
-    fields = allocate(Fields, sizes, stop=new_flag())
     if labels is None:
         labels = first_labels(observed.Z, n_components, rng)
-    fields.shares[np.arange(n_samples), labels] = 1.0
+    fields = new_fields(observed, labels, n_components)
     taken = _fit(observed, fields, rng, steps)
-    is_matrix = covariance in ("tied", "full")
+    is_matrix = observed.shape in MATRICES
     return Union(
         shares=fields.shares,
         class_of=fields.class_of,
@@ -349,6 +355,18 @@ def fit_components(
         terms=tuple(fields.bound.tolist()),
         steps=taken,
     )
+
+
+def new_fields(observed: Observed, labels: NDArray[np.integer], n_components: int) -> Fields:
+    """What a fit changes, with every sample wholly in one component."""
+    (n_samples, n_dims), is_matrix = observed.Z.shape, observed.shape in MATRICES
+    sizes = {"samples": n_samples, "components": n_components, "classes": observed.n_classes, "dims": n_dims}
+    sizes |= {"shapes": 1 if observed.shape == TIED else n_components, "panel": PANEL}
+    sizes |= {"width": n_dims if is_matrix else 1, "padded": n_dims + -n_dims % WIDE if is_matrix else 1}
+    sizes |= {"pairs": len(observed.pairs), "sources": int(observed.sources.max(initial=-1)) + 1}
+    fields = allocate(Fields, sizes, stop=new_flag())
+    fields.shares[np.arange(n_samples), labels] = 1.0
+    return fields
 
 
 def first_labels(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
