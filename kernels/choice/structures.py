@@ -89,6 +89,9 @@ LEAST_RANK = 3
 # Standard errors by which a candidate is behind the best, and the base rate behind a candidate.
 CLEAR = 2.0
 
+# Standard errors that the best must be ahead of one with fewer components to be preferred to it.
+TIMIDITY = 0.75
+
 # Folds, in turn: who is behind after the first of them is tried no further, and neither are more than these.
 LEFT = 10
 RACE = ((0, 1), tuple(range(2, FOLDS)))
@@ -626,7 +629,16 @@ def choose_structure(
         every = unsupervised(table, shapes) if is_whole else alone
         chosen = _by_features(table, run, every, few, annotated=not is_whole)
         return replace(chosen, candidates=candidates, base_rate=base)
-    return StructureChoice(tuple(best), candidates, base)
+    taken = fewest_components(candidates)
+    return StructureChoice((taken, *(each for each in best if each != taken)), candidates, base)
+
+
+def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:
+    """The structure of the fewest components a class that the best is not ahead of; of these, the best."""
+    best = min(candidates.values(), key=lambda each: each.log_loss)
+    gains = {each: best.gain_over(found) for each, found in candidates.items()}
+    as_good = [each for each, (gain, error) in gains.items() if gain <= TIMIDITY * error]
+    return min(as_good, key=lambda each: (each.components, candidates[each].log_loss))
 
 
 def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:

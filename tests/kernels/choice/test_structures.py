@@ -249,6 +249,21 @@ def test_a_structure_reads_as_words() -> None:
     assert str(Structure(NONE, 1, KMEANS, annotated=False)) == "k-means"
 
 
+def test_the_best_must_be_ahead_of_one_with_fewer_components() -> None:
+    def held(*logs: float) -> HeldOut:
+        shape = np.ones(len(logs))
+        return HeldOut(np.array(logs), shape > 0.0, shape, shape)
+
+    many, some, one = (Structure(NONE, components, "full") for components in (16, 4, 1))
+    found = {
+        many: held(-0.3, -0.5, -0.4, -0.3),
+        some: held(-0.2, -0.6, -0.5, -0.3),
+        one: held(-0.8, -0.9, -0.8, -0.9),
+    }
+    assert structures.fewest_components(found) == some
+    assert structures.fewest_components(found | {some: held(-0.5, -0.7, -0.6, -0.5)}) == many
+
+
 def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
     X, y = blobs()
     table, layers = table_of(X, 3), drawn(y, 150, 0.9, 0.9)
