@@ -229,8 +229,9 @@ class Structure(NamedTuple):
         ValueError
             If they are those of none.
         """
-        codes = tuple(map(int, codes))
-        if len(codes) != len(STRUCTURE) or codes[1] < 1 or codes[0] < min(SPACES.values()):
+        codes, flags = tuple(map(int, codes)), {0, 1}
+        is_placed = len(codes) == len(STRUCTURE) and (codes[0] > 0 or codes[0] in SPACES.values())
+        if not (is_placed and codes[1] > 0 and codes[2] in range(len(SHAPES)) and flags >= {*codes[3:5]}):
             raise ValueError(f"codes {codes} of what classes are made of")
         words = {code: word for word, code in SPACES.items()}
         first = None if codes[6] < 1 else cls.of((*codes[5:], *codes[3:5], -1, -1, -1))

@@ -110,7 +110,10 @@ class Gaussians:
         class_of, weights, values = (rows[name] for name in ROWS)
         if (class_of == -1).all() and np.isnan(values).all():
             return None
-        structure = Structure.of(values[: len(STRUCTURE)].tolist())
+        codes = values[: len(STRUCTURE)].tolist()
+        if not all(map(float.is_integer, codes)):
+            raise ValueError(f"codes {codes} of what classes are made of")
+        structure = Structure.of(codes)
         shapes = _shapes(structure, n_features, n_classes)
         many, ends = structure.components * n_classes, np.cumsum(list(map(prod, shapes.values()))).tolist()
         if many > len(class_of) or ends[-1] > len(values):

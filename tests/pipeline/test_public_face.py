@@ -16,7 +16,7 @@ import pipeline
 from storage.cube.growth import create
 
 NAMES = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
-NAMES += ["baseline_scores", "load_sweep", "open_cube", "scores"]
+NAMES += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
 HEAVY = {
     "click", "dask", "distributed", "kernels", "matplotlib", "numba", "numpy", "pandas", "pydantic", "scipy",
     "sklearn", "storage", "sweeps", "xarray", "zarr",
