@@ -87,7 +87,8 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
     if any(map(is_any, models)):
         values["structure"] = np.array(MADE_OF.codes if is_any(cell.model) else [-1] * len(MADE_OF.codes))
     if unions:
-        values |= _gaussians(plan, rng).rows(room(plan)) | {"base_rate": rng.random()}
+        gaussians = draw_gaussians(rng, plan.n_features, plan.n_clusters)
+        values |= gaussians.rows(room(plan)) | {"base_rate": rng.random()}
     if unions and not plan.unions_of([cell.model], [cell.search]):
         values |= {name: np.full_like(values[name], VARIABLES[name].fill) for name in (*ROWS, "base_rate")}
     if not any(map(chooses, models)):
@@ -109,10 +110,11 @@ MADE_OF = Structure(2, 2, "full")
 """What classes are made of in cells that choose it."""
 
 
-def _gaussians(plan: DatasetPlan, rng: np.random.Generator) -> Gaussians:
-    many = MADE_OF.components * plan.n_clusters
-    class_of = np.arange(many, dtype=np.int16) % plan.n_clusters
-    means, axes = rng.standard_normal((many, 2)), rng.standard_normal((plan.n_features, 2))
+def draw_gaussians(rng: np.random.Generator, n_features: int, n_clusters: int) -> Gaussians:
+    """Those of `MADE_OF`."""
+    many = MADE_OF.components * n_clusters
+    class_of = np.arange(many, dtype=np.int16) % n_clusters
+    means, axes = rng.standard_normal((many, 2)), rng.standard_normal((n_features, 2))
     matrices = np.eye(2) + rng.random((many, 1, 1))
     return Gaussians(MADE_OF, class_of, rng.random(many), means, matrices, axes[:, 0], axes)
 
