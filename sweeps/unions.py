@@ -81,7 +81,7 @@ class Gaussians:
         """Covariances as a matrix for each, of shape (n_components, n_dims, n_dims)."""
         if self.covariances.ndim == 2:
             return self.covariances[:, :, None] * np.eye(self.means.shape[1])
-        return np.broadcast_to(self.covariances, (len(self.means), *self.covariances.shape[1:]))
+        return np.array(np.broadcast_to(self.covariances, (len(self.means), *self.covariances.shape[1:])))
 
     def rows(self, room: Room | None = None) -> dict[str, NDArray[Any]]:
         """Rows by `ROWS`, with fill values up to the lengths of a room, or no longer than they have to be."""
