@@ -22,6 +22,7 @@ from kernels.scores import adjusted_rand
 from kernels.settings import settings_of
 from pipeline.fit.solve import FitResult, fit
 from pipeline.report.components import draw_ellipses, in_a_plane
+from pipeline.work.tasks import gaussians_of
 from sweeps.annotations.draw import draw_annotations
 
 ACCURACY, SEED = 0.9, 0
@@ -86,7 +87,7 @@ def draw(
     for row, (name, X, truth, one, chosen, scores) in zip(grid, fits, strict=True):
         solution = chosen.solution
         assert solution is not None
-        plane, ellipses = in_a_plane(X, solution)
+        plane, ellipses = in_a_plane(X, gaussians_of(solution))
         titles = (f"{name}: classes", f"one Gaussian a class, ARI {scores[1]}", f"any shape, ARI {scores[2]}")
         for axes, labels, title in zip(
             row, (truth, one.best.labels, chosen.best.labels), titles, strict=True

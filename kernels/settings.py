@@ -50,6 +50,16 @@ NOT_OF_UNIONS = ("min_cluster_size", "variance_prior", "covariance_prior", "feat
 # A partition that neither annotations nor a likelihood made.
 KMEANS = "k-means"
 
+# What a choice tries at most, and so how long rows of a cube are (`sweeps.unions`): of its format, version 3.
+#
+# Principal components that are tried, at most, beside the features as they are; Gaussians of all classes
+# together, at most, and as a share of the samples.
+MOST_DIMS, MOST_COMPONENTS, SPARSEST = 30, 160, 0.25
+
+# Operations of a step, at most: beyond it, a candidate costs more than it can be worth.
+# Sums over samples are what a step of few dimensions takes, whatever the shape.
+SCATTERED, DEAREST = 4, 1e8
+
 # Numbers in a cube that say what classes are made of; below 0, the words of a subspace.
 STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
 STRUCTURE += ("first_subspace", "first_components", "first_covariance")
@@ -219,8 +229,9 @@ class Structure(NamedTuple):
         ValueError
             If they are those of none.
         """
-        codes = tuple(map(int, codes))
-        if len(codes) != len(STRUCTURE) or codes[1] < 1 or codes[0] < min(SPACES.values()):
+        codes, flags = tuple(map(int, codes)), {0, 1}
+        is_placed = len(codes) == len(STRUCTURE) and (codes[0] > 0 or codes[0] in SPACES.values())
+        if not (is_placed and codes[1] > 0 and codes[2] in range(len(SHAPES)) and flags >= {*codes[3:5]}):
             raise ValueError(f"codes {codes} of what classes are made of")
         words = {code: word for word, code in SPACES.items()}
         first = None if codes[6] < 1 else cls.of((*codes[5:], *codes[3:5], -1, -1, -1))
@@ -235,6 +246,23 @@ class Structure(NamedTuple):
         if found.codes != codes:
             raise ValueError(f"codes {codes} of what classes are made of")
         return found
+
+
+def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:
+    """The plain structure of what is named: of what is open, the simplest."""
+    space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
+    first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
+    return Structure(space, many, covariance, first=first)
+
+
+def most_components(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
+    """Gaussians of each class that a choice tries, at most; 0 where a single one is too dear."""
+    dims = n_dims if covariance in ("tied", "full") else SCATTERED
+    affordable = int(DEAREST // (n_samples * n_classes * n_dims * dims))
+    told = (
+        1 if covariance in ("tied", KMEANS) else int(min(MOST_COMPONENTS, SPARSEST * n_samples) // n_classes)
+    )
+    return min(affordable, max(told, 1))
 
 
 def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
@@ -310,7 +338,7 @@ class ObjectiveSettings:
         "Gaussians that a cluster is a union of; auto is the number that held-out annotations speak for.",
         since=4,
         low=1,
-        high=160,
+        high=MOST_COMPONENTS,
         words=(AUTO,),
     )
     subspace: int | str = _declared(

@@ -5,6 +5,7 @@ How a sweep runs is in the rooms below: tasks, batches, compute cluster, driver,
 | name | what it is |
 |---|---|
 | `AnnotatedClustering`, `LinkScorer` | estimator of one table, by scikit-learn's conventions, and a scorer |
+| `components` | the Gaussians of a cell of a cube whose classes are unions of them |
 | `load_sweep` | a sweep file, parsed and checked |
 | `NoSolution`, `Solution` | what a method of your own may answer in place of labels |
 | `open_cube` | the results of a sweep as an `xarray.DataTree`, while it runs too |
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
     from pipeline.fit.estimator import AnnotatedClustering
     from pipeline.fit.scorer import LinkScorer
     from pipeline.methods.contract import NoSolution, Solution
+    from pipeline.scoring.components import components
     from pipeline.scoring.scores import baseline_scores, scores
     from storage.cube.growth import open_cube
     from sweeps.file.reading import load_sweep
 
 __all__ = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
-__all__ += ["baseline_scores", "load_sweep", "open_cube", "scores"]
+__all__ += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
 
 # The rooms load numba, xarray, scikit-learn: seconds that `sweep --help` can do without.
 _PLACES = {
@@ -38,6 +40,7 @@ _PLACES = {
     "NoSolution": "pipeline.methods.contract",
     "Solution": "pipeline.methods.contract",
     "baseline_scores": "pipeline.scoring.scores",
+    "components": "pipeline.scoring.components",
     "load_sweep": "sweeps.file.reading",
     "open_cube": "storage.cube.growth",
     "scores": "pipeline.scoring.scores",

@@ -7,7 +7,7 @@ them: both from the coordinates of the cell alone.
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from sweeps.data.builtin import DataSet, Unavailable, find
 from sweeps.data.reading import load_table
 from sweeps.data.table import SampleRows, TableChoice, scale
 from sweeps.errors import InputError, Problem, collecting, given
+from sweeps.file.search import unions_of
 from sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
 from sweeps.plan import Cell, DatasetPlan
 from sweeps.seeds import annotation_seed, data_seed, order_seed
@@ -269,7 +270,7 @@ def _plan(
     )
     if problems := list(_problems(spec, entry, plan, pool, where)):
         raise InputError(problems)
-    return plan
+    return replace(plan, unions=unions_of(spec.search, plan))
 
 
 def _kept_names(names: tuple[str, ...], most: int) -> tuple[str, ...]:

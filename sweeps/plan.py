@@ -391,6 +391,18 @@ class MethodPlan:
 
 
 @dataclass(frozen=True)
+class UnionPlan:
+    """Cells of a model and a search whose Gaussians are in the cube, and how long their rows have to be."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
+
+    model: Name
+    search: Name | None
+    components: Annotated[int, Whole(1, 10**9)]
+    entries: Annotated[int, Whole(1, 10**9)]
+
+
+@dataclass(frozen=True)
 class DatasetPlan:
     """The grid of one data set: one node of the cube.
 
@@ -442,6 +454,8 @@ class DatasetPlan:
         Of a table that has them; classes by their codes. Empty in cubes made before names were kept.
     sample_names : str
         Sha256 of the names of the samples; empty where they have none.
+    unions : tuple of UnionPlan
+        Where classes are unions of Gaussians; without those that a cube of format 2 holds already.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -474,6 +488,7 @@ class DatasetPlan:
     feature_names: Names = ()
     class_names: Names = ()
     sample_names: Source = ""
+    unions: Annotated[tuple[UnionPlan, ...], Each(repr, shortest=0)] = ()
 
     @property
     def supervised(self) -> bool:
@@ -519,6 +534,11 @@ class DatasetPlan:
     def node_of(self) -> dict[str, Node]:
         """The node of each model, method and baseline."""
         return {model: node for node in self.nodes for model in node.dims[-1].values}
+
+    def unions_of(self, models: Iterable[str], searches: Iterable[str | None]) -> list[UnionPlan]:
+        """Of some models and searches those whose cells have Gaussians in the cube."""
+        pairs = set(product(models, searches))
+        return [each for each in self.unions if (each.model, each.search) in pairs]
 
     @property
     def n_paths(self) -> int:

@@ -40,20 +40,19 @@ from kernels.settings import (
     DISCRIMINATIVE,
     FOLDS,
     KMEANS,
+    MOST_DIMS,
     NONE,
     ObjectiveSettings,
     Structure,
+    most_components,
+    named_structure,
 )
 
-# Numbers of principal components that are tried; all of them, if there are no more than the last.
-DIMS, MOST_DIMS = (2, 5, 10, 20), 30
+# Numbers of principal components that are tried; all of them, if there are no more than `MOST_DIMS`.
+DIMS = (2, 5, 10, 20)
 
-# Components of each class at first; of all classes together at most, and as a share of the samples.
-COARSE, LARGEST, SPARSEST = (1, 4, 16), 160, 0.25
-
-# Operations of a step, at most: beyond it, a candidate costs more than it can be worth.
-# Sums over samples are what a step of few dimensions takes, whatever the shape.
-SCATTERED, DEAREST = 4, 1e8
+# Components of each class at first.
+COARSE = (1, 4, 16)
 
 # Candidates whose neighbours are tried, how often that is, and candidates that are looked at closely then.
 TOP, TURNS = 5, 2
@@ -222,17 +221,10 @@ class Table:
 
     def allows(self, each: Structure) -> bool:
         """Whether a candidate is no more than the samples can tell, and not too dear."""
-        n_components = each.components * self.n_classes
+        if each.components > 1 and each.components * self.n_classes > self.distinct(each.subspace):
+            return False
         n_samples, n_dims = self.placed(each.subspace).shape
-        if each.components > 1 and n_components > self.distinct(each.subspace):
-            return False
-        if each.components > 1 and (each.covariance == "tied" or each.covariance == KMEANS):
-            return False
-        if each.components > 1 and n_components > min(LARGEST, SPARSEST * n_samples):
-            return False
-        is_matrix = each.covariance in ("tied", "full")
-        cost = n_samples * n_components * n_dims * (n_dims if is_matrix else SCATTERED)
-        return bool(cost <= DEAREST)
+        return each.components <= most_components(each.covariance, n_samples, n_dims, self.n_classes)
 
     def is_double(self, each: Structure) -> bool:
         """Whether another candidate is the same, in the features or in all principal components."""
@@ -639,13 +631,6 @@ def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:
     gains = {each: best.gain_over(found) for each, found in candidates.items()}
     as_good = [each for each, (gain, error) in gains.items() if gain <= TIMIDITY * error]
     return min(as_good, key=lambda each: (each.components, candidates[each].log_loss))
-
-
-def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:
-    """The plain structure of what is named: of what is open, the simplest."""
-    space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
-    first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
-    return Structure(space, many, covariance, first=first)
 
 
 def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:

@@ -81,17 +81,17 @@ def partitions(content: Content) -> Iterator[Part]:
     for key in shown.partitions:
         yield f"cell-{key}", draw_matrix(shown, key, unit), shown.caption(key)
     if is_any(content.cell.model):
-        solution = solution_of(content.tree, content.manifest, content.cell)
-        union, codes = solution.union, shown.partitions["annotated"]
+        labels, union, is_stored = solution_of(content.tree, content.manifest, content.cell)
         # a cluster without a sample keeps a colour that no other has
-        renamed = np.arange(union.classes.shape[1])
-        renamed[union.labels] = codes
+        renamed = np.arange(content.manifest.plans[content.cell.dataset].n_clusters)
+        renamed[labels] = shown.partitions["annotated"]
         many = plural(len(union.weights), "Gaussian")
         text = (
-            f"components: {shown.name}. Its classes are made of {solution.structure}: {many} at"
-            f" {DEVIATIONS} standard deviations, in a plane of these coordinates, fitted again from the cube."
+            f"components: {shown.name}. Its classes are made of {union.structure}: {many} at"
+            f" {DEVIATIONS} standard deviations, in a plane of these coordinates"
         )
-        yield "cell-components", draw_components(shown.X, solution, renamed), text
+        text += "." if is_stored else ", fitted again, as a cube of format 2 has none."
+        yield "cell-components", draw_components(shown.X, labels, union, renamed), text
 
 
 def named_cell(plans: Mapping[str, DatasetPlan], name: str) -> Cell:

@@ -14,17 +14,21 @@ from numpy.typing import NDArray
 
 from kernels.settings import DISCRIMINATIVE, Structure
 from pipeline.report import look
+from pipeline.scoring import components
 from pipeline.work.records import Science
 from sweeps.plan import AXES, Cell
+from sweeps.unions import Gaussians
 
 if TYPE_CHECKING:
-    from kernels.choice.structures import Solution
     from storage.cube.manifest import Manifest
 
 Floats = NDArray[np.float64]
 
 # Deviations at which a Gaussian is drawn, and inches of the picture.
 DEVIATIONS, SIDE = 1.5, 4.2
+
+# Of a component in a sample, where all are far away.
+TINY = 1e-12
 
 
 class Gaussian(NamedTuple):
@@ -35,47 +39,58 @@ class Gaussian(NamedTuple):
     cluster: int
 
 
-def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> Solution:
-    """The best restart of a cell of classes of any shape, fitted again from what the cube holds."""
-    # The solver is loaded where such a cell is drawn.
-    from pipeline.work.tasks import refit
+class Shown(NamedTuple):
+    """Labels and Gaussians of a cell, and whether these are in the cube, or were fitted again."""
 
+    labels: NDArray[np.int64]
+    union: Gaussians
+    is_stored: bool
+
+
+def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> Shown:
+    """What is drawn of a cell of classes of any shape."""
     node = tree[cell.dataset].to_dataset()
     one = node.sel({axis: getattr(cell, axis) for axis in AXES if axis in node.dims})
+    labels = one["labels"].values.astype(np.int64)
+    if (stored := components.gaussians_of(one)) is not None:
+        return Shown(labels, stored, is_stored=True)
+    # The solver is loaded where it is needed alone.
+    from pipeline.work import tasks
+
     annotations = one["annotations"].values
-    found = refit(
+    found = tasks.refit(
         Science.of(manifest.spec, manifest.plans[cell.dataset]),
         cell,
         one["X"].values,
         annotations[(annotations >= 0).all(axis=1)].astype(np.int32),
         Structure.of(one["structure"].values.tolist()),
     )
-    return found(int(one["best_restart"]))
+    return Shown(labels, tasks.gaussians_of(found(int(one["best_restart"]))), is_stored=False)
 
 
-def in_a_plane(X: Floats, solution: Solution) -> tuple[Floats, list[Gaussian]]:
+def in_a_plane(X: Floats, union: Gaussians) -> tuple[Floats, list[Gaussian]]:
     """Two coordinates of the fit; beside a single one, the principal component that it leaves."""
-    Z, union = solution.place(X), solution.union
-    means, classes = union.means, union.class_of
-    shapes = [union.covariances[min(g, len(union.covariances) - 1)] for g in range(len(means))]
-    matrices = np.array([np.diag(each) if each.ndim == 1 else each for each in shapes])
+    Z, means, matrices = union.place(X), union.means, union.matrices
     if Z.shape[1] == 1:  # one direction: the other axis is the principal component of what it leaves
         rest = X - X.mean(axis=0)
         along = Z / np.linalg.norm(Z)
         rest = rest - along @ (along.T @ rest)
         side = rest @ np.linalg.svd(rest, full_matrices=False)[2][0]
         plane = np.column_stack([Z[:, 0], side])
-        height = np.array([np.average(side, weights=union.shares[:, g] + 1e-12) for g in range(len(means))])
+        variances = matrices[:, 0, 0]
+        shares = union.weights / np.sqrt(variances) * np.exp(-0.5 * np.square(Z - means[:, 0]) / variances)
+        shares = (shares + TINY) / (shares + TINY).sum(axis=1, keepdims=True)
+        height = (shares * side[:, None]).sum(axis=0) / shares.sum(axis=0)
         spread = float(side.var())
         centres = np.column_stack([means[:, 0], height])
         matrices = np.array([np.diag([each[0, 0], spread]) for each in matrices])
-    elif solution.structure.subspace == DISCRIMINATIVE or Z.shape[1] == 2:
+    elif union.structure.subspace == DISCRIMINATIVE or Z.shape[1] == 2:
         plane, centres, matrices = Z[:, :2], means[:, :2], matrices[:, :2, :2]
     else:
         axes = np.linalg.svd(Z - Z.mean(axis=0), full_matrices=False)[2][:2].T
         plane, centres = Z @ axes, means @ axes
         matrices = np.array([axes.T @ each @ axes for each in matrices])
-    found = zip(centres, matrices, classes.tolist(), strict=True)
+    found = zip(centres, matrices, union.class_of.tolist(), strict=True)
     return plane, [Gaussian(*each) for each in found]
 
 
@@ -89,23 +104,26 @@ def draw_ellipses(axes: Axes, gaussians: Sequence[Gaussian], colors: Sequence[st
         axes.add_patch(Ellipse((each.center[0], each.center[1]), width, height, angle=angle, **edge))
 
 
-def draw_components(X: Floats, solution: Solution, renamed: NDArray[np.int64]) -> Figure:
+def draw_components(
+    X: Floats, labels: NDArray[np.int64], union: Gaussians, renamed: NDArray[np.int64]
+) -> Figure:
     """Draw the samples of a solution and its components.
 
     Parameters
     ----------
     X : ndarray of shape (n_samples, n_features)
         Features as used.
-    solution : Solution
+    labels : ndarray of shape (n_samples,)
+        Cluster of each.
+    union : Gaussians
         What was fitted.
     renamed : ndarray of shape (n_clusters,)
         Number of the colour of each cluster.
     """
-    plane, gaussians = in_a_plane(X, solution)
+    plane, gaussians = in_a_plane(X, union)
     colors = [look.CLASS_COLORS[code % len(look.CLASS_COLORS)] for code in renamed.tolist()]
     figure = Figure(figsize=(SIDE, SIDE), layout="constrained")
     axes = figure.subplots()
-    labels = solution.union.labels
     for cluster in np.unique(labels).tolist():
         mark = look.CLASS_MARKERS[int(renamed[cluster]) % len(look.CLASS_MARKERS)]
         dots: dict[str, Any] = {"linestyle": "", "marker": mark, "markersize": 3.2, "alpha": 0.6}

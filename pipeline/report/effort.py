@@ -16,7 +16,7 @@ from pipeline.report.content import Content, Part
 from pipeline.report.elements import WORDS, Table, Value, are, number, spread, words
 from pipeline.scoring import tables
 from pipeline.scoring.scores import LABELS
-from storage.cube.manifest import FORMAT_VERSION, Manifest
+from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.plan import AskedPath
 from sweeps.words import asks
@@ -285,7 +285,7 @@ def _facts(manifest: Manifest) -> dict[str, object]:
     facts: dict[str, object] = {
         "sweep": spec.name,
         "cube": manifest.path,
-        "format version": FORMAT_VERSION,
+        "format version": manifest.format_version,
         "seed": spec.seed,
         "features scaled": scaling(manifest),
         "accuracies p": grid.p,

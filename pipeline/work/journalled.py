@@ -16,14 +16,18 @@ from kernels.settings import STRUCTURE, Structure
 from pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from storage.cube.schema import VARIABLES, scored_shapes
 from sweeps.annotations.draw import CANNOT, MUST
+from sweeps.errors import given
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
+from sweeps.unions import ROWS, Gaussians
 from sweeps.words import chooses, holds_out, is_any, is_model, shape_of
 
 Arrays = Mapping[str, NDArray[Any]]
 
 # Keys of the header that tell the kinds of records: results of cells, and of paths of questions.
 PARTIALS, PATHS = "partials", "paths"
+# Key of a result: how long each of the rows of its Gaussians is.
+LENGTHS = "gaussians"
 
 
 def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -33,7 +37,9 @@ def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArra
         unit = list(astuple(done.span.unit))
         while unit[-1] is None:  # design and search of cells are left out where the sweep names none
             unit.pop()
-        best = {"best_restart": done.best_restart} if isinstance(done, Solved) else {}
+        best: dict[str, Any] = {"best_restart": done.best_restart} if isinstance(done, Solved) else {}
+        if isinstance(done, Solved) and done.gaussians is not None:
+            best[LENGTHS] = [len(row) for row in done.gaussians.rows().values()]
         entries.append(
             {
                 "cell" if best else "path": unit,
@@ -60,6 +66,9 @@ def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArra
     choices = [done.chosen.values() for done in solved if done.chosen is not None]
     for name in choices[0] if choices else ():
         arrays[name] = np.array([values[name] for values in choices])
+    unions = [done.gaussians.rows() for done in solved if done.gaussians is not None]
+    for name in ROWS if unions else ():
+        arrays[name] = np.concatenate([rows[name] for rows in unions])
     return {PARTIALS: entries}, arrays
 
 
@@ -130,10 +139,10 @@ def _answered(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Answered]:
 def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
     spans = spans_of(header)
     objectives = np.split(arrays["objectives"], np.cumsum([span.size for span in spans])[:-1])
-    choices = _choices([span.unit for span in spans], arrays)
+    choices, unions = _choices([span.unit for span in spans], arrays), _gaussians(header, arrays)
     solutions = zip(*(arrays[name] for name in ("labels", "centroids", "covariances")), strict=True)
-    rows = zip(spans, header[PARTIALS], objectives, choices, solutions, strict=True)
-    for span, entry, values, chosen, (labels, centroids, covariances) in rows:
+    rows = zip(spans, header[PARTIALS], objectives, choices, unions, solutions, strict=True)
+    for span, entry, values, chosen, union, (labels, centroids, covariances) in rows:
         best = entry["best_restart"]
         # -1: a method found no solution
         if type(best) is not int or not (best == -1 or span.start <= best < span.stop):
@@ -150,7 +159,20 @@ def _solved(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Solved]:
             centroids=centroids.copy(),
             covariances=narrowed(covariances, shape).copy(),
             chosen=chosen,
+            gaussians=union,
         )
+
+
+def _gaussians(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Gaussians | None]:
+    """Gaussians of the cells of a record; none of a version that did not keep them."""
+    n_classes, n_features = arrays["centroids"].shape[1:]
+    lengths = np.array([entry.get(LENGTHS, (0,) * len(ROWS)) for entry in header[PARTIALS]])
+    parts = {
+        name: np.split(arrays.get(name, np.empty(0)), np.cumsum(column)[:-1])
+        for name, column in zip(ROWS, lengths.T, strict=True)
+    }
+    for at in range(len(lengths)):
+        yield Gaussians.of({name: parts[name][at] for name in ROWS}, n_features, n_classes)
 
 
 def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
@@ -166,15 +188,16 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     shapes = {code: shape for shape, code in CODES.items()}
     without = np.full((len(with_one), len(STRUCTURE)), -1)  # of a version that had no such classes
     made_of = arrays.get("structure", without).tolist()
+    base_rates = arrays.get("base_rate", np.full(len(with_one), np.nan)).tolist()
     found: dict[int, Chosen] = {}
-    for at, structure, code, *scores in zip(with_one, made_of, *columns, strict=True):
+    for at, structure, base, code, *scores in zip(with_one, made_of, base_rates, *columns, strict=True):
         allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
         if shapes[code] not in allowed:
             raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
         if is_any(cells[at].model):
             Structure.of(structure)  # or it says what is wrong
         log_losses, right = (tuple(map(float, each)) for each in scores)
-        found[at] = Chosen(shapes[code], log_losses, right, tuple(structure))
+        found[at] = Chosen(shapes[code], log_losses, right, tuple(structure), float(base))
     return [found.get(at) for at in range(len(cells))]
 
 
@@ -222,6 +245,20 @@ def _problems_of_cell(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         dtype = np.dtype("float64" if name == "objectives" else VARIABLES[name].dtype)
         if values.shape != shape or values.dtype != dtype:
             yield f"{cell} with {name} of {values.dtype} {values.shape}, expected {dtype} {shape}"
+    yield from _problems_of_gaussians(done, plan)
     low, high = (0, plan.n_clusters) if done.solved else (-1, 0)
     if done.labels.shape and not ((done.labels >= low) & (done.labels < high)).all():
         yield f"{cell} with labels that are none of {plan.n_clusters} clusters"
+
+
+def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
+    cell, gaussians = done.span.unit, done.gaussians
+    for room in plan.unions_of([cell.model], [cell.search]):
+        if gaussians is None:
+            yield f"{cell} without Gaussians, which the cube holds of it"
+            return
+        lengths = tuple(map(len, gaussians.rows().values()))
+        if lengths[0] > room.components or lengths[-1] > room.entries:
+            yield f"{cell} with rows of {lengths}, expected {room.components} and {room.entries} at most"
+        if is_any(cell.model) and gaussians.structure.codes != given(done.chosen).structure:
+            yield f"{cell} with {gaussians.structure}, which it did not choose"

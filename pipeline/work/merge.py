@@ -15,6 +15,7 @@ from sweeps.errors import given
 from sweeps.file.spec import Stop
 from sweeps.plan import Block, Cell
 from sweeps.shapes import widened
+from sweeps.unions import ROWS, Room
 from sweeps.words import chooses
 
 
@@ -181,6 +182,9 @@ class BlockResult:
             }
             if not chooses(cell.model):  # the shape of a model that has its own is not chosen
                 row.pop("covariance_shape", None)
+            if best.gaussians is not None and ROWS[0] in arrays:
+                lengths = (arrays[name].shape[1] for name in (ROWS[0], ROWS[-1]))
+                row |= best.gaussians.rows(Room(*lengths))
             for name in row.keys() & arrays.keys():
                 arrays[name][position] = row[name]
         return arrays

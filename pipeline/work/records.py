@@ -24,6 +24,7 @@ from sweeps.file.search import Search
 from sweeps.file.spec import Stop, SweepSpec
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CODES
+from sweeps.unions import Gaussians
 from sweeps.words import holds_out, shape_of
 
 # Of shape (n_answers, 3), in the order of asking: columns i, j and kind.
@@ -90,23 +91,27 @@ class Chosen:
     structure : tuple of int
         What classes of any shape are made of, as `kernels.settings.Structure.codes`; all -1 otherwise. Its
         score then stands for that of spherical covariances, which those of its classes are.
+    base_rate : float
+        Minus the mean log-probability where all that is known is how often held-out annotations are
+        must-links, in nats; NaN where nobody looked, as of a cell without components.
     """
 
     covariance: str
     held_out: tuple[float, ...]
     right: tuple[float, ...]
     structure: tuple[int, ...] = (-1,) * len(STRUCTURE)
+    base_rate: float = np.nan
 
     def is_same(self, other: Chosen) -> bool:
         """Whether another choice has the same bits; NaN is the same missing value."""
-        mine, its = (np.array([each.held_out, each.right]) for each in (self, other))
+        mine, its = (np.array([*each.held_out, *each.right, each.base_rate]) for each in (self, other))
         named, theirs = (self.covariance, self.structure), (other.covariance, other.structure)
         return named == theirs and mine.tobytes() == its.tobytes()
 
     def values(self) -> dict[str, Any]:
         """What a cube holds of it, by the names of its variables."""
         code = CODES[self.covariance]
-        scores = {"held_out": self.held_out, "held_out_right": self.right}
+        scores = {"held_out": self.held_out, "held_out_right": self.right, "base_rate": self.base_rate}
         return {"covariance_shape": code, "structure": self.structure, **scores}
 
 
@@ -185,6 +190,8 @@ class Solved:
         Of a cell that holds annotations out.
     choosing : float
         Seconds of those that this took; 0 if it was known.
+    gaussians : Gaussians or None
+        Those of the solution, where its classes are unions of some.
     """
 
     span: Span[Cell]
@@ -197,6 +204,7 @@ class Solved:
     cpu_seconds: float
     chosen: Chosen | None = None
     choosing: float = 0.0
+    gaussians: Gaussians | None = None
 
     @property
     def solved(self) -> bool:

@@ -10,7 +10,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.interrupt import beside, cpu_time
-from kernels.settings import Structure, is_union
+from kernels.settings import Structure, is_union, named_structure
 from pipeline.common import SAME_OPTIMUM, best_of
 from pipeline.methods.contract import merged_links
 from pipeline.methods.loading import MethodCall
@@ -33,6 +33,7 @@ from sweeps.file.spec import Stop
 from sweeps.inputs import Arrays, Source, cell_annotations
 from sweeps.plan import AskedPath, Cell
 from sweeps.shapes import CANDIDATES, DIMS, SCORED, widened
+from sweeps.unions import Gaussians
 from sweeps.words import ANY, ASKED, AUTO, SPHERICAL, UNSUPERVISED, is_any, split_model
 
 if TYPE_CHECKING:
@@ -104,8 +105,9 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             chosen, choosing, cpu_choosing = _choose(science, cell, X, layers)
         covariance = chosen.covariance
     run_one: Callable[[int], Restart]
+    gaussians: list[Gaussians] = []
     if is_union(covariance, search) or is_any(cell.model):
-        from kernels.choice.structures import as_restart, named_structure
+        from kernels.choice.structures import as_restart
 
         structure = named_structure(search.subspace, search.components, covariance)
         if is_any(cell.model):
@@ -113,7 +115,9 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
         solve = refit(science, cell, X, annotations, structure)
 
         def run_one(restart: int) -> Restart:
-            return as_restart(X, solve(restart))
+            solution = solve(restart)
+            gaussians.append(gaussians_of(solution))
+            return as_restart(X, solution)
 
     else:
         problem = build_problem(
@@ -151,6 +155,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
         cpu_seconds=cpu_choosing + cpu_seconds,
         chosen=chosen,
         choosing=choosing,
+        gaussians=gaussians[best] if gaussians else None,
     )
 
 
@@ -205,11 +210,13 @@ def _settle(
         )
     )
     shape, scored = SPHERICAL if covariance == ANY else covariance, SCORED if search.held_out else CANDIDATES
-    score = found.choice.candidates.get(found.structure)
+    score, base = found.choice.candidates.get(found.structure), found.choice.base_rate
     own = (np.nan, np.nan) if score is None else (score.log_loss, score.share_right)
     losses, right = (tuple(value if each == shape else np.nan for each in scored) for value in own)
-    codes = found.structure.codes if covariance == ANY else ()
-    return Chosen(shape, losses, right, *([codes] if codes else [])), seconds, cpu_seconds
+    chosen = Chosen(shape, losses, right, base_rate=np.nan if base is None else base.log_loss)
+    if covariance == ANY:
+        chosen = replace(chosen, structure=found.structure.codes)
+    return chosen, seconds, cpu_seconds
 
 
 def refit(
@@ -217,7 +224,7 @@ def refit(
 ) -> Callable[[int], Solution]:
     """What fits a restart of classes that are unions of components, or stand in a subspace.
 
-    Components are not in a cube: a restart has the same bits when it is fitted again.
+    A restart has the same bits when it is fitted again: those of cubes of format 2, which have no Gaussians.
 
     Parameters
     ----------
@@ -242,6 +249,13 @@ def refit(
     return lambda restart: table.solve(
         structure, seen, np.random.default_rng(_stream(science.seed, cell, restart))
     )
+
+
+def gaussians_of(solution: Solution) -> Gaussians:
+    """The Gaussians of a solution, without its shares, which are as long as the samples are many."""
+    union = solution.union
+    of_union = (union.class_of.astype(np.int16), union.weights, union.means, union.covariances)
+    return Gaussians(solution.structure, *of_union, solution.center, solution.axes)
 
 
 def _formed(run: Restart, covariance: str) -> NDArray[np.float64]:

@@ -145,7 +145,8 @@ class BlockStore:
             `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), in an adaptive
             sweep `unseen_mass` (n_cells,), with a model that chooses its shape `covariance_shape` (n_cells,),
             with one of classes of any shape `structure` (n_cells, n_parts), with one that predicts held-out
-            annotations `held_out` and `held_out_right` (n_cells, n_candidates), and for supervised blocks
+            annotations `held_out` and `held_out_right` (n_cells, n_candidates), with classes that are unions
+            of Gaussians `sweeps.unions.ROWS` and, if they predict, `base_rate`, and for supervised blocks
             `annotations` (n_mixtures · n_replicates, m, 3).
 
         Raises
@@ -242,7 +243,8 @@ class BlockStore:
 
     def _names(self, block: Block) -> tuple[str, ...]:
         """Arrays of a block, the status last."""
-        *results, status = result_names(self._plans[block.dataset], block.models)
+        plan, searches = self._plans[block.dataset], block.values("search")
+        *results, status = result_names(plan, block.models, searches)
         return (*results, *([] if block.node.baseline else [ANNOTATIONS]), status)
 
     def _checked(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:

@@ -141,7 +141,7 @@ class ChunkFiles:
         return name != "status" and any(
             self._content(status) is not None
             for block in self.blocks(key)
-            if name == ANNOTATIONS or name in result_names(plan, block.models)
+            if name == ANNOTATIONS or name in result_names(plan, block.models, block.values("search"))
             for status in self.layout(block, "status")[0]
         )
 

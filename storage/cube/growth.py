@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from storage.cube import chunks
 from storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest
-from storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups
+from storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups, room
 from storage.cube.store import open_cube
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files
@@ -212,11 +213,11 @@ NAME_HINT = "name them as the cube does, or use another name for it"
 # Fields of a plan that may be other ones, or are compared in a way of their own.
 #
 # In this order: what grows, what is taken from the cube, what follows from the sweep file, where the
-# difference is reported, and names, which a cube may lack.
+# difference is reported, and Gaussians and names, which a cube may lack.
 FREE = {
     *("mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches"),
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
-    *("adaptive", "held_out"),
+    *("adaptive", "held_out", "unions"),
     *NAMES,
 }
 # How covariances are stored, by the axes that each has beside the cluster.
@@ -325,6 +326,16 @@ def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterato
     if wider:
         found = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
         yield Problem(f"{where}models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
+    # and so have longer rows
+    there = room(old)
+    longer = [
+        each for each in new.unions if each.components > there.components or each.entries > there.entries
+    ]
+    for each in longer if old.unions else ():
+        found = f"{each.model!r} of up to {each.components} Gaussians in {each.entries:,} numbers"
+        of_search = "models" if each.search is None else f"search {each.search}, models"
+        expected = f"at most {there.components} in {there.entries:,}, as the cube has room for"
+        yield Problem(f"{where}{of_search}", found, expected, HINT)
 
 
 def _dim_differences(where: str, old: Dim, new: Dim) -> Iterator[Problem]:
@@ -376,5 +387,9 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
             code, there = accuracy_code if key == "p" else str, getattr(old, key)
             known = set(map(code, there))
             changes[key] = there + tuple(each for each in getattr(new, key) if code(each) not in known)
+        # cells of a cube of format 2 stay without Gaussians, and so do those that it grows by of their kind
+        known = set(product(old.node_of, old.searches or (None,)))
+        added = tuple(each for each in new.unions if (each.model, each.search) not in known)
+        changes["unions"] = old.unions + added
         aligned.append(replace(new, **changes))
     return aligned

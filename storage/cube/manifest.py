@@ -24,13 +24,15 @@ from storage.remote import Place
 from storage.remote import read as read_remote
 from storage.runfolder.folder import RunFolder
 from sweeps.errors import InputError, Problem, collecting, refused, shown
+from sweeps.file.search import unions_of
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
 from sweeps.records import ABSENT, Listed, Record, marked, read
 from sweeps.words import BASELINES, DEFAULT, MODEL_CODES
 
 FORMAT = "sweep cube"
-FORMAT_VERSION = 2
+# The version of a cube is the least that knows all that it holds: 2, or 3 where there are Gaussians in it.
+FORMAT_VERSIONS = (2, 3)
 
 # Plans of a cube as its attributes hold them, never trusted: a cube may come from anywhere.
 
@@ -89,6 +91,8 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
     wrong += [each for each in plan.methods if each.restarts > plan.restarts]
     unnamed = {*plan.models, *plan.baselines} - {each.name for each in plan.methods}
     wrong += [each.plan for each in methods if each.name in unnamed]
+    foreign = [each for each in plan.unions if each not in unions_of(spec.search, plan)]
+    rows.append(("unions", bool(foreign), shown(foreign), "those of the sweep, with rows as long as theirs"))
     rows += [("methods", True, shown(each.name), "the methods of the sweep") for each in wrong]
     place = f"{where}: data set {name[:100]}:"
     return [Problem(f"{place} {key}", found, expected) for key, bad, found, expected in rows if bad]
@@ -265,12 +269,17 @@ class Manifest:
         found = self.runs[-1].skipped if self.runs else {}
         return {name: list(reasons) for name, reasons in found.items() if name not in self.plans}
 
+    @property
+    def format_version(self) -> int:
+        """Version that a release must know to read it."""
+        return FORMAT_VERSIONS[any(plan.unions for plan in self.plans.values())]
+
     @cached_property
     def document(self) -> bytes:
         """Content of the root file: zarr metadata of the root group, with consolidated metadata."""
         attributes = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format_version": self.format_version,
             "spec": self.spec.dump(),
             "datasets": {name: plan_to_json(plan) for name, plan in self.plans.items()},
             "runs": [run.dump() for run in self.runs],
@@ -321,10 +330,10 @@ def read_manifest(path: Place) -> Manifest:
     attributes = document.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
         raise _not_a_cube(path, "zarr data that no sweep has written")
-    if attributes.get("format_version") != FORMAT_VERSION:
-        found = f"format version {attributes.get('format_version')!r}"
+    if (version := attributes.get("format_version")) not in FORMAT_VERSIONS:
+        expected = f"format version {' or '.join(map(str, FORMAT_VERSIONS))}"
         hint = "read it with the release that wrote it, or use another name"
-        raise InputError([Problem(str(path), found, f"format version {FORMAT_VERSION}", hint)])
+        raise InputError([Problem(str(path), f"format version {version!r}", expected, hint)])
     problems: list[Problem] = []
     plans, known = {}, [field.name for field in fields(DatasetPlan)]
     with collecting(problems):
@@ -348,9 +357,13 @@ def read_manifest(path: Place) -> Manifest:
         problems += _compared(f"{path}: consolidated_metadata", inline, INLINE)
     problems += _compared(str(path), {**document, "attributes": {}}, {**ROOT, "attributes": {}})
     problems += layout_problems(path, plans.values(), metadata)
+    manifest = Manifest(path, spec, plans, contents.runs, metadata)
+    if manifest.format_version != version:
+        expected = f"format version {manifest.format_version}, as its data sets say"
+        problems.append(Problem(str(path), f"format version {version}", expected))
     if problems:
         raise InputError(problems)
-    return Manifest(path, spec, plans, contents.runs, metadata)
+    return manifest
 
 
 class Contents(Record):

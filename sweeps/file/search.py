@@ -6,7 +6,7 @@ file and in a cube.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Annotated, Any
@@ -24,8 +24,10 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from kernels import settings as declared
-from sweeps.plan import Flag, Name
+from sweeps.plan import DatasetPlan, Flag, Name, UnionPlan
 from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, named_once, refusal
+from sweeps.unions import room_for
+from sweeps.words import is_model, shape_of
 
 # Settings that a method names.
 BY_METHOD = tuple(each.name for each in declared.SETTINGS if each.by_method)
@@ -101,6 +103,17 @@ class Search(declared.Settings):
     @classmethod
     def _taken(cls, value: Any, table: ValidatorFunctionWrapHandler) -> Search:
         return value if isinstance(value, cls) else cls(**dict(table(value)))
+
+
+def unions_of(searches: Iterable[Search], plan: DatasetPlan) -> tuple[UnionPlan, ...]:
+    """The models and searches of a data set whose classes are unions of Gaussians."""
+    sizes = (plan.n_samples, plan.n_features, plan.n_clusters)
+    return tuple(
+        UnionPlan(model, search.name, *room_for(shape_of(model), search, *sizes))
+        for model in filter(is_model, plan.node_of)
+        for search in searches
+        if search.name in (*plan.searches, None) and declared.is_union(shape_of(model), search)
+    )
 
 
 def asked(**given: Any) -> Search:

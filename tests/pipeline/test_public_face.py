@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from cubes.small import SPEC, draw_inputs, make_plan
+from cubes.small import SPEC, draw_inputs, fill, make_plan, with_unions
 
 import pipeline
 from storage.cube.growth import create
 
 NAMES = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
-NAMES += ["baseline_scores", "load_sweep", "open_cube", "scores"]
+NAMES += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
 HEAVY = {
     "click", "dask", "distributed", "kernels", "matplotlib", "numba", "numpy", "pandas", "pydantic", "scipy",
     "sklearn", "storage", "sweeps", "xarray", "zarr",
@@ -39,11 +39,15 @@ def test_the_names_are_these() -> None:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the sweep of the examples and its cube, in which nothing is done yet."""
+    """Folder with the sweep of the examples and its cube, in which nothing is done yet, and one of shapes."""
     folder = tmp_path_factory.mktemp("checkout")
     shutil.copytree(ROOT / "sweeps", folder / "sweeps", ignore=shutil.ignore_patterns("*.py"))
     plans = [make_plan("iris"), make_plan("mixtures_k3", mixtures=3)]
     create(folder / "results" / "quick.zarr", plans, draw_inputs, SPEC)
+    grid = {"m": (75,), "n_samples": 150, "n_features": 4, "n_clusters": 3}
+    shapes = with_unions(make_plan("iris", models=("conditional-any",), **grid))
+    create(folder / "results" / "shapes.zarr", [shapes], draw_inputs, SPEC)
+    fill(folder / "results" / "shapes.zarr", [shapes])
     return folder
 
 

@@ -17,8 +17,9 @@ from pipeline.monitor.status import read_status
 from pipeline.report.write import write_report
 from pipeline.work import tasks
 from pipeline.work.journalled import from_record
+from storage.cube.blocks import UNPROMISED
 from storage.cube.growth import open_cube
-from storage.cube.manifest import FORMAT_VERSION, read_manifest
+from storage.cube.manifest import FORMAT_VERSIONS, read_manifest
 from storage.cube.schema import DONE
 from storage.damage import scan
 from storage.provenance import fingerprint
@@ -26,9 +27,10 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
 from sweeps.errors import InputError
 from sweeps.plan import AskedPath
+from sweeps.unions import ROWS
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
-MOST_BYTES = 100_000
+MOST_BYTES = 150_000
 
 
 class Release(NamedTuple):
@@ -56,6 +58,17 @@ RELEASES = {
             ('[[search]]\nname = "published"', '[[search]]\nname = "long"\n\n[[search]]\nname = "published"'),
         ),
     ),
+    "format-2-any": Release(pending=24, done=27, cells=3 + 2 * 48),  # of cells that have no Gaussians
+    "format-3": Release(pending=24, done=27, cells=3 + 2 * 48),
+    "format-3-named": Release(
+        pending=48,
+        done=54,
+        cells=3 * (3 + 2 * 2 * 3 * 3 * 2),
+        grows=(
+            ("replicates = 2", "replicates = 3"),
+            ('name = "pairs"', 'name = "short"\ngenerations = 1\n[[search]]\nname = "pairs"'),
+        ),
+    ),
 }
 
 
@@ -75,9 +88,10 @@ def folder(name: str, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def published(spec: Path) -> Path:
+def published(spec: Path, name: str) -> Path:
     """Give a file of an earlier release, which knew one method of search, the name of that method."""
-    spec.write_text(spec.read_text().replace("\n[search]\n", '\n[search]\nmethod = "published"\n'))
+    if name == "format-2":
+        spec.write_text(spec.read_text().replace("\n[search]\n", '\n[search]\nmethod = "published"\n'))
     return spec
 
 
@@ -86,15 +100,16 @@ def states(cube: Path) -> np.ndarray:
     return np.concatenate([node["status"].values.ravel() for node in nodes])
 
 
-def test_there_are_those_of_this_format_and_all_are_small() -> None:
-    made = {f"format-{FORMAT_VERSION}{end}.tar.gz" for end in ("", "-several")}
-    assert made <= {path.name for path in ARCHIVES}
+def test_there_are_those_of_these_formats_and_all_are_small() -> None:
+    assert set(RELEASES) == {path.name.partition(".")[0] for path in ARCHIVES}
+    assert {int(name.split("-")[1]) for name in RELEASES} == set(FORMAT_VERSIONS)
     assert sum(path.stat().st_size for path in ARCHIVES) < MOST_BYTES
 
 
 @each_release
-def test_it_opens_is_whole_and_is_shown(release: Release, folder: Path) -> None:
+def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
+    assert read_manifest(cube).format_version == int(name.split("-")[1])
     tree = open_cube(cube).load()
     assert set(tree.children) == {"points", "mixtures_k2"}
     assert np.bincount(states(cube)).tolist() == [release.pending, release.done]
@@ -123,7 +138,7 @@ def test_its_cells_are_computed_again(release: Release, folder: Path) -> None:
 
 @each_release
 def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds(
-    release: Release, folder: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, release: Release, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cube = folder / "release.zarr"
     records = list(replay(RunFolder(cube).last_run.journal))
@@ -132,7 +147,7 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
     solve, ask = Mock(wraps=tasks._run), Mock(wraps=tasks.ask_batch)
     monkeypatch.setattr(tasks, "_run", solve)
     monkeypatch.setattr(tasks, "ask_batch", ask)
-    spec = published(folder / "release.toml")
+    spec = published(folder / "release.toml", name)
     text = spec.read_text()
     before = result_files(cube)
     for old, new in release.grows:
@@ -182,12 +197,12 @@ def test_the_old_keys_name_its_search_as_well(folder: Path) -> None:
 
 
 @each_release
-def test_a_new_run_finds_what_it_found(folder: Path) -> None:
+def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
     elsewhere = folder / "again"
     elsewhere.mkdir()
-    for name in ("points.csv", "release.toml"):
-        (elsewhere / name).write_bytes((folder / name).read_bytes())
-    spec = published(elsewhere / "release.toml")
+    for file in ("points.csv", "release.toml"):
+        (elsewhere / file).write_bytes((folder / file).read_bytes())
+    spec = published(elsewhere / "release.toml", name)
     spec.write_text(spec.read_text().replace("p = [0.9, 1.0]", "p = [0.9]"))
     assert run(spec, elsewhere) == 0
     old, new = (open_cube(place / "release.zarr").load() for place in (folder, elsewhere))
@@ -197,8 +212,31 @@ def test_a_new_run_finds_what_it_found(folder: Path) -> None:
         if "p" in expected.dims:
             found, expected = (each.sel(p=0.9) for each in (found, expected))
         names = {"log_likelihood", "labels", "centroids", "covariances", "best_restart", "annotations"}
-        for name in names & set(expected.data_vars):
+        for variable in {*names, *ROWS, "base_rate"} & set(expected.data_vars):
             if first.fingerprint == fingerprint():
-                assert found[name].values.tobytes() == expected[name].values.tobytes()
+                assert found[variable].values.tobytes() == expected[variable].values.tobytes()
             else:
-                np.testing.assert_allclose(found[name].values, expected[name].values, rtol=1e-9)
+                np.testing.assert_allclose(found[variable].values, expected[variable].values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["format-2"])
+def test_it_grows_by_classes_of_any_shape_as_a_new_run_has_them(name: str, folder: Path) -> None:
+    elsewhere = folder / "again"
+    elsewhere.mkdir()
+    spec = published(folder / "release.toml", name)
+    spec.write_text(
+        spec.read_text().replace('"posterior"]', '"posterior", "conditional", "conditional-any"]')
+    )
+    for file in ("points.csv", "release.toml"):
+        (elsewhere / file).write_bytes((folder / file).read_bytes())
+    before = result_files(folder / "release.zarr")
+    assert run(spec, folder) == run(elsewhere / "release.toml", elsewhere) == 0
+    cube = folder / "release.zarr"
+    assert result_files(cube).items() >= before.items()
+    assert (read_manifest(cube).format_version, scan(cube).good) == (3, True)
+    grown, whole = (open_cube(place / "release.zarr").load() for place in (folder, elsewhere))
+    for dataset in ("points", "mixtures_k2"):
+        found, expected = (tree[dataset].to_dataset().sel(model="conditional-any") for tree in (grown, whole))
+        assert (found["component_class"].isel(component=0) >= 0).all()
+        for variable in set(expected.data_vars) - set(UNPROMISED):
+            assert found[variable].values.tobytes() == expected[variable].values.tobytes(), variable

@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from cubes.small import result_files
+from cubes.small import MADE_OF, draw_gaussians, result_files
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -36,7 +36,7 @@ from storage.runfolder.folder import RunFolder
 from sweeps.inputs import Source
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS, SCORED
-from sweeps.words import chooses, shape_of
+from sweeps.words import chooses, is_any, shape_of
 
 STAGES = {
     "datasets": [
@@ -49,7 +49,7 @@ STAGES = {
     "models": [
         '"posterior-full"',
         '"unsupervised-diagonal", "posterior-full"',
-        '"unsupervised-diagonal", "posterior-full", "conditional-auto"',
+        '"unsupervised-diagonal", "posterior-full", "conditional-auto", "conditional-any"',
     ],
     "COUNT": ["2", "4"],
 }
@@ -76,6 +76,8 @@ def stub_choice(science: Science, cell: Cell) -> Chosen:
     """A choice, or scores, that take no time, a function of the coordinates of the cell."""
     rng = np.random.default_rng(pipeline.work.tasks._stream(science.seed, cell, 1000))
     losses, shares = rng.random((2, len(SCORED if science.searches[0].held_out else CANDIDATES))).tolist()
+    if is_any(cell.model):
+        return Chosen("spherical", tuple(losses), tuple(shares), MADE_OF.codes, rng.random())
     shape = CANDIDATES[rng.integers(len(CANDIDATES))] if chooses(cell.model) else shape_of(cell.model)
     return Chosen(shape, tuple(losses), tuple(shares))
 
@@ -103,6 +105,7 @@ def stub(science: Science, work: Span, source: Source) -> Solved:
         seconds=1e-6,
         cpu_seconds=1e-6,
         chosen=chosen,
+        gaussians=draw_gaussians(rng, X.shape[1], k) if is_any(work.unit.model) else None,
     )
 
 

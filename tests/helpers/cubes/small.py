@@ -3,20 +3,24 @@
 import hashlib
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from kernels.settings import Structure
 from storage.cube.blocks import BlockStore
 from storage.cube.chunks import chunk_position
-from storage.cube.schema import DONE
+from storage.cube.schema import DONE, VARIABLES, room
 from sweeps.errors import given
 from sweeps.file import spec as sweepfile
+from sweeps.file.search import unions_of
 from sweeps.plan import Block, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
-from sweeps.words import chooses, holds_out, shape_of
+from sweeps.unions import ROWS, Gaussians
+from sweeps.words import chooses, holds_out, is_any, shape_of
 
 
 def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
@@ -48,6 +52,11 @@ def make_plan(name: str = "a", **changes: Any) -> DatasetPlan:
     return DatasetPlan(**values)
 
 
+def with_unions(plan: DatasetPlan) -> DatasetPlan:
+    """The same with room for the Gaussians of models that choose what classes are made of."""
+    return replace(plan, unions=unions_of(SPEC.search, plan))
+
+
 def draw_inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
     """X and true labels; those of a mixture do not depend on how many there are."""
     lead = () if plan.mixtures is None else (plan.mixtures,)
@@ -71,9 +80,17 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
         "cpu_seconds": rng.random(),
         "status": np.int8(DONE),
     }
-    models = plan.block_of(cell).models
+    block = plan.block_of(cell)
+    models, unions = block.models, plan.unions_of(block.models, block.values("search"))
     if any(holds_out(model, plan.held_out) for model in models):
         values |= _choice(cell, rng, plan.held_out)
+    if any(map(is_any, models)):
+        values["structure"] = np.array(MADE_OF.codes if is_any(cell.model) else [-1] * len(MADE_OF.codes))
+    if unions:
+        gaussians = draw_gaussians(rng, plan.n_features, plan.n_clusters)
+        values |= gaussians.rows(room(plan)) | {"base_rate": rng.random()}
+    if unions and not plan.unions_of([cell.model], [cell.search]):
+        values |= {name: np.full_like(values[name], VARIABLES[name].fill) for name in (*ROWS, "base_rate")}
     if not any(map(chooses, models)):
         values.pop("covariance_shape", None)
     return values | {"unseen_mass": rng.random()} if plan.adaptive else values
@@ -87,6 +104,19 @@ def _choice(cell: Cell, rng: np.random.Generator, every: bool) -> dict[str, np.n
     scores[:, [shape not in tried for shape in shapes]] = np.nan
     code = code if chooses(cell.model) else -1
     return {"covariance_shape": np.int8(code), "held_out": scores[0], "held_out_right": scores[1]}
+
+
+MADE_OF = Structure(2, 2, "full")
+"""What classes are made of in cells that choose it."""
+
+
+def draw_gaussians(rng: np.random.Generator, n_features: int, n_clusters: int) -> Gaussians:
+    """Those of `MADE_OF`."""
+    many = MADE_OF.components * n_clusters
+    class_of = np.arange(many, dtype=np.int16) % n_clusters
+    means, axes = rng.standard_normal((many, 2)), rng.standard_normal((n_features, 2))
+    matrices = np.eye(2) + rng.random((many, 1, 1))
+    return Gaussians(MADE_OF, class_of, rng.random(many), means, matrices, axes[:, 0], axes)
 
 
 def _covariances(plan: DatasetPlan, cell: Cell, rng: np.random.Generator) -> np.ndarray:

@@ -2,32 +2,81 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
+from cubes.small import make_plan, result_files
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
+from scipy.stats import multivariate_normal
 
-import kernels.choice.structures
+from kernels.choice import structures
+from kernels.problem.problem import layers_from_annotations
 from kernels.settings import STRUCTURE, Structure, settings_of
+from pipeline.check.verify import verify
 from pipeline.commands.main import main
 from pipeline.fit.solve import fit
 from pipeline.report.components import solution_of
+from pipeline.scoring.components import components
 from pipeline.work import tasks
 from pipeline.work.journalled import from_record, to_record
 from pipeline.work.records import Science, Solved, Span, Task
 from storage.cube.growth import open_cube
 from storage.cube.manifest import read_manifest
-from sweeps.file.search import Search
-from sweeps.inputs import RealSource
+from storage.damage import scan
+from sweeps import seeds
+from sweeps.errors import InputError
+from sweeps.file.search import Search, unions_of
+from sweeps.file.spec import Mixtures
+from sweeps.inputs import MixtureSource, RealSource, cell_annotations
 from sweeps.plan import Cell, find_cell
+from sweeps.unions import Gaussians
 
 RNG = np.random.default_rng(3)
 LABELS = np.repeat(np.arange(3, dtype=np.int16), 20)
 SOURCE = RealSource(RNG.normal(size=(60, 2)) + 2.0 * LABELS[:, np.newaxis], LABELS)
 ANY = Cell("blobs", None, 0.9, 60, 0, "conditional-any")
 SCIENCE = Science(11, (Search(),), 3)
+
+
+SIZES = {"n_samples": 60, "n_clusters": 3, "m": (60,), "restarts": 4}
+PLAN = make_plan("blobs", models=("conditional-any", "conditional-full"), **SIZES)
+ARRAYS = ("class_of", "weights", "means", "covariances", "center", "axes")
+
+
+def assert_same_gaussians(found: Gaussians | None, expected: Gaussians | None) -> None:
+    assert found is not None
+    assert expected is not None
+    assert found.structure == expected.structure
+    for one, other in ((getattr(found, name), getattr(expected, name)) for name in ARRAYS):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one.shape, one.tobytes()) == (other.shape, other.tobytes())
+
+
+def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> structures.Solution:
+    """The best restart of a cell, fitted without anything of a sweep."""
+    X, truth = source.arrays(cell.mixture)
+    where = {
+        "mixture": cell.mixture,
+        "p": cell.p,
+        "m": cell.m,
+        "replicate": cell.replicate,
+        "model": cell.model,
+    }
+    every = range(restarts)
+    found = structures.settle(
+        X,
+        layers_from_annotations(cell_annotations(science.seed, cell, truth, None), cell.p),
+        n_classes=science.n_clusters,
+        covariance="any",
+        settings=science.searches[0],
+        seed=seeds.choice_seed(science.seed, cell.dataset, **where),
+        streams=[seeds.search_seed(science.seed, cell.dataset, **where, restart=each) for each in every],
+    )
+    return found.solutions[found.best]
 
 
 def solve(*spans: Span[Cell], science: Science = SCIENCE) -> list[Solved]:
@@ -45,12 +94,25 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     assert np.isfinite(whole.chosen.held_out[0])
     assert np.isnan(whole.chosen.held_out[1:]).all()
     header, arrays = to_record([first])
-    (read,) = from_record(header, arrays)
+    assert_same_gaussians(whole.gaussians, tasks.gaussians_of(settled(ANY, SCIENCE, 4)))
+    plans = {"blobs": replace(PLAN, unions=unions_of([Search()], PLAN))}
+    (read,) = from_record(header, arrays, plans)
     assert read.chosen.is_same(first.chosen)
+    assert np.isfinite(read.chosen.base_rate)
+    assert_same_gaussians(read.gaussians, first.gaussians)
+    for name, at, wrong in (("component_class", 0, 3), ("component_values", 15, np.nan)):
+        damaged = {**arrays, name: arrays[name].copy()}
+        damaged[name][at] = wrong
+        with pytest.raises(ValueError, match="of Gaussians that cannot be"):
+            from_record(header, damaged, plans)
+    older = replace(first, gaussians=None)  # of a version that kept none
+    assert from_record(*to_record([older]), {"blobs": PLAN})[0].gaussians is None
+    with pytest.raises(ValueError, match="without Gaussians"):
+        from_record(*to_record([older]), plans)
     arrays["structure"][0, 1] = 0
     with pytest.raises(ValueError, match="codes"):
         from_record(header, arrays)
-    monkeypatch.setattr(kernels.choice.structures, "choose_structure", None)
+    monkeypatch.setattr(structures, "choose_structure", None)
     (rest,) = solve(Span(ANY, 1, 4, chosen=first.chosen))
     assert np.concatenate([first.objectives, rest.objectives]).tobytes() == whole.objectives.tobytes()
     assert str(structure)
@@ -70,6 +132,11 @@ def test_named_components_are_those_of_every_restart() -> None:
         (one,) = solve(Span(cell, 0, 2), science=Science(11, (search,), 3))
         assert one.covariances.shape == shape
         assert one.chosen is None
+        assert one.gaussians is not None
+        assert (len(one.gaussians.weights), one.gaussians.means.shape) == (9, (9, 1))
+        assert one.gaussians.structure == Structure(1, 3, cell.model.partition("-")[2] or "spherical")
+        (read,) = from_record(*to_record([one]))
+        assert_same_gaussians(read.gaussians, one.gaussians)
         (scored,) = solve(Span(cell, 0, 2), science=Science(11, (replace(search, held_out=True),), 3))
         assert scored.objectives.tobytes() == one.objectives.tobytes()
         assert (scored.chosen is None) == model.startswith("unsupervised")
@@ -118,7 +185,11 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     more = text.replace('["posterior"]', '["posterior", "conditional-any"]')
     grown, whole = tmp_path / "grown", tmp_path / "whole"
     assert run(write_spec(tmp_path, text), grown) == 0
+    assert read_manifest(grown / "tiny.zarr").format_version == 2
+    assert not [name for name in result_files(grown / "tiny.zarr") if "component" in name or "base" in name]
+    before = result_files(grown / "tiny.zarr")
     assert run(write_spec(tmp_path, more), grown) == 0
+    assert result_files(grown / "tiny.zarr").items() >= before.items()
     assert run(write_spec(tmp_path, more), whole, batch_restarts=1) == 0
     assert_same_bits(grown / "tiny.zarr", whole / "tiny.zarr")
     tree = xr.open_datatree(str(whole / "tiny.zarr"), engine="zarr")
@@ -139,12 +210,78 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     assert (whole / "tiny.report" / "structures.csv").exists()
     page = (whole / "tiny.report" / "report.html").read_text(encoding="utf-8")
     assert "What classes are made of" in page
-    assert "fitted again from the cube" in page
-    manifest = read_manifest(whole / "tiny.zarr")
-    again = solution_of(open_cube(whole / "tiny.zarr"), manifest, find_cell(cell, manifest.plans.values()))
-    (labels,) = (node["labels"] for node in tree.subtree if "structure" in node)
-    kept = labels.sel(model="conditional-any").isel(mixture=0, p=0, m=0, replicate=0)
-    assert again.union.labels.tolist() == kept.values.tolist()
+    assert "in a plane of these coordinates." in page
+    manifest, opened = read_manifest(whole / "tiny.zarr"), open_cube(whole / "tiny.zarr")
+    assert manifest.format_version == 3
+    (plan,) = manifest.plans.values()
+    one = find_cell(cell, [plan])
+    made = components(opened, "mixtures_k2", mixture=0, p=0.9, m=30, replicate=0, model="conditional-any")
+    recipe = manifest.spec.grid.datasets[0]
+    assert isinstance(recipe, Mixtures)
+    source = MixtureSource(recipe, manifest.spec.seed)
+    direct = settled(one, Science.of(manifest.spec, plan), 2, source)
+    stored = solution_of(opened, manifest, one)
+    assert_same_gaussians(stored.union, tasks.gaussians_of(direct))
+    assert stored.is_stored
+    assert stored.labels.tolist() == direct.union.labels.tolist()
+    assert made.attrs["structure"] == str(direct.structure)
+    assert 0 < made.attrs["held_out"] < made.attrs["base_rate"] < 1
+    X, _ = source.arrays(0)
+    Z, densities = (X - made.center.values) @ made.axes.values, np.zeros((len(X), 2))
+    for weight, mean, matrix, group in zip(
+        made.weights.values, made.means.values, made.covariances.values, made.class_of.values, strict=True
+    ):
+        densities[:, group] += weight * multivariate_normal(mean, matrix).pdf(Z)
+    posterior = densities / densities.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(posterior, direct.union.predict(direct.place(X)), atol=1e-9)
+    others = opened["mixtures_k2"].sel(model="posterior")
+    assert (others["component_class"] == -1).all()
+    assert others["component_values"].isnull().all()
+
+
+SEVERAL = """
+name = "tiny"
+seed = 99
+[grid]
+datasets = [{mixture = {n_clusters = [2], count = 1, n_samples = 30, n_features = 3}}]
+p = [0.9]
+m = ["1N"]
+replicates = 1
+models = ["unsupervised", "conditional-full"]
+restarts = 2
+[[search]]
+name = "plain"
+[[search]]
+name = "longer"
+generations = 30
+"""
+
+
+def test_named_components_of_one_search_are_kept_and_grown_by(tmp_path: Path) -> None:
+    named = SEVERAL + '[[search]]\nname = "pairs"\ncomponents = 2\nsubspace = 2\n'
+    grown, whole = tmp_path / "grown", tmp_path / "whole"
+    assert run(write_spec(tmp_path, SEVERAL), grown) == 0
+    before = result_files(grown / "tiny.zarr")
+    assert run(write_spec(tmp_path, named), grown) == 0
+    assert result_files(grown / "tiny.zarr").items() >= before.items()
+    assert run(write_spec(tmp_path, named), whole) == 0
+    assert_same_bits(grown / "tiny.zarr", whole / "tiny.zarr")
+    assert scan(grown / "tiny.zarr").good
+    assert verify(grown / "tiny.zarr", sample=10).good
+    assert read_manifest(grown / "tiny.zarr").format_version == 3
+    tree = open_cube(grown / "tiny.zarr")
+    where = {"mixture": 0, "p": 0.9, "m": 30, "replicate": 0, "search": "pairs"}
+    made = components(tree, "mixtures_k2", **where, model="conditional-full")
+    assert made.attrs["structure"] == "2 full in 2 principal components"
+    assert (made.sizes["component"], made.sizes["axis"], made.sizes["feature"]) == (4, 2, 3)
+    alone = components(tree, "mixtures_k2", mixture=0, search="pairs", model="unsupervised")
+    assert alone.attrs["structure"] == "2 spherical in 2 principal components"
+    assert np.isnan(alone.attrs["base_rate"])
+    for other, said in (({"search": "plain"}, "no Gaussians"), ({"search": ["plain", "pairs"]}, "no search")):
+        with pytest.raises(InputError, match=said):
+            components(tree, "mixtures_k2", **{**where, **other}, model="conditional-full")
+    with pytest.raises(InputError, match="expected at most 4 in "):
+        run(write_spec(tmp_path, named + '[[search]]\nname = "more"\ncomponents = 3\n'), grown)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
-from cubes.small import SPEC, draw_inputs, files, fill, make_plan, make_spec, read_whole, result_files
+from cubes.small import (
+    SPEC,
+    draw_inputs,
+    files,
+    fill,
+    make_plan,
+    make_spec,
+    read_whole,
+    result_files,
+    with_unions,
+)
 
 from storage.cube.growth import align, create, differences, grow, open_cube
 from storage.cube.manifest import Manifest, append_run, plan_problems, read_manifest
@@ -66,6 +76,50 @@ def test_growth_and_what_is_refused(old: DatasetPlan, changes: dict[str, Any], s
     problems = refusals(old, replace(old, **changes))
     assert (said in "".join(problems)) if said else problems == []
     assert all("use another name" in problem for problem in problems)
+
+
+SHAPES = make_plan("a", models=("conditional-any",), n_samples=20)
+
+
+def test_gaussians_come_with_what_is_new(tmp_path: Path) -> None:
+    cube = tmp_path / "tiny.zarr"
+    other = make_plan("b", n_samples=20)
+    old = [SHAPES, other]  # of format 2: cells of any shape without Gaussians, and others
+    create(cube, old, draw_inputs, SPEC)
+    fill(cube, old)
+    before = result_files(cube)
+    more = [replace(SHAPES, p=(0.9, 0.8)), replace(other, models=("likelihood", "conditional-any"))]
+    asked = list(map(with_unions, [*more, replace(SHAPES, name="c")]))
+    made = read_manifest(cube)
+    assert (made.format_version, differences(made, SPEC, asked)) == (2, [])
+    assert [bool(plan.unions) for plan in align(made, asked[:1])] == [False]
+    grow(cube, asked[:1], draw_inputs, SPEC)
+    assert read_manifest(cube).format_version == 2
+    plans = align(made, asked)
+    grow(cube, asked, draw_inputs, SPEC)
+    fill(cube, plans)
+    grown = read_manifest(cube)
+    assert (grown.format_version, list(grown.plans.values())) == (3, plans)
+    assert result_files(cube).items() >= before.items()
+    assert scan(cube).good
+    names = {"component_class", "component_weights", "component_values", "base_rate"}
+    nodes = {name: set(node.data_vars) & names for name, node in open_cube(cube).load().children.items()}
+    assert nodes == {"a": set(), "b": names, "c": names}
+    assert not any(path.name.startswith("c.0.0.0.0") for path in (cube / "b" / "base_rate").iterdir())
+    whole = tmp_path / "whole.zarr"
+    create(whole, asked[1:], draw_inputs, SPEC)
+    fill(whole, asked[1:])
+    for name in names:
+        assert read_whole(whole)["c"][name].identical(read_whole(cube)["c"][name])
+
+
+def test_longer_rows_have_no_room() -> None:
+    old = with_unions(SHAPES)
+    (union,) = old.unions
+    longer = replace(old, unions=(replace(union, entries=union.entries + 1),))
+    (said,) = refusals(old, longer)
+    assert f"in {union.entries + 1} numbers, expected at most {union.components} in {union.entries}," in said
+    assert refusals(SHAPES, longer) == []
 
 
 def designed(*designs: str, **ask: Any) -> SweepSpec:

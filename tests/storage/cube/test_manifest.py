@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import zarr
-from cubes.small import SPEC, draw_inputs, make_plan
+from cubes.small import SPEC, draw_inputs, make_plan, with_unions
 
 from storage import provenance
 from storage.cube.growth import create, open_cube, render
@@ -197,6 +197,27 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
     for content, what in cases.items():
         (cube / ROOT_FILE).write_text(content)
         with pytest.raises(InputError, match=f"^{cube}: .*{what}"):
+            read_manifest(cube)
+
+
+def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(tmp_path: Path) -> None:
+    plan, cube = with_unions(make_plan("a", models=("conditional-any",))), tmp_path / "tiny.zarr"
+    create(cube, [plan], draw_inputs, SPEC)
+    assert read_manifest(cube).plans == {"a": plan}
+    document = json.loads((cube / ROOT_FILE).read_bytes())
+    attributes = document["attributes"]
+    assert attributes["format_version"] == 3
+    entry = attributes["datasets"]["a"]
+    (union,) = entry["unions"]
+    other = {"a": {**entry, "unions": [union | {"entries": union["entries"] + 1}]}}
+    cases = {
+        "found format version 2, expected format version 3": {"format_version": 2},
+        "found format version 4, expected format version 2 or 3": {"format_version": 4},
+        "data set a: unions: found": {"datasets": other},
+    }
+    for said, change in cases.items():
+        (cube / ROOT_FILE).write_text(json.dumps(document | {"attributes": attributes | change}))
+        with pytest.raises(InputError, match=said):
             read_manifest(cube)
 
 
