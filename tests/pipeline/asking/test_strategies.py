@@ -85,6 +85,20 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     assert told(some, of_some) < told(X, layers)
 
 
+def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
+    pairs = np.random.default_rng(1).choice(all_pairs(40), size=60, replace=False)
+    layers = layers_from_annotations(
+        np.column_stack([pairs, CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]]), 0.9
+    )
+    with mock.patch.object(beliefs, "choose_structure", wraps=beliefs.choose_structure) as chosen:
+        found = believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED, covariance="any")
+    table, between = chosen.call_args.args
+    assert table.X.shape == (30, 2)
+    assert 20 <= sum(len(layer.pairs) for layer in between) < 60
+    assert len(found.labels) == found.draws.shape[1] == 40
+
+
 def test_share_of_right_labels_by_hand() -> None:
     # 9 of 10 draws agree everywhere, one differs in 5 of 10 labels: 0.05 of the labels claimed wrong
     draws = np.zeros((10, 10), dtype=int)
