@@ -58,7 +58,7 @@ class AskOptions(FitOptions):
     """
 
     count: int = 20
-    strategy: str = "information"
+    strategy: str = "overall"
     names: str | None = None
     show: tuple[str, ...] = ()
     out: Path | None = None

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from kernels.choice import held_out
-from kernels.choice.structures import Table, choose_structure, settle
-from kernels.problem.data import MUST, Layer
+from kernels.choice.structures import FOLD_STEPS, Settled, Table, choose_structure, settle
+from kernels.problem.data import MUST, Layer, layer_weights
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import run_restart
 from kernels.search.sampling import Length, run_chain
@@ -29,6 +30,10 @@ MODEL = "conditional"
 
 CHAINS, DRAWS = 4, 50
 BURN_IN, THIN = 50, 2
+
+# Fits that draws of classes of any shape come from, and by how much what speaks for a structure is divided:
+# predictions of held-out answers share their fits, and are not as many witnesses as they are answers.
+MEMBERS, SHARED = 40, 3.0
 
 # An accuracy that is not given is estimated as if so many answers of this accuracy had been seen before.
 UNKNOWN, COUNTED = 0.9, 10.0
@@ -182,7 +187,7 @@ def _of_union(
     restarts: int,
     seed: np.random.SeedSequence,
 ) -> tuple[NDArray[np.int16], NDArray[np.int16], str]:
-    """Labels, draws and structure of classes that are unions of components: draws are by their shares."""
+    """Labels, draws and structure of classes that are unions of components."""
     choice, own = None, held_out.below(seed, 0)
     if len(X) > MOST_ROWS:
         some, between = _some_rows(X, layers, np.random.default_rng(held_out.below(seed, 6)))
@@ -199,9 +204,39 @@ def _of_union(
         streams=[held_out.below(seed, 1, number) for number in range(restarts)],
         choice=choice,
     )
-    union = settled.solutions[settled.best].union
-    drawn = union.draws(CHAINS * DRAWS, np.random.default_rng(held_out.below(seed, 2)))
-    return union.labels, drawn, str(settled.structure)
+    labels = settled.solutions[settled.best].union.labels
+    rng = np.random.default_rng(held_out.below(seed, 2))
+    drawn = _drawn_from_many(Table(X, n_clusters, own), layers, settled, labels, rng)
+    return labels, drawn, str(settled.structure)
+
+
+def _drawn_from_many(
+    table: Table,
+    layers: Sequence[Layer],
+    settled: Settled,
+    labels: NDArray[np.int16],
+    rng: np.random.Generator,
+) -> NDArray[np.int16]:
+    """Partitions of many fits, as one fit alone is sure of what another denies (docs/model.md, section 10).
+
+    Each is of a structure drawn by how well it predicted held-out answers, to answers of random weights.
+    """
+    choice = settled.choice
+    structures = list(choice.candidates) or list(choice.ranked)
+    told = [found.log_probabilities @ found.weights for found in choice.candidates.values()]
+    odds = np.exp((np.array(told) - max(told)) / SHARED) if told else np.ones(len(structures))
+    drawn = []
+    for place in rng.choice(len(structures), size=MEMBERS, p=odds / odds.sum()):
+        resampled = [
+            replace(layer, weights=layer_weights(layer) * rng.exponential(size=len(layer.pairs)))
+            for layer in layers
+        ]
+        union = table.solve(structures[place], resampled, rng, steps=FOLD_STEPS).union
+        for draw in union.draws(CHAINS * DRAWS // MEMBERS, rng):
+            shared = np.zeros((table.n_classes, table.n_classes))
+            np.add.at(shared, (draw, labels), 1.0)
+            drawn.append(linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)[draw])
+    return np.array(drawn)
 
 
 def _some_rows(
