@@ -15,7 +15,7 @@ from kernels.problem.problem import layers_from_annotations
 from kernels.settings import Settings
 from pipeline.asking import belief as beliefs
 from pipeline.asking import strategies
-from pipeline.asking.belief import LEAST, MEAN, MOST, Belief, believe, share_at
+from pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
 from pipeline.asking.strategies import LEAST_NOISE, STRATEGIES, Pairs, Scored, all_pairs, answer_information
 
 SEED = np.random.SeedSequence(5)
@@ -123,7 +123,7 @@ def test_share_of_right_labels_by_hand() -> None:
     wrong = (10 * 0.05 + 0.5) / 11
     mean, low, high = (
         1 - (11 * odds / (1 + odds) - 0.5) / 10
-        for intercept, slope in (MEAN, LEAST, MOST)
+        for intercept, slope in OF_CHAINS
         for odds in [math.exp(intercept) * (wrong / (1 - wrong)) ** slope]
     )
     assert found == (pytest.approx(mean), math.floor(10 * low) / 10, math.ceil(10 * high) / 10)
