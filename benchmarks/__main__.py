@@ -40,6 +40,7 @@ BENCHMARKS = (
     "methods",
     "contest",
     "asking",
+    "asking_any",
     "live",
 )
 FROM_CUBES = "stopping"
