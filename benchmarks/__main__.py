@@ -41,6 +41,7 @@ BENCHMARKS = (
     "methods",
     "contest",
     "asking",
+    "asking_any",
     "live",
 )
 FROM_CUBES = "stopping"

@@ -20,13 +20,14 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from quality import REAL, real_data
 from scipy.optimize import linear_sum_assignment
+from suite import SUITE, read
 from tables import Table, mean_error
 
 from kernels.problem.problem import layers_from_annotations
 from kernels.scores import adjusted_rand, nmi
 from pipeline.asking.belief import ASKING, MODEL, believe, share_at
 from pipeline.asking.strategies import STRATEGIES
-from pipeline.fit.solve import fit
+from pipeline.fit.solve import FitResult, fit
 from pipeline.report.look import BLUE, GREY, VERMILLION, house_style
 from sweeps.annotations.draw import answer_pairs, draw_annotations
 from sweeps.inputs import draw_mixture
@@ -35,6 +36,20 @@ ACCURACIES = (0.8, 0.9, 1.0)
 PATHS = 5
 MIXTURES = {f"mixture, K = {k}": k for k in (3, 5)}
 SETS = (*REAL, *MIXTURES)
+# Of the clustering suite, for `asking_any`.
+SUITE_SETS = (
+    "uci/wine",
+    "uci/ecoli",
+    "sipu/spiral",
+    "uci/glass",
+    "uci/ionosphere",
+    "uci/sonar",
+    "sipu/pathbased",
+    "sipu/compound",
+    "wut/x2",
+    "uci/wdbc",
+    "fcps/target",
+)
 BATCHES = 8
 RESTARTS = 5
 
@@ -73,8 +88,8 @@ Instance = tuple[NDArray[np.float64], NDArray[np.int16]]
 class Task(NamedTuple):
     """One path of questions, or uniform pairs.
 
-    `k_off` is added to the true number of clusters, `told` is the accuracy that the model is told, and
-    `batches` the batches for every N questions.
+    `k_off` is added to the true number of clusters, `told` is the accuracy that the model is told, `batches`
+    the batches for every N questions, and `covariance` the shape, or "any".
     """
 
     name: str
@@ -85,6 +100,7 @@ class Task(NamedTuple):
     k_off: int = 0
     told: float | None = None
     batches: int = BATCHES
+    covariance: str = "auto"
 
 
 class Found(NamedTuple):
@@ -96,6 +112,8 @@ class Found(NamedTuple):
 
 def instance(name: str) -> Instance:
     """Features and classes."""
+    if name in SUITE_SETS:
+        return read(SUITE, name)
     if name in MIXTURES:
         return draw_mixture(np.random.default_rng([2027, MIXTURES[name]]), n_clusters=MIXTURES[name])
     return real_data(name)
@@ -105,17 +123,24 @@ def scored(
     X: NDArray[np.float64], truth: NDArray[np.int16], pairs: NDArray[np.int32], task: Task
 ) -> tuple[float, float]:
     """NMI and ARI of a fit to annotations."""
-    result = fit(
+    labels = fitted(X, truth, pairs, task).best.labels
+    return nmi(truth, labels), adjusted_rand(truth, labels)
+
+
+def fitted(
+    X: NDArray[np.float64], truth: NDArray[np.int16], pairs: NDArray[np.int32], task: Task
+) -> FitResult:
+    """A fit to annotations."""
+    return fit(
         X,
         layers_from_annotations(pairs, task.told or task.p),
         n_clusters=int(truth.max()) + 1 + task.k_off,
         model=MODEL,
-        covariance="auto",
+        covariance=task.covariance,
         restarts=RESTARTS,
         settings=ASKING,
         seed=0,
     )
-    return nmi(truth, result.best.labels), adjusted_rand(truth, result.best.labels)
 
 
 def share_right(labels: NDArray[np.int16], truth: NDArray[np.int16]) -> float:
@@ -126,30 +151,38 @@ def share_right(labels: NDArray[np.int16], truth: NDArray[np.int16]) -> float:
     return float(table[linear_sum_assignment(-table)].sum() / len(truth))
 
 
-def run(task: Task) -> Found:
-    """Scores of a task."""
-    X, truth = instance(task.name)
+def pairs_of(
+    task: Task, X: NDArray[np.float64], truth: NDArray[np.int16], m: int
+) -> tuple[NDArray[np.int32], list[tuple[float, float, float, float, float]]]:
+    """The first `m` pairs of a task, and what was believed on the way."""
     n_samples, n_clusters = len(X), int(truth.max()) + 1 + task.k_off
-    key = [SETS.index(task.name), int(100 * task.p), task.path]
-    counts = {share: int(share * n_samples) for share in task.shares}
+    key = [(*SETS, *SUITE_SETS).index(task.name), int(100 * task.p), task.path]
     if task.strategy == UNIFORM:
-        drawn = {
-            share: draw_annotations(np.random.default_rng([1, *key, m]), truth, p=task.p, m=m)
-            for share, m in counts.items()
-        }
-        return Found({share: scored(X, truth, pairs, task) for share, pairs in drawn.items()}, [])
+        return draw_annotations(np.random.default_rng([1, *key, m]), truth, p=task.p, m=m), []
     path = np.empty((0, 3), dtype=np.int32)
     told, beliefs = task.told or task.p, []
-    while len(path) < max(counts.values()):
+    while len(path) < m:
         seed = np.random.SeedSequence([2, *key, len(path)])
         layers = layers_from_annotations(path, told) if len(path) else []
-        belief = believe(X, layers, n_clusters=n_clusters, accuracy=told, seed=seed)
-        share = share_at(belief.claimed_wrong, len(belief.X))
+        given: Any = {"n_clusters": n_clusters, "accuracy": told, "covariance": task.covariance}
+        belief = believe(X, layers, seed=seed, **given)
+        share = share_at(belief.claimed_wrong, n_samples, belief.lines)
         beliefs.append((len(path) / n_samples, *share, share_right(belief.labels, truth)))
         rng = np.random.default_rng([3, *key, len(path)])
         count = max(1, n_samples // task.batches)
         chosen = STRATEGIES[task.strategy](belief, path, count, rng)
         path = np.concatenate([path, answer_pairs(rng, truth, chosen.pairs, p=task.p)])
+    return path[:m], beliefs
+
+
+def run(task: Task) -> Found:
+    """Scores of a task."""
+    X, truth = instance(task.name)
+    counts = {share: int(share * len(X)) for share in task.shares}
+    if task.strategy == UNIFORM:
+        drawn = {share: pairs_of(task, X, truth, m)[0] for share, m in counts.items()}
+        return Found({share: scored(X, truth, pairs, task) for share, pairs in drawn.items()}, [])
+    path, beliefs = pairs_of(task, X, truth, max(counts.values()))
     return Found({share: scored(X, truth, path[:m], task) for share, m in counts.items()}, beliefs)
 
 
@@ -209,13 +242,19 @@ def set_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[o
         yield name, *cells
 
 
-def budget_rows(found: dict[Task, Found], names: Sequence[str]) -> Iterator[tuple[object, ...]]:
+def budget_rows(
+    found: dict[Task, Found],
+    names: Sequence[str],
+    accuracies: Sequence[float] = ACCURACIES,
+    shares: Sequence[float] = (0.5, 0.75, 1.0),
+    strategy: str = ACTIVE,
+) -> Iterator[tuple[object, ...]]:
     """Uniform pairs that reach the mean score of chosen ones."""
-    for p in ACCURACIES:
-        for share in (0.5, 0.75, 1.0):
+    for p in accuracies:
+        for share in shares:
             cells: list[str] = []
             for score in (0, 1):
-                reached = means(found, ACTIVE, share, score, [p], names).mean()
+                reached = means(found, strategy, share, score, [p], names).mean()
                 curve = [means(found, UNIFORM, each, score, [p], names).mean() for each in LONG_UNIFORM]
                 cells += [f"{reached:.3f}", *ratio(share, reached, curve)]
             yield f"{p:g}", f"{share:g} N", *cells

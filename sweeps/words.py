@@ -22,7 +22,7 @@ UNIFORM, BIASED = "uniform", "biased"
 # Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often.
 DRAWN = (UNIFORM, BIASED)
 
-_BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee")
+_BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee", "overall")
 # Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`).
 ASKED = {"active": "information", **{name: name for name in _BY_STRATEGY}}
 
@@ -35,6 +35,7 @@ DEFAULT = (UNIFORM,)
 
 # Strategies of asking by name, and what each asks (`pipeline.asking.strategies`).
 STRATEGIES = {
+    "overall": "the pairs whose answers together say the most of all other pairs",
     "information": "the pairs whose answers together say the most of who belongs together",
     "uncertain": "those whose answers are hardest to predict, each taken alone",
     "anchors": "a doubtful row against a sure one of its likeliest cluster",

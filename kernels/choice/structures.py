@@ -682,7 +682,7 @@ def falls_short(union: Union, annotations: Annotations, expected: HeldOut) -> st
     together = alike(union, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     found = float(np.average(agreeing, weights=annotations.weights))
-    gain, error = _gain(expected.agreeing, annotations.weights)
+    gain, error = _gain(expected.agreeing, expected.weights)
     if found >= gain - CLEAR * error:
         return ""
     return f"agrees with {found:.3f} of the annotations, where its folds predicted {gain:.3f}"

@@ -7,6 +7,7 @@ share of the labels is right.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -77,15 +78,16 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random
         Of all randomness; it is not changed.
     """
     claimed, n_samples = belief.claimed_wrong, len(belief.X)
-    if share_at(claimed, n_samples).mean >= level:
+    right_at = partial(share_at, n_samples=n_samples, lines=belief.lines)
+    if right_at(claimed).mean >= level:
         return Outlook(0, 0)
-    if share_at(0.0, n_samples).mean < level:
+    if right_at(0.0).mean < level:
         return Outlook(None, None, f"{n_samples} rows never pass it: some doubt always stays")
     if n_answers < LEAST_ANSWERS:
         return Outlook(None, None, f"it cannot be said before {LEAST_ANSWERS} answers")
     rng = np.random.default_rng(seed)
     # the claim of wrong labels at which the level is passed, as a part of the one there is
-    part = brentq(lambda share: share_at(share, n_samples).mean - level, 0.0, claimed) / claimed
+    part = brentq(lambda share: right_at(share).mean - level, 0.0, claimed) / claimed
     courses = [_course(belief, part, rng) for _ in range(RUNS)]
     if max(courses) >= LONGEST * n_samples:
         return Outlook(None, None, f"more than {LONGEST} for each row")

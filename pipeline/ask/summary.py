@@ -58,7 +58,7 @@ class AskOptions(FitOptions):
     """
 
     count: int = 20
-    strategy: str = "information"
+    strategy: str = "overall"
     names: str | None = None
     show: tuple[str, ...] = ()
     out: Path | None = None
@@ -203,7 +203,7 @@ def stand(
     questions = next_questions(belief, rows, seed=below(seed, 4), **wanted)
     n_yes = sum(each.kind == MUST for each in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
-    share = share_at(belief.claimed_wrong, len(belief.X))
+    share = share_at(belief.claimed_wrong, len(belief.X), belief.lines)
     return Standing(belief, questions, share, outlook, n_yes, n_no, n_skipped)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.choice.held_out import below
+from kernels.choice.structures import one_thread
 from kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from kernels.search.genetic import run_restart
 from pipeline.asking.belief import ASKING, Belief, believe, model_for
@@ -65,6 +66,12 @@ def draw_pool(belief: Belief, answers: Pairs, rng: np.random.Generator) -> Pairs
 def all_pairs(n_samples: int) -> Pairs:
     """Every pair of two samples, the lower one first."""
     return np.column_stack(np.triu_indices(n_samples, 1))
+
+
+def any_pairs(n_samples: int, most: int, rng: np.random.Generator) -> Pairs:
+    """Every pair; of more than `most`, so many drawn uniformly, few of them twice or of one sample."""
+    is_small = n_samples * (n_samples - 1) // 2 <= most
+    return all_pairs(n_samples) if is_small else rng.integers(0, n_samples, size=(most, 2))
 
 
 def distinct(pairs: Pairs) -> Pairs:
@@ -277,7 +284,38 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
     """
     if len(answers) == 0:
         return cold_start(belief, count, rng)
-    pairs = draw_pool(belief, answers, rng)
+    return _in_turn(belief, draw_pool(belief, answers, rng), count)
+
+
+def overall(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) -> Scored:
+    """The pairs whose answers leave the least variance of all pairs, one after the other.
+
+    As "information", but a pair counts by what its answer tells of others: of two answers that are equally
+    hard to predict, that which decides on a hundred samples comes before that on a sample between two.
+    """
+    if len(answers) == 0:
+        return cold_start(belief, count, rng)
+    pool = draw_pool(belief, answers, rng)
+    joined = belief.joined(any_pairs(len(belief.X), WIDEST, rng)).astype(np.float64)
+    joined -= joined.mean(axis=0)
+    with one_thread():
+        return _in_turn(belief, pool, count, joined @ joined.T / len(joined))
+
+
+def _in_turn(belief: Belief, pairs: Pairs, count: int, everyone: Floats | None = None) -> Scored:
+    """Pairs one after the other: by their own variance, or by what they tell of everyone's.
+
+    Parameters
+    ----------
+    belief : Belief
+        What is known.
+    pairs : ndarray of shape (n_pairs, 2)
+        To choose from.
+    count : int
+        Pairs wanted.
+    everyone : ndarray of shape (n_draws, n_draws), optional
+        How draws agree on the pairs that are to be known: sums over these of products of their deviations.
+    """
     shares = belief.joined(pairs).mean(axis=0)
     widest = np.argsort(-shares * (1.0 - shares), kind="stable")[: max(WIDEST, count)]
     pairs, shares = pairs[widest], shares[widest]
@@ -287,10 +325,12 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
     p, slope = belief.accuracy, (2.0 * belief.accuracy - 1.0) ** 2
     noise = max(p * (1.0 - p) / slope, LEAST_NOISE) if slope > 0.0 else np.inf
     inverse = np.eye(len(features))
+    told = np.zeros(len(pairs)) if everyone is None else np.einsum("ij,ij->j", features, everyone @ features)
     chosen, left = list[int](), list[float]()
     taken = np.zeros(len(pairs), dtype=bool)
     for _ in range(min(count, len(pairs))):
-        best = int(np.argmax(np.where(taken, -1.0, variance)))
+        worth = variance if everyone is None else told / (variance + noise)
+        best = int(np.argmax(np.where(taken, -1.0, worth)))
         chosen.append(best)
         left.append(max(float(variance[best]), 0.0))
         taken[best] = True
@@ -298,7 +338,14 @@ def information(belief: Belief, answers: Pairs, count: int, rng: np.random.Gener
         direction = np.einsum("ij,j->i", inverse, features[:, best])
         scale = noise + float(np.einsum("i,i->", features[:, best], direction))
         inverse -= direction[:, None] * direction / scale
-        variance -= np.square(np.einsum("i,ij->j", direction, features)) / scale
+        along = np.einsum("i,ij->j", direction, features)
+        variance -= np.square(along) / scale
+        if everyone is not None:
+            beyond = np.einsum("ij,j->i", everyone, features[:, best])
+            own = float(np.einsum("i,i->", features[:, best], beyond)) / scale
+            told += along / scale * (own * along - 2.0 * np.einsum("i,ij->j", beyond, features))
+            both = direction[:, None] * beyond
+            everyone = everyone + (own * direction[:, None] * direction - both - both.T) / scale
     return Scored(pairs[chosen], answer_information(np.array(left), belief.accuracy))
 
 
@@ -335,7 +382,16 @@ def again(belief: Belief, answers: Pairs, count: int, rng: np.random.Generator) 
 
 
 # All strategies by name.
-FUNCTIONS: tuple[Strategy, ...] = information, uncertain, anchors, again, farthest_first, committee, uniform
+FUNCTIONS: tuple[Strategy, ...] = (
+    overall,
+    information,
+    uncertain,
+    anchors,
+    again,
+    farthest_first,
+    committee,
+    uniform,
+)
 STRATEGIES = dict(zip(words.STRATEGIES, FUNCTIONS, strict=True))
 
 

@@ -237,7 +237,7 @@ def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
 @click.option(
     "--strategy",
     type=shared.Word(tuple(STRATEGIES)),
-    default="information",
+    default="overall",
     help="Which pairs: " + "; ".join(f"{name}: {meaning}" for name, meaning in STRATEGIES.items()) + ".",
 )
 @place("--out", help="File to write the questions to, to be filled in.")

@@ -418,7 +418,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         draws = self.label_draws_  # one pair at a time: no temporary of all
         return np.array([(draws[:, i] == draws[:, j]).mean() for i, j in reader.pairs(pairs)])
 
-    def query(self, n: int = 20, *, strategy: str = "information") -> Query:
+    def query(self, n: int = 20, *, strategy: str = "overall") -> Query:
         """Choose the pairs whose answers help most, given all annotations so far.
 
         The annotation term is the conditional one, whatever the model of the fit: "posterior" and
@@ -430,11 +430,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         ----------
         n : int, default=20
             Pairs wanted.
-        strategy : {"information", "uncertain", "anchors", "again", "farthest-first", "committee", "uniform"}
-            "information": the pairs whose answers together say the most of who belongs together.
-            "uncertain": those whose answers are hardest to predict, each taken alone. "anchors": a doubtful
-            sample against a sure one. "again": annotated pairs whose annotations are in doubt, once more.
-            "farthest-first" and "committee" are baselines of others; "uniform" are any pairs.
+        strategy : str, default="overall"
+            "overall": the pairs whose answers together say the most of all other pairs. "information": those
+            whose answers together are hardest to predict. "uncertain": those, each taken alone. "anchors": a
+            doubtful sample against a sure one. "again": annotated pairs whose annotations are in doubt, once
+            more. "farthest-first" and "committee" are baselines of others; "uniform" are any pairs.
 
         Returns
         -------

@@ -15,7 +15,7 @@ from kernels.problem.problem import layers_from_annotations
 from kernels.settings import Settings
 from pipeline.asking import belief as beliefs
 from pipeline.asking import strategies
-from pipeline.asking.belief import LEAST, MEAN, MOST, Belief, believe, share_at
+from pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
 from pipeline.asking.strategies import LEAST_NOISE, STRATEGIES, Pairs, Scored, all_pairs, answer_information
 
 SEED = np.random.SeedSequence(5)
@@ -63,6 +63,35 @@ def test_an_unknown_accuracy_is_the_share_of_answers_that_agree() -> None:
         assert found.accuracy == pytest.approx(accuracy)
 
 
+def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
+    pairs = np.random.default_rng(1).choice(all_pairs(40), size=60, replace=False)
+    layers = layers_from_annotations(
+        np.column_stack([pairs, CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]]), 0.9
+    )
+    with mock.patch.object(beliefs, "choose_structure", wraps=beliefs.choose_structure) as chosen:
+        found = believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED, covariance="any")
+    table, between = chosen.call_args.args
+    assert table.X.shape == (30, 2)
+    assert 20 <= sum(len(layer.pairs) for layer in between) < 60
+    assert len(found.labels) == found.draws.shape[1] == 40
+
+
+def test_features_that_say_nothing_leave_classes_of_any_shape_in_doubt() -> None:
+    rng = np.random.default_rng(0)
+    noise, classes = rng.normal(size=(60, 10)), rng.integers(0, 2, size=60)
+    pairs = rng.choice(all_pairs(60), size=60, replace=False)
+    answers = np.column_stack([pairs, classes[pairs[:, 0]] != classes[pairs[:, 1]]])
+    layers = layers_from_annotations(answers, 0.9)
+    how: Any = {"n_clusters": 2, "accuracy": 0.9, "seed": SEED, "covariance": "any"}
+    found = believe(noise, layers, **how)
+    assert found.claimed_wrong > 0.2  # k-means, which is chosen, claims nothing
+    assert (found.draws.shape, found.draws.dtype) == ((200, 60), np.int16)
+    np.testing.assert_array_equal(found.draws, believe(noise, layers, **how).draws)
+    sure = believe(X, layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9), **how)
+    assert sure.claimed_wrong < 0.02
+
+
 def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beliefs, "MOST_ROWS", 30)
     rng = np.random.default_rng(0)
@@ -94,7 +123,7 @@ def test_share_of_right_labels_by_hand() -> None:
     wrong = (10 * 0.05 + 0.5) / 11
     mean, low, high = (
         1 - (11 * odds / (1 + odds) - 0.5) / 10
-        for intercept, slope in (MEAN, LEAST, MOST)
+        for intercept, slope in OF_CHAINS
         for odds in [math.exp(intercept) * (wrong / (1 - wrong)) ** slope]
     )
     assert found == (pytest.approx(mean), math.floor(10 * low) / 10, math.ceil(10 * high) / 10)
@@ -213,6 +242,38 @@ def test_information_is_the_greedy_choice_by_remaining_variance(
     monkeypatch.setattr(strategies, "WIDEST", 1)  # of pairs of the largest variance alone
     widest = strategies.information(belief, ONE, 1, np.random.default_rng(0)).pairs[0]
     assert covariance[place[tuple(widest)], place[tuple(widest)]] == pytest.approx(np.diag(covariance).max())
+
+
+@pytest.mark.parametrize(("seed", "accuracy"), [(0, 0.7), (1, 0.9), (2, 1.0)])
+def test_overall_is_the_greedy_choice_by_what_is_left_of_all_pairs(seed: int, accuracy: float) -> None:
+    belief = random_belief(seed, accuracy=accuracy)
+    noise = max(accuracy * (1 - accuracy) / (2 * accuracy - 1) ** 2, LEAST_NOISE)
+    found = strategies.overall(belief, ONE, 8, np.random.default_rng(0))
+    every = all_pairs(12)
+    together = np.array([[draw[i] == draw[j] for i, j in every] for draw in belief.draws], dtype=float)
+    covariance = np.cov(together, rowvar=False, bias=True)
+    place = {tuple(pair): number for number, pair in enumerate(every.tolist())}
+    before: list[int] = []
+    for pair, score in zip(found.pairs.tolist(), found.scores, strict=True):
+        at = place[tuple(pair)]
+        after = [
+            np.trace(covariance - np.outer(column, column) / (column[number] + noise))
+            for number, column in enumerate(covariance)
+        ]
+        assert after[at] == pytest.approx(np.delete(after, before).min(), abs=1e-9)
+        assert score == pytest.approx(answer_information(covariance[[at], at], accuracy)[0], abs=1e-9)
+        covariance = covariance - np.outer(covariance[at], covariance[at]) / (covariance[at, at] + noise)
+        before.append(at)
+
+
+def test_overall_decides_on_many_before_one() -> None:
+    draws = np.zeros((40, 12), dtype=int)
+    draws[:, 6:] = 1
+    draws[::2, 3:6] = 1  # three that go together
+    draws[1::4, 0], draws[2::4, 0] = 1, 1  # and one by itself
+    found = strategies.overall(made_up(draws, accuracy=0.9), ONE, 1, np.random.default_rng(0))
+    assert set(found.pairs[0].tolist()) & {3, 4, 5}
+    assert 0 not in found.pairs[0]
 
 
 def test_doubtful_samples_come_against_sure_ones_and_doubtful_answers_again() -> None:
