@@ -3,7 +3,7 @@
 Paths of questions as in `asking`, by the strategy "overall". Sets of the clustering suite, standardised,
 p = 0.9, three paths each, beside COBRAS; the first seven are those that the strategy was made on, the others
 were not looked at before. Then the budget on the data sets of `asking`, with one Gaussian a class and with
-classes of any shape, two paths each. Without the suite beside the checkout it cannot run.
+classes of any shape, three paths each. Without the suite beside the checkout it cannot run.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from tables import Table, mean_error
 from kernels.scores import nmi
 
 STRATEGY = "overall"
-PATHS, BUDGET_PATHS = 3, 2
+PATHS = 3
 ACCURACIES = (0.8, 0.9)
 SHARES = (0.5, 0.75, 1.0)
 SHAPES = {"auto": "one Gaussian", "any": "any shape"}
@@ -145,7 +145,7 @@ def measure(workers: int = 1) -> dict[str, str]:
     for shape, words in SHAPES.items():
         tasks = [
             Task(name, p, path, strategy, LONG_UNIFORM if strategy == UNIFORM else SHARES, covariance=shape)
-            for path, p, name, strategy in product(range(BUDGET_PATHS), ACCURACIES, SETS, (UNIFORM, STRATEGY))
+            for path, p, name, strategy in product(range(PATHS), ACCURACIES, SETS, (UNIFORM, STRATEGY))
         ]
         found = run_all(tasks, workers)
         rows = budget_rows(found, SETS, ACCURACIES, SHARES, STRATEGY)
