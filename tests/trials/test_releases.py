@@ -126,13 +126,14 @@ def test_it_opens_is_whole_and_is_shown(name: str, release: Release, folder: Pat
 
 
 @each_release
-def test_its_cells_are_computed_again(release: Release, folder: Path) -> None:
+def test_its_cells_are_computed_again(name: str, release: Release, folder: Path) -> None:
     cube = folder / "release.zarr"
     verification = verify(cube, sample=1000)
     assert (len(verification.checks), len(verification.paths)) == (release.done, release.paths)
     assert [check.cause for check in verification.checks if check.cause] == []
     (first, *_) = read_manifest(cube).runs
-    if first.fingerprint == fingerprint():
+    # Fits of classes of any shape have begun at other starts since the archive of format 2 was made.
+    if first.fingerprint == fingerprint() and name != "format-2-any":
         assert verification.good, verification.lines()
 
 
@@ -198,6 +199,8 @@ def test_the_old_keys_name_its_search_as_well(folder: Path) -> None:
 
 @each_release
 def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
+    if name == "format-2-any":
+        pytest.skip("fits of classes of any shape begin at other starts since it was made")
     elsewhere = folder / "again"
     elsewhere.mkdir()
     for file in ("points.csv", "release.toml"):
