@@ -38,12 +38,7 @@ def move_samples(seen: Observed, fields: Fields, rounds: int) -> float:
             is_annotated = rounds > 0 and seen.row_start[i] < seen.row_start[i + 1]
             if turn > 0 and not is_annotated:
                 continue
-            fields.field[:] = 0.0
-            if is_annotated:
-                for place in range(seen.row_start[i], seen.row_start[i + 1]):
-                    pull, partner = fields.pulls[seen.entries[place]], seen.partners[place]
-                    for c in range(seen.n_classes):
-                        fields.field[c] += pull * fields.classes[partner, c]
+            components.set_field(seen, fields, i, is_annotated)
             best, most = 0, -np.inf
             for g in range(len(fields.sizes)):
                 value = fields.log_weights[g] + fields.densities[i, g] + fields.field[fields.class_of[g]]

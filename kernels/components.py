@@ -590,18 +590,24 @@ def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
             is_annotated = rounds > 0 and seen.row_start[i] < seen.row_start[i + 1]
             if turn > 0 and not is_annotated:
                 continue
-            fields.field[:] = 0.0
-            if is_annotated:
-                for place in range(seen.row_start[i], seen.row_start[i + 1]):
-                    pull, partner = fields.pulls[seen.entries[place]], seen.partners[place]
-                    for c in range(seen.n_classes):
-                        fields.field[c] += pull * fields.classes[partner, c]
+            set_field(seen, fields, i, is_annotated)
             value = set_class_shares(seen, fields, i)
             if turn == rounds - 1 or not is_annotated:
                 fields.bound[0] += value
     for i in range(seen.Z.shape[0]):
         for g in range(len(fields.sizes)):
             fields.shares[i, g] *= fields.classes[i, fields.class_of[g]]
+
+
+@jit_part
+def set_field(seen: Observed, fields: Fields, i: int, is_annotated: bool) -> None:
+    """What the annotations of a sample say for each class: 0 where they do not count."""
+    fields.field[:] = 0.0
+    if is_annotated:
+        for place in range(seen.row_start[i], seen.row_start[i + 1]):
+            pull, partner = fields.pulls[seen.entries[place]], seen.partners[place]
+            for c in range(seen.n_classes):
+                fields.field[c] += pull * fields.classes[partner, c]
 
 
 @jit_inner
