@@ -266,7 +266,10 @@ class Table:
                 along = discriminative(self.X, self.center, found.union.classes)
                 at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
                 there = place(self.X, self.center, along)
-                own = None if structure.components > 1 else found.union.classes.argmax(axis=1)
+                own = found.union.classes.argmax(axis=1)
+                if structure.components > 1:  # rows that differ may be equal along few directions
+                    many = min(structure.components * self.n_classes, len(np.unique(there, axis=0)))
+                    own = best_start(there, many, rng)
                 found = self._fit(structure, there, along, used, rng, at_most, own)
             return found
         Z, axes = self.placed(structure.subspace), self.axes(structure.subspace)
@@ -295,11 +298,9 @@ class Table:
         layers: Sequence[Layer],
         rng: Generator,
         steps: int,
-        labels: NDArray[np.int64] | None,
+        labels: NDArray[np.int64],
     ) -> Solution:
         n_components = structure.components * self.n_classes
-        if labels is None:
-            labels = best_start(Z, n_components, rng)
         if structure.covariance == KMEANS:
             return Solution(structure, self.center, axes, hard_union(Z, labels, n_components))
         union = fit_components(

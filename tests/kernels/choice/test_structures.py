@@ -165,6 +165,18 @@ def test_every_other_start_finds_classes_along_directions_of_little_variance() -
     assert adjusted_rand_score(classes, best.labels) == 1.0
 
 
+def test_rows_that_are_equal_along_discriminative_directions_are_fitted_all_the_same() -> None:
+    X = np.repeat(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4), 10, axis=0)
+    X = np.column_stack([X, np.tile(np.arange(8.0), 20) * 1e-9])
+    first, table = Structure(NONE, 1, "spherical"), Table(X, 2, SeedSequence(0))
+    made = Structure(DISCRIMINATIVE, 16, "spherical", first=first)
+    pairs = np.array([[0, 1], [40, 41], [0, 20]])
+    union = table.solve(made, [Layer(MUST, pairs, None, 0.9)], np.random.default_rng(0)).union
+    assert len(union.class_of) == 32
+    assert np.isfinite(union.bound)
+    np.testing.assert_allclose(union.classes.sum(axis=1), 1.0)
+
+
 def test_rings_take_many_components_and_blobs_one() -> None:
     X, labels = rings()
     layers = drawn(labels, 240, 0.9, 0.9)
