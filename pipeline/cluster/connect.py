@@ -129,7 +129,7 @@ def dashboard_address(client: Client) -> str | None:
 def _local(options: Local, count: int) -> Iterator[Client]:
     with ExitStack() as stack:
         try:
-            with _interrupts_blocked():
+            with _interrupts_blocked(), jobs.any_port():
                 cluster = LocalCluster(
                     n_workers=count,
                     threads_per_worker=1,

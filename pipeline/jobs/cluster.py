@@ -8,6 +8,7 @@ import shlex
 import shutil
 import socket
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -300,8 +301,9 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
         keys = job_keys(options, run, security)
         scheduler = {"dashboard_address": page_address(options.dashboard_port)}
         kept = _cluster_class(options.kind, lease.check)
-        made = kept(name=name, security=security, scheduler_options=scheduler, **keys)
-        cluster = stack.enter_context(made)
+        with any_port():
+            made = kept(name=name, security=security, scheduler_options=scheduler, **keys)
+            cluster = stack.enter_context(made)
         client = stack.enter_context(client_of(cluster))
         watch = JobWatch(client, options, name=name, generation=generation, n_jobs=n_jobs)
         stack.enter_context(watch)
@@ -330,6 +332,15 @@ def page_address(port: int) -> str:
         except OSError:
             port = 0
     return f"{LOOPBACK}:{port}"
+
+
+@contextmanager
+def any_port() -> Iterator[None]:
+    """No warning where another process takes the port of `page_address` before a scheduler does."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Port \d+ is already in use", UserWarning)
+        warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
+        yield
 
 
 def client_of(cluster: Cluster) -> Client:

@@ -103,6 +103,17 @@ def interrupts_blocked() -> bool:
     return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
 
+def test_a_port_that_is_taken_just_before_the_scheduler_starts_is_no_error(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Warnings are errors here: dask's of the port, and Python's of the socket that dask leaves behind."""
+    with socket.create_server((LOOPBACK, 0)) as other:
+        taken = other.getsockname()[1]
+        monkeypatch.setattr(connecting.jobs, "page_address", lambda port: f"{LOOPBACK}:{taken}")
+        with connect(profile_of(Local(workers=1)), lease=lease) as client:
+            assert urlsplit(dashboard_address(client)).port != taken
+
+
 def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_their_own(
     lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
