@@ -637,7 +637,7 @@ def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:
 def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
     """Structures of one component a class that do without annotations."""
     every = [Structure(NONE, 1, shape, annotated=False) for shape in (KMEANS, *shapes)]
-    whole = [each for each in every if table.allows(each)]
+    whole = [each for each in every if table.allows(each)] or every[:2]  # there has to be a candidate
     return whole + [each._replace(proportions="equal") for each in whole if each.covariance != KMEANS]
 
 

@@ -224,7 +224,8 @@ def refit(
 ) -> Callable[[int], Solution]:
     """What fits a restart of classes that are unions of components, or stand in a subspace.
 
-    A restart has the same bits when it is fitted again: those of cubes of format 2, which have no Gaussians.
+    A restart has the same bits when the same release fits it again. A cube of format 2 has no Gaussians: what
+    is fitted for its report is of today's starts, and need not have the partition that is stored.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
+from kernels import settings
 from kernels.choice import structures
 from kernels.choice.held_out import HeldOut, list_annotations
 from kernels.choice.structures import DISCRIMINATIVE, KMEANS, NONE, Structure, Table, Trials, choose_structure
@@ -228,6 +229,17 @@ def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> Non
     assert "12 annotated pairs are too few" in choice.note
     assert all(each.annotated and each.covariance != KMEANS for each in choice.ranked)
     assert not choice.candidates
+
+
+@pytest.mark.parametrize("count", [0, 12, 150])
+def test_where_everything_is_too_dear_spherical_gaussians_are_fitted(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "DEAREST", 1.0)
+    X, labels = blobs()
+    choice = choose_structure(table_of(X, 3), drawn(labels, count, 1.0, 0.95))
+    assert {each.covariance for each in choice.ranked} <= {KMEANS, "spherical"}
+    assert any(each.covariance == "spherical" for each in choice.ranked)
 
 
 def test_what_is_named_is_what_is_fitted() -> None:
