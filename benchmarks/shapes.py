@@ -2,8 +2,8 @@
 
 Six real data sets, standardised; uniform pairs, N / 2 to 3 N / 2 of them; the accuracy is given to the models
 that take one. Every model sees the same annotations. "auto" is the conditional model with the shape that the
-annotations choose, the effective weight of the features and free proportions; so are the shapes below it. The
-others are as they ship, and a full Gaussian mixture of scikit-learn sees no annotations.
+annotations choose, the effective weight of the features and free proportions; so are the shapes below it. "any"
+chooses components and subspace, too. The others are as they ship, and a full Gaussian mixture of scikit-learn sees no annotations.
 """
 
 import time
@@ -76,6 +76,7 @@ def measured(
 ) -> tuple[dict[str, NDArray[np.float64]], dict[tuple[str, float], list[str]]]:
     """Scores of shape (sets, accuracies, shares, draws, 3) by model, and the shapes chosen at m = N."""
     models = {SKLEARN: {}, **{model: {} for model in SHIPPED}, **{f"{model} *": TUNED for model in CHOSEN}}
+    models["conditional-any"] = {}
     shape = (len(data), len(ACCURACIES), len(SHARES), DRAWS, 3)
     found = {model: np.zeros(shape) for model in models}
     chosen: dict[tuple[str, float], list[str]] = {}

@@ -90,7 +90,7 @@ def partitions(content: Content) -> Iterator[Part]:
             f"components: {shown.name}. Its classes are made of {union.structure}: {many} at"
             f" {DEVIATIONS} standard deviations, in a plane of these coordinates"
         )
-        text += "." if is_stored else ", fitted again, as a cube of format 2 has none: their classes need not be those of the labels."
+        text += "." if is_stored else ", fitted again: a cube of format 2 has none, and labels may differ."
         yield "cell-components", draw_components(shown.X, labels, union, renamed), text
 
 
