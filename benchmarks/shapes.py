@@ -2,8 +2,9 @@
 
 Six real data sets, standardised; uniform pairs, N / 2 to 3 N / 2 of them; the accuracy is given to the models
 that take one. Every model sees the same annotations. "auto" is the conditional model with the shape that the
-annotations choose, the effective weight of the features and free proportions; so are the shapes below it. "any"
-chooses components and subspace, too. The others are as they ship, and a full Gaussian mixture of scikit-learn sees no annotations.
+annotations choose, the effective weight of the features and free proportions; so are the shapes below it.
+"any" chooses components and subspace, too. The others are as they ship, and a full Gaussian mixture of
+scikit-learn sees no annotations.
 """
 
 import time
