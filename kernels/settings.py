@@ -69,7 +69,7 @@ SPACES = {NONE: 0, DISCRIMINATIVE: -2}
 # Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
 
-# Ways to scale features; `sweeps.data.table.scale` does it.
+# Ways to scale features; `sweeps.data.table.scale` does it. Sweep files take those that are named.
 SCALES = ("none", "standard", "minmax")
 
 # Of a weight of an annotation: far beyond what anybody annotates; sums, squares and logarithms keep digits.
@@ -211,6 +211,18 @@ class Structure(NamedTuple):
         text = f"{many}{where[self.subspace]}" if self.subspace in where else text
         text += "" if self.proportions == "free" else ", equal"
         return text if self.annotated else f"{text}, without annotations"
+
+    @property
+    def words(self) -> str:
+        """What classes are made of, for people who know no names of structures."""
+        if self.covariance == KMEANS:
+            return "k-means"
+        many = "one component a class" if self.components == 1 else f"{self.components} components a class"
+        where = {NONE: (), DISCRIMINATIVE: ("along the directions in which the classes differ",)}
+        found = where.get(str(self.subspace), (f"in {self.subspace} principal components",))
+        equal = () if self.proportions == "free" else ("classes equally likely",)
+        alone = () if self.annotated else ("fitted without the annotations",)
+        return ", ".join([many, self.covariance, *found, *equal, *alone])
 
     @property
     def codes(self) -> tuple[int, ...]:
@@ -385,29 +397,35 @@ PARAMETERS = {
         Setting("n_clusters", 2, "Number of clusters.", low=1, high=32_767, flag="-k"),
         Setting(
             "model",
-            None,
-            "What to maximise.  [default: posterior with --accuracy, likelihood with links, else"
-            " unsupervised]",
-            choices=(*TERMS, MODEL_ANY),
+            AUTO,
+            "What to maximise. auto is classes of any shape, all chosen by held-out annotations, or without"
+            " any by the features; posterior is the source paper's model.",
+            choices=(AUTO, *TERMS, MODEL_ANY),
         ),
         Setting(
             "covariance",
-            "spherical",
+            None,
             "One variance for each cluster, or for all; one for each cluster and feature; one matrix for all"
             " clusters, or for each; auto is the shape that held-out annotations speak for; any is that with"
-            " components and subspace.",
+            " components and subspace.  [default: any with model auto, else spherical]",
             choices=(*COVARIANCES, AUTO, ANY),
         ),
         Setting(
             "accuracy",
             None,
-            "Assumed share of correct annotations, for posterior and conditional.",
+            "Assumed share of correct annotations; estimated from them if not given, but posterior needs it.",
             high=1,
             above=True,
         ),
         Setting("restarts", 10, "Independent runs of the search.", low=1),
         Setting("seed", 0, "Of all randomness: the same seed, the same result."),
-        Setting("scale", "none", "Of the features.", choices=SCALES),
+        Setting(
+            "scale",
+            None,
+            "Of the features. auto gives each the standard deviation 1, but leaves columns of 0 and 1 alone,"
+            " and all where they seem to have one unit.  [default: auto for classes of any shape, else none]",
+            choices=(AUTO, *SCALES),
+        ),
         Setting(
             "missing", "error", "Rows with an empty cell: refused, or left out.", choices=("error", "drop")
         ),
@@ -481,24 +499,54 @@ def _wrong_of_unions(
     if not given and not is_any:
         return
     who = ", ".join(each.name for each in given) or "classes of any shape"
-    if model not in (None, AUTO, MODEL_ANY, *OF_UNIONS) and "model" in parameters:
+    if "model" in parameters and model in set(parameters["model"].choices) - {AUTO, MODEL_ANY, *OF_UNIONS}:
         yield parameters["model"], repr(model), f"{' or '.join(OF_UNIONS)} for {who}"
-    if is_any and model == "unsupervised" and "model" in parameters:
-        yield parameters["model"], repr(model), "conditional: annotations choose among classes of any shape"
     if "covariance" in parameters:
         if shape == "common":
             yield parameters["covariance"], repr(shape), f"{', '.join(CANDIDATES)} or {AUTO} for {who}"
-        elif model == MODEL_ANY and shape not in (None, "spherical", AUTO, ANY):
+        elif model == MODEL_ANY and shape not in (None, AUTO, ANY):
             yield parameters["covariance"], repr(shape), f"{AUTO}: {MODEL_ANY} chooses it"
     for each in SETTINGS:
-        if each.name in NOT_OF_UNIONS and values.get(each.name, each.default) != each.default:
-            yield each, repr(values[each.name]), f"{each.default!r}: it has no place with {who}"
+        found = values.get(each.name, each.default)
+        if each.name in NOT_OF_UNIONS and found != each.default and each.allows(found):
+            expected = f"{each.default!r}: it has no place with {who}; or a model such as posterior"
+            yield each, repr(found), expected
 
 
 def is_union(covariance: str, settings: ObjectiveSettings) -> bool:
     """Whether classes are unions of components (`kernels.components`), and not one Gaussian each."""
     own = (settings.components, settings.subspace)
     return covariance == ANY or own != (DEFAULT.components, DEFAULT.subspace)
+
+
+class Taken(NamedTuple):
+    """What model, covariance and scale stand for."""
+
+    model: Any
+    covariance: Any
+    scale: Any
+
+
+def taken(model: Any, covariance: Any, scale: Any, settings: ObjectiveSettings, *, annotated: bool) -> Taken:
+    """What stands for a model, covariance and scale that are not given; those that are stay, right or wrong.
+
+    Parameters
+    ----------
+    model, covariance, scale : str or None
+        As given: the model `AUTO`, and None for the others, go by what else is known.
+    settings : ObjectiveSettings
+        With components and subspace: where one is named, the model "auto" fits that, and the shape is chosen.
+    annotated : bool
+        Whether there are annotations.
+    """
+    if model in (None, AUTO):
+        named = covariance not in (None, ANY) or is_union("", settings)
+        model = "unsupervised" if not annotated else "conditional" if named else MODEL_ANY
+        covariance = covariance or (AUTO if named else ANY)
+    elif covariance is None or (model, covariance) == (MODEL_ANY, AUTO):
+        covariance = ANY if model == MODEL_ANY else "spherical"
+    chosen = AUTO if is_union(str(covariance), settings) else "none"
+    return Taken(model, covariance, scale or chosen)
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:

@@ -33,19 +33,31 @@ if TYPE_CHECKING:  # options are read before kernels or matplotlib are loaded, w
 # Standard errors that the best number may be ahead of one that BIC then decides for.
 TIMIDITY = 1.0
 
-# Of the table: values of a candidate, their heads and forms; the last one where annotations were predicted.
-VALUES = ("n_clusters", "objective", "parameters", "bic", "icl", "held_out_log_loss")
-HEADS = ("K", "objective", "parameters", "BIC", "ICL", "log loss")
-FORMS = ("d", ".2f", "d", ".2f", ".2f", ".4f")
-# What decides: the first, and BIC within its error, where annotations were predicted; else BIC alone.
-HELD_OUT, BIC = "held-out annotations", "BIC"
+# What decides.
+HELD_OUT, BIC, FEWEST = "held-out annotations", "BIC", "fewest clusters"
 REASONS = {
+    FEWEST: "held-out annotations: the fewest clusters within one standard error of the least log loss",
     HELD_OUT: "held-out annotations: the largest BIC within one standard error of the least log loss",
     BIC: "BIC, the largest",
 }
+
+# Of the table: values of a candidate, with their heads and forms.
+COLUMNS = {
+    "n_clusters": ("K", "d"),
+    "objective": ("objective", ".2f"),
+    "parameters": ("parameters", "d"),
+    "bic": ("BIC", ".2f"),
+    "icl": ("ICL", ".2f"),
+    "held_out_log_loss": ("log loss", ".4f"),
+}
+# What does not compare between coordinates, and what nobody measured.
+UNSEEN = {FEWEST: ("objective", "parameters", "bic", "icl"), BIC: ("held_out_log_loss",)}
 OVERLAP = "note       BIC takes too few clusters where they overlap; held-out annotations see more"
 
 Fit = Callable[[int], "FitResult"]
+
+# What is tried where no number is named.
+TRIED = tuple(range(2, 11))
 
 OPTION = "-k"
 SUFFIXES = (".svg", ".png", ".pdf")
@@ -167,7 +179,7 @@ class ClusterChoice:
     candidates : tuple of Candidate
         By number of clusters, ascending.
     criterion : str
-        What decides: `HELD_OUT` or `BIC`.
+        What decides: one of `REASONS`.
     chosen : Candidate
         The one taken.
     """
@@ -206,10 +218,10 @@ class ClusterChoice:
             Accuracy that the model was given.
         """
         document, taken = self.to_json(), self.chosen.n_clusters
-        shown = len(VALUES) - (self.criterion == BIC)
-        rows = [["  ", *HEADS[:shown]]]
+        shown = [key for key in COLUMNS if key not in UNSEEN.get(self.criterion, ())]
+        rows = [["  ", *(COLUMNS[key][0] for key in shown)]]
         for each in document["candidates"]:
-            texts = [format(each[key], form) for key, form in zip(VALUES[:shown], FORMS, strict=False)]
+            texts = [format(each[key], COLUMNS[key][1]) for key in shown]
             rows.append(["* " if each["n_clusters"] == taken else "  ", *texts])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
@@ -222,7 +234,7 @@ class ClusterChoice:
                 f"accuracy   {estimated} (held out) to {document['accuracy_agreeing']:.3f} (agreeing)"
             )
         ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
-        if taken in ends and taken != 1:
+        if taken in ends and taken > 2:  # one cluster is no clustering
             lines.append(f"note       {taken} is the {ends[taken]} tried: the best may lie beyond")
         return [*lines, OVERLAP] if self.criterion == BIC else lines
 
@@ -253,22 +265,36 @@ def choose_clusters(
         If a problem admits no solution.
     """
     from kernels.choice.criteria import criteria
+    from kernels.choice.structures import union_criteria
     from kernels.problem.problem import build_problem
 
     candidates = []
     for count in counts:
         result = fit(count)
-        fitted = {name: getattr(result, name) for name in ("model", "covariance", "settings")}
-        found = criteria(build_problem(X, layers, n_clusters=count, **fitted), layers, result.best.labels)
-        candidates.append(Candidate(count, result, found, result.held_out.get(result.covariance)))
+        if result.solution is not None:
+            found = union_criteria(result.solution, X)
+            held_out = result.held_out.get(result.structure, result.base_rate)
+        else:
+            fitted = {name: getattr(result, name) for name in ("model", "covariance", "settings")}
+            problem = build_problem(X, layers, n_clusters=count, **fitted)
+            found = criteria(problem, layers, result.best.labels)
+            held_out = result.held_out.get(result.covariance)
+        candidates.append(Candidate(count, result, found, held_out))
     return choose(candidates)
+
+
+def possible(X: NDArray[np.float64], counts: Sequence[int]) -> tuple[int, ...]:
+    """Numbers of clusters that a table has distinct rows for, with samples to spare; one at least."""
+    distinct = len(np.unique(X, axis=0))
+    return tuple(count for count in counts if 2 * count <= distinct) or (min(2, distinct),)
 
 
 def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     """Take the number of the largest BIC, of those that predict held-out annotations as well as the best.
 
     As well is within `TIMIDITY` standard errors. Where annotations were not predicted, BIC decides alone; the
-    smaller number on ties.
+    smaller number on ties. BICs of classes of any shape, in coordinates of their own each, do not compare:
+    beside annotations that were predicted the smallest number decides there.
 
     Parameters
     ----------
@@ -277,6 +303,8 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     """
     predicted = all(each.held_out is not None for each in candidates)
     left = within(candidates, TIMIDITY) if predicted else candidates
+    if predicted and any(each.result.solution is not None for each in candidates):
+        return ClusterChoice(tuple(candidates), FEWEST, left[0])
     chosen = max(left, key=lambda each: each.criteria.bic)
     return ClusterChoice(tuple(candidates), HELD_OUT if predicted else BIC, chosen)
 
@@ -321,21 +349,22 @@ def draw_choice(choice: ClusterChoice) -> Figure:
 
     counts = [each.n_clusters for each in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
-    with_loss = choice.criterion == HELD_OUT
+    with_loss, with_bic = choice.criterion != BIC, choice.criterion != FEWEST
     bic, icl = ([getattr(each.criteria, name) for each in choice.candidates] for name in ("bic", "icl"))
     with look.house_style():
-        figure, [panels] = look.panels(1, 1 + with_loss, PANEL)
+        figure, [panels] = look.panels(1, with_loss + with_bic, PANEL)
         first, last = panels[0], panels[-1]
         looks: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
         if with_loss:
             errors = [error for _, error in gains(choice.candidates)]
             first.errorbar(counts, choice.values, yerr=errors, elinewidth=1.0, capsize=2.5, **looks)
             first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
-        looks = {"color": look.GREY if with_loss else look.BLUE, "markersize": 4}
-        last.plot(counts, bic, marker="s", label="BIC", **looks)
-        looks |= {"color": look.GREY, "linestyle": "--", "markerfacecolor": look.PAPER}
-        last.plot(counts, icl, marker="^", label="ICL", **looks)
-        last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
+        if with_bic:
+            looks = {"color": look.GREY if with_loss else look.BLUE, "markersize": 4}
+            last.plot(counts, bic, marker="s", label="BIC", **looks)
+            looks |= {"color": look.GREY, "linestyle": "--", "markerfacecolor": look.PAPER}
+            last.plot(counts, icl, marker="^", label="ICL", **looks)
+            last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
         for axes in panels:
             axes.set_xlabel("number of clusters K")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))

@@ -20,6 +20,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from kernels.choice.criteria import Criteria
 from kernels.choice.held_out import (
     HELD_OUT,
     LEAST_PAIRS,
@@ -574,6 +575,7 @@ def choose_structure(
     alone = [named_structure(subspace, components, shape) for shape in shapes]
     if annotations.n_pairs < LEAST_PAIRS:
         few = f"{annotations.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
+        few = few if annotations.n_pairs else "there are no annotations to choose by"
         if is_whole:  # annotations take part in the final fit
             alone = [each for each in unsupervised(table, shapes) if each.covariance != KMEANS]
         return _by_features(table, run, alone, few, annotated=True)
@@ -651,15 +653,24 @@ def _by_features(
             for number in range(table.closely.starts if each.first is None else 0):
                 table.start(each.subspace, each.components * table.n_classes, number)
         fits = run(table.of_features, every)
-        scored = {each: bic(fit, fit.place(table.X)) for each, fit in zip(every, fits, strict=True)}
+        scored = {each: union_criteria(fit, table.X).bic for each, fit in zip(every, fits, strict=True)}
         ranked.sort(key=lambda each: -scored[each])
         note = f"{why}: the features choose, by BIC: {ranked[0]}"
     return StructureChoice(tuple(each._replace(annotated=annotated) for each in ranked), {}, None, note)
 
 
-def bic(solution: Solution, Z: Floats) -> float:
-    """Log-likelihood of the features less half the free parameters times log N, nats."""
-    union, (n_samples, n_dims) = solution.union, Z.shape
+def union_criteria(solution: Solution, X: Floats) -> Criteria:
+    """Criteria of a solution: the likelihood is that of its features, in its own coordinates.
+
+    Parameters
+    ----------
+    solution : Solution
+        What was fitted.
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    """
+    Z, union = solution.place(X), solution.union
+    n_samples, n_dims = Z.shape
     many, shape = len(union.weights), solution.structure.covariance
     matrix = n_dims * (n_dims + 1) // 2
     of_shape = {
@@ -671,8 +682,13 @@ def bic(solution: Solution, Z: Floats) -> float:
     }
     shares = 0 if solution.structure.proportions == "equal" or shape == KMEANS else many - 1
     n_free = many * n_dims + of_shape[shape] + shares
-    likelihood = float(np.logaddexp.reduce(union.log_densities(Z), axis=1).sum())
-    return likelihood - 0.5 * float(n_free) * math.log(n_samples)
+    logs = union.class_densities(Z)
+    whole = np.logaddexp.reduce(logs, axis=1)
+    sure = np.exp(logs - whole[:, None])
+    own = float(logs[np.arange(n_samples), union.labels].sum())
+    entropy = -float((sure * np.log(np.maximum(sure, np.finfo(float).tiny))).sum())
+    penalty = 0.5 * float(n_free) * math.log(n_samples)
+    return Criteria(own, n_free, penalty, float(whole.sum()) - own, entropy)
 
 
 def falls_short(union: Union, annotations: Annotations, expected: HeldOut) -> str:
@@ -763,11 +779,13 @@ def settle(
     Raises
     ------
     ValueError
-        If there are more components than distinct rows.
+        If there are more classes or components than distinct rows.
     """
     parts = [settings.components, settings.subspace, covariance]
     components, subspace, shape = [AUTO] * 3 if covariance == ANY else parts
     table, annotations = Table(X, n_classes, seed), list_annotations(layers, seed)
+    if n_classes > table.distinct(NONE):
+        raise ValueError(f"n_clusters is {n_classes}, but X has only {table.distinct(NONE)} distinct rows")
     notes = []
     if not isinstance(subspace, str) and subspace > table.rank:
         notes.append(f"features have {table.rank} principal components, not {subspace}: all are used")

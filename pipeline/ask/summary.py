@@ -191,7 +191,7 @@ def stand(
         n_clusters=options.n_clusters,
         accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
         seed=seed,
-        covariance=options.covariance,
+        covariance=str(options.taken.covariance),
         restarts=options.restarts,
         settings=options.settings,
         start=start,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import ANY, AUTO, MODEL_ANY, is_union, method_words, settings_of
+from kernels.settings import ANY, is_union, method_words, settings_of
 from pipeline.commands import options as shared
 from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
 from pipeline.common import SAME_OPTIMUM, plural
@@ -44,15 +44,77 @@ takes_accuracy_of_each = several(
 takes_columns = partial(several, metavar="COLUMN")
 
 
-@click.command("fit")
+# Options that help shows, and the titles that the others stand under, with --help-all.
+USUAL = (
+    "clusters",
+    "annotations",
+    "must_link",
+    "cannot_link",
+    "accuracy",
+    "model",
+    "labels",
+    "out",
+    "help_all",
+    "help",
+)
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Table": (
+        "scale",
+        "columns",
+        "drop",
+        "index_column",
+        "label_column",
+        "missing",
+        "categories",
+        "sheet",
+    ),
+    "Annotations": (
+        "annotator_accuracy",
+        "held_out",
+    ),
+    "Model": (
+        "covariance",
+        "components",
+        "subspace",
+        "feature_weight",
+        "proportions",
+        "min_cluster_size",
+        "variance_prior",
+        "covariance_prior",
+    ),
+    "Search": (
+        "jobs",
+        "restarts",
+        "seed",
+        "method",
+        "population",
+        "offspring",
+        "generations",
+        "patience",
+        "crossover",
+        "mutation",
+        "relocation",
+    ),
+    "Output": (),
+}
+
+takes_jobs = click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Fits at a time, on threads; no bit depends on it.  [default: all cores]",
+)
+
+
+@click.command("fit", cls=shared.Grouped, usual=USUAL, groups=GROUPS)
 @click.argument("features", type=shared.PLACE)
 @click.option(
     "-k",
     "--n-clusters",
     "clusters",
     metavar="K",
-    required=True,
-    help="Number of clusters; or several, as 2..8 or 2,3,5: each is fitted, and one is chosen.",
+    help="Number of clusters; or several, as 2..8 or 2,3,5: one is chosen.  [default: 2..10]",
 )
 @place("--labels", help="True classes, one for each row: scores are given.")
 @takes_links
@@ -72,6 +134,7 @@ takes_columns = partial(several, metavar="COLUMN")
     help="Predict annotations from fits that did not see them: five short searches.",
 )
 @declared("restarts")
+@takes_jobs
 @shared.takes_settings()
 @declared("seed")
 @flag("--confidence", help="Say how sure each label is, by chains from the solution: takes time.")
@@ -96,10 +159,14 @@ def fit_command(
     out: Path | None,
     figure: Path | None,
     force: bool,
-    clusters: str,
+    clusters: str | None,
+    jobs: int | None,
     **choices: Any,
 ) -> None:
     """Cluster the rows of FEATURES, with annotations or without.
+
+    Nothing but FEATURES and annotations is needed: what classes are made of is chosen by how well it predicts
+    annotations that were held out, and said. --model posterior is the source paper's model.
 
     FEATURES are text with comma, semicolon, tab or blank separated cells, packed by gzip or not; an .npz file
     with an array X, or an .npy file; parquet, feather or a sheet of an .xlsx workbook. Columns are told by
@@ -107,43 +174,44 @@ def fit_command(
 
     Link files count rows of FEATURES from 1, or name them by --index-column; a line without weight is one
     annotation, lines of a pair add up, and a self pair carries weight 2 per annotation. Annotation files name
-    the kind (must, cannot) and the annotator in every line, and for --model conditional maybe the accuracy of
-    that line; link files are the annotations of an annotator called links, answers that name nobody those of
-    one called asked. Centroids and variances are those of the scaled features.
+    the kind (must, cannot) and the annotator in every line, and maybe the accuracy of that line, which the
+    models posterior and likelihood do not take; link files are the annotations of an annotator called links,
+    answers that name nobody those of one called asked. Centroids and variances are those of the scaled
+    features.
     """
-    from pipeline.choosing import option_problems, read_counts
+    from pipeline.choosing import TRIED, option_problems, possible, read_counts
     from pipeline.fit.inputs import FitOptions, answered, judge, labels_csv, place_problems, read_inputs
     from sweeps.data.table import expanded
 
-    counts, wrong = read_counts(clusters)
+    counts, wrong = (TRIED, []) if clusters is None else read_counts(clusters)
     wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
     wrong += place_problems("--out", out, force)
     options = FitOptions(n_clusters=counts[-1], chosen=shared.settings_in(choices), **choices)
     with reported():
         inputs = read_inputs(options, wrong)
+    if clusters is None:
+        counts = possible(inputs.X, counts)
     _say_notes(*inputs.table.notes, *options.without_effect())
 
     # numba is loaded once there is something to solve: bad input is answered at once
     from pipeline.choosing import choose_clusters, draw_choice, picture
+    from pipeline.fit.running import progress, runner
     from pipeline.fit.solve import fit, to_json
 
-    given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed", "covariance")}
+    given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed")}
     given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
-    if is_union(options.covariance, options.settings) or options.model == MODEL_ANY:
-        from pipeline.fit.estimator import runner
-
-        given["run"] = runner(-1)  # fits to folds and restarts alike
-    else:
-        given["run"] = lambda one, numbers: map(one, shared.progress_bar(numbers, "restarts"))
-    fitted = partial(fit, inputs.X, inputs.layers, model=options.chosen_model, **given)
-    choice, n_clusters = None, options.n_clusters
-    if len(counts) > 1:
-        choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))
-        n_clusters = choice.chosen.n_clusters
-    if choice is None or confidence:
-        result = fitted(n_clusters=n_clusters, confidence=confidence)
-    else:
-        result = choice.chosen.result
+    given |= {"model": options.taken.model, "covariance": options.taken.covariance}
+    choice, n_clusters = None, counts[-1]
+    with progress() as bar:
+        run = runner(jobs or -1, bar)  # fits to folds and restarts alike
+        fitted = partial(fit, inputs.X, inputs.layers, run=run, **given)
+        if len(counts) > 1:
+            choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))
+            n_clusters = choice.chosen.n_clusters
+        if choice is None or confidence:
+            result = fitted(n_clusters=n_clusters, confidence=confidence)
+        else:
+            result = choice.chosen.result
     judged, judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
     with reported():
         if out is not None:
@@ -162,8 +230,7 @@ def fit_command(
             click.echo(f"{what:<11}in {path}")
     # how the next pairs to annotate are asked for, with the settings of asking
     without = tuple(map(str, expanded(options.drop, ())))
-    more = {"covariance": ANY} if options.model == MODEL_ANY or options.covariance == ANY else {}
-    asked = _about_the_table(ask, n_clusters=n_clusters, without=without, **more)
+    asked = _about_the_table(ask, n_clusters=n_clusters, without=without)
     click.echo(f"next:\n{asked}", err=True)
 
 
@@ -183,6 +250,8 @@ def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
+    if result.choice:
+        yield f"classes    {result.choice}"
     yield (
         f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.structure}"
         f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})"
@@ -251,7 +320,7 @@ def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
 @click.option("--names", metavar="COLUMN", help="Names of the rows: a column by its header, or an array.")
 @takes_columns("--show", help="Shown, and no feature: texts, paths; may be repeated.")
 @takes_columns("--drop", "--without", "without", help="Neither shown nor a feature; may be repeated.")
-@declared("covariance", default=AUTO, help="As of sweep fit.")
+@declared("covariance", default=ANY, help="As of sweep fit.")
 @declared("restarts", default=3)
 @shared.takes_settings(feature_weight="effective", proportions="free")
 @declared("seed", help="Of all randomness: the same seed, the same questions.")
@@ -268,8 +337,7 @@ def ask(**given: Any) -> None:
 
     Pairs that were chosen say something by being chosen, which --model posterior and likelihood take as
     evidence on the clusters. The annotation term here is therefore always conditional: it asks of the pairs
-    alone whether their answers are right. Fit the answers with sweep fit --model conditional --covariance
-    auto --feature-weight effective --proportions free.
+    alone whether their answers are right. sweep fit without options fits the answers.
     """
     from pipeline.ask import answers, summary
 
@@ -344,7 +412,9 @@ def _ask_again(*answers: Path, **changes: Any) -> str:
 def _fit_of_answers(*answers: Path) -> str:
     """The `sweep fit` that takes all answers, as to be typed."""
     given = click.get_current_context().params
-    chosen = {"model": "conditional", "covariance": given["covariance"], **_chosen(dict(given))}
+    is_any = given["covariance"] == ANY  # which sweep fit takes without options
+    chosen: dict[str, Any] = {"model": "conditional", "covariance": given["covariance"]}
+    chosen = {} if is_any else chosen | _chosen(dict(given))
     # what --columns does not name is no feature already
     drop = () if given["columns"] else _aside(given)
     files = tuple(dict.fromkeys([*given["annotations"], *answers]))

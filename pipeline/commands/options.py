@@ -11,7 +11,7 @@ import io
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -251,6 +251,57 @@ def typed(command: click.Command, values: Mapping[str, Any]) -> str:
                 lines.append("   ")
             lines[-1] += f" {words}"
     return "\n".join(lines)
+
+
+class Grouped(click.Command):
+    """A command whose help shows the usual options; all of them, in groups, with `--help-all`.
+
+    Parameters
+    ----------
+    usual : sequence of str
+        Names of the parameters that help shows.
+    groups : mapping of str to sequence of str
+        Names of the others under a title each; what is in no group stands under the last one.
+    """
+
+    def __init__(
+        self, *arguments: Any, usual: Sequence[str], groups: Mapping[str, Sequence[str]], **more: Any
+    ) -> None:
+        super().__init__(*arguments, **more)
+        self.usual, self.groups = usual, groups
+        self.params.append(
+            click.Option(
+                ["--help-all"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=self._show_all,
+                help="Show all options and exit.",
+            )
+        )
+
+    @staticmethod
+    def _show_all(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+        if wanted and not ctx.resilient_parsing:
+            ctx.meta[__name__] = True
+            click.echo(ctx.get_help())
+            ctx.exit()
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the usual options, or all of them in their groups."""
+        # click has a name of its own for the option that shows help
+        names = {each: "help" if "--help" in each.opts else str(each.name) for each in self.get_params(ctx)}
+        records = {name: each.get_help_record(ctx) for each, name in names.items()}
+        shown = {name: record for name, record in records.items() if record is not None}
+        last = list(self.groups)[-1]
+        titles = {name: title for title, names in self.groups.items() for name in names}
+        titles |= dict.fromkeys(self.usual, "Options")
+        wanted = ["Options", *self.groups] if ctx.meta.get(__name__) else ["Options"]
+        for title in wanted:
+            inside = self.usual if title == "Options" else shown
+            rows = [shown[name] for name in inside if name in shown and titles.get(name, last) == title]
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
 
 takes_cube = stacked(click.argument("cube", type=PLACE), results_option)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -19,31 +19,32 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state, parallel, validation
+from sklearn.utils import check_random_state, validation
 
 from kernels import settings as declared
-from kernels.interrupt import new_flag, sharing
 from kernels.problem.data import CANNOT, MUST
 from kernels.problem.shapes import SPHERES
-from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting, is_union
+from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import choose
+from pipeline.choosing import TRIED, choose_clusters, possible
 from pipeline.fit.data_notes import data_notes
-from pipeline.fit.inputs import annotator_problems, chance_problems, model_of
+from pipeline.fit.inputs import annotator_problems, chance_problems
 from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
-from pipeline.fit.solve import Floats, Runner, assignment_costs, contradiction_notes, fit
+from pipeline.fit.running import progress, runner
+from pipeline.fit.solve import Floats, assignment_costs, contradiction_notes, fit
+from sweeps.data.table import scaling_of
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
 
 # Parameters as declared; here the model that goes by what is known has a name.
 CHOICES = PARAMETERS | {
-    "model": replace(PARAMETERS["model"], default=AUTO, choices=(AUTO, *PARAMETERS["model"].choices)),
     "links_outside": Setting("links_outside", "error", "Links of no sample.", choices=("error", "drop")),
 }
 
 # Attributes by the part of a result that has them, under the same names; the last only with `confidence`.
 OF_RESULT: tuple[str, ...] = ("covariance", "covariances", "model", "feature_weight", "restart_objectives")
-OF_RESULT += ("best_restart", "structure", "solution")
+OF_RESULT += ("best_restart", "structure", "solution", "choice")
 OF_BEST = ("sizes", "objective", "gmm", "sbm", "prior")
 CONFIDENCE = ("membership", "confidence", "label_draws", "r_hat", "chain_agreement")
 
@@ -92,18 +93,24 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
     Parameters
     ----------
-    n_clusters : int, default=2
-        K.
+    n_clusters : int or None, default=None
+        K; None for the number of 2 to 10 that held-out annotations speak for, or without any the features:
+        each is fitted.
     model : {"auto", "unsupervised", "likelihood", "posterior", "conditional", "conditional-any"}
-        What is maximised. "auto", the default, is "posterior" with an accuracy, else "likelihood" with links,
-        else "unsupervised", which does not see links. "conditional" asks of the annotated pairs alone whether
-        they are right, whichever pairs were annotated. "conditional-any" is it for classes of any shape:
-        covariance, components and subspace are those that predict held-out annotations best (docs/model.md,
-        section 12).
-    covariance : {"spherical", "common", "diagonal", "tied", "full", "auto", "any"}, default="spherical"
+        What is maximised. "auto", the default, is "conditional-any" with links; without any the features
+        choose among k-means and Gaussian mixtures; where a covariance, components or a subspace are named it
+        is "conditional", or "unsupervised", which does not see links. "posterior" and "likelihood" are the
+        source paper's. "conditional" asks of the annotated pairs alone whether they are right, whichever
+        pairs were annotated. "conditional-any" is it for classes of any shape: covariance, components and
+        subspace are those that predict held-out annotations best (docs/model.md, section 12).
+    covariance : {"spherical", "common", "diagonal", "tied", "full", "auto", "any"}, default=None
         Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
         and feature; one matrix that all clusters share, or one for each. "auto" is the shape that predicts
-        held-out annotations best (docs/model.md, section 8), "any" what "conditional-any" is.
+        held-out annotations best (docs/model.md, section 8), "any" what "conditional-any" is. None is "any"
+        with the model "auto", else "spherical".
+    scale : {"auto", "none", "standard", "minmax"}, default=None
+        Of the features. "auto" gives each the standard deviation 1, but where they have one unit, and leaves
+        columns of 0 and 1 alone. None is "auto" for classes of any shape, else "none".
     accuracy : float, default=None
         Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
         not given, the others do not use it.
@@ -114,9 +121,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         cross-validation needs it. Only where rows have names: see `fit`.
     restarts : int, default=10
         Independent runs of the search; the best one counts.
-    n_jobs : int, default=None
-        Restarts that run at a time, on threads; -1 is all cores, and None 1 unless a `joblib.parallel_config`
-        of threads says otherwise. It changes no bit.
+    n_jobs : int, default=-1
+        Fits that run at a time, on threads; -1 is all cores, and None 1 unless a `joblib.parallel_config` of
+        threads says otherwise. It changes no bit.
+    verbose : bool, default=False
+        Whether a bar on a terminal shows how far choosing and fitting are.
     confidence : bool, default=False
         Whether the fit says how sure it is of each label, which takes time: see `membership_`.
     **settings : as declared
@@ -129,8 +138,13 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     labels_ : ndarray of shape (n_samples,), int32
         Cluster of every sample.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means.
+        Means, in the units of X.
+    n_clusters_ : int
+        K.
+    offset_, width_ : ndarray of shape (n_features,)
+        The features of the fit are ``(X - offset_) / width_``: 0 and 1 where they are as they are.
     covariances_ : ndarray
+        Of the features as scaled.
         Variances of shape (n_clusters,) for "spherical" and "common", there all the same, and for classes of
         several components or in a subspace, whose own are in `solution_`; (n_clusters,
         n_features) for "diagonal"; matrices of shape (n_clusters, n_features, n_features) for "full",
@@ -150,7 +164,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     covariance_ : str
         The shape that "auto" stood for, else `covariance`; of components, theirs.
     structure_ : str
-        What classes are made of, in words.
+        What classes are made of, in short.
+    choice_ : str
+        Of classes of any shape, what they are made of and how well that predicts held-out annotations, in
+        a line; else empty.
     solution_ : Solution or None
         Of classes of several components or in a subspace: `union` has components with their classes, weights,
         means and covariances, in the coordinates that `place` gives.
@@ -211,15 +228,17 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def __init__(
         self,
-        n_clusters: int = 2,
+        n_clusters: int | None = None,
         *,
         model: str = AUTO,
-        covariance: str = "spherical",
+        covariance: str | None = None,
+        scale: str | None = None,
         accuracy: float | None = None,
         annotator_accuracy: dict[str, float] | None = None,
         links_outside: str = "error",
         restarts: int = 10,
-        n_jobs: int | None = None,
+        n_jobs: int | None = -1,
+        verbose: bool = False,
         confidence: bool = False,
         random_state: int | np.random.RandomState | None = None,
         **settings: Any,
@@ -227,11 +246,13 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.n_clusters = n_clusters
         self.model = model
         self.covariance = covariance
+        self.scale = scale
         self.accuracy = accuracy
         self.annotator_accuracy = annotator_accuracy
         self.links_outside = links_outside
         self.restarts = restarts
         self.n_jobs = n_jobs
+        self.verbose = verbose
         self.confidence = confidence
         self.random_state = random_state
         defaults = {each.name: each.offered for each in OFFERED}
@@ -301,32 +322,42 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         return self
 
     def _fit(self, features: Floats, given: Given, restarts: int, start: Any = None) -> None:
-        seed, model = self.random_state, self.model
+        seed, settings = self.random_state, declared.settings_of(vars(self))
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
-        if model == AUTO:
-            known = self.accuracy is not None or bool(self.annotator_accuracy)
-            of_union = is_union(self.covariance, declared.settings_of(vars(self)))
-            model = model_of(known, bool(given.layers), of_union)
-        result = fit(
-            features,
-            given.layers,
-            n_clusters=int(self.n_clusters),
-            covariance=self.covariance,
-            model=model,
-            restarts=restarts,
-            settings=declared.settings_of(vars(self)),
-            seed=int(seed),
-            confidence=bool(self.confidence),
-            start=start,
-            run=runner(self.n_jobs),
-        )
+        model, covariance, how = self._taken(bool(given.layers))
+        scaling = scaling_of(features, how)
+        scaled = scaling.of(features)
+        with progress(bool(self.verbose)) as bar:
+            fitted = partial(
+                fit,
+                scaled,
+                given.layers,
+                covariance=covariance,
+                model=model,
+                restarts=restarts,
+                settings=settings,
+                seed=int(seed),
+                start=start,
+                run=runner(self.n_jobs, bar),
+            )
+            if self.n_clusters is None:
+                counts = possible(scaled, TRIED)
+                chosen = choose_clusters(scaled, given.layers, counts, lambda k: fitted(n_clusters=k)).chosen
+                result, n_clusters = chosen.result, chosen.n_clusters
+            else:
+                n_clusters = int(self.n_clusters)
+            if self.n_clusters is not None or self.confidence:
+                result = fitted(n_clusters=n_clusters, confidence=bool(self.confidence))
+        self.n_clusters_, self._scaling = n_clusters, scaling
+        self.offset_, self.width_ = scaling
         self.seed_ = int(seed)
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
         self.must_link_, self.cannot_link_ = (given.of_kind(kind) for kind in (MUST, CANNOT))
         self.links_dropped_ = given.dropped
         self.labels_ = result.best.labels.astype(np.int32)
-        self.cluster_centers_ = result.best.centroids
+        self._centroids = result.best.centroids
+        self.cluster_centers_ = scaling.back(self._centroids)
         self.held_out_ = result.predictions
         self.features_used_, self.caps_reached_ = result.kept, result.caps_reached
         self.notes_ = list(result.notes)
@@ -337,7 +368,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         parts |= {CONFIDENCE: result.confidence} if result.confidence is not None else {}
         for names, part in parts.items():
             self.__dict__.update({f"{name}_": getattr(part, name) for name in names})
-        notes = data_notes(self.X_fit_, int(self.n_clusters))
+        notes = data_notes(scaled, n_clusters)
         warned = [*notes, *contradiction_notes(given.layers, self.labels_)]
         if given.dropped and given.dropped == given.total:
             warned.append(f"all {given.total} links were left out: X has not both samples of any of them")
@@ -349,6 +380,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
             text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
+
+    def _taken(self, annotated: bool) -> declared.Taken:
+        """Model, covariance and scale, as given or as they follow."""
+        given = self.model, self.covariance, self.scale
+        return declared.taken(*given, declared.settings_of(vars(self)), annotated=annotated)
 
     def _checked(
         self,
@@ -366,7 +402,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         InputError
             With the problems of all parameters and all links.
         """
-        problems = list(_parameter_problems(self.get_params(deep=False)))
+        annotated = must_link is not None or cannot_link is not None
+        problems = list(_parameter_problems(self.get_params(deep=False), self._taken(annotated)))
         # wrong accuracies have been reported by now, and the layers are not used
         right, names, given = not problems, None, Given()
         accuracy = float(self.accuracy) if right and self.accuracy is not None else None
@@ -376,7 +413,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             reader = Reader(n_samples, names, drop=self.links_outside == "drop")
             given = reader.read(must_link, cannot_link, accuracy, own, before)
         if right and not problems:
-            is_posterior = self.model == "posterior" or (self.model == AUTO and bool(own))
+            is_posterior = self.model == "posterior"
             # an annotator may come with later links
             are_all, need_one = bool(given.annotators) and before is None, is_posterior and accuracy is None
             places = "annotator_accuracy", "accuracy"
@@ -466,12 +503,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         answers = np.concatenate([np.empty((0, 3)), *tables]).astype(np.int32)
         key = QUERY, len(answers)
         belief = believe(
-            self.X_fit_,
+            self._scaling.of(self.X_fit_),
             layers,
-            n_clusters=int(self.n_clusters),
+            n_clusters=self.n_clusters_,
             accuracy=None if self.accuracy is None else float(self.accuracy),
             seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
-            covariance=self.covariance,
+            covariance=str(self._taken(annotated=True).covariance),
             restarts=min(int(self.restarts), MOST_RESTARTS),
             settings=declared.settings_of(vars(self)),
             start=self.labels_.astype(np.int16),
@@ -596,7 +633,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def _costs(self, X: ArrayLike) -> tuple[Floats, float]:
         """Minus log-density and log π_r, of shape (n_samples, n_clusters), and a constant to be added."""
         validation.check_is_fitted(self)
-        features = check_features(self, X)
+        features = self._scaling.of(check_features(self, X))
         if self.solution_ is not None:
             with np.errstate(over="ignore", invalid="ignore"):
                 costs = -self.solution_.union.class_densities(self.solution_.place(features))
@@ -605,13 +642,13 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         if not covariances.any():
             raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
         if self.covariance_ == "tied":
-            covariances = np.broadcast_to(covariances, (len(self.cluster_centers_), *covariances.shape))
+            covariances = np.broadcast_to(covariances, (len(self._centroids), *covariances.shape))
         with np.errstate(over="ignore", invalid="ignore"):
-            costs = assignment_costs(features, self.cluster_centers_, covariances, self.features_used_)
+            costs = assignment_costs(features, self._centroids, covariances, self.features_used_)
         costs = _near(costs)
         if self.proportions == "free":
             costs -= np.log(self.sizes_ / self.sizes_.mean())
-        n_clusters, n_dims = len(self.cluster_centers_), len(self.features_used_)
+        n_clusters, n_dims = len(self._centroids), len(self.features_used_)
         return costs, 0.5 * n_dims * np.log(2 * np.pi) + np.log(n_clusters)
 
 
@@ -624,35 +661,12 @@ def _near(costs: Floats) -> Floats:
     return costs
 
 
-def runner(n_jobs: int | None) -> Runner:
-    """What `map` does, so many calls at a time.
-
-    Threads, as the search holds no lock and shares the table with no copy.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-        As of `joblib.Parallel`.
-    """
-
-    def run(function: Callable[[int], Any], numbers: Iterable[int]) -> list[Any]:
-        flag = new_flag()  # that of the thread that waits for all of them
-
-        def one(number: int) -> Any:
-            with sharing(flag):
-                return function(number)
-
-        calls = map(parallel.delayed(one), numbers)
-        return list(parallel.Parallel(n_jobs=n_jobs, require="sharedmem")(calls))
-
-    return run
-
-
 # Checking what the estimator is given.
 
 
-def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
-    for setting, found, expected in declared.wrong_settings(parameters, CHOICES):
+def _parameter_problems(parameters: Mapping[str, Any], taken: declared.Taken) -> Iterator[Problem]:
+    values = {name: value for name, value in parameters.items() if name != "n_clusters" or value is not None}
+    for setting, found, expected in declared.wrong_settings(values | taken._asdict(), CHOICES):
         value = parameters[setting.name]
         is_word = isinstance(value, str) and value not in setting.choices
         hint = did_you_mean(value, setting.choices) if is_word else ""
@@ -667,8 +681,9 @@ def _parameter_problems(parameters: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
     if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
         yield Problem("n_jobs", repr(n_jobs), "None or a whole number but 0")
-    if not isinstance(parameters["confidence"], bool | np.bool_):
-        yield Problem("confidence", repr(parameters["confidence"]), "True or False")
+    for name in ("confidence", "verbose"):
+        if not isinstance(parameters[name], bool | np.bool_):
+            yield Problem(name, repr(parameters[name]), "True or False")
     is_state = state is None or isinstance(state, np.random.RandomState)
     if not is_state and (not _is_whole(state) or state < 0):
         yield Problem("random_state", repr(state), "None, a RandomState or a whole number")

@@ -22,13 +22,17 @@ from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
 from kernels.problem.shapes import SPHERES, unused_priors
 from kernels.settings import (
     DEFAULT,
+    METHOD,
     MODEL_ANY,
+    OFFERED,
     PARAMETERS,
     TERMS,
     Setting,
     Settings,
+    Taken,
     is_union,
     settings_of,
+    taken,
     wrong_settings,
 )
 from pipeline.fit.data_notes import constant
@@ -62,13 +66,13 @@ class FitOptions(TableChoice):
     cannot_link: Path | None = None
     annotations: tuple[Path, ...] = ()
     model: str | None = None
-    covariance: str = "spherical"
+    covariance: str | None = None
     accuracy: float | None = None
     annotator_accuracy: tuple[str, ...] = ()
     held_out: bool = True
     restarts: int = 10
     seed: int = 0
-    scale: str = "none"
+    scale: str | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)
     as_options: bool = True
 
@@ -78,10 +82,10 @@ class FitOptions(TableChoice):
         return settings_of(self.chosen)
 
     @property
-    def chosen_model(self) -> str:
-        """The model asked for, else the most that is known allows."""
-        known = self.accuracy is not None or bool(self.annotator_accuracy)
-        return self.model or model_of(known, self.has_links, is_union(self.covariance, self.settings))
+    def taken(self) -> Taken:
+        """Model, covariance and scale: those asked for, or what stands for them."""
+        given = self.model, self.covariance, self.scale
+        return taken(*given, self.settings, annotated=self.has_links)
 
     @property
     def has_links(self) -> bool:
@@ -91,23 +95,24 @@ class FitOptions(TableChoice):
     def without_effect(self) -> list[str]:
         """What is given, but not seen by the model."""
         notes = []
-        if self.chosen_model not in ("posterior", "conditional", MODEL_ANY):
+        model, covariance, _ = self.taken
+        if model not in ("posterior", "conditional", MODEL_ANY):
             accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
             unused = [option for option, is_given in accuracies.items() if is_given]
-            notes += [f"{option} is not used by the model {self.chosen_model!r}" for option in unused]
-        if self.has_links and self.chosen_model == "unsupervised":
+            notes += [f"{option} is not used by the model {model!r}" for option in unused]
+        if self.has_links and model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
-        for name in unused_priors([self.covariance]):
+        if is_union(covariance, self.settings):
+            of_search = [each for each in OFFERED if each.by_method or each is METHOD]
+            named = [each for each in of_search if self.chosen.get(each.name) not in (None, each.offered)]
+            if named:
+                options = ", ".join(each.option for each in named)
+                notes.append(f"{options}: not used by classes of any shape, which no genetic search finds")
+            return notes
+        for name in unused_priors([covariance]):
             if getattr(self.settings, name) != getattr(DEFAULT, name):
-                notes.append(f"--{name.replace('_', '-')} is not used by {self.covariance} covariances")
+                notes.append(f"--{name.replace('_', '-')} is not used by {covariance} covariances")
         return notes
-
-
-def model_of(accuracy_known: bool, has_links: bool, of_union: bool = False) -> str:
-    """The model where none is named: the most that is known allows, and classes that are unions."""
-    if of_union:
-        return "conditional" if has_links else "unsupervised"
-    return "posterior" if accuracy_known else "likelihood" if has_links else "unsupervised"
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +189,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         for path in options.annotations:
             with collecting(unread):
                 rows += read_answers(path, samples)
-    annotations, model = answered(rows), options.chosen_model
+    annotations, model = answered(rows), options.taken.model
     names = annotator_names(annotations)
     needs_all = model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy)
     problems += unread
@@ -194,11 +199,13 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     if problems or table is None:
         raise InputError(dict.fromkeys(problems))
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    return FitInputs(scale(table.X, options.scale), labels, rows, layers, accuracies, table, given(samples))
+    return FitInputs(
+        scale(table.X, options.taken.scale), labels, rows, layers, accuracies, table, given(samples)
+    )
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
-    values = vars(options) | {"model": options.chosen_model} | dict(options.chosen)
+    values = vars(options) | options.taken._asdict() | dict(options.chosen)
     for name in ("missing", "categories"):  # choices of a table, which its reader checks
         del values[name]
     for setting, found, expected in wrong_settings(values):
@@ -232,11 +239,14 @@ def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
 
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
-    least = options.settings.min_cluster_size
+    least, is_any = (
+        options.settings.min_cluster_size,
+        is_union(str(options.taken.covariance), options.settings),
+    )
     if options.n_clusters > distinct:
         found = f"{options.n_clusters} clusters for {distinct} distinct rows of {options.features}"
         yield Problem("-k", found, "no more clusters than distinct rows")
-    elif options.n_clusters * least > n_samples > 0:
+    elif not is_any and options.n_clusters * least > n_samples > 0:
         found = f"{options.n_clusters} clusters of {least} or more for {n_samples} samples"
         yield Problem("-k", found, "samples enough", "see --min-cluster-size")
     many = options.settings.components
@@ -247,7 +257,7 @@ def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Probl
     if isinstance(many, int) and many > 1 and options.n_clusters * many > distinct:
         found = f"{options.n_clusters * many} components for {distinct} distinct rows of {options.features}"
         yield Problem("--components", found, "no more components than distinct rows")
-    if options.covariance not in SPHERES and constant(table.X).all():
+    if options.taken.covariance not in SPHERES and constant(table.X).all():
         found = "features that vary by no more than rounding"
         yield Problem(str(options.features), found, "samples that differ", "subtract what they share")
 

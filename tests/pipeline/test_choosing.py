@@ -10,13 +10,15 @@ import pytest
 from kernels.choice.criteria import Criteria
 from kernels.choice.held_out import HeldOut
 from pipeline import choosing
-from pipeline.choosing import BIC, HELD_OUT, Candidate, choose, draw_choice
+from pipeline.choosing import BIC, FEWEST, HELD_OUT, Candidate, choose, draw_choice
 
 
-def candidate(n_clusters: int, bic: float, logs: list[float] | None = None) -> Candidate:
+def candidate(
+    n_clusters: int, bic: float, logs: list[float] | None = None, solution: object = None
+) -> Candidate:
     """With a BIC and log-probabilities of held-out annotations."""
     best, scores = SimpleNamespace(objective=-1.0), {"annotation_agreement": 0.75}
-    result: Any = SimpleNamespace(best=best, covariance="full", scores=scores)
+    result: Any = SimpleNamespace(best=best, covariance="full", scores=scores, solution=solution)
     sure, values = np.array([0.999, 0.001, 0.999, 0.999]), np.array(logs or [])
     predicted = HeldOut(values, values > -0.7, np.ones(len(values)), sure[: len(values)])
     return Candidate(n_clusters, result, Criteria(bic, 7, 0.0, 0.0, 0.5), predicted if logs else None)
@@ -73,16 +75,16 @@ def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
 
 
 def test_table_and_json_have_every_candidate() -> None:
-    choice = choose([candidate(2, 5.0, [-0.1] * 4), candidate(10, 4.0, [-3.0] * 4)])
+    choice = choose([candidate(3, 5.0, [-0.1] * 4), candidate(10, 4.0, [-3.0] * 4)])
     first, two, ten, taken, accuracy, end = choice.lines(0.9)
     assert first.split() == ["K", "objective", "parameters", "BIC", "ICL", "log", "loss"]
-    assert two.split() == ["*", "2", "-1.00", "7", "5.00", "4.50", "0.1000"]
+    assert two.split() == ["*", "3", "-1.00", "7", "5.00", "4.50", "0.1000"]
     assert ten.split() == ["10", "-1.00", "7", "4.00", "3.50", "3.0000"]
-    assert taken.startswith("clusters   2 by held-out annotations")
+    assert taken.startswith("clusters   3 by held-out annotations")
     assert accuracy.startswith("accuracy   told 0.9, estimated 0.75")
-    assert end == "note       2 is the smallest tried: the best may lie beyond"
+    assert end == "note       3 is the smallest tried: the best may lie beyond"
     document = choice.to_json()
-    assert (document["n_clusters"], document["criterion"]) == (2, HELD_OUT)
+    assert (document["n_clusters"], document["criterion"]) == (3, HELD_OUT)
     assert document["accuracy_held_out"] == pytest.approx(0.75, abs=0.01)
     assert [each["bic"] for each in document["candidates"]] == [5.0, 4.0]
     assert document["candidates"][0]["held_out_log_loss"] == pytest.approx(0.1)
@@ -93,6 +95,22 @@ def test_table_and_json_have_every_candidate() -> None:
     assert choice.lines()[-2:] == ["clusters   3 by BIC, the largest, in nats", choosing.OVERLAP]
     document = choice.to_json()
     assert document["accuracy_held_out"] is document["candidates"][0]["held_out_log_loss"] is None
+
+
+def test_of_classes_of_any_shape_the_fewest_within_one_standard_error_are_taken() -> None:
+    """Their BICs are of coordinates of their own each."""
+    logs = [[-1.0] * 4, [-0.05, -0.1, -0.1, -0.3], [-0.1, -0.1, -0.1, -0.1]]
+    given = [candidate(number, 10.0 * number, each, solution=object()) for number, each in enumerate(logs, 2)]
+    choice = choose(given)
+    assert (choice.criterion, choice.chosen.n_clusters) == (FEWEST, 3)
+    assert [line.split() for line in choice.lines()[:2]] == [["K", "log", "loss"], ["2", "1.0000"]]
+    (axes,) = draw_choice(choice).axes
+    assert axes.get_ylabel() == "log loss of an annotation, nats"
+
+
+def test_numbers_that_are_tried_leave_samples_to_spare() -> None:
+    assert choosing.possible(np.arange(12.0)[:, None], choosing.TRIED) == (2, 3, 4, 5, 6)
+    assert choosing.possible(np.arange(3.0)[:, None], choosing.TRIED) == (2,)
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])

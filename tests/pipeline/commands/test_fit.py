@@ -75,7 +75,7 @@ def document(*arguments: object) -> dict[str, Any]:
 def test_published_instance(method: str, objective: float, shared_data: Path) -> None:
     stem = shared_data / "reference-vertebral" / "vertebral"
     links = ("--must-link", f"{stem}-must.link", "--cannot-link", f"{stem}-cannot.link", "--accuracy", 0.9)
-    told = ("--labels", f"{stem}.label", *links, "--restarts", 2, "--method", method)
+    told = ("--labels", f"{stem}.label", *links, "--model", "posterior", "--restarts", 2, "--method", method)
     found = json.loads(sweep("fit", f"{stem}.data", "-k", 3, *told, "--json").stdout)
     assert found["objective"] == pytest.approx(objective, abs=1e-3)
     assert (found["model"], len(found["restart_objectives"])) == ("posterior", 2)
@@ -86,7 +86,7 @@ def test_published_instance(method: str, objective: float, shared_data: Path) ->
 
 
 def test_accuracies_and_contradictions_are_said() -> None:
-    found = document("--annotations", "a", "--labels", "y.label")
+    found = document("--annotations", "a", "--labels", "y.label", "--model", "likelihood")
     assert (found["model"], found["notes"], found["held_out"]) == ("likelihood", [], {})
     assert found["annotator_accuracies"] == {"ann": 1.0, "bob": 0.75}
     assert found["contradictions"] == [

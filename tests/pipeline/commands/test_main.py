@@ -25,6 +25,7 @@ from processes.sweeping import TINY, write_spec
 from kernels.settings import OFFERED
 from pipeline.cluster.profiles import cluster_schema
 from pipeline.commands import options
+from pipeline.commands.fit import GROUPS, USUAL, fit_command
 from pipeline.commands.main import COMMANDS, main
 from pipeline.commands.options import find_cube, find_run, find_spec
 from pipeline.common import plural
@@ -289,6 +290,19 @@ def test_help_shows_words_and_ranges_that_are_checked_with_all_else() -> None:
     shown = " ".join(CliRunner().invoke(some, ["--help"]).stdout.split())
     assert all(each in shown for each in ("[strong|published]", "FLOAT|effective", "x>=1]", "[default: "))
     assert "'many' is not a valid" in CliRunner().invoke(some, ["x", "--patience", "many"]).stderr
+
+
+def test_help_of_a_fit_shows_ten_options_and_all_in_groups_when_asked() -> None:
+    few, every = (sweep("fit", option).stdout for option in ("--help", "--help-all"))
+    shown = [text.partition("\nOptions:\n")[2].splitlines() for text in (few, every)]
+    options = [[line for line in lines if line.startswith("  -")] for lines in shown]
+    assert [len(options[0]), options[0][0].split()[0]] == [10, "-k,"]
+    assert len(options[1]) == len(fit_command.params)  # its argument is no option, help is one more
+    for title in GROUPS:
+        assert f"\n{title}:\n" in every
+        assert f"\n{title}:\n" not in few
+    names = {name for group in (USUAL, *GROUPS.values()) for name in group}
+    assert names <= {"help"} | {str(each.name) for each in fit_command.params}
 
 
 def test_every_problem_of_a_command_line_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,13 @@ def test_conventions_of_scikit_learn(estimator: AnnotatedClustering, check: Call
     "changes",
     [
         {"model": "posterior", "accuracy": 0.8, "confidence": True, "generations": 2, "population": 5},
-        {"accuracy": 0.9, "min_cluster_size": 5, "variance_prior": 1.5, "random_state": 2**40},
+        {
+            "model": "posterior",
+            "accuracy": 0.9,
+            "min_cluster_size": 5,
+            "variance_prior": 1.5,
+            "random_state": 2**40,
+        },
         {"method": "published", "crossover": "labels", "mutation": 0.5, "patience": 2, "relocation": "all"},
         {"annotator_accuracy": {"ann": 0.95, "cyd": 0.6}, "accuracy": 0.7},
         {"annotator_accuracy": {"ann": 0.95, "bob": 0.8, "cyd": 0.6}},
@@ -151,7 +157,7 @@ SEVERAL = {"n_clusters": 0, "restarts": -3, "accuracy": 3, "annotator_accuracy":
 OWN = "annotator_accuracy"
 PROBLEMS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"n_clusters": 2.0}, {}, "n_clusters"),
-    ({"model": None, "method": None}, {}, "model|method"),
+    ({"model": "any", "method": None}, {}, "model|method"),
     ({"n_jobs": 0, "links_outside": "dorp"}, {}, "links_outside|n_jobs"),
     ({"n_jobs": "all", "confidence": 1, "random_state": -1}, {}, "n_jobs|confidence|random_state"),
     ({OWN: 0}, {}, OWN),
@@ -176,7 +182,7 @@ def test_all_problems_at_once() -> None:
 
 def test_a_fit_that_fails_keeps_the_earlier_one_and_names_of_features_go_with_it() -> None:
     frame = pd.DataFrame(BLOBS, columns=["a", "b"])
-    estimator = small().fit(frame)
+    estimator = small(model="unsupervised").fit(frame)
     before = bits(estimator)
     for X, text in [
         (np.ones((8, 2)), "X: found 8 rows without any variance"),
@@ -189,6 +195,8 @@ def test_a_fit_that_fails_keeps_the_earlier_one_and_names_of_features_go_with_it
     assert (estimator.feature_names_in_.tolist(), len(estimator.sample_names_in_)) == (["a", "b"], 30)
     again = clone(estimator).fit(frame)
     assert bits(again) == before
+    with pytest.raises(ValueError, match="only 2 distinct rows"):
+        small().fit(np.repeat([[0.0], [1.0]], 5, axis=0))
     again.fit(BLOBS)
     assert not {"feature_names_in_", "sample_names_in_"} & vars(again).keys()
 
@@ -221,7 +229,8 @@ def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
     search = {"restarts": 1, "generations": 1, "population": 2, "offspring": 1}
     kept, anew = [], []
     for seed in range(5):
-        estimator = AnnotatedClustering(n_clusters=8, restarts=9, random_state=seed).fit(NEAR)
+        given: dict[str, Any] = {"model": "unsupervised", "restarts": 9, "random_state": seed}
+        estimator = AnnotatedClustering(8, **given).fit(NEAR)
         good = estimator.objective_
         estimator.set_params(**search, random_state=seed + 100)
         kept.append(estimator.partial_fit(NEAR).objective_ - good)
@@ -323,16 +332,16 @@ def test_predict_and_score_are_those_of_the_densities(covariance: str, proportio
 def test_degenerate_clusters_are_announced_and_receive_nothing() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     with pytest.warns(ConvergenceWarning, match=r"variance 0: \d; variance_prior above 0") as caught:
-        estimator = small(2).fit(X)
+        estimator = small(2, model="unsupervised").fit(X)
     assert caught[0].filename == __file__
     degenerate = int(estimator.labels_[0])
     assert estimator.covariances_[degenerate] == 0
     assert set(estimator.predict(X)) == {1 - degenerate}
     assert np.isfinite(estimator.score(X))
-    assert small(2, variance_prior=1.0).fit(X).covariances_.min() > 0
+    assert small(2, model="unsupervised", variance_prior=1.0).fit(X).covariances_.min() > 0
     X = np.repeat([[0.0], [100.0]], 3, axis=0)
     with pytest.warns(ConvergenceWarning, match="variance 0: 0, 1;"), pytest.warns(UserWarning, match="rows"):
-        estimator = small(2).fit(X)
+        estimator = small(2, model="unsupervised").fit(X)
     for method in (estimator.predict, estimator.score):
         with pytest.raises(ValueError, match="all clusters are degenerate"):
             method(X)
@@ -427,7 +436,7 @@ def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
         assert dropping.links_dropped_ == 3
     with pytest.warns(UserWarning, match="all 5 links were left out") as caught:
         dropping.fit(frame.iloc[32:], must_link=MUST_PAIRS)
-    assert (caught[0].filename, dropping.model_) == (__file__, "likelihood")
+    assert (caught[0].filename, dropping.model_) == (__file__, "conditional-any")
     # a part of an array has lost what its rows were: a link beyond its end says that others may be wrong
     whole, beyond = problems(Reader(20, drop=True), MUST_PAIRS)
     assert "expected places 0 to 19 (counted from 0; if X is a part of a table, name its rows" in whole

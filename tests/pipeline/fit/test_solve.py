@@ -287,17 +287,24 @@ def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
     assert last.strip() == "and 2 more (--json lists all)"
 
 
-def test_the_model_is_the_most_that_is_known_and_what_it_does_not_see_is_noted() -> None:
+def test_model_covariance_and_scale_go_by_what_is_known_and_what_has_no_effect_is_noted() -> None:
     options = inputs.FitOptions(features=Path("x.csv"), n_clusters=3)
-    links = replace(options, must_link=Path("links"))
-    for given, model in (
-        (options, "unsupervised"),
-        (links, "likelihood"),
-        (replace(links, accuracy=0.9), "posterior"),
-        (replace(links, annotator_accuracy=("ann=0.9",)), "posterior"),
-        (replace(options, accuracy=0.9, model="likelihood"), "likelihood"),
+    links, several = replace(options, must_link=Path("links")), {"components": 3}
+    for given, found in (
+        (options, ("unsupervised", "any", "auto")),
+        (links, ("conditional-any", "any", "auto")),
+        (replace(links, accuracy=0.9, scale="none"), ("conditional-any", "any", "none")),
+        (replace(links, model="auto", covariance="full"), ("conditional", "full", "none")),
+        (replace(links, chosen=several), ("conditional", "auto", "auto")),
+        (replace(options, chosen=several), ("unsupervised", "auto", "auto")),
+        (replace(links, covariance="any"), ("conditional-any", "any", "auto")),
+        (replace(options, model="conditional-any"), ("conditional-any", "any", "auto")),
+        (replace(options, accuracy=0.9, model="likelihood"), ("likelihood", "spherical", "none")),
+        (replace(links, model="posterior", scale="auto"), ("posterior", "spherical", "auto")),
     ):
-        assert given.chosen_model == model
+        assert given.taken == found
+    (note,) = replace(links, chosen={"population": 7, "method": "strong"}).without_effect()
+    assert note.startswith("--population: not used by classes of any shape")
     ignored = replace(links, model="unsupervised", accuracy=0.9, chosen={"variance_prior": 1})
     notes = replace(ignored, covariance="full").without_effect()
     assert [note.split()[0] for note in notes] == ["--accuracy", "the", "--variance-prior"]

@@ -16,7 +16,15 @@ from own_tables import problems, read, write
 from sweeps.data import text as module
 from sweeps.data.lines import PROBLEMS_SHOWN, read_lines, split_cells, to_number
 from sweeps.data.reading import load_table
-from sweeps.data.table import LabelledTable, TableChoice, encode_classes, is_empty, read_labels, scale
+from sweeps.data.table import (
+    LabelledTable,
+    TableChoice,
+    encode_classes,
+    is_empty,
+    read_labels,
+    scale,
+    scaling_of,
+)
 from sweeps.data.text import read_text_table, rows_of, separator_of
 from sweeps.errors import InputError
 
@@ -54,6 +62,35 @@ def test_scaling() -> None:
     constant = np.column_stack([np.full(150, 0.1), np.arange(150.0)])
     assert not any(scale(constant, how)[:, 0].any() for how in ("standard", "minmax"))
     np.testing.assert_allclose(scale(X * 1e-200, "standard"), standard, rtol=1e-6)
+
+
+def test_what_seems_to_have_one_unit_is_left_alone_by_the_scale_auto() -> None:
+    rng = np.random.default_rng(3)
+    lengths, mixed = rng.normal(5, [1, 2.5, 1.5], size=(50, 3)), rng.normal(5, [1, 100, 0.01], size=(50, 3))
+    words = (rng.random((50, 2)) < 0.3) * 1.0
+    pixels = np.clip(rng.normal(8, [9, 9, 9, 2], size=(50, 4)).round(), 0, 16)
+    tables = {
+        "lengths": lengths,
+        "pixels": pixels,
+        "words": words,
+        "still": np.column_stack([lengths, [[3.0]] * 50]),
+    }
+    for name, X in tables.items():
+        assert np.array_equal(scale(X, "auto"), X), name
+    assert np.array_equal(scale(mixed, "auto"), scale(mixed, "standard"))
+    # beside columns of 0 and 1, numbers of one unit are not those of the words
+    both = scale(np.column_stack([words, 10 * lengths]), "auto")
+    assert np.array_equal(both, np.column_stack([words, scale(10 * lengths, "standard")]))
+
+
+@pytest.mark.parametrize("how", ["none", "standard", "minmax", "auto"])
+def test_other_rows_are_scaled_as_those_of_the_fit(how: str) -> None:
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.normal(5, [1, 100, 0.01], size=(50, 3)), np.full(50, 0.1), rng.random(50) < 0.5])
+    scaling = scaling_of(X, how)
+    assert np.array_equal(scaling.of(X), scale(X, how))
+    np.testing.assert_allclose(scaling.back(scaling.of(X)), X)
+    assert np.array_equal(scaling.of(X[3:5]), scaling.of(X)[3:5])
 
 
 # Which columns and rows of a table become samples, and everything that is said where they cannot.
