@@ -729,6 +729,8 @@ class Settled:
         Which of them has the largest bound, the first on ties.
     notes : tuple of str
         Which structures fell short, and how, and why the features chose.
+    alarms : tuple of str
+        Those of the notes that say that the solution may be nonsense.
     """
 
     structure: Structure
@@ -736,6 +738,7 @@ class Settled:
     solutions: tuple[Solution, ...]
     best: int
     notes: tuple[str, ...]
+    alarms: tuple[str, ...] = ()
 
 
 def settle(
@@ -805,11 +808,15 @@ def settle(
         best = max(range(len(solutions)), key=lambda number: (solutions[number].union.bound, -number))
         expected = choice.candidates.get(structure)
         why = falls_short(solutions[best].union, annotations, expected) if expected is not None else ""
-        found = Settled(structure, choice, solutions, best, tuple(notes))
+        no_skill = (choice.note,) if choice.note and choice.base_rate is not None else ()
+        found = Settled(structure, choice, solutions, best, tuple(notes), no_skill)
         if not why:
             return found
         notes.append(f"not taken: {structure}, whose fit {why}")
-    return replace(found, notes=(*notes, "every structure fell short: the last one is taken"))
+    short = (
+        f"every structure fell short of its folds: {structure} is taken, whose fit {why}; see K and the rows"
+    )
+    return replace(found, notes=(*notes, short), alarms=(*found.alarms, short))
 
 
 def _restart(table: Table, structure: Structure, layers: Sequence[Layer], stream: SeedSequence) -> Solution:

@@ -200,6 +200,7 @@ def fit_command(
 
     given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed")}
     given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
+    given |= {"names": inputs.table.feature_names}
     given |= {"model": options.taken.model, "covariance": options.taken.covariance}
     choice, n_clusters = None, counts[-1]
     with progress() as bar:
@@ -286,6 +287,7 @@ def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
     yield f"solver     {result.seconds:.3f} s, {work}"
     if result.caps_reached and not of_union:
         yield f"note       {result.caps_reached} loops ended at their limit of passes"
+    yield from (f"warning    {alarm}" for alarm in result.alarms)
     yield from (f"note       {note}" for note in result.notes)
 
 

@@ -32,7 +32,7 @@ from pipeline.fit.data_notes import data_notes
 from pipeline.fit.inputs import annotator_problems, chance_problems
 from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
 from pipeline.fit.running import progress, runner
-from pipeline.fit.solve import Floats, assignment_costs, contradiction_notes, fit
+from pipeline.fit.solve import Floats, assignment_costs, fit
 from sweeps.data.table import scaling_of
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
@@ -61,6 +61,10 @@ LEAST_RESTARTS = 3
 
 # Nats: of larger costs neither differences nor sums are numbers.
 FARTHEST = 1e300
+
+
+class AnnotatedClusteringWarning(UserWarning):
+    """Something about a fit that should be looked at before it is used."""
 
 
 class Query(NamedTuple):
@@ -307,9 +311,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         -----
         ConvergenceWarning
             If a cluster of the solution is degenerate.
-        UserWarning
-            If features are constant, there are as many clusters as distinct rows, or the clusters contradict
-            more annotations than their accuracies explain.
+        AnnotatedClusteringWarning
+            If features are constant, count the rows or differ in scale by far, there are as many clusters as
+            distinct rows, clusters hold a handful of samples, agree with annotations no better than chance,
+            less than the folds predicted or than the accuracies explain, one restart alone found the best
+            solution, or annotations contradict each other or K.
         """
         fresh = AnnotatedClustering()  # what it says of the features is kept if the fit is
         features = check_features(fresh, X, reset=True)
@@ -360,7 +366,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.cluster_centers_ = scaling.back(self._centroids)
         self.held_out_ = result.predictions
         self.features_used_, self.caps_reached_ = result.kept, result.caps_reached
-        self.notes_ = list(result.notes)
+        self.notes_ = [*result.alarms, *result.notes]
         self.annotator_accuracies_ = given.agreement(self.labels_)
         for name in CONFIDENCE:
             self.__dict__.pop(f"{name}_", None)  # of an earlier fit
@@ -369,11 +375,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         for names, part in parts.items():
             self.__dict__.update({f"{name}_": getattr(part, name) for name in names})
         notes = data_notes(scaled, n_clusters)
-        warned = [*notes, *contradiction_notes(given.layers, self.labels_)]
+        warned = [*notes, *result.alarms]
         if given.dropped and given.dropped == given.total:
             warned.append(f"all {given.total} links were left out: X has not both samples of any of them")
         for text in warned:
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warnings.warn(text, AnnotatedClusteringWarning, stacklevel=3)
         degenerate = np.flatnonzero(~self.covariances_.reshape(len(self.covariances_), -1).any(axis=1))
         if len(degenerate) and self.covariance_ != "tied" and self.solution_ is None:
             clusters = ", ".join(map(str, degenerate))

@@ -13,19 +13,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc
 
 from kernels import scores
 from kernels.choice import held_out as predictions
 from kernels.choice.structures import Settled, Solution, as_restart, settle
 from kernels.interrupt import beside
-from kernels.problem.data import CANNOT, DEGENERATE, MUST, agrees, layer_weights, pair_accuracies
+from kernels.problem.data import CANNOT, DEGENERATE, MUST, agrees, layer_weights
 from kernels.problem.problem import Layer, Problem, build_problem
 from kernels.problem.shapes import SPHERES
 from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
 from kernels.search.sampling import Length, run_chain
 from kernels.settings import ANY, AUTO, CANDIDATES, MODEL_ANY, Settings, is_union, method_words
-from pipeline.common import best_of, plural
+from pipeline.common import SAME_OPTIMUM, best_of, plural
+from pipeline.fit import alarms
 from pipeline.fit import data_notes as notes
 from sweeps.errors import given
 
@@ -248,9 +248,6 @@ def split_r_hat(values: Floats) -> float:
 # Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else.
 NEARLY_DEGENERATE = 1e-6
 
-# Chance of so many contradictions, if accuracies are as told, up to which it is said.
-UNLIKELY = 1e-3
-
 NOTHING = "it adds nothing to the objective, whose best then depends on units"
 SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
 
@@ -311,43 +308,6 @@ def solution_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
         yield from counted(near.sum(), "cluster", "has", "have", text)
 
 
-def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) -> Iterator[str]:
-    """Say where more annotations are contradicted than their accuracies explain; a guess, where none is told.
-
-    Parameters
-    ----------
-    layers : sequence of Layer
-        Annotation graphs, those that the model does not see too; self pairs are left out.
-    labels : ndarray of shape (n_samples,)
-        The solution.
-
-    Yields
-    ------
-    str
-        One sentence, or none.
-    """
-    if not layers:
-        return
-    pairs = np.concatenate([layer.pairs for layer in layers])
-    weights = np.concatenate([layer_weights(layer) for layer in layers]) * (pairs[:, 0] != pairs[:, 1])
-    told = np.concatenate([pair_accuracies(layer) for layer in layers])
-    right = np.concatenate([agrees(layer, labels) for layer in layers])
-    wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
-    contradicted = float(weights[~right].sum())
-    total, expected = float(weights.sum()), float(weights @ wrong)
-    # As many annotations of one weight and one accuracy as tell as much: the chance that so many are wrong.
-    count = total**2 / max(float(weights @ weights), np.finfo(float).tiny)
-    beyond = count * contradicted / total if contradicted else 0.0
-    if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
-        return
-    error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
-    explains = "guessing" if np.isnan(told).all() else "what is told of their accuracy"
-    yield (
-        f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, {explains} explains"
-        f" {expected:.3g} ± {error:.2g}: see that samples and kinds are those meant, and K"
-    )
-
-
 # Of a restart, what all of them took together.
 WORK = ("local_searches", "evaluations", "caps_reached")
 
@@ -400,7 +360,9 @@ class FitResult:
     base_rate : HeldOut or None
         Predictions by how often annotations are must-links, beside those of structures.
     choice : str
-        Of classes of any shape, what they are made of and what that predicts, in a line; else empty.
+        What classes are made of and what that predicts, in a line.
+    alarms : tuple of str
+        What says that the solution may be nonsense, and what to do about it.
     """
 
     model: str
@@ -423,6 +385,7 @@ class FitResult:
     solution: Solution | None = None
     base_rate: predictions.HeldOut | None = None
     choice: str = ""
+    alarms: tuple[str, ...] = ()
 
     @property
     def covariances(self) -> Floats:
@@ -457,6 +420,7 @@ def fit(
     confidence: bool = False,
     run: Runner = map,
     start: NDArray[np.int16] | None = None,
+    names: Sequence[str] = (),
 ) -> FitResult:
     """Fit a model to a data set.
 
@@ -489,6 +453,8 @@ def fit(
         in order.
     start : ndarray of shape (n_samples,), int16, optional
         A partition that the first restart begins with.
+    names : sequence of str
+        Of the features, for alarms.
 
     Returns
     -------
@@ -521,7 +487,7 @@ def fit(
             )
         )
         return _of_union(
-            X, layers, settled, model, settings, labels_true, seed if confidence else None, began
+            X, layers, settled, model, settings, labels_true, seed if confidence else None, began, names
         )
     is_auto, choice = covariance == AUTO, predictions.Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
@@ -566,11 +532,27 @@ def fit(
         notes=(
             *([choice.note] if is_auto and choice.note else []),
             *solution_notes(X, best, problem),
-            *contradiction_notes(layers, best.labels),
             *(sure.notes() if sure else ()),
         ),
+        alarms=_alarms(X, layers, runs, number, n_clusters, names),
         confidence=sure,
+        choice=skill_words(
+            f"{problem.covariance} covariance", choice.candidates.get(problem.covariance), layers
+        ),
     )
+
+
+def _alarms(
+    X: Floats,
+    layers: Sequence[Layer],
+    runs: Sequence[Restart],
+    best: int,
+    n_clusters: int,
+    names: Sequence[str],
+) -> tuple[str, ...]:
+    as_good = sum(run.objective >= runs[best].objective - SAME_OPTIMUM for run in runs)
+    alone = alarms.restart_alarm([run.labels for run in runs], best, as_good)
+    return (*alarms.alarms_of(X, layers, runs[best].labels, n_clusters, names), *alone)
 
 
 def _scores(
@@ -606,6 +588,7 @@ def _of_union(
     labels_true: NDArray[np.integer] | None,
     drawn: int | None,
     began: tuple[float, float],
+    names: Sequence[str],
 ) -> FitResult:
     """What was fitted, as a result; draws from it by a seed if its confidence was asked for."""
     spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
@@ -627,32 +610,37 @@ def _of_union(
         scores=_scores(X, layers, best, labels_true, "spherical", settings),
         kept=np.arange(X.shape[1]),
         held_out={str(each): found for each, found in candidates.items()},
-        notes=(
-            *settled.notes,
-            *union_notes(X, solution),
-            *contradiction_notes(layers, best.labels),
-        ),
+        notes=(*(note for note in settled.notes if note not in settled.alarms), *union_notes(X, solution)),
+        alarms=(*settled.alarms, *_alarms(X, layers, runs, settled.best, len(best.sizes), names)),
         confidence=sure,
         solution=solution,
         base_rate=settled.choice.base_rate,
-        choice=choice_words(settled, layers),
+        choice=skill_words(settled.structure.words, candidates.get(settled.structure), layers),
     )
 
 
-def choice_words(settled: Settled, layers: Sequence[Layer]) -> str:
-    """What classes are made of, and what that predicts beside an answer that is always the same."""
-    words, base = settled.structure.words, settled.choice.base_rate
-    found = settled.choice.candidates.get(settled.structure)
-    if found is None or base is None:
+def skill_words(words: str, found: predictions.HeldOut | None, layers: Sequence[Layer]) -> str:
+    """What a model is, and what it predicts beside an answer that is always the same.
+
+    Parameters
+    ----------
+    words : str
+        What it is.
+    found : HeldOut or None
+        How well it predicted annotations.
+    layers : sequence of Layer
+        Annotations.
+    """
+    if found is None:
         return words
-    # self pairs say nothing
     of_kinds = dict.fromkeys((MUST, CANNOT), 0.0)
-    for layer in layers:
+    for layer in layers:  # self pairs say nothing
         of_kinds[layer.kind] += float(layer_weights(layer) @ (layer.pairs[:, 0] != layer.pairs[:, 1]))
     always = "together" if of_kinds[MUST] > of_kinds[CANNOT] else "apart"
+    share = max(of_kinds.values()) / sum(of_kinds.values())
     return (
         f"{words}; predicts {found.share_right:.0%} of held-out answers,"
-        f" {base.share_right:.0%} is what always answering *{always}* would"
+        f" {share:.0%} is what always answering *{always}* would"
     )
 
 
@@ -693,6 +681,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
     values |= {name: getattr(result.best, name) for name in of_best}
     values |= {"method": method_words(result.settings), "settings": vars(result.settings)}
     values |= {"scores": result.scores, "held_out": result.predictions, "notes": list(result.notes)}
+    values |= {"alarms": list(result.alarms), "choice": result.choice}
     values |= result.confidence.to_json() if result.confidence else {}
     values |= _union_json(result) if result.solution is not None else {}
     return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
@@ -703,7 +692,6 @@ def _union_json(result: FitResult) -> dict[str, Any]:
     union, structure = solution.union, solution.structure
     return {
         "structure": {"text": str(structure), **structure._asdict()},
-        "choice": result.choice,
         "components": {
             "class_of": union.class_of.tolist(),
             "weights": union.weights.tolist(),

@@ -1,0 +1,290 @@
+"""What should not pass in silence: a fit that may be nonsense, and what to do about it.
+
+Each alarm is a sentence from numbers that a fit has anyway: what was found, and what to try. `alarms_of`
+gives those of a fit; the command shows them, the estimator warns with them, and both keep them as notes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc
+
+from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies
+from pipeline.common import plural
+
+Floats = NDArray[np.float64]
+
+# Fewer samples are a handful.
+HANDFUL = 5
+
+# Chance of so many contradictions, if accuracies are as told, up to which it is said.
+UNLIKELY = 1e-3
+
+# Standard errors that agreement must be above chance.
+CLEAR = 2.0
+
+# Partitions of restarts that share less than this, adjusted for chance, are different ones.
+SAME = 0.9
+
+# Of restarts that say something about each other; largest standard deviation over the smallest that one
+# variance for all features can be meant for; share of rows that repeat one row.
+LEAST_RESTARTS, WIDEST, REPEATED = 3, 1e3, 0.05
+
+# Accuracies from here on leave no room for a wrong answer.
+SURE = 0.999
+
+
+def alarms_of(
+    X: Floats,
+    layers: Sequence[Layer],
+    labels: NDArray[np.integer],
+    n_clusters: int,
+    names: Sequence[str] = (),
+) -> Iterator[str]:
+    """Alarms on features, annotations and the partition.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    layers : sequence of Layer
+        Annotations.
+    labels : ndarray of shape (n_samples,)
+        The partition.
+    n_clusters : int
+        K.
+    names : sequence of str
+        Of the features.
+
+    Yields
+    ------
+    str
+        A sentence; none for most fits.
+    """
+    yield from _on_features(X, names)
+    sizes = np.bincount(labels, minlength=n_clusters)
+    if len(small := np.flatnonzero(sizes < HANDFUL)) and len(labels) >= 2 * HANDFUL * n_clusters:
+        which = ", ".join(f"{k} ({sizes[k]})" for k in small.tolist())
+        yield (
+            f"clusters of a handful of samples: {which}: see whether these rows are outliers or mistakes, or"
+            f" try fewer clusters than {n_clusters}"
+        )
+    if annotated := _Annotated.of(layers):
+        yield from _on_agreement(annotated, labels)
+        yield from _on_contradictions(annotated, n_clusters)
+
+
+def restart_alarm(partitions: Sequence[NDArray[np.integer]], best: int, as_good: int) -> Iterator[str]:
+    """Whether the best restart is alone.
+
+    Parameters
+    ----------
+    partitions : sequence of ndarray
+        Labels of each restart.
+    best : int
+        Which is the best.
+    as_good : int
+        Restarts with its objective.
+    """
+    if as_good > 1 or len(partitions) < LEAST_RESTARTS:
+        return
+    from kernels.scores import adjusted_rand
+
+    near = [adjusted_rand(partitions[best], each) >= SAME for each in partitions]
+    if sum(near) == 1:
+        yield (
+            f"only one of {len(partitions)} restarts found the best solution, and the others found other"
+            " clusters: a better one may be left to find, try more restarts (--restarts, restarts)"
+        )
+
+
+def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
+    def name(column: int) -> str:
+        return repr(names[column]) if len(names) == X.shape[1] else f"{column} (counted from 0)"
+
+    steps = np.diff(X, axis=0)
+    if len(X) > 2 * HANDFUL:
+        even = (steps[0] != 0.0) & (np.abs(steps - steps[0]) <= 1e-9 * np.abs(steps[0])).all(axis=0)
+        for column in np.flatnonzero(even).tolist():
+            yield (
+                f"feature {name(column)} counts the rows: it says where a row stands and not what it is,"
+                " leave it out (--drop)"
+            )
+    deviations = X.std(axis=0)
+    used = np.flatnonzero(deviations > 0.0)
+    least, most = (int(used[pick(deviations[used])]) for pick in (np.argmin, np.argmax))
+    if deviations[most] > WIDEST * deviations[least]:
+        yield (
+            f"features differ in scale: the standard deviation of feature {name(least)} is"
+            f" {deviations[least]:.2g}, that of feature {name(most)} {deviations[most]:.2g}, which may"
+            " outweigh all others: scale them (--scale standard or auto)"
+        )
+    _, counts = np.unique(X, axis=0, return_counts=True)
+    if counts.max() >= max(HANDFUL, REPEATED * len(X)) and len(counts) > 0.5 * len(X):
+        yield (
+            f"one row comes {counts.max()} times among {len(X)}: a cluster of its copies may be found in"
+            " place of a class, see whether they stand for missing values, or keep one of each"
+        )
+
+
+class _Annotated:
+    """Annotations of all layers, those of a sample with itself left out."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.layers = layers
+        self.pairs = np.concatenate([layer.pairs for layer in layers])
+        is_must = [np.full(len(layer.pairs), layer.kind == MUST) for layer in layers]
+        self.is_must = np.concatenate(is_must)
+        self.told = np.concatenate([pair_accuracies(layer) for layer in layers])
+        own = self.pairs[:, 0] != self.pairs[:, 1]
+        self.weights = np.concatenate([layer_weights(layer) for layer in layers]) * own
+
+    @classmethod
+    def of(cls, layers: Sequence[Layer]) -> _Annotated | None:
+        """None where there are no annotations of two samples."""
+        found = cls(layers) if layers else None
+        return found if found is not None and found.weights.sum() > 0.0 else None
+
+    @property
+    def total(self) -> float:
+        return float(self.weights.sum())
+
+    @property
+    def count(self) -> float:
+        """So many annotations of one weight tell as much."""
+        return self.total**2 / float(self.weights @ self.weights)
+
+
+def _on_agreement(annotated: _Annotated, labels: NDArray[np.integer]) -> Iterator[str]:
+    """Agreement near chance, or far below what the accuracy explains."""
+    right = np.concatenate([agrees(layer, labels) for layer in annotated.layers])
+    total, weights = annotated.total, annotated.weights
+    agreement = float(weights @ right) / total
+    shares = np.bincount(labels) / len(labels)
+    together, must = float(shares @ shares), float(weights @ annotated.is_must) / total
+    chance = must * together + (1.0 - must) * (1.0 - together)
+    error = math.sqrt(chance * (1.0 - chance) / annotated.count)
+    if agreement <= chance + CLEAR * error:
+        yield (
+            f"the clusters agree with {agreement:.1%} of the annotations, which is chance: clusters of these"
+            f" sizes at random would with {chance:.1%}. Are your rows numbered from 0 (--first-row 0)? Are"
+            " must and cannot the right way round?"
+        )
+        return
+    yield from contradiction_notes(annotated.layers, labels)
+
+
+def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) -> Iterator[str]:
+    """Say where more annotations are contradicted than their accuracies explain; a guess, where none is told.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Annotation graphs, those that the model does not see too; self pairs are left out.
+    labels : ndarray of shape (n_samples,)
+        The solution.
+
+    Yields
+    ------
+    str
+        One sentence, or none.
+    """
+    annotated = _Annotated.of(layers)
+    if annotated is None:
+        return
+    right = np.concatenate([agrees(layer, labels) for layer in layers])
+    told, weights, total = annotated.told, annotated.weights, annotated.total
+    wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
+    contradicted, expected = float(weights[~right].sum()), float(weights @ wrong)
+    # As many annotations of one weight and one accuracy as tell as much: the chance that so many are wrong.
+    count = annotated.count
+    beyond = count * contradicted / total if contradicted else 0.0
+    if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
+        return
+    error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
+    explains = "guessing" if np.isnan(told).all() else "what is told of their accuracy"
+    yield (
+        f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, {explains} explains"
+        f" {expected:.3g} ± {error:.2g}: see that samples and kinds are those meant, and K"
+    )
+
+
+def _on_contradictions(annotated: _Annotated, n_clusters: int) -> Iterator[str]:
+    """Pairs that were answered in both ways, and samples that are all apart from each other."""
+    used = annotated.weights > 0.0
+    ends = np.sort(annotated.pairs[used], axis=1)
+    is_must, told = annotated.is_must[used], annotated.told[used]
+    pairs, place = np.unique(ends, axis=0, return_inverse=True)
+    n_must = np.bincount(place.ravel(), is_must, len(pairs))
+    n_all = np.bincount(place.ravel(), minlength=len(pairs))
+    twice = n_all > 1
+    both = twice & (n_must > 0) & (n_must < n_all)
+    accuracy = float(np.nanmean(told)) if not np.isnan(told).all() else math.nan
+    if both.any() and not math.isnan(accuracy):
+        # of answers that are right as often as told; without room for error no pair has both
+        expected = float((1.0 - accuracy ** n_all[twice] - (1.0 - accuracy) ** n_all[twice]).sum())
+        share = min(max(expected / int(twice.sum()), 1e-12), 1.0)
+        n_both, n_twice = int(both.sum()), int(twice.sum())
+        if betainc(n_both, n_twice - n_both + 1.0, share) <= UNLIKELY:
+            yield (
+                f"{n_both} of the {plural(n_twice, 'pair')} that were annotated more than once have both"
+                f" answers, and an accuracy of {accuracy:.3g} explains {expected:.2g}: see whether the"
+                " accuracy is right, or leave it out to have it estimated"
+            )
+    cannot = pairs[n_must < n_all - n_must]
+    clique = _clique(cannot, pairs[n_must > n_all - n_must] if accuracy >= SURE else pairs[:0])
+    # fewer wrong answers than these cannot make them all apart, where there are K classes
+    needed = _least_together(len(clique), n_clusters)
+    if needed and (needed > 1 or accuracy >= SURE or len(clique) * (len(clique) - 1) >= len(pairs)):
+        rows = ", ".join(map(str, clique))
+        yield (
+            f"{len(clique)} samples are all said to be apart from each other (positions {rows}, from 0),"
+            f" which {plural(n_clusters, 'cluster')} cannot do: try {len(clique)} clusters or more, or see"
+            " these answers again"
+        )
+
+
+def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer]) -> list[int]:
+    """Samples that are all apart from each other: a large set of them, found from each sample on by degree.
+
+    Parameters
+    ----------
+    cannot, must : ndarray of shape (n_pairs, 2)
+        Pairs that are apart; pairs that count as one sample.
+    """
+    root: dict[int, int] = {}
+
+    def of(sample: int) -> int:
+        while root.get(sample, sample) != sample:
+            sample = root[sample]
+        return sample
+
+    for first, second in must.tolist():
+        root[of(first)] = of(second)
+    apart: dict[int, set[int]] = {}
+    for first, second in cannot.tolist():
+        one, other = of(first), of(second)
+        if one != other:
+            apart.setdefault(one, set()).add(other)
+            apart.setdefault(other, set()).add(one)
+    largest: list[int] = []
+    for sample in sorted(apart, key=lambda each: -len(apart[each])):
+        if len(apart[sample]) < len(largest):
+            break
+        members, left = [sample], set(apart[sample])
+        while left:
+            taken = max(left, key=lambda each: (len(apart[each] & left), -each))
+            members.append(taken)
+            left &= apart[taken]
+        largest = members if len(members) > len(largest) else largest
+    return sorted(largest)
+
+
+def _least_together(count: int, n_clusters: int) -> int:
+    """Pairs of so many samples that are together at least, in K clusters."""
+    each, over = divmod(count, n_clusters)
+    return n_clusters * (each * (each - 1) // 2) + over * each
