@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from sweeps.shapes import CODES, narrowed
 from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
 
 Array = np.ndarray
+ARITHMETIC = core.NORMALIZERS["arithmetic"]
+MEAN_NORMALISED = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
 # Shapes of covariances by their code.
 SHAPES = {code: shape for shape, code in CODES.items()}
 
@@ -47,11 +50,14 @@ class Label:
         For an axis, with the unit.
     better : int
         1 if more is better, -1 if less is, 0 if neither.
+    note : str
+        What everything that shows the short words has to say of them, once.
     """
 
     short: str
     axis: str
     better: int
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class Score:
     name : str
         Of the variable, and of the column in tables.
     meaning, units : str
-        Its attributes `long_name` and `units`.
+        Its attributes `long_name`, which "{normalizer}" has a place in where there are several, and `units`.
     label : Label
         What people call it.
     arrays : tuple of str
@@ -125,11 +131,15 @@ def _centroid_index(X: Array, labels_true: Array, centroids: Array) -> float:
 # `tests/pipeline/scoring/test_scores.py`. Tables, CSV files, the report and `sweep compare` follow this list.
 # fmt: off
 CATALOGUE = {score.name: score for score in (
-    Score("nmi", "normalised mutual information with the true labels", "1",
-          Label("NMI", "NMI (0 to 1)", 1), ("labels_true", "labels"), core.nmi, ("normalizer",)),
-    Score("relative_nmi", "NMI above the baseline of the same shape of covariances", "1",
+    Score("nmi", "normalised mutual information with the true labels, {normalizer}", "1",
+          Label("NMI", "NMI, min-normalised", 1, "NMI is min-normalised, as in the paper."),
+          ("labels_true", "labels"), core.nmi, ("normalizer",)),
+    Score("nmi_arithmetic", f"normalised mutual information with the true labels, {ARITHMETIC}", "1",
+          Label("arithmetic NMI", "NMI, arithmetic", 1, MEAN_NORMALISED),
+          ("labels_true", "labels"), partial(core.nmi, normalizer="arithmetic")),
+    Score("relative_nmi", "NMI above the baseline of the same shape of covariances, {normalizer}", "1",
           Label("relative NMI", "NMI above the baseline", 1)),
-    Score("adjusted_rand", "Rand index with the true labels, adjusted for chance", "1",
+    Score("adjusted_rand", "Rand index with the true labels, adjusted for chance, as in scikit-learn", "1",
           Label("ARI", "adjusted Rand index", 1), ("labels_true", "labels"), core.adjusted_rand),
     Score("goldberger_kl", "Goldberger divergence, solution from truth", "nats",
           Label("KL, nats", "KL divergence (nats)", -1),
@@ -262,7 +272,8 @@ def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.D
     levels = [baselines[name]["nmi"] if name in baselines else xr.DataArray(np.nan) for name in wanted]
     level = xr.concat(levels, dim=found["model"], coords="minimal", compat="override")
     difference = found["nmi"] - level
-    return difference.assign_attrs(_words(CATALOGUE["relative_nmi"])).rename("relative_nmi")
+    words = _words(CATALOGUE["relative_nmi"], found["nmi"].attrs["normalizer"])
+    return difference.assign_attrs(words).rename("relative_nmi")
 
 
 def _scores(
@@ -290,7 +301,7 @@ def _scores(
             # Annotations of a grown cube come in several chunks.
             dask_gufunc_kwargs={"allow_rechunk": True},
         )
-        found[name] = value.where(node["status"] == DONE).assign_attrs(_words(score))
+        found[name] = value.where(node["status"] == DONE).assign_attrs(_words(score, normalizer))
     return xr.Dataset(found)
 
 
@@ -315,8 +326,11 @@ def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
     return codes
 
 
-def _words(score: Score) -> dict[str, str]:
-    return {"long_name": score.meaning, "units": score.units}
+def _words(score: Score, normalizer: str) -> dict[str, str]:
+    """Attributes of a variable; of one that is normalised in several ways, by what."""
+    named = score.meaning.format(normalizer=core.NORMALIZERS[normalizer])
+    by = {"normalizer": normalizer} if named != score.meaning else {}
+    return {"long_name": named, "units": score.units, **by}
 
 
 def _core_dims(name: str, array: xr.DataArray) -> tuple[str, ...]:
