@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,6 @@ from sweeps.shapes import CODES, narrowed
 from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
 
 Array = np.ndarray
-ARITHMETIC = core.NORMALIZERS["arithmetic"]
 MEAN_NORMALISED = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
 # Shapes of covariances by their code.
 SHAPES = {code: shape for shape, code in CODES.items()}
@@ -80,6 +78,8 @@ class Score:
         made from others.
     options : tuple of str
         Keyword options of `function`, which callers may choose.
+    normalizer : str
+        One that callers may not choose: the score is this one.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Score:
     arrays: tuple[str, ...] = ()
     function: Callable[..., float] | None = None
     options: tuple[str, ...] = ()
+    normalizer: str = ""
 
     def of_cell(self, *arrays: np.ndarray, **options: Any) -> float:
         """Value for the arrays of one cell: NaN of a cell that is not done.
@@ -134,9 +135,9 @@ CATALOGUE = {score.name: score for score in (
     Score("nmi", "normalised mutual information with the true labels, {normalizer}", "1",
           Label("NMI", "NMI, min-normalised", 1, "NMI is min-normalised, as in the paper."),
           ("labels_true", "labels"), core.nmi, ("normalizer",)),
-    Score("nmi_arithmetic", f"normalised mutual information with the true labels, {ARITHMETIC}", "1",
+    Score("nmi_arithmetic", "normalised mutual information with the true labels, {normalizer}", "1",
           Label("arithmetic NMI", "NMI, arithmetic", 1, MEAN_NORMALISED),
-          ("labels_true", "labels"), partial(core.nmi, normalizer="arithmetic")),
+          ("labels_true", "labels"), core.nmi, ("normalizer",), "arithmetic"),
     Score("relative_nmi", "NMI above the baseline of the same shape of covariances, {normalizer}", "1",
           Label("relative NMI", "NMI above the baseline", 1)),
     Score("adjusted_rand", "Rand index with the true labels, adjusted for chance, as in scikit-learn", "1",
@@ -294,7 +295,7 @@ def _scores(
             score.of_cell,
             *(arrays[array] for array in score.arrays),
             input_core_dims=[_core_dims(array, arrays[array]) for array in score.arrays],
-            kwargs=dict.fromkeys(score.options, normalizer),
+            kwargs=dict.fromkeys(score.options, score.normalizer or normalizer),
             vectorize=True,
             dask="parallelized",
             output_dtypes=[np.float64],
@@ -328,8 +329,9 @@ def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
 
 def _words(score: Score, normalizer: str) -> dict[str, str]:
     """Attributes of a variable; of one that is normalised in several ways, by what."""
-    named = score.meaning.format(normalizer=core.NORMALIZERS[normalizer])
-    by = {"normalizer": normalizer} if named != score.meaning else {}
+    used = score.normalizer or normalizer
+    named = score.meaning.format(normalizer=core.NORMALIZERS[used])
+    by = {"normalizer": used} if named != score.meaning else {}
     return {"long_name": named, "units": score.units, **by}
 
 

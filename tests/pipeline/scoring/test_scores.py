@@ -110,6 +110,7 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
     )
     assert named["relative_nmi"].endswith(", min-normalised, as in the paper")
     assert named["nmi_arithmetic"].endswith(", arithmetic-normalised, as in scikit-learn")
+    assert nodes["iris"]["nmi_arithmetic"].attrs["normalizer"] == "arithmetic"
     assert named["adjusted_rand"].endswith(", adjusted for chance, as in scikit-learn")
     for score in nodes["iris"].compute().values():  # failed and pending cells are missing
         assert set(np.flatnonzero(np.isnan(score.values.ravel()))) == {toy.FAILED_CELL, toy.PENDING_CELL}
@@ -133,6 +134,8 @@ def test_what_is_not_there_has_no_scores_and_options_and_odd_values_are_passed_o
         score = baseline_scores(tree, "b", normalizer=normalizer)["nmi"]
         assert float(score) == nmi
         assert score.attrs["normalizer"] == normalizer
+        arithmetic = baseline_scores(tree, "b", normalizer=normalizer)["nmi_arithmetic"]
+        assert float(arithmetic) == core.nmi(truth, found["labels"].values, "arithmetic")
         assert score.attrs["long_name"].endswith(f"true labels, {core.NORMALIZERS[normalizer]}")
     with pytest.raises(ValueError, match="found 'mean', expected one of min, geometric"):
         scores(tree, "own", normalizer="mean")
