@@ -146,8 +146,8 @@ def fit_command(
         result = fitted(n_clusters=n_clusters, confidence=confidence)
     else:
         result = choice.chosen.result
-    alone = unannotated(inputs.X, inputs.labels_true, n_clusters, options.seed)
     judged, judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
+    alone = unannotated(inputs.X, inputs.labels_true, n_clusters, options.seed)
     with reported():
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
