@@ -87,7 +87,13 @@ def whitening(scatter: Floats, magnitudes: Floats) -> Floats:
     return basis
 
 
-NORMALIZERS = ("min", "geometric", "arithmetic", "max")
+# What the information is divided by, a mean of the two entropies, and where that is usual.
+NORMALIZERS = {
+    "min": "min-normalised, as in the paper",
+    "geometric": "geometric-normalised",
+    "arithmetic": "arithmetic-normalised, as in scikit-learn",
+    "max": "max-normalised",
+}
 
 
 def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> float:

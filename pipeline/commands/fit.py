@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.ask.summary import AskOptions
     from pipeline.fit.inputs import FitInputs
     from pipeline.fit.solve import FitResult
+    from pipeline.fit.unannotated import Unannotated
 
 # Candidates that people see, of classes of any shape; the JSON has them all.
 SHOWN = 5
@@ -197,6 +198,7 @@ def fit_command(
     from pipeline.choosing import choose_clusters, draw_choice, picture
     from pipeline.fit.running import progress, runner
     from pipeline.fit.solve import fit, to_json
+    from pipeline.fit.unannotated import unannotated
 
     given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed")}
     given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
@@ -214,6 +216,7 @@ def fit_command(
         else:
             result = choice.chosen.result
     judged, judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
+    alone = unannotated(inputs.X, inputs.labels_true, n_clusters, options.seed)
     with reported():
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
@@ -223,9 +226,10 @@ def fit_command(
         index = list(map(inputs.samples.told, range(len(inputs.X))))
         document = to_json(result) | {"index": index, "features": list(inputs.table.feature_names)}
         chosen = {"choice": choice.to_json()} if choice else {}
-        click.echo(json.dumps(document | judged | chosen, allow_nan=False))
+        beside = {"unsupervised": {each.key: each.to_json() for each in alone}} if alone else {}
+        click.echo(json.dumps(document | judged | chosen | beside, allow_nan=False))
         return
-    show([*(choice.lines(options.accuracy) if choice else []), *_summary(result, judgement)])
+    show([*(choice.lines(options.accuracy) if choice else []), *_summary(result, judgement, alone)])
     for what, path in {"labels": out, "figure": figure}.items():
         if path is not None:
             click.echo(f"{what:<11}in {path}")
@@ -246,7 +250,7 @@ def _say_notes(*notes: str) -> None:
         click.echo(unstyled(f"note: {note}"), err=True)
 
 
-def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
+def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotated] = ()) -> Iterator[str]:
     """The result in a few lines, for people."""
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
@@ -268,9 +272,9 @@ def _summary(result: FitResult, judgement: list[str]) -> Iterator[str]:
     # of each cluster one, the mean over features where they differ
     variances = [(each.diagonal() if each.ndim == 2 else each).mean() for each in best.covariances]
     yield f"variances  {' '.join(f'{variance:.4g}' for variance in variances)}"
-    scores = [f"{name} {value:.4g}" for name, value in result.scores.items() if value is not None]
-    if scores:
-        yield f"scores     {', '.join(scores)}"
+    if scores := result.score_words:
+        yield f"scores     {scores}"
+    yield from (f"{'':<11}{each}" for each in alone)
     of_union = result.solution is not None
     predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
     if result.base_rate is not None:

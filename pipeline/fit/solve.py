@@ -27,6 +27,7 @@ from kernels.settings import ANY, AUTO, CANDIDATES, MODEL_ANY, Settings, is_unio
 from pipeline.common import SAME_OPTIMUM, best_of, plural
 from pipeline.fit import alarms
 from pipeline.fit import data_notes as notes
+from pipeline.fit.unannotated import AGREEMENT, score_words, with_truth
 from sweeps.errors import given
 
 # Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
@@ -342,6 +343,7 @@ class FitResult:
     scores : dict of str to (float or None)
         How good the solution is (model.md, section 5), by name; None where a score is not defined or what it
         needs is not known. nmi : normalised mutual information with the true labels, normalizer "min".
+        nmi_arithmetic : the same with that of scikit-learn. ari : adjusted Rand index with the true labels.
         goldberger_kl : nats, in the scaled features. centroid_index : centroids that are nearest to no
         centroid of the truth, or the other way round if that is more. annotation_agreement : share of the
         annotations that the solution agrees with.
@@ -397,6 +399,11 @@ class FitResult:
     def structure(self) -> str:
         """What classes are made of, in words."""
         return f"{self.covariance} covariance" if self.solution is None else str(self.solution.structure)
+
+    @property
+    def score_words(self) -> str:
+        """Scores that are known, in one line."""
+        return score_words(self.scores)
 
     @property
     def predictions(self) -> dict[str, dict[str, float]]:
@@ -563,7 +570,7 @@ def _scores(
     covariance: str,
     settings: Settings,
 ) -> dict[str, float | None]:
-    found = dict.fromkeys(("nmi", "goldberger_kl", "centroid_index"), math.nan)
+    found = dict.fromkeys((*AGREEMENT, "goldberger_kl", "centroid_index"), math.nan)
     found["annotation_agreement"] = weighted_agreement(layers, best.labels)
     if labels_true is not None:
         n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
@@ -572,7 +579,7 @@ def _scores(
         solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
         found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
         found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
-        found["nmi"] = scores.nmi(labels_true, best.labels)
+        found |= with_truth(labels_true, best.labels)
     return {name: None if math.isnan(value) else value for name, value in found.items()}
 
 

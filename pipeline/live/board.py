@@ -1,8 +1,8 @@
 """What a page shows of the cells of a sweep, kept up to date cell by cell: its map, and its scores so far.
 
 `Board` counts: `write` takes a block as it stands in the cube, `settle` a cell that has ended, `score` the
-NMI of a cell; `tiles` and `series` say what changed since some version. `Grid` says on which tile of the map
-a cell is, `look` how a model is drawn. What tells a board is in `pipeline.live.state`.
+NMI and ARI of a cell; `tiles` and `series` say what changed since some version. `Grid` says on which tile of
+the map a cell is, `look` how a model is drawn. What tells a board is in `pipeline.live.state`.
 """
 
 import json
@@ -145,14 +145,14 @@ def _name(value: float) -> str:
     return f"{value:{ACCURACY}}" if isinstance(value, float) else str(value)
 
 
-# Scores of cells as they come in: NMI of many at once, and means with their standard errors.
+# Scores of cells as they come in: those of many at once, and means with their standard errors.
 
-# Sum and number of the scores of each unit: of a mixture, or of a redraw of the annotations.
-Units = dict[int | None, tuple[float, int]]
+# Sums and number of the scores of each unit: of a mixture, or of a redraw of the annotations.
+Units = dict[int | None, tuple[NDArray[np.float64], int]]
 
 
-def nmi_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]) -> NDArray[np.float64]:
-    """NMI of several solutions of the same data, as `kernels.scores.nmi` has it of one with "min".
+def scores_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]) -> NDArray[np.float64]:
+    """NMI and ARI of several solutions of the same data, as `kernels.scores` has them of one; NMI with "min".
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ def nmi_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]) -
 
     Returns
     -------
-    array of float64, shape (n_cells,)
-        In [0, 1]; docs/model.md, eq. (27).
+    array of float64, shape (n_cells, 2)
+        NMI in [0, 1], docs/model.md, eq. (27); adjusted Rand index, at most 1.
     """
     n_cells, n_samples = labels.shape
     shape = n_cells, int(labels_true.max()) + 1, int(labels.max()) + 1
@@ -177,7 +177,20 @@ def nmi_of_many(labels_true: NDArray[np.integer], labels: NDArray[np.integer]) -
     least = np.minimum(of_true, of_found)
     both_one = (of_true == of_found).astype(np.float64)
     shares: NDArray[np.float64] = np.divide(information, least, out=both_one, where=least > 0)
-    return shares.clip(0.0, 1.0)
+    # pairs of samples that are together, as `kernels.scores.adjusted_rand` counts them
+    together = _pairs(joint).sum(axis=(1, 2))
+    in_true, in_found = (_pairs(joint.sum(axis=axis)).sum(axis=1) for axis in (2, 1))
+    pairs = float(_pairs(np.int64(n_samples)))
+    expected = in_true * in_found / max(pairs, 1.0)
+    most = 0.5 * (in_true + in_found)
+    # both one class, or both all alone: there is nothing to adjust
+    alike = (in_true == in_found) & ((in_true == 0.0) | (in_true == pairs))
+    rand = np.divide(together - expected, most - expected, out=np.ones(n_cells), where=~alike)
+    return np.stack([shares.clip(0.0, 1.0), rand], axis=1)
+
+
+def _pairs(counts: Any) -> Any:
+    return counts * (counts - 1) / 2
 
 
 # Colours of models on the page: those that the report has, without what draws its figures.
@@ -373,14 +386,14 @@ class Board:
         self._touched.add(tile)
         return unknown
 
-    def score(self, cell: Cell, value: float) -> None:
-        """Take the NMI of a cell."""
+    def score(self, cell: Cell, values: NDArray[np.float64]) -> None:
+        """Take the scores of a cell, NMI and ARI."""
         key = cell.dataset, way_of(cell), cell.p, cell.model
         units = self._curves.setdefault(key, {}).setdefault(cell.m, {})
         # the unit of replication: what is drawn again on its own
         unit = cell.mixture if cell.mixture is not None else cell.replicate
-        total, count = units.get(unit, (0.0, 0))
-        units[unit] = total + value, count + 1
+        total, count = units.get(unit, (np.zeros(len(values)), 0))
+        units[unit] = total + values, count + 1
         self.scored += 1
         self._touched_curves.add(key)
 
@@ -395,12 +408,13 @@ class Board:
         for tile in self._touched:
             self.tiles.put(tile, self.version, [tile, [each.row() for each in self._tallies[tile].values()]])
         for key in self._touched_curves:
-            # mean over units, which are drawn independently, standard error (None of one) and number of units
+            # number of units, which are drawn independently, then of each score the mean over them and the
+            # standard error (None of one)
             shown: list[list[object]] = []
             for m, units in sorted(self._curves[key].items(), key=lambda point: point[0] or 0):
-                values = [total / count for total, count in units.values()]
-                error = np.std(values, ddof=1) / math.sqrt(len(values)) if len(values) > 1 else None
-                shown.append([m, np.mean(values), error, len(values)])
+                values, n = np.array([total / count for total, count in units.values()]), len(units)
+                errors = np.std(values, axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(2, None)
+                shown.append([m, n, np.column_stack([values.mean(axis=0), errors]).tolist()])
             dataset, way, p, model = key
             row = [dataset, variant(way), None if p is None else _name(p), model, shown, way]
             self.series.put(key, self.version, row)

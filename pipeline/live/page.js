@@ -246,6 +246,9 @@ const figure = (title, curves, flat, low, high) => {
   }
   return h("figure", {}, h("figcaption", {}, title), picture);
 };
+// in the order of the document: what the choice says, and what a caption says once
+const SCORES = [["NMI", "NMI, min-normalised as in the paper"], ["ARI", "adjusted Rand index, as in scikit-learn"]];
+const scored = (which) => (curve) => [...curve.slice(0, 4), curve[4].map(([m, n, values]) => [m, ...values[which], n]), ...curve.slice(5)];
 const scores = () => {
   const choice = byId("dataset"), known = [...new Set([...series.values()].map((curve) => curve[0]))];
   const order = [...new Set(grid.panels.map((panel) => panel.dataset))].filter((each) => known.includes(each));
@@ -254,16 +257,17 @@ const scores = () => {
     choice.replaceChildren(...order.map((each) => h("option", { value: each }, each)));
     choice.value = order.includes(before) ? before : order[0] || "";
   }
-  choice.parentElement.hidden = order.length === 0;
+  choice.parentElement.hidden = byId("score").parentElement.hidden = order.length === 0;
   const left = head.unread ? `; ${several(head.unread, "finished cell")} to be read` : "";
-  const mine = [...series.values()].filter((curve) => curve[0] === choice.value);
+  const which = Number(byId("score").value);
+  const mine = [...series.values()].filter((curve) => curve[0] === choice.value).map(scored(which));
   byId("scores-note").textContent = order.length === 0 ? "no score yet" + left :
-    `mean NMI, and a standard error over ${grid.units[choice.value]}, of ${several(head.scored, "cell")} that ${head.scored === 1 ? "is" : "are"} done${left}`;
+    `mean ${SCORES[which][1]}, and a standard error over ${grid.units[choice.value]}, of ${several(head.scored, "cell")} that ${head.scored === 1 ? "is" : "are"} done${left}`;
   byId("scores-table").closest("details").hidden = order.length === 0;
   const flat = mine.filter((curve) => curve[2] === null), drawn = mine.filter((curve) => curve[2] !== null);
   const ends = mine.flatMap((curve) => curve[4].flatMap(([, mean, se]) => [mean - (se || 0), mean + (se || 0)]));
   const pad = Math.max(0.02, 0.06 * (Math.max(...ends) - Math.min(...ends)));
-  const low = Math.max(0, Math.min(...ends) - pad), high = Math.min(1.005, Math.max(...ends) + pad);
+  const low = Math.max(which === 0 ? 0 : -1, Math.min(...ends) - pad), high = Math.min(1.005, Math.max(...ends) + pad);
   const panels = new Map();
   const variants = grid.panels.map((panel) => panel.variant);  // in the order of the file
   for (const curve of drawn.sort((a, b) => a[2] - b[2] || variants.indexOf(a[1]) - variants.indexOf(b[1]))) {
@@ -283,14 +287,15 @@ const scores = () => {
     return h("span", {}, s("svg", { viewBox: "0 0 32 10", "aria-hidden": "true" },
       painted(line(look, { d: "M1,5H31" }), "stroke", look.color)), model);
   }), step > 1 ? h("span", { class: "note" }, `${picked.length} of ${keys.length} panels; the table has all`) : null);
-  put("scores-table", h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["p", "m", "model", "mean NMI", "standard error", grid.units[choice.value] || "units"]
+  put("scores-table", h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["p", "m", "model", "mean NMI, min-normalised", "standard error", "mean ARI", "standard error", grid.units[choice.value] || "units"]
     .map((text, at) => h("th", at === 2 ? {} : { class: "number" }, text)))),
-  h("tbody", {}, [...flat, ...drawn].flatMap((curve) => curve[4].map(([m, mean, se, n]) => h("tr", {},
+  h("tbody", {}, [...flat, ...drawn].map((curve) => series.get(curve.slice(0, 4).join("\n"))).flatMap((curve) => curve[4].map(([m, n, values]) => h("tr", {},
     h("td", { class: "number" }, curve[2] === null ? curve[1] || "–" : curve[1] ? `${curve[2]}, ${curve[1]}` : curve[2]),
-    h("td", { class: "number" }, m === null ? "–" : String(m)), h("td", {}, curve[3]), h("td", { class: "number" }, mean.toFixed(3)),
-    h("td", { class: "number" }, se === null ? "–" : se.toFixed(3)), h("td", { class: "number" }, count(n))))))));
+    h("td", { class: "number" }, m === null ? "–" : String(m)), h("td", {}, curve[3]),
+    ...values.flat().map((value) => h("td", { class: "number" }, value === null ? "–" : value.toFixed(3))), h("td", { class: "number" }, count(n))))))));
 };
-byId("dataset").addEventListener("change", scores);
+byId("score").replaceChildren(...SCORES.map(([text], at) => h("option", { value: at }, text)));
+for (const each of ["dataset", "score"]) byId(each).addEventListener("change", scores);
 
 // ---------------------------------------------------------------- tables
 const headed = (names) => h("thead", {}, h("tr", {}, names.map(([text, kind]) => h("th", { class: kind || null, scope: "col" }, text))));

@@ -27,7 +27,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.live.board import Board, Settled, Statuses, look, nmi_of_many, to_json
+from pipeline.live.board import Board, Settled, Statuses, look, scores_of_many, to_json
 from pipeline.monitor.status import counted_status, last_lines
 from pipeline.work.journalled import from_record
 from pipeline.work.merge import CellResult, Mismatch
@@ -124,7 +124,7 @@ class Keeper:
         return True
 
     def _score(self, cells: list[Settled]) -> None:
-        """Tell the board the NMI of every cell that has labels, those of the same data at once."""
+        """Tell the board the scores of every cell that has labels, those of the same data at once."""
         if self._truths is None:  # opened once, and not before there is something to score
             nodes = open_cube(self._cube).children.items()
             truths = ((name, node.get("labels_true")) for name, node in nodes)
@@ -136,8 +136,8 @@ class Keeper:
         for (dataset, mixture), group in alike.items():
             truth = self._truths[dataset]
             labels = np.stack([given(each.labels) for each in group])
-            values = nmi_of_many(truth if mixture is None else truth[mixture], labels)
-            for each, value in zip(group, values.tolist(), strict=True):
+            values = scores_of_many(truth if mixture is None else truth[mixture], labels)
+            for each, value in zip(group, values, strict=True):
                 self.board.score(each.cell, value)
 
 

@@ -89,6 +89,8 @@ def _lines(parts: Sequence[Scored], unpaired: pd.DataFrame, written: Written) ->
         yield ""
         over = elements.names(rows["unit"])
         yield f"{label.short}, B minus A: mean ± s.e. over {over} ({BETTER[label.better]})"
+        if label.note:
+            yield label.note
         found = pd.concat([rows, total.assign(dataset="all")])
         yield from aligned([TEXT_HEAD, *(_text_row(row, written) for row in found.itertuples())])
         if left_out := _left_out(rows):

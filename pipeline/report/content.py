@@ -1,14 +1,14 @@
 """What a page is made from, and how a section of it is declared."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.elements import Chapter, Table, html, spread
+from pipeline.report.elements import Chapter, Table, explained, html, spread
 from pipeline.report.figures import SUFFIXES, Drawn, save
 from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
@@ -176,9 +176,14 @@ def write_chapters(
             if isinstance(part, str):
                 text.append(part)
             elif isinstance(part, Table):
-                tables.append(part)
-            elif part[1] is not None:
-                pictures.append(save(part[1], folder, part[0], part[2]))
+                entries = (value.text for row in part.rows for value in row)
+                heads = (head for group in part.groups for head, _ in group)
+                more = explained(part.title, *heads, *part.columns, *entries, part.note)
+                tables.append(replace(part, note=" ".join(filter(None, (part.note, more)))))
+            elif (figure := part[1]) is not None:
+                axes = (text for each in figure.axes for text in (each.get_xlabel(), each.get_ylabel()))
+                caption = " ".join(filter(None, (part[2], explained(part[2], *axes))))
+                pictures.append(save(figure, folder, part[0], caption))
         if says_why and not pictures:
             text.insert(0, "Nothing to show: no cell that is done has what this needs.")
         if text or tables or pictures:

@@ -1,5 +1,6 @@
 """What results took, and what they came from: restarts, time, cells that failed, and what ran on what."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -41,11 +42,21 @@ def restarts(content: Content) -> Iterator[Part]:
             yield said["one"]
         if found["unseen"].notna().any():
             yield said["rule"]
-        yield elements.declared("restarts", found.assign(**100 * found[["hit_rate", "once", "unseen"]]))
+        enough = {
+            name: [_enough(*each) for each in zip(found[name], found["most"], strict=True)]
+            for name in ("for_95", "for_99")
+        }
+        shares = 100 * found[["hit_rate", "once", "unseen"]]
+        yield elements.declared("restarts", found.assign(**shares, **enough))
     names = {name: plan.baselines for name, plan in content.manifest.plans.items()}
     gaps = tables.gap_table(tables.tree_of(content.tree, content.chosen), names)
     yield "gaps", draw_gaps(gaps), said["gaps"]
     yield "restarts", draw_chances(content.cells), said["chances"]
+
+
+def _enough(restarts: float, most: int) -> Value:
+    """Entry of a number of restarts, or that it is more than were run."""
+    return Value(f"> {most:,}", float(most + 1)) if math.isinf(restarts) else number(restarts)
 
 
 def draw_gaps(gaps: pd.DataFrame) -> Figure | None:

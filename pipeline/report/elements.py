@@ -23,6 +23,7 @@ import jinja2
 import pandas as pd
 
 from pipeline.report.look import MOST_DATASETS, VARIABLES
+from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES, REDRAWS
 from storage.provenance import package_version
 from sweeps.data.lines import as_cell
@@ -51,6 +52,11 @@ WORDS = {
     section: {name: " ".join(text.split()) for name, text in texts.items()}
     for section, texts in DECLARED["words"].items()
 }
+
+# What is to be said of a score where its short name stands, and not the words of its axis, which say it.
+NOTES = {label.short: label.note for label in LABELS.values() if label.note}
+NOTED = [*NOTES, *(label.axis for label in LABELS.values() if label.note)]
+NAMED = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(NOTED, key=len, reverse=True)))})\b")
 
 STYLED = re.compile(r'(<[a-zA-Z][^<>]*?) style="([^"]*)"')
 # Elements of a style that share a class of the page.
@@ -178,6 +184,12 @@ def declared(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "") -> Ta
     note = " ".join([*found["note"].split(), *more.split()])
     columns = [(head, what, form) for head, (what, form) in found["columns"].items()]
     return table(found["title"], rows, columns, note=note)
+
+
+def explained(*texts: str) -> str:
+    """What is to be said, once, of the scores that some texts name: that NMI is normalised, and by what."""
+    named = dict.fromkeys(name for text in texts for name in NAMED.findall(text))
+    return " ".join(NOTES[name] for name in named if name in NOTES)
 
 
 def words(text: object) -> Value:

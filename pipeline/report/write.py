@@ -223,6 +223,9 @@ def _head(content: Content) -> Iterator[str]:
         if versions:
             yield f"  {', '.join(versions)}, {found.get('cpu', 'unknown CPU')}"
     yield OBJECTIVES
+    known = set(content.summary["score"])
+    if said := elements.explained(*(title for score, title in TITLES.items() if score in known)):
+        yield textwrap.fill(said, WIDTH)
     if counts.get("done", 0) + counts.get(without, 0) != len(cells):
         yield INCOMPLETE
     for line in effort.of_one(manifest, content.chosen):

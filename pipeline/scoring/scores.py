@@ -31,6 +31,7 @@ from sweeps.shapes import CODES, narrowed
 from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
 
 Array = np.ndarray
+MEAN_NORMALISED = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
 # Shapes of covariances by their code.
 SHAPES = {code: shape for shape, code in CODES.items()}
 
@@ -47,11 +48,14 @@ class Label:
         For an axis, with the unit.
     better : int
         1 if more is better, -1 if less is, 0 if neither.
+    note : str
+        What everything that shows the short words has to say of them, once.
     """
 
     short: str
     axis: str
     better: int
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,7 @@ class Score:
     name : str
         Of the variable, and of the column in tables.
     meaning, units : str
-        Its attributes `long_name` and `units`.
+        Its attributes `long_name`, which "{normalizer}" has a place in where there are several, and `units`.
     label : Label
         What people call it.
     arrays : tuple of str
@@ -74,6 +78,8 @@ class Score:
         made from others.
     options : tuple of str
         Keyword options of `function`, which callers may choose.
+    normalizer : str
+        One that callers may not choose: the score is this one.
     """
 
     name: str
@@ -83,6 +89,7 @@ class Score:
     arrays: tuple[str, ...] = ()
     function: Callable[..., float] | None = None
     options: tuple[str, ...] = ()
+    normalizer: str = ""
 
     def of_cell(self, *arrays: np.ndarray, **options: Any) -> float:
         """Value for the arrays of one cell: NaN of a cell that is not done.
@@ -125,11 +132,15 @@ def _centroid_index(X: Array, labels_true: Array, centroids: Array) -> float:
 # `tests/pipeline/scoring/test_scores.py`. Tables, CSV files, the report and `sweep compare` follow this list.
 # fmt: off
 CATALOGUE = {score.name: score for score in (
-    Score("nmi", "normalised mutual information with the true labels", "1",
-          Label("NMI", "NMI (0 to 1)", 1), ("labels_true", "labels"), core.nmi, ("normalizer",)),
-    Score("relative_nmi", "NMI above the baseline of the same shape of covariances", "1",
+    Score("nmi", "normalised mutual information with the true labels, {normalizer}", "1",
+          Label("NMI", "NMI, min-normalised", 1, "NMI is min-normalised, as in the paper."),
+          ("labels_true", "labels"), core.nmi, ("normalizer",)),
+    Score("nmi_arithmetic", "normalised mutual information with the true labels, {normalizer}", "1",
+          Label("arithmetic NMI", "NMI, arithmetic", 1, MEAN_NORMALISED),
+          ("labels_true", "labels"), core.nmi, ("normalizer",), "arithmetic"),
+    Score("relative_nmi", "NMI above the baseline of the same shape of covariances, {normalizer}", "1",
           Label("relative NMI", "NMI above the baseline", 1)),
-    Score("adjusted_rand", "Rand index with the true labels, adjusted for chance", "1",
+    Score("adjusted_rand", "Rand index with the true labels, adjusted for chance, as in scikit-learn", "1",
           Label("ARI", "adjusted Rand index", 1), ("labels_true", "labels"), core.adjusted_rand),
     Score("goldberger_kl", "Goldberger divergence, solution from truth", "nats",
           Label("KL, nats", "KL divergence (nats)", -1),
@@ -262,7 +273,8 @@ def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.D
     levels = [baselines[name]["nmi"] if name in baselines else xr.DataArray(np.nan) for name in wanted]
     level = xr.concat(levels, dim=found["model"], coords="minimal", compat="override")
     difference = found["nmi"] - level
-    return difference.assign_attrs(_words(CATALOGUE["relative_nmi"])).rename("relative_nmi")
+    words = _words(CATALOGUE["relative_nmi"], found["nmi"].attrs["normalizer"])
+    return difference.assign_attrs(words).rename("relative_nmi")
 
 
 def _scores(
@@ -283,14 +295,14 @@ def _scores(
             score.of_cell,
             *(arrays[array] for array in score.arrays),
             input_core_dims=[_core_dims(array, arrays[array]) for array in score.arrays],
-            kwargs=dict.fromkeys(score.options, normalizer),
+            kwargs=dict.fromkeys(score.options, score.normalizer or normalizer),
             vectorize=True,
             dask="parallelized",
             output_dtypes=[np.float64],
             # Annotations of a grown cube come in several chunks.
             dask_gufunc_kwargs={"allow_rechunk": True},
         )
-        found[name] = value.where(node["status"] == DONE).assign_attrs(_words(score))
+        found[name] = value.where(node["status"] == DONE).assign_attrs(_words(score, normalizer))
     return xr.Dataset(found)
 
 
@@ -315,8 +327,12 @@ def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
     return codes
 
 
-def _words(score: Score) -> dict[str, str]:
-    return {"long_name": score.meaning, "units": score.units}
+def _words(score: Score, normalizer: str) -> dict[str, str]:
+    """Attributes of a variable; of one that is normalised in several ways, by what."""
+    used = score.normalizer or normalizer
+    named = score.meaning.format(normalizer=core.NORMALIZERS[used])
+    by = {"normalizer": used} if named != score.meaning else {}
+    return {"long_name": named, "units": score.units, **by}
 
 
 def _core_dims(name: str, array: xr.DataArray) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ search (`compared`, `rows_of`): a mean over several would mean nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -50,7 +51,8 @@ CHOICES_OF = ("dataset", "p", "m", "m_over_n", *VARIANTS, "model")
 # Head of the column of cells whose annotations were too few to tell: those that choose are spherical.
 TOO_FEW = "too few"
 
-RESTARTS = ("dataset", "model", "cells", "restarts", "hit_rate", "once", "for_95", "for_99", "unseen")
+RATES = ("hit_rate", "once", "most", "for_95", "for_99", "unseen")
+RESTARTS = ("dataset", "model", "cells", "restarts", *RATES)
 # Upper edges, in nats, of the gaps that are counted.
 GAPS = np.concatenate([[SAME_OPTIMUM], np.logspace(-4, 5, 19)])
 
@@ -607,18 +609,28 @@ def restart_table(cells: pd.DataFrame) -> pd.DataFrame:
     -------
     pandas.DataFrame
         `dataset`, `model`, `cells` (done), `restarts` (mean of a cell), `hit_rate` (mean share of restarts
-        that found the best of their cell), `once` (share of cells whose best was found once only), `for_95`,
-        `for_99` (restarts that hold the best with that probability, over cells and orders), `unseen` (mean
-        estimate of the probability of a new optimum, where a rule ended the restarts).
+        that found the best of their cell), `once` (share of cells whose best was found once only), `most`
+        (restarts of the cell that ran most), `for_95`, `for_99` (restarts that hold the best with that
+        probability, over cells and orders), `unseen` (mean estimate of the probability of a new optimum,
+        where a rule ended the restarts). All restarts of a cell hold their best in any case: where no fewer
+        are enough, more than `most` are, which is infinity; NaN of cells of one restart.
     """
     rows = []
     for names, group in cells_with_hits(cells).groupby(["dataset", "model"], sort=False):
         n, k = group["restarts_done"].to_numpy(np.int64), group["hits"].to_numpy(np.int64)
-        chance = chance_of_best(n, k)
-        enough = [int(np.argmax(chance >= wanted - 1e-12)) + 1 for wanted in (0.95, 0.99)]
-        rates = n.mean(), (k / n).mean(), (k == 1).mean()
+        # that all restarts hold the best of all is no finding
+        chance = chance_of_best(n, k)[:-1]
+        enough = [_first(chance >= wanted - 1e-12) for wanted in (0.95, 0.99)]
+        rates = n.mean(), (k / n).mean(), (k == 1).mean(), n.max()
         rows.append((*names, len(group), *rates, *enough, group["unseen_mass"].mean()))
     return pd.DataFrame(rows, columns=list(RESTARTS))
+
+
+def _first(reached: NDArray[np.bool_]) -> float:
+    """Number, from 1, of the first that holds; infinity if none does, and NaN of nothing."""
+    if reached.any():
+        return float(np.argmax(reached)) + 1.0
+    return math.inf if len(reached) else math.nan
 
 
 def gap_table(tree: xr.DataTree, names: dict[str, tuple[str, ...]]) -> pd.DataFrame:

@@ -95,6 +95,14 @@ def test_accuracies_and_contradictions_are_said() -> None:
     ]
     assert found["scores"]["annotation_agreement"] == pytest.approx(9 / 12)
     assert found["scores"]["nmi"] == pytest.approx(1)
+    assert {name: each["ari"] for name, each in found["unsupervised"].items()} == pytest.approx(
+        {"k_means": 1, "gaussian_mixture_full": 1}
+    )
+    scored = fit("--annotations", "a", "--labels", "y.label").stdout
+    assert "nmi (min, as in the paper) 1, nmi (arithmetic, as scikit-learn) 1, ari 1" in scored
+    assert re.search(r"^ {11}k-means, without annotations, .*ari 1$", scored, flags=re.MULTILINE)
+    assert re.search(r"^ {11}mixture of full Gaussians, without annotations, ", scored, flags=re.MULTILINE)
+    assert "unsupervised" not in document("--annotations", "a")
     plain, sure = (fit(*CONDITIONAL, *more).stdout.splitlines() for more in ((), ("--confidence",)))
     assert any("of held-out annotations, log loss" in line for line in plain)
     first, second, *_ = [line for line in sure if line not in plain]

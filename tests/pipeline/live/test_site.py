@@ -268,6 +268,20 @@ def test_the_page_shows_the_cube_fits_and_asks_nothing_while_hidden(made: Path) 
         wait_until(lambda: browser.run(number % "#curves svg") == 2)
         # the baseline; two models where a block is done
         assert browser.run(number % "#scores-table tbody tr") == 1 + 3 * 2
+        heads = "return [...document.querySelectorAll('#scores-table th')].map((each) => each.textContent)"
+        assert browser.run(heads)[3:7] == [
+            "mean NMI, min-normalised",
+            "standard error",
+            "mean ARI",
+            "standard error",
+        ]
+        note = "return document.getElementById('scores-note').textContent"
+        assert "mean NMI, min-normalised as in the paper, " in browser.run(note)
+        browser.run(
+            "const it = document.getElementById('score'); it.value = 1; it.dispatchEvent(new Event('change'))"
+        )
+        assert "mean adjusted Rand index, as in scikit-learn, " in browser.run(note)
+        assert browser.run(number % "#curves svg") == 2
         browser.run("document.querySelector('td[data-at]').focus()")
         assert "p 0.8 · m 4" in browser.run(CARD)
         assert "best objective" in browser.run(CARD)

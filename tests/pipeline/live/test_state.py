@@ -18,9 +18,9 @@ from cubes.small import draw_block, draw_inputs, make_plan
 from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
-from kernels.scores import nmi
+from kernels.scores import adjusted_rand, nmi
 from pipeline.live import state as module
-from pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, nmi_of_many
+from pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, scores_of_many
 from pipeline.live.state import MOST_WORKERS, AtWork, Feed, Follower, Pace, State
 from pipeline.monitor.status import read_status
 from pipeline.report import look as report_look
@@ -89,7 +89,7 @@ def test_neighbours_of_a_large_grid_share_a_tile(n_p: int, n_m: int) -> None:
 # Scores of many cells at once, and bands, against one cell after the other.
 
 
-def test_nmi_of_many_is_that_of_each() -> None:
+def test_scores_of_many_are_those_of_each() -> None:
     for seed in range(8):
         rng = np.random.default_rng(seed)
         n, k = int(rng.integers(1, 60)), int(rng.integers(1, 6))
@@ -97,8 +97,8 @@ def test_nmi_of_many_is_that_of_each() -> None:
         labels = rng.integers(0, k + 2, (7, n)).astype(np.int16)
         labels[0], labels[1], labels[2] = truth, 0, (truth + 1) % k
         truth[:] = truth if seed else 0  # one class
-        expected = [nmi(truth, each) for each in labels]
-        assert nmi_of_many(truth, labels) == pytest.approx(expected, abs=1e-12)
+        expected = [[nmi(truth, each), adjusted_rand(truth, each)] for each in labels]
+        np.testing.assert_allclose(scores_of_many(truth, labels), expected, rtol=0, atol=1e-12)
 
 
 def test_a_model_has_the_colour_that_it_has_in_the_report() -> None:
@@ -206,9 +206,12 @@ def test_scores_and_times_are_those_of_the_report(finished: Path) -> None:
     table = cell_table(open_cube(cube), read_manifest(cube).plans)
     table["unit"] = table["mixture"].fillna(table["replicate"]).fillna(-1)
     for key, cells in table.fillna({"p": 0, "m": 0}).groupby(["dataset", "p", "model", "m"]):
-        units = cells.groupby("unit")["nmi"].mean()
-        summary = [units.mean(), units.sem() if len(units) > 1 else None, len(units)]
-        assert scores.pop(key) == pytest.approx(summary)
+        n, values = scores.pop(key)
+        units = cells.groupby("unit")[["nmi", "adjusted_rand"]].mean()
+        assert n == len(units)
+        for (mean, error), score in zip(values, ("nmi", "adjusted_rand"), strict=True):
+            expected = [units[score].mean(), units[score].sem() if n > 1 else None]
+            assert [mean, error] == pytest.approx(expected)
         assert rows[key][:2] == [len(cells), (cells["status"] == "done").sum()]
         assert rows[key][7:9] == pytest.approx([cells["seconds"].mean(), cells["objective"].max()])
     assert not scores

@@ -18,6 +18,7 @@ from cubes.writer import next_generation
 from matplotlib.figure import Figure
 
 from pipeline.report import elements
+from pipeline.report.content import Part, write_chapters
 from pipeline.report.elements import Chapter, Table, Value, number, words
 from pipeline.report.figures import SUFFIXES, TILE, inline, save
 from pipeline.report.look import PAPER, SHAPES, STYLES, house_style, hover, mark, short
@@ -55,6 +56,30 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     published.write_text(f"p,n_clusters,m,model,metric,value\n{values}")
     with patch.object(Figure, "savefig", svg_alone):
         return write_report(cube, folder / "out", published=published)
+
+
+def test_what_names_nmi_says_once_by_what_it_is_normalised(report: Report, tmp_path: Path) -> None:
+    said = "NMI is min-normalised, as in the paper."
+    mean = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
+    assert elements.explained("mean NMI", "relative NMI") == said
+    assert elements.explained("NMI and ARI", "arithmetic NMI") == f"{said} {mean}"
+    # an axis says it itself
+    assert elements.explained("NMI, min-normalised", "iris\nNMI, arithmetic", "ARI", "UNMIXED") == ""
+    parts: list[Part] = [
+        "Words.",
+        Table("of all", ("model", "score"), ((words("a"), words("NMI")),), note="A note."),
+        Table("by ARI", ("model",), ((words("a"),),), note="A note."),
+    ]
+    for name, up in (("by-nmi", "by NMI"), ("by-ari", "ARI")):
+        figure = Figure()
+        figure.add_subplot().set_ylabel(up)
+        parts.append((name, figure, "A caption."))
+    write_chapters(tmp_path / "page.html", "t", [("key", "head", parts, False)], [])
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    # a caption is the label of its figure, too
+    assert (text.count(said), text.count(f"A note. {said}"), text.count(f"A caption. {said}")) == (3, 1, 2)
+    page = report.page.read_text(encoding="utf-8")
+    assert page.count(said) > 5
 
 
 def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:

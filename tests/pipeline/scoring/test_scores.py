@@ -58,6 +58,7 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     found = {
         "objective": float(results["log_likelihood"].max()),
         "nmi": core.nmi(truth, labels, "min"),
+        "nmi_arithmetic": core.nmi(truth, labels, "arithmetic"),
         "adjusted_rand": core.adjusted_rand(truth, labels),
         "centroid_index": core.centroid_index(centroids, means_true),
         "goldberger_kl": core.goldberger_kl(*solution, *gaussians, core.total_variance(X)),
@@ -103,6 +104,14 @@ def test_nothing_is_computed_before_it_is_asked_for() -> None:
     assert {path: found["nmi"].dims for path, found in nodes.items()} == dims
     assert set(nodes["mixtures_k3/unsupervised"].coords) == {"mixture"}
     assert nodes["iris"]["objective"].attrs["units"] == "nats"
+    named = {score: values.attrs["long_name"] for score, values in nodes["iris"].items()}
+    assert (
+        named["nmi"] == "normalised mutual information with the true labels, min-normalised, as in the paper"
+    )
+    assert named["relative_nmi"].endswith(", min-normalised, as in the paper")
+    assert named["nmi_arithmetic"].endswith(", arithmetic-normalised, as in scikit-learn")
+    assert nodes["iris"]["nmi_arithmetic"].attrs["normalizer"] == "arithmetic"
+    assert named["adjusted_rand"].endswith(", adjusted for chance, as in scikit-learn")
     for score in nodes["iris"].compute().values():  # failed and pending cells are missing
         assert set(np.flatnonzero(np.isnan(score.values.ravel()))) == {toy.FAILED_CELL, toy.PENDING_CELL}
 
@@ -122,7 +131,12 @@ def test_what_is_not_there_has_no_scores_and_options_and_odd_values_are_passed_o
     assert float(baseline_scores(tree, "b")["centroid_index"]) == index
     for normalizer in core.NORMALIZERS:
         nmi = core.nmi(truth, found["labels"].values, normalizer)
-        assert float(baseline_scores(tree, "b", normalizer=normalizer)["nmi"]) == nmi
+        score = baseline_scores(tree, "b", normalizer=normalizer)["nmi"]
+        assert float(score) == nmi
+        assert score.attrs["normalizer"] == normalizer
+        arithmetic = baseline_scores(tree, "b", normalizer=normalizer)["nmi_arithmetic"]
+        assert float(arithmetic) == core.nmi(truth, found["labels"].values, "arithmetic")
+        assert score.attrs["long_name"].endswith(f"true labels, {core.NORMALIZERS[normalizer]}")
     with pytest.raises(ValueError, match="found 'mean', expected one of min, geometric"):
         scores(tree, "own", normalizer="mean")
     # values that no solver writes are an error of the cube

@@ -1,5 +1,6 @@
 """Tables of scores: hand-made cells, and a small cube."""
 
+import math
 from itertools import permutations
 from typing import Any
 
@@ -182,7 +183,12 @@ def test_the_chance_is_the_share_of_orders() -> None:
     np.testing.assert_allclose(together, [(0.5 + 0.2 + 0.5) / 3, (2 + 0.4) / 3, 2.6 / 3, 2.8 / 3, 1.0])
     cells = contests.table([contests.cell("d", "a", 0.5, hits=1, restarts_done=20)])
     (row,) = tables.restart_table(cells).itertuples()
-    assert (row.hit_rate, row.once, row.for_95, row.for_99) == (0.05, 1, 19, 20)
+    # that all hold the best of all is no finding, and of one restart nothing is known
+    assert (row.hit_rate, row.once, row.most, row.for_95, row.for_99) == (0.05, 1, 20, 19, math.inf)
+    for n, hits, expected in ((3, (1, 2), math.inf), (3, (3, 3), 1), (1, (1, 1), math.nan)):
+        some = [contests.cell("d", "a", 0.5, hits=each, restarts_done=n) for each in hits]
+        (row,) = tables.restart_table(contests.table(some)).itertuples()
+        np.testing.assert_equal((row.most, row.for_95, row.for_99), (n, expected, expected))
 
 
 def test_gaps_of_data_sets_and_models() -> None:
