@@ -87,7 +87,7 @@ class AnswersFile:
 
     @property
     def _header(self) -> bytes:
-        """First line of a file that is made; it says from where it counts rows, where it has their numbers."""
+        """First line of a file that is made; it says from where rows count, where it has numbers."""
         mark = [FIRST_ROW] if self.samples.are_written_as_numbers else []
         return (",".join(["i", "j", ANNOTATOR, *mark, "answer"]) + "\n").encode()
 

@@ -417,8 +417,8 @@ def judge(
     document : dict
         "annotator_accuracies" has the share of each annotator's annotations that agrees, self pairs left out;
         None if there are no others. "contradictions" has every line that the partition contradicts, in the
-        order of files and lines; a sample that cannot be linked with itself is among them. Lines count from 1,
-        samples without names as `samples` does; weights are those of the files.
+        order of files and lines; a sample that cannot be linked with itself is among them. Lines count from
+        1, samples without names as `samples` does; weights are those of the files.
     lines : list of str
         The same for people, with the first contradictions.
     """

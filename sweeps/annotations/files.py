@@ -83,7 +83,7 @@ class Samples:
 
     @property
     def are_written_as_numbers(self) -> bool:
-        """Whether a file that is written has numbers of rows: of all, or of those whose names it cannot hold."""
+        """Whether a file that is written has numbers: of all rows, or of those whose name it cannot hold."""
         names = self._rows.names
         return not names or (self.are_numbered and any(map(lines.CONTROL.search, names)))
 

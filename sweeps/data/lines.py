@@ -199,7 +199,7 @@ ALONE = 3
 
 @dataclass
 class Complaint:
-    """Problems of a file that expect the same in its lines, and give the same hint: the first, and a count."""
+    """Problems of lines that expect the same, and give the same hint: the first of them, and a count."""
 
     first: list[tuple[int, Problem]]
     found: dict[str, None]
