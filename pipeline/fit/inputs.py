@@ -355,7 +355,7 @@ def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[
         return
     first_of = {each.file: each.line for each in reversed(annotations) if each.accuracy is not None}
     for file, line in first_of.items():
-        found, expected = "an accuracy in the sixth column", f"none with the model {model!r}"
+        found, expected = "an accuracy of this line", f"none with the model {model!r}"
         yield Problem(f"{file}, line {line}", found, expected, "--model conditional takes it")
 
 

@@ -448,7 +448,7 @@ class PairFile:
     @cached_property
     def seen(self) -> Seen:
         """What it calls samples, as far as its rows can be read."""
-        row_0, marks, texts, has_numbers = 0, set[int](), set[str](), False
+        row_0, marks, texts, has_numbers, known = 0, set[int](), set[str](), False, set[tuple[str, str]]()
         with suppress(InputError):  # what is wrong is said when it is read
             items, cells_of = self._table(Samples.of(0))
             for item in items:
@@ -458,15 +458,19 @@ class PairFile:
                 if found is None:
                     continue
                 line, cells = found
-                ends, mark = [cells["i"], cells["j"]], cells.get(FIRST_ROW)
-                numbers = [int(each) for each in ends if WHOLE.fullmatch(each)]
-                has_numbers |= bool(numbers)
-                if mark in ("0", "1"):
-                    marks.add(int(mark))
-                elif 0 in numbers and not row_0:
-                    row_0 = line
-                if len(texts) < MOST_COMPARED:
-                    texts.update(each for each in ends if lines.to_number(each) is None)
+                mark = cells.get(FIRST_ROW, "")
+                for each in (cells["i"], cells["j"]):
+                    if (each, mark) in known:  # most samples come many times
+                        continue
+                    known.add((each, mark))
+                    is_number = WHOLE.fullmatch(each) is not None
+                    has_numbers |= is_number
+                    if mark in ("0", "1"):
+                        marks |= {int(mark)} if is_number else set()
+                    elif is_number and int(each) == 0 and not row_0:
+                        row_0 = line
+                    if len(texts) < MOST_COMPARED and lines.to_number(each) is None:
+                        texts.add(each)
         header = self.read.first
         columns = columns_of(header.text) if header and separator_of(header.text) else []
         is_asked = FIRST_ROW not in columns and (SETTLES in columns or columns == UNMARKED)
@@ -614,8 +618,10 @@ def _row(
     where, problems, ends = f"{path}, line {line}", list[Problem](), list[int]()
     count, accuracy, word = 1.0, None, ""
     for end in (cells["i"], cells["j"]):
-        with collecting(problems):
+        try:  # `collecting` would take as long as all else
             ends.append(samples.position(end, where))
+        except InputError as error:
+            problems += error.problems
     # Not a self pair, so that the weight is checked even if the samples are invalid.
     pair = (ends[0], ends[1]) if len(ends) == 2 else (0, 1)
     if (mark := cells.get(FIRST_ROW, "")) not in ("", "0", "1"):
@@ -705,7 +711,7 @@ def numbering_of(files: Sequence[PairFile], told: str, are_numbered: bool = True
         Whether a number is the number of a row; where samples have numbers as their names it is none.
     """
     if not are_numbered:
-        return Numbering(int(told == "0"))
+        return Numbering(0 if told == "0" else 1)
     named = next(((each.path, each.seen.row_0) for each in files if each.seen.row_0), None)
     marked = next((each.path for each in files if 0 in each.seen.marks), None)
     first, why = 1, "as none of them names row 0"
