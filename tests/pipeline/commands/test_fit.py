@@ -1,5 +1,6 @@
 """The commands on one table: what `sweep fit` prints, questions that go to a file or are asked here."""
 
+import itertools
 import json
 import random
 import re
@@ -139,13 +140,14 @@ def test_rows_are_counted_from_0_where_a_file_names_row_0() -> None:
 
 def test_examples_of_the_guide_run() -> None:
     text = (ROOT / "docs" / "guides" / "annotators.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    Path("pairs.txt").write_text(example, encoding="utf-8")
     Path("x.data").rename("table.csv")
-    for line in (lines := re.findall(r"^\$ sweep (fit .*)$", text, flags=re.MULTILINE)):
+    lines = re.findall(r"^\$ sweep (fit .*)$", text, flags=re.MULTILINE)
+    examples = re.findall(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    for example, line in itertools.product(examples, lines):
+        Path("pairs.txt").write_text(example, encoding="utf-8")
         result = sweep(*shlex.split(line))
         assert (result.exit_code, "bob" in result.stdout) == (0, True), result.output
-    assert lines
+    assert (len(examples), bool(lines)) == (2, True)
 
 
 # Several numbers of clusters, and the fit of the one that is taken.

@@ -16,9 +16,9 @@ from own_tables import write
 from sweeps.annotations import files
 from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
 from sweeps.annotations.files import Annotation, Samples, Skip, read_annotations, read_answers, read_pool
-from sweeps.data.lines import read_lines, to_number
+from sweeps.data.lines import Lines, read_lines, to_number
 from sweeps.data.table import SampleRows
-from sweeps.errors import InputError
+from sweeps.errors import InputError, Problem, collecting
 
 
 def links_of(path: Path, samples: Samples | int) -> list[Annotation]:
@@ -128,6 +128,29 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
     pairs = {"a b\n": [(0, 1)], "a,b\na,kind\n": [(0, 1), (0, 2)], "i,j\nkind,b\n": [(2, 1)]}
     for text, found in pairs.items():
         assert [(each.first, each.second) for each in links_of(write(tmp_path, text), samples)] == found
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from([*"ij01-+#\"'", "", "kind", "answer", "must", "first_row", "2.5", "a b"]),
+            max_size=6,
+        ),
+        max_size=5,
+    ),
+    st.sampled_from([",", ";", "\t", " "]),
+    st.sampled_from([None, MUST]),
+)
+def test_any_text_is_read_or_refused(cells: list[list[str]], mark: str, kind: int | None) -> None:
+    content = "\n".join(map(mark.join, cells)).encode()
+    file = files.PairFile(Lines(Path("FILE"), content), kind)
+    numbering = files.numbering_of([file], "auto")
+    rows: list[files.Row] = []
+    problems: list[Problem] = []
+    with collecting(problems):
+        rows += file.rows(numbering.of(file.path, Samples.of(3).counted_from(numbering.first_row)))
+    assert all({row.first, row.second} <= {0, 1, 2} for row in rows)
+    assert all(problem.where.startswith("FILE, line") for problem in problems)
 
 
 # From where rows are counted.
