@@ -121,7 +121,8 @@ class Samples:
         elif row is None:
             found = f"sample {int(cell)}" if is_number else found
             expected, hint = numbers, f"samples are counted from {first}{self._why}"
-            hint = hint if is_number else self._hint or hint
+            if self._hint and not is_number:
+                expected, hint = "the number of a row, as rows have no names", self._hint
         raise refused(where, found, expected, hint)
 
     def text(self, position: int) -> str:
