@@ -435,6 +435,13 @@ PARAMETERS = {
             "Features of texts: refused, or a column of 0 and 1 for each of their texts.",
             choices=("error", "onehot"),
         ),
+        Setting(
+            "first_row",
+            "auto",
+            "Number of the first row in files of links and annotations; auto: 0 if any of them names row 0,"
+            " else 1.",
+            choices=("auto", "0", "1"),
+        ),
     )
 }
 

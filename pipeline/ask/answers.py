@@ -11,14 +11,12 @@ from pipeline.fit.inputs import place_problems
 from storage.errors import StorageError, storage_errors
 from storage.files import PLAIN, sync_directory
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import ANNOTATOR, Samples, columns_of, separator_of
+from sweeps.annotations.files import ANNOTATOR, FIRST_ROW, Samples, columns_of, separator_of
 from sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
 from sweeps.data.text import rows_of
 from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.files import opened
 
-HEADER = ("i", "j", ANNOTATOR, "answer")
-HEADER_LINE = ",".join(HEADER) + "\n"
 WORDS = {MUST: "yes", CANNOT: "no", None: "skip"}
 
 
@@ -47,7 +45,7 @@ class AnswersFile:
     annotator : str
         Who answers.
     samples : Samples
-        What samples are called.
+        What samples are called in this file.
 
     Raises
     ------
@@ -67,7 +65,7 @@ class AnswersFile:
     def _open(self) -> None:
         with storage_errors(self.path):
             if not self.path.exists():
-                PLAIN.put(self.path, HEADER_LINE.encode())
+                PLAIN.put(self.path, self._header)
                 sync_directory(self.path.absolute().parent)
             with opened(self.path, MOST_BYTES):  # a pipe would be waited for
                 file = os.open(self.path, os.O_RDWR)
@@ -75,7 +73,7 @@ class AnswersFile:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if read_lines(self.path).first is None:  # blank lines and comments
                     _end_last_line(file, ",", 0)
-                    os.pwrite(file, HEADER_LINE.encode(), os.fstat(file).st_size)
+                    os.pwrite(file, self._header, os.fstat(file).st_size)
                 header = _header(read_lines(self.path))
                 self._columns = columns_of(header)
                 self._separator = separator_of(header) or ","
@@ -86,6 +84,12 @@ class AnswersFile:
                     raise HeldError(f"{self.path} is open in another session") from None
                 raise
         self._file = file
+
+    @property
+    def _header(self) -> bytes:
+        """First line of a file that is made; it says from where rows count, where it has numbers."""
+        mark = [FIRST_ROW] if self.samples.are_written_as_numbers else []
+        return (",".join(["i", "j", ANNOTATOR, *mark, "answer"]) + "\n").encode()
 
     def add(self, first: int, second: int, kind: int | None) -> None:
         """Write an answer on two samples from 0, `MUST` or `CANNOT`, or None for one that was skipped.
@@ -161,6 +165,7 @@ class AnswersFile:
             "i": self.samples.cell(first),
             "j": self.samples.cell(second),
             ANNOTATOR: as_cell(self.annotator),
+            FIRST_ROW: str(self.samples.first_row),
             "answer": WORDS[kind],
         }
         text = io.StringIO()

@@ -30,7 +30,16 @@ from pipeline.ask.questions import Question
 from pipeline.ask.summary import AskOptions, Standing, accuracy_given, confidence, outlook_words
 from pipeline.fit.inputs import FitInputs
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import ANNOTATOR, ASKED, Annotation, Row, Samples, Skip
+from sweeps.annotations.files import (
+    ANNOTATOR,
+    ASKED,
+    FIRST_ROW,
+    SETTLES,
+    Annotation,
+    Row,
+    Samples,
+    Skip,
+)
 from sweeps.data.lines import as_cell
 
 # Where a session shows its questions, and where its keys come from: a terminal, or lines of a pipe.
@@ -228,23 +237,35 @@ def csv_text(questions: Sequence[Question], rows: Rows, annotator: str) -> str:
     """
     texts = {**({"name": rows.names} if rows.names else {}), **rows.columns}
     beside = [f"{column}_{side}" for column in texts for side in "ij"]
-    named = [ANNOTATOR] if annotator != ASKED else []
+    named = {ANNOTATOR: as_cell(annotator)} if annotator != ASKED else {}
+    # so that it is read as it was written, whatever other files count from
+    marks = {FIRST_ROW: rows.samples.first_row} if rows.samples.are_written_as_numbers else {}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["i", "j", "together", "information", "settles", *map(as_cell, beside), *named, "answer"])
-    who = [as_cell(annotator)] if named else []
+    told = "i", "j", "together", "information", SETTLES
+    writer.writerow([*told, *map(as_cell, beside), *marks, *named, "answer"])
     for each in questions:
         pair = each.first, each.second
         cells = [as_cell(one_line(column[sample])) for column in texts.values() for sample in pair]
         shares = f"{each.together:.3f}", f"{each.information:.4f}"
-        writer.writerow([*map(rows.samples.cell, pair), *shares, as_cell(each.settles), *cells, *who, ""])
+        writer.writerow(
+            [
+                *map(rows.samples.cell, pair),
+                *shares,
+                as_cell(each.settles),
+                *cells,
+                *marks.values(),
+                *named.values(),
+                "",
+            ]
+        )
     return text.getvalue()
 
 
 def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[str, Any]:
     """Questions and where the labels stand, as plain values.
 
-    Samples are numbers of rows from 1, or their names where they have names; labels count from 0.
+    Samples are numbers of rows, or their names where they have names; labels count from 0.
     """
     belief, outlook = standing.belief, standing.outlook
     until = None
@@ -267,6 +288,7 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
         "until": until,
         "labels": belief.labels.tolist(),
         "index": list(map(samples.told, range(len(belief.labels)))),
+        "first_row": samples.first_row,
     }
 
 

@@ -31,7 +31,7 @@ SHOWN = 5
 
 # What both commands say of the same table.
 SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy", "columns"}
-SHARED |= {"index_column", "label_column", "missing", "categories", "sheet", "scale", "seed"}
+SHARED |= {"index_column", "first_row", "label_column", "missing", "categories", "sheet", "scale", "seed"}
 
 takes_links = shared.stacked(
     place("--must-link", help="Lines 'i j weight': pairs said to be together."),
@@ -64,6 +64,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "columns",
         "drop",
         "index_column",
+        "first_row",
         "label_column",
         "missing",
         "categories",
@@ -173,12 +174,12 @@ def fit_command(
     with an array X, or an .npy file; parquet, feather or a sheet of an .xlsx workbook. Columns are told by
     header, or position from 0.
 
-    Link files count rows of FEATURES from 1, or name them by --index-column; a line without weight is one
-    annotation, lines of a pair add up, and a self pair carries weight 2 per annotation. Annotation files name
-    the kind (must, cannot) and the annotator in every line, and maybe the accuracy of that line, which the
-    models posterior and likelihood do not take; link files are the annotations of an annotator called links,
-    answers that name nobody those of one called asked. Centroids and variances are those of the scaled
-    features.
+    Link files count rows of FEATURES (from 0 or 1: --first-row), or name them by --index-column; a line
+    without weight is one annotation, lines of a pair add up, and a self pair carries weight 2 per annotation.
+    Files may have a header line, with columns in any order. Annotation files name the kind (must, cannot) and
+    the annotator in every line, and maybe the accuracy of that line, which the models posterior and
+    likelihood do not take; link files are the annotations of an annotator called links, answers that name
+    nobody those of one called asked. Centroids and variances are those of the scaled features.
     """
     from pipeline.choosing import TRIED, option_problems, possible, read_counts
     from pipeline.fit.inputs import FitOptions, answered, judge, labels_csv, place_problems, read_inputs
@@ -216,6 +217,7 @@ def fit_command(
         else:
             result = choice.chosen.result
     judged, judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
+    judged["first_row"], judgement = inputs.samples.first_row, [*inputs.numbering.lines(), *judgement]
     alone = unannotated(inputs.X, inputs.labels_true, n_clusters, options.seed)
     with reported():
         if out is not None:
@@ -392,7 +394,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     elif options.out is None:
         show(list(session.table_lines(standing.questions, rows)))
     n_asked = len(standing.questions)
-    lines = summary.standing_lines(options, standing)
+    lines = [*inputs.numbering.lines(), *summary.standing_lines(options, standing)]
     if n_asked < options.count:
         lines.append(f"note       {n_asked} questions, as no other pair is left that was not asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
@@ -432,7 +434,7 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     from pipeline.ask import answers, session, summary
 
     path = options.annotations[-1]
-    file = answers.AnswersFile(path, options.annotator, inputs.samples)
+    file = answers.AnswersFile(path, options.annotator, inputs.numbering.of(path, inputs.samples))
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     console = session.Terminal() if is_terminal else session.Pipe()
     rows, stand = session.rows_of(options, inputs), partial(summary.stand, options, inputs)

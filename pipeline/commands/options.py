@@ -318,6 +318,7 @@ takes_table = stacked(
     click.option(
         "--index-column", metavar="COLUMN", help="Names of the rows, each once; annotations may use them."
     ),
+    declared("first_row"),
     click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
     declared("missing"),
     declared("categories"),

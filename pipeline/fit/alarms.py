@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
+from kernels.choice.held_out import LEAST_PAIRS
 from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies
 from pipeline.common import plural
 
@@ -168,7 +169,7 @@ def _on_agreement(annotated: _Annotated, labels: NDArray[np.integer]) -> Iterato
     together, must = float(shares @ shares), float(weights @ annotated.is_must) / total
     chance = must * together + (1.0 - must) * (1.0 - together)
     error = math.sqrt(chance * (1.0 - chance) / annotated.count)
-    if agreement <= chance + CLEAR * error:
+    if annotated.count >= LEAST_PAIRS and agreement <= chance + CLEAR * error:
         yield (
             f"the clusters agree with {agreement:.1%} of the annotations, which is chance: clusters of these"
             f" sizes at random would with {chance:.1%}. Are your rows numbered from 0 (--first-row 0)? Are"

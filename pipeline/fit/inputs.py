@@ -10,7 +10,7 @@ import itertools
 import math
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +36,19 @@ from kernels.settings import (
     wrong_settings,
 )
 from pipeline.fit.data_notes import constant
-from sweeps.annotations.files import KIND_NAMES, Annotation, Row, Samples, read_answers, read_links
-from sweeps.data.lines import to_number
+from sweeps.annotations.files import KIND_NAMES, Annotation, Numbering, PairFile, Row, Samples, numbering_of
+from sweeps.data.lines import read_lines, to_number
 from sweeps.data.reading import read_table
-from sweeps.data.table import LabelledTable, SampleRows, TableChoice, read_labels, scale
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
+from sweeps.data.table import (
+    LabelledTable,
+    NameSearch,
+    SampleRows,
+    TableChoice,
+    dropped_note,
+    read_labels,
+    scale,
+)
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 if TYPE_CHECKING:
     from pipeline.fit.solve import FitResult
@@ -65,6 +73,7 @@ class FitOptions(TableChoice):
     must_link: Path | None = None
     cannot_link: Path | None = None
     annotations: tuple[Path, ...] = ()
+    first_row: str = "auto"
     model: str | None = None
     covariance: str | None = None
     accuracy: float | None = None
@@ -135,6 +144,8 @@ class FitInputs:
         The features as they are in the file, with their names and the columns left out.
     samples : Samples
         What annotation files name.
+    numbering : Numbering
+        From where they count rows, and why.
     """
 
     X: NDArray[np.float64]
@@ -144,6 +155,7 @@ class FitInputs:
     accuracies: dict[str, float]
     table: LabelledTable
     samples: Samples
+    numbering: Numbering
 
 
 def answered(rows: Iterable[Row]) -> list[Annotation]:
@@ -167,28 +179,41 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         With the problems of all options and all files, each once.
     """
     problems = [*also, *_option_problems(options)]
+    files: list[PairFile] = []
+    unread: list[Problem] = []
+    for kind, path in (
+        (MUST, options.must_link),
+        (CANNOT, options.cannot_link),
+        *((None, path) for path in options.annotations),
+    ):
+        with collecting(unread):
+            files += [PairFile(read_lines(path), kind)] if path else []
+    named = frozenset[str]() if options.index_column else frozenset().union(*(f.seen.texts for f in files))
+    search = NameSearch(named) if named else None
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
     with collecting(problems):
-        table = read_table(options.features, options)
+        table = read_table(options.features, replace(options, search=search))
         problems += _table_problems(options, table)
     with collecting(problems):
         labels = _labels(options, table)
     accuracies = _read_accuracies(options.annotator_accuracy, problems)
     # Without a table annotation files are still checked, as far as the number of samples does not matter; not
     # where names of samples would be in it.
-    samples = None if options.index_column else Samples(SampleRows(sys.maxsize))
+    known = None if options.index_column else SampleRows(sys.maxsize)
     if table is not None:
-        samples = Samples(table.rows or SampleRows(len(table.X)))
+        known = table.rows or SampleRows(len(table.X))
     rows: list[Row] = []
-    unread: list[Problem] = []
-    if samples is not None:
-        for kind, path in ((MUST, options.must_link), (CANNOT, options.cannot_link)):
+    samples, numbering = (
+        Samples(known or SampleRows(0), hint=search.hint(options) if search else ""),
+        Numbering(),
+    )
+    if known is not None:
+        numbering = numbering_of(files, options.first_row, samples.are_numbered)
+        samples = samples.counted_from(numbering.first_row)
+        for file in files:
             with collecting(unread):
-                rows += read_links(path, samples, kind) if path else []
-        for path in options.annotations:
-            with collecting(unread):
-                rows += read_answers(path, samples)
+                rows += file.rows(numbering.of(file.path, samples))
     annotations, model = answered(rows), options.taken.model
     names = annotator_names(annotations)
     needs_all = model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy)
@@ -199,9 +224,11 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     if problems or table is None:
         raise InputError(dict.fromkeys(problems))
     layers = annotator_layers(annotations, accuracies, options.accuracy)
-    return FitInputs(
-        scale(table.X, options.taken.scale), labels, rows, layers, accuracies, table, given(samples)
-    )
+    if samples.first_row != 1 and table.rows is not None:  # the note was made before this was known
+        note = [*dropped_note(table.rows, options, samples.first_row)]
+        table = table._replace(notes=(*note, *table.notes[len(note) :]))
+    X = scale(table.X, options.taken.scale)
+    return FitInputs(X, labels, rows, layers, accuracies, table, samples, numbering)
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
@@ -336,7 +363,7 @@ def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[
         return
     first_of = {each.file: each.line for each in reversed(annotations) if each.accuracy is not None}
     for file, line in first_of.items():
-        found, expected = "an accuracy in the sixth column", f"none with the model {model!r}"
+        found, expected = "an accuracy of this line", f"none with the model {model!r}"
         yield Problem(f"{file}, line {line}", found, expected, "--model conditional takes it")
 
 
@@ -398,8 +425,8 @@ def judge(
     document : dict
         "annotator_accuracies" has the share of each annotator's annotations that agrees, self pairs left out;
         None if there are no others. "contradictions" has every line that the partition contradicts, in the
-        order of files and lines; a sample that cannot be linked with itself is among them. Lines, and samples
-        without names, count from 1; weights are those of the files.
+        order of files and lines; a sample that cannot be linked with itself is among them. Lines count from
+        1, samples without names as `samples` does; weights are those of the files.
     lines : list of str
         The same for people, with the first contradictions.
     """
@@ -432,7 +459,7 @@ def judge(
 def labels_csv(samples: Samples, result: FitResult) -> str:
     """Labels as CSV: what the sample is called, its label from 0, and how sure it is if that was asked for.
 
-    A sample without a name is called by the number of its row from 1.
+    A sample without a name is called by the number of its row, as annotation files do.
 
     Parameters
     ----------

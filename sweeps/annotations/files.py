@@ -2,7 +2,8 @@
 
 `read_links`, `read_annotations` and `read_answers` read them, `read_pool` those that cells draw from;
 `Samples` is what their i and j refer to. Whatever the file, a row becomes cells by name, which one function
-reads.
+reads. A `PairFile` is one that is open: what it calls samples is seen before its rows are read, and
+`numbering_of` says from it whether the files of a command count rows from 0 or from 1.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +24,9 @@ from numpy.typing import NDArray
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweeps.annotations.draw import CANNOT, MOST_ANNOTATIONS, MUST
 from sweeps.data import lines
-from sweeps.data.lines import Line, Lines
+from sweeps.data.lines import Lines
 from sweeps.data.table import SampleRows
-from sweeps.data.text import rows_of
+from sweeps.data.text import BLANK, rows_of
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 
 T = TypeVar("T")
@@ -36,30 +39,56 @@ WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 # Names that a misspelt one is compared with.
 MOST_COMPARED = 10_000
 
+# More rows than a table can have.
+MOST_ROWS = 10**9
+
 DROPPED = 'it has an empty cell, and missing = "drop" leaves it out'
 
 
 class Samples:
     """What texts stand for the samples of a table.
 
-    A text that is the name of a row stands for that row. Any other is the number of a row of the file from 1,
-    unless a name of the table is a whole number, too: then numbers are names alone.
+    A text that is the name of a row stands for that row. Any other is the number of a row of the file, unless
+    a name of the table is a whole number, too: then numbers are names alone.
 
     Parameters
     ----------
     rows : SampleRows
         The rows of the file that samples come from, with their names if there are any.
+    first_row : int
+        Number of the first row, 0 or 1.
+    why : str
+        Why it is that, for messages; it follows "counted from 0".
+    hint : str
+        What may be done about texts that name rows, where rows have no names.
     """
 
-    def __init__(self, rows: SampleRows) -> None:
-        self._rows = rows
+    def __init__(self, rows: SampleRows, first_row: int = 1, why: str = "", hint: str = "") -> None:
+        self._rows, self.first_row, self._why, self._hint = rows, first_row, why, hint
         self._row_of: Sequence[int] = range(rows.n_rows) if rows.kept is None else rows.kept.tolist()
-        self._numbered = not any(map(WHOLE.fullmatch, rows.names))
+        self.are_numbered = not any(map(WHOLE.fullmatch, rows.names))
 
     @classmethod
     def of(cls, samples: Samples | int) -> Samples:
         """Samples that are all rows of a file, without names, where only their number is told."""
         return samples if isinstance(samples, Samples) else cls(SampleRows(samples))
+
+    def counted_from(self, first_row: int, why: str = "") -> Samples:
+        """The same, by other numbers of rows."""
+        if first_row == self.first_row and not why:
+            return self
+        other = copy(self)
+        other.first_row, other._why = first_row, why
+        return other
+
+    @property
+    def are_written_as_numbers(self) -> bool:
+        """Whether a file that is written has numbers: of all rows, or of those whose name it cannot hold."""
+        names = self._rows.names
+        return not names or (self.are_numbered and any(map(lines.CONTROL.search, names)))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._by_name
 
     def position(self, cell: str, where: str) -> int:
         """Position of a sample from 0.
@@ -67,7 +96,7 @@ class Samples:
         Parameters
         ----------
         cell : str
-            Name, or number of a row from 1.
+            Name, or number of a row.
         where : str
             For messages.
 
@@ -77,25 +106,29 @@ class Samples:
             If it is none of the samples.
         """
         rows, is_number = self._rows, WHOLE.fullmatch(cell) is not None
-        row = self._by_name.get(cell)
-        if row is None and self._numbered and is_number and 1 <= int(cell) <= rows.n_rows:
-            row = int(cell) - 1
+        row, first, last = self._by_name.get(cell), self.first_row, rows.n_rows - 1 + self.first_row
+        if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
+            row = int(cell) - first
         position = row if rows.kept is None or row is None else self._positions.get(row)
         if position is not None:
             return position
         found, expected, hint = f"sample {cell[:60]!r}", "a row that is used", DROPPED
+        # of a table that could not be read it is not known how many rows it has
+        numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"
         if row is None and rows.names:
             hint = did_you_mean(cell, rows.names[:MOST_COMPARED])
-            expected = "the name of a row" + (f", or 1 to {rows.n_rows}" if self._numbered else "")
+            expected = "the name of a row" + (f", or {numbers}" if self.are_numbered else "")
         elif row is None:
             found = f"sample {int(cell)}" if is_number else found
-            expected, hint = f"1 to {rows.n_rows}", "samples are counted from 1"
+            expected, hint = numbers, f"samples are counted from {first}{self._why}"
+            if self._hint and not is_number:
+                expected, hint = "the number of a row, as rows have no names", self._hint
         raise refused(where, found, expected, hint)
 
     def text(self, position: int) -> str:
-        """Name of a sample, or the number of its row from 1."""
+        """Name of a sample, or the number of its row."""
         row = self._row_of[position]
-        return self._rows.names[row] if self._rows.names else str(row + 1)
+        return self._rows.names[row] if self._rows.names else str(row + self.first_row)
 
     def told(self, position: int) -> str | int:
         """The same, a number as one."""
@@ -105,8 +138,8 @@ class Samples:
     def cell(self, position: int) -> str:
         """The same for a cell of a spreadsheet, of which `named_by` finds the name."""
         text = self.text(position)
-        if lines.CONTROL.search(text) and self._numbered:
-            return str(self._row_of[position] + 1)
+        if lines.CONTROL.search(text) and self.are_numbered:
+            return str(self._row_of[position] + self.first_row)
         return lines.as_cell(text)
 
     def named_by(self, cell: str) -> str:
@@ -184,13 +217,17 @@ class Skip:
 
 Row = Annotation | Skip
 
-ANNOTATOR, ACCURACY = "annotator", "accuracy"
+ANNOTATOR, ACCURACY, FIRST_ROW = "annotator", "accuracy", "first_row"
 
 LINK_CELLS = ("i", "j", "weight")
 CELLS = ("i", "j", "kind", "weight", ANNOTATOR, ACCURACY)
 
-# Columns that a header has if its file is one of questions; of others annotator and accuracy are read.
+# Columns that a header has if its file is one of questions; of others annotator, accuracy and first_row are
+# read.
 NEEDED = ("i", "j", "answer")
+
+# Headers of files of questions as `sweep ask` wrote them before they had the column first_row.
+SETTLES, UNMARKED = "settles", ["i", "j", ANNOTATOR, "answer"]
 
 # Of the columns of a file of questions.
 SEPARATORS = (",", ";", "\t")
@@ -198,18 +235,26 @@ SEPARATORS = (",", ";", "\t")
 # Annotator of answers that name none.
 ASKED = "asked"
 
-KINDS = {"must": MUST, "m": MUST, "+": MUST, "cannot": CANNOT, "c": CANNOT, "-": CANNOT}
-KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
-
 ANSWERS = {
     **dict.fromkeys(("yes", "ye", "y", "must", "m", "+", "1", "1.0", "true"), MUST),
     **dict.fromkeys(("no", "n", "cannot", "c", "-", "0", "0.0", "false"), CANNOT),
 }
 SKIPS = ("skip", "ski", "sk", "s")
 
+# Kinds are answers, and words of other programs.
+KINDS = ANSWERS | {
+    **dict.fromkeys(("must-link", "must_link", "mustlink", "ml", "same", "together", "+1"), MUST),
+    **dict.fromkeys(("cannot-link", "cannot_link", "cannotlink", "cl", "different", "apart", "-1"), CANNOT),
+}
+KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
+
 # Of the cells that say the kind of an annotation: what is known, in words, and what may be misspelt.
 WORDS = {
-    "kind": (KINDS, "must (m, +) or cannot (c, -)", ("must", "cannot")),
+    "kind": (
+        KINDS,
+        "must or cannot (m or c, yes or no, same or different, 1 or 0, + or -)",
+        ("must", "cannot", "must-link", "cannot-link", "yes", "no", "same", "different"),
+    ),
     "answer": (
         ANSWERS,
         "yes or no (must or cannot, y or n, 1 or 0, + or -), skip, or nothing",
@@ -217,13 +262,34 @@ WORDS = {
     ),
 }
 
+# Other names of columns: of the two samples in pairs, so that no name of one stands beside one of another.
+ENDS = (
+    ("i", "j"),
+    ("first", "second"),
+    ("a", "b"),
+    ("left", "right"),
+    ("source", "target"),
+    ("row1", "row2"),
+    ("sample1", "sample2"),
+    ("id1", "id2"),
+)
+SYNONYMS = {
+    **dict.fromkeys(("type", "link", "label", "relation", "constraint"), "kind"),
+    **dict.fromkeys(("count",), "weight"),
+    **dict.fromkeys(("worker", "rater", "user", "who"), ANNOTATOR),
+}
+
+# A column that pandas writes before the others, without a name, and calls so when it reads it.
+UNNAMED = re.compile(r"(unnamed: \d+)?")
+
 
 def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation]:
     """Read a link file.
 
-    A line holds two sample numbers from 1, or names of samples, and a weight, separated by blanks, commas or
-    tabs. Without a weight the line is one annotation. A self pair carries weight 2 per annotation. `#` begins
-    a comment. Lines of the same pair, in either order, add up when they are laid out for the kernels. An
+    A line holds two numbers of samples, or names of samples, and a weight, separated by blanks, commas,
+    semicolons or tabs. Without a weight the line is one annotation. A self pair carries weight 2 per
+    annotation. `#` begins a comment. A first line that names the columns is a header: columns then come in
+    any order. Lines of the same pair, in either order, add up when they are laid out for the kernels. An
     empty file is an empty annotation graph.
 
     Parameters
@@ -231,7 +297,7 @@ def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation
     path : Path
         The file.
     samples : Samples or int
-        What the first two cells refer to; or how many samples there are.
+        What the first two cells refer to; or how many samples there are, counted from 1.
     kind : int
         `sweeps.annotations.draw.MUST` or `CANNOT`, what the file holds.
 
@@ -245,7 +311,7 @@ def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation
     InputError
         With every line that is not a link.
     """
-    return _answered(_of_lines(lines.read_lines(path), LINK_CELLS, Samples.of(samples), kind))
+    return _answered(PairFile(lines.read_lines(path), kind).rows(Samples.of(samples)))
 
 
 def read_annotations(path: Path, samples: Samples | int) -> list[Annotation]:
@@ -262,18 +328,22 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     right; without a name it is `ASKED`. A last line without a line end may break off: what is missing of it
     was never answered.
 
-    A line of any other file holds two sample numbers from 1 (or names of samples, where they have names), the
-    kind (`must`, `m` or `+`; `cannot`, `c` or `-`), a weight, the annotator's name and, if the line has a
-    sixth cell that is not empty, the probability that it is right. Cells are separated by blanks, commas or
-    tabs; `#` begins a comment. Weights are those of link files: a self pair carries 2 per annotation. Lines
-    of the same pair may repeat and contradict each other. An empty file is an empty annotation graph.
+    A line of any other file holds two numbers of samples (or names of samples, where they have names), the
+    kind (a word of `KINDS`, in any case), a weight, the annotator's name and, if the line has a sixth cell
+    that is not empty, the probability that it is right. Cells are separated by blanks, commas, semicolons or
+    tabs; `#` begins a comment. With a header, columns come in any order, and only `i`, `j` and `kind` are
+    needed; in it `#` begins a comment where blanks separate, and at the begin of a line. Weights are those of
+    link files: a self pair carries 2 per annotation. Lines of the same pair may repeat and contradict each
+    other. An empty file is an empty annotation graph.
+
+    Where a file of any kind has a column `first_row`, each row says by 0 or 1 how it counts samples.
 
     Parameters
     ----------
     path : Path
         The file.
     samples : Samples or int
-        What the first two cells refer to; or how many samples there are.
+        What the first two cells refer to; or how many samples there are, counted from 1.
 
     Returns
     -------
@@ -285,12 +355,7 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     InputError
         With every problem of every line.
     """
-    named, read = Samples.of(samples), lines.read_lines(path)
-    header = read.first
-    separator = separator_of(header.text) if header else None
-    if header and separator:
-        return _read_questions(read, header, separator, named)
-    return _of_lines(read, CELLS, named)
+    return PairFile(lines.read_lines(path)).rows(Samples.of(samples))
 
 
 def separator_of(header: str) -> str | None:
@@ -307,84 +372,261 @@ def _names(header: str, separator: str) -> list[str]:
     return [cell.lower() for cell in lines.split_cells(header, separator)]
 
 
-def _read_questions(read: Lines, header: Line, separator: str, samples: Samples) -> list[Row]:
-    path, columns = read.path, columns_of(header.text)
-    known = (*NEEDED, ANNOTATOR, ACCURACY)
-    twice = [name for name in known if columns.count(name) > 1]
-    if twice:
-        words = [(f"several columns {name!r}", "one of each name") for name in twice]
-        raise InputError(Problem(header.where, *each) for each in words)
-    last = 0 if read.content.endswith(b"\n") else read.content.count(b"\n") + 1
+class Seen(NamedTuple):
+    """What a file calls samples, before it is known which there are.
 
-    def rows() -> Iterator[tuple[list[str], int, int]]:
-        found = rows_of(path, read.content, separator)
-        next(found)
-        try:
-            yield from found
-        except InputError as error:
-            # a quote that is not closed by the last line: what broke off was never answered
-            if error.problems[0].where != f"{path}, line {last}":
-                raise
+    Parameters
+    ----------
+    row_0 : int
+        First line that names row 0, and does not say from where it counts; 0 if there is none.
+    marks : frozenset of int
+        What its rows say of the number of the first row.
+    is_asked : bool
+        Whether `sweep ask` wrote it before its files said that: it counted from 1.
+    has_numbers : bool
+        Whether any sample is called by a number.
+    texts : frozenset of str
+        The first of what is no number.
+    """
 
-    def answer(row: tuple[list[str], int, int]) -> Row | None:
-        cells, line, _ = row
-        if not any(cells):  # as spreadsheets leave them
-            return None
-        if len(cells) != len(columns):
-            if line == last and len(cells) < len(columns):
+    row_0: int = 0
+    marks: frozenset[int] = frozenset()
+    is_asked: bool = False
+    has_numbers: bool = False
+    texts: frozenset[str] = frozenset()
+
+
+# Cells of a row by name, and the number of its line; None if it says nothing.
+Cells = tuple[int, dict[str, str]] | None
+
+
+@dataclass(frozen=True)
+class PairFile:
+    """A link file, an annotation file or a file of questions, with its content: a pipe is read once.
+
+    Parameters
+    ----------
+    read : Lines
+        The content.
+    kind : int or None
+        Of all rows, `sweeps.annotations.draw.MUST` or `CANNOT`; None if each row says its own.
+    """
+
+    read: Lines
+    kind: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """Where it was read."""
+        return self.read.path
+
+    def rows(self, samples: Samples) -> list[Row]:
+        """Its rows in the order of the lines, see `read_links` and `read_answers`.
+
+        Raises
+        ------
+        InputError
+            With every problem of every line, equal ones as one.
+        """
+        by_number = {str(first): samples.counted_from(first) for first in (0, 1)}
+        items, cells_of = self._table(samples)
+        complaints, rows = lines.Complaints(self.path), list[Row]()
+        problems: list[Problem] = []
+        with collecting(problems):
+            for item in items:
+                found: list[Problem] = []
+                with collecting(found):
+                    if cells := cells_of(item):
+                        counted = by_number.get(cells[1].get(FIRST_ROW, ""), samples)
+                        row = _row(self.path, *cells, counted, self.kind)
+                        rows += [] if row is None else [row]
+                complaints.add(found)
+        complaints.add(problems)
+        if problems := complaints.shown():
+            raise InputError(problems)
+        return rows
+
+    @cached_property
+    def seen(self) -> Seen:
+        """What it calls samples, as far as its rows can be read."""
+        row_0, marks, texts, has_numbers, known = 0, set[int](), set[str](), False, set[tuple[str, str]]()
+        with suppress(InputError):  # what is wrong is said when it is read
+            items, cells_of = self._table(Samples.of(0))
+            for item in items:
+                found: Cells = None
+                with suppress(InputError):
+                    found = cells_of(item)
+                if found is None:
+                    continue
+                line, cells = found
+                mark = cells.get(FIRST_ROW, "")
+                for each in (cells["i"], cells["j"]):
+                    if (each, mark) in known:  # most samples come many times
+                        continue
+                    known.add((each, mark))
+                    is_number = WHOLE.fullmatch(each) is not None
+                    has_numbers |= is_number
+                    if mark in ("0", "1"):
+                        marks |= {int(mark)} if is_number else set()
+                    elif is_number and int(each) == 0 and not row_0:
+                        row_0 = line
+                    if len(texts) < MOST_COMPARED and lines.to_number(each) is None:
+                        texts.add(each)
+        header = self.read.first
+        columns = columns_of(header.text) if header and separator_of(header.text) else []
+        is_asked = FIRST_ROW not in columns and (SETTLES in columns or columns == UNMARKED)
+        return Seen(row_0, frozenset(marks), is_asked, has_numbers, frozenset(texts))
+
+    def _table(self, samples: Samples) -> tuple[Iterable[Any], Callable[[Any], Cells]]:
+        """Rows, and what makes cells by name of one."""
+        header = _header(self.read, samples)
+        if header is not None:
+            return self._with_header(*header, samples)
+        names = CELLS if self.kind is None else LINK_CELLS
+
+        def cells_of(line: lines.Line) -> Cells:
+            text = line.text.partition("#")[0].strip()
+            # a text may hold a semicolon
+            for separator in ("", ";"):
+                cells = lines.split_cells(text, separator)
+                if len(cells) in (len(names) - 1, len(names)):
+                    return line.number, dict(zip(names, cells, strict=False))
+            raise refused(line.where, repr(text[:60]), f"{' '.join(names[:-1])} [{names[-1]}]")
+
+        return self.read, cells_of
+
+    def _with_header(
+        self, line: int, separator: str, words: list[str], samples: Samples
+    ) -> tuple[Iterable[Any], Callable[[Any], Cells]]:
+        path, content = self.path, self.read.content
+        is_questions = self.kind is None and "answer" in words
+        needed = NEEDED if is_questions else LINK_CELLS[:2] if self.kind is not None else CELLS[:3]
+        known = CELLS if self.kind is None else LINK_CELLS
+        read = (*((*NEEDED, ANNOTATOR, ACCURACY) if is_questions else known), FIRST_ROW)
+        columns, where = _columns(words), f"{path}, line {line}"
+        if problems := [*_header_problems(where, words, columns, needed, read, is_questions)]:
+            raise InputError(problems)
+        last = 0 if content.endswith(b"\n") or not is_questions else content.count(b"\n") + 1
+
+        def rows() -> Iterator[tuple[list[str], int, int]]:
+            found = rows_of(path, content, separator)
+            next(found)
+            try:
+                yield from found
+            except InputError as error:
+                # a quote that is not closed by the last line: what broke off was never answered
+                if error.problems[0].where != f"{path}, line {last}":
+                    raise
+
+        def cells_of(row: tuple[list[str], int, int]) -> Cells:
+            cells, line, _ = row
+            if separator == BLANK:
+                comment = next((place for place, cell in enumerate(cells) if cell[:1] == "#"), None)
+                cells = cells[:comment]
+            if not any(cells):  # as spreadsheets leave them
                 return None
-            raise refused(f"{path}, line {line}", f"{len(cells)} cells", f"{len(columns)} as in the header")
-        found = {name: cell for name, cell in zip(columns, cells, strict=True) if name in known}
-        found |= {key: samples.named_by(found[key]) for key in ("i", "j")}
-        found[ANNOTATOR] = lines.of_cell(found.get(ANNOTATOR, "")) or ASKED
-        return _row(path, line, found, samples)
+            if len(cells) != len(columns):
+                if line == last and len(cells) < len(columns):
+                    return None
+                raise refused(
+                    f"{path}, line {line}", f"{len(cells)} cells", f"{len(columns)} as in the header"
+                )
+            found = {name: cell for name, cell in zip(columns, cells, strict=True) if name in read}
+            if is_questions:  # as spreadsheets keep them, see `Samples.cell`
+                found |= {key: samples.named_by(found[key]) for key in ENDS[0]}
+                found[ANNOTATOR] = lines.of_cell(found.get(ANNOTATOR, "")) or ASKED
+            elif self.kind is None:
+                found.setdefault(ANNOTATOR, ASKED)
+            return line, found
 
-    return _collected(path, rows(), answer)
+        return rows(), cells_of
 
 
-def _collected(path: Path, items: Iterable[T], parse: Callable[[T], Row | None]) -> list[Row]:
-    """Rows of a file that say something, or the problems of all of them."""
-    rows: list[Row] = []
-    problems: list[Problem] = []
-    with collecting(problems):
-        for item in items:
-            found: list[Problem] = []
-            with collecting(found):
-                row = parse(item)
-                rows += [] if row is None else [row]
-            # Of those beyond the first only how many there are matters, and a file may have millions.
-            problems += found if len(problems) < lines.PROBLEMS_SHOWN else problems[-1:] * len(found)
-    if problems:
-        raise InputError(lines.shortened(path, problems))
-    return rows
+def _header(read: Lines, samples: Samples) -> tuple[int, str, list[str]] | None:
+    """Line, separator, and names of the columns in small letters, of a first line that is a header.
+
+    It has no number, and names both samples, or any other column. A pair of samples that happen to be called
+    as columns are is none.
+    """
+    best: tuple[int, str, list[str]] | None = None
+    most = 0
+    for separator in (*SEPARATORS, BLANK):
+        with suppress(InputError):  # is said when its lines are read
+            row = next(rows_of(read.path, read.content, separator), None)
+            if row is None or any(lines.to_number(cell) is not None for cell in row[0]):
+                continue
+            words = [cell.lower() for cell in row[0]]
+            columns = set(_columns(words)) & {*CELLS, *NEEDED, FIRST_ROW}
+            is_pair, names = {"i", "j"} <= columns, [cell in samples for cell in row[0][:2]]
+            is_data = all(names) if is_pair else any(names)
+            if not is_data and len(columns) > most:
+                best, most = (row[1], separator, words), len(columns)
+    return best
+
+
+def _columns(words: Sequence[str]) -> list[str]:
+    """What columns are by their names; empty for one without a name, as it is where it is not known.
+
+    Another name counts only where no column has the usual one.
+    """
+    ends = next((pair for pair in ENDS if {*pair} <= {*words}), ENDS[0])
+    usual = dict(zip(ends, ENDS[0], strict=True))
+    usual |= {word: name for word, name in SYNONYMS.items() if name not in words}
+    if "answer" in words:  # a file of questions has columns of its own beside those that are read
+        usual = dict(zip(ends, ENDS[0], strict=True))
+    return [usual.get(word, "" if UNNAMED.fullmatch(word) else word) for word in words]
+
+
+def _header_problems(
+    where: str,
+    words: Sequence[str],
+    columns: Sequence[str],
+    needed: Sequence[str],
+    read: Sequence[str],
+    may_have_others: bool,
+) -> Iterator[Problem]:
+    """Columns that are not known, come twice, or are not there."""
+    meant = set[str]()
+    for word, name in zip(words, columns, strict=True):
+        if name and name not in read and not may_have_others:
+            free = [each for each in read if each not in columns]
+            hint = did_you_mean(word, free or read)
+            meant |= {each for each in free if repr(each) in hint}
+            if not hint and name in (*CELLS, "answer"):
+                hint = "an annotation file may have it"
+            yield Problem(where, f"column {word!r}", f"one of {', '.join(read)}", hint)
+    for name in (each for each in read if columns.count(each) > 1):
+        found = [word for word, column in zip(words, columns, strict=True) if column == name]
+        said = (
+            f"several columns {name!r}" if len({*found}) == 1 else f"columns {' and '.join(map(repr, found))}"
+        )
+        yield Problem(where, said, "one of each name")
+    lacking = [each for each in needed if each not in columns and each not in meant]
+    if lacking:
+        yield Problem(
+            where, f"no column {' and '.join(map(repr, lacking))}", f"a header with {', '.join(needed)}"
+        )
 
 
 def _answered(rows: Iterable[Row]) -> list[Annotation]:
     return [row for row in rows if isinstance(row, Annotation)]
 
 
-def _of_lines(read: Lines, names: Sequence[str], samples: Samples, kind: int | None = None) -> list[Row]:
-    """Rows of a file without a header, whose cells have these names; the last one may be left out."""
-
-    def row(line: Line) -> Row | None:
-        text = line.text.partition("#")[0].strip()
-        cells = lines.split_cells(text)
-        if len(cells) not in (len(names) - 1, len(names)):
-            raise refused(line.where, repr(text[:60]), f"{' '.join(names[:-1])} [{names[-1]}]")
-        return _row(read.path, line.number, dict(zip(names, cells, strict=False)), samples, kind)
-
-    return _collected(read.path, read, row)
-
-
 def _row(
     path: Path, line: int, cells: Mapping[str, str], samples: Samples, kind: int | None = None
 ) -> Row | None:
     """What the cells of a row say, by name; `kind` is that of all rows, where no cell has it."""
-    where, problems = f"{path}, line {line}", list[Problem]()
+    where, problems, ends = f"{path}, line {line}", list[Problem](), list[int]()
+    count, accuracy, word = 1.0, None, ""
+    for end in (cells["i"], cells["j"]):
+        try:  # `collecting` would take as long as all else
+            ends.append(samples.position(end, where))
+        except InputError as error:
+            problems += error.problems
     # Not a self pair, so that the weight is checked even if the samples are invalid.
-    pair, count, accuracy, word = (0, 1), 1.0, None, ""
-    with collecting(problems):
-        pair = samples.position(cells["i"], where), samples.position(cells["j"], where)
+    pair = (ends[0], ends[1]) if len(ends) == 2 else (0, 1)
+    if (mark := cells.get(FIRST_ROW, "")) not in ("", "0", "1"):
+        problems.append(Problem(where, f"{FIRST_ROW} {mark[:60]!r}", "0 or 1"))
     for key in WORDS.keys() & cells.keys():
         known, expected, words = WORDS[key]
         word = lines.of_cell(cells[key]).lower()
@@ -397,7 +639,7 @@ def _row(
         if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
             problems.append(Problem(where, f"weight {text}", WEIGHTS))
         elif is_self and weight % 2 == 1:
-            found = f"weight {weight:g} for the self pair of sample {pair[0] + 1}"
+            found = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
             hint = "a self pair carries weight 2 per annotation"
             problems.append(Problem(where, found, "an even weight", hint))
         else:
@@ -413,6 +655,81 @@ def _row(
     if kind is None:
         return Skip(*pair) if word else None
     return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy)
+
+
+# Whether the files of a command count rows from 0 or from 1.
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Numbers of rows in the files of a command.
+
+    Parameters
+    ----------
+    first_row : int
+        Of the first row, 0 or 1.
+    why : str
+        Why it is that.
+    is_used : bool
+        Whether any file calls a row by a number.
+    others : mapping of Path to (int, str)
+        Files that count otherwise, with the first row of each, and why.
+    """
+
+    first_row: int = 1
+    why: str = ""
+    is_used: bool = False
+    others: Mapping[Path, tuple[int, str]] = field(default_factory=dict)
+
+    def of(self, path: Path, samples: Samples) -> Samples:
+        """Samples as a file calls them, in rows that do not say from where they count."""
+        first, why = self.others.get(path, (self.first_row, self.why))
+        return samples.counted_from(first, f", {why}" if first == 0 else "")
+
+    def lines(self) -> list[str]:
+        """The same for people; nothing where no file calls a row by a number."""
+        if not self.is_used:
+            return []
+        others = [
+            f"           those of {path} from {first}, {why}" for path, (first, why) in self.others.items()
+        ]
+        return [f"rows       of annotation files are numbered from {self.first_row}, {self.why}", *others]
+
+
+def numbering_of(files: Sequence[PairFile], told: str, are_numbered: bool = True) -> Numbering:
+    """From where the files of a command count rows, all of them from the same.
+
+    Files of questions that say from where they count do so for themselves alone; so do those that `sweep ask`
+    wrote before its files said it, which have no row 0.
+
+    Parameters
+    ----------
+    files : sequence of PairFile
+        All files of the command.
+    told : {"auto", "0", "1"}
+        What the user says. With "auto" it is 0 if a file names row 0, or if one of questions says so.
+    are_numbered : bool
+        Whether a number is the number of a row; where samples have numbers as their names it is none.
+    """
+    if not are_numbered:
+        return Numbering(0 if told == "0" else 1)
+    named = next(((each.path, each.seen.row_0) for each in files if each.seen.row_0), None)
+    marked = next((each.path for each in files if 0 in each.seen.marks), None)
+    first, why = 1, "as none of them names row 0"
+    if told in ("0", "1"):
+        first, why = int(told), f"as --first-row {told} says"
+    elif named:
+        first, why = 0, f"as line {named[1]} of {named[0]} names row 0"
+    elif marked:
+        first, why = 0, f"as {marked} says"
+    others: dict[Path, tuple[int, str]] = {}
+    for each in files:
+        seen = each.seen
+        if seen.marks == {1 - first} and not seen.row_0:
+            others[each.path] = (1 - first, "as its column first_row says")
+        elif told == "auto" and first == 0 and seen.is_asked and not seen.row_0:
+            others[each.path] = (1, "as sweep ask wrote it")
+    return Numbering(first, why, any(each.seen.has_numbers for each in files), others)
 
 
 # Annotations of one's own as cells draw them: single ones, without replacement, from a file.

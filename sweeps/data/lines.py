@@ -190,11 +190,86 @@ def counted(
     return [*first, replace(first[-1], count=beyond)] if beyond else first
 
 
+# Line or row of a problem, before what else says where it is.
+PLACE = re.compile(r"(?s)(.*), (line|row) (\d+)(.*)")
+
+# Lines with the same complaint that are told one by one; of more the first ones stand for all.
+ALONE = 3
+
+
+@dataclass
+class Complaint:
+    """Problems of lines that expect the same, and give the same hint: the first of them, and a count."""
+
+    first: list[tuple[int, Problem]]
+    found: dict[str, None]
+    numbers: list[str]
+    count: int = 0
+    n_lines: int = 0
+    last: str = ""
+
+    def add(self, order: int, problem: Problem, number: str) -> None:
+        """One more, of a line that is no earlier one."""
+        self.count += 1
+        if self.last != number or not number:
+            self.n_lines, self.last = self.n_lines + 1, number
+            self.numbers += [number] if self.n_lines <= ALONE else []
+        if self.count <= ALONE:
+            self.first.append((order, problem))
+        if len(self.found) <= ALONE:
+            self.found[problem.found] = None
+
+    def shown(self) -> Iterator[tuple[int, Problem]]:
+        """Each, or one for all; with its place among the problems of the file."""
+        order, problem = self.first[0]
+        place = PLACE.fullmatch(problem.where)
+        if self.count <= ALONE or place is None:
+            yield from self.first
+            return
+        file, unit, _, column = place.groups()
+        more = f" and {self.n_lines - ALONE:,} more" if self.n_lines > ALONE else ""
+        where = f"{file}, {unit}{'s' * (self.n_lines > 1)} {', '.join(self.numbers)}{more}{column}"
+        found = "; ".join([*self.found][:ALONE]) + ("; ..." if len(self.found) > ALONE else "")
+        yield order, replace(problem, where=where, found=found, count=self.count)
+
+
+class Complaints:
+    """Problems of one file as they are found, however many: those that differ in their line alone are one.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._of: dict[tuple[str, ...], Complaint] = {}
+        self._total = 0
+
+    def add(self, problems: Iterable[Problem]) -> None:
+        """Further problems, in the order of the lines."""
+        for each in problems:
+            self._total += each.count
+            place = PLACE.fullmatch(each.where)
+            file, unit, number, column = place.groups() if place else (each.where, "", "", "")
+            # what is found differs from line to line; without a line it tells problems apart
+            key = (file, unit, column, each.expected, each.hint, "" if place else each.found)
+            # of those beyond it only matters how many there are, and a file may have millions
+            if each.count == 1 and (key in self._of or len(self._of) < PROBLEMS_SHOWN):
+                self._of.setdefault(key, Complaint([], {}, [])).add(self._total, each, number)
+
+    def shown(self) -> list[Problem]:
+        """The first of them, and how many there are beyond."""
+        every = sorted((each for of in self._of.values() for each in of.shown()), key=lambda each: each[0])
+        first = [problem for _, problem in every][:PROBLEMS_SHOWN]
+        beyond = self._total - sum(each.count for each in first)
+        more = Problem(str(self._path), f"{beyond:,} more problems like these", "none")
+        return [*first, more] if beyond else first
+
+
 def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
-    """The first problems of a file, and how many there are beyond."""
-    found = list(problems)
-    first = [each for each in found if each.count == 1][:PROBLEMS_SHOWN]
-    beyond = sum(each.count for each in found) - len(first)
-    if not beyond:
-        return found
-    return [*first, Problem(str(path), f"{beyond:,} more problems like these", "none")]
+    """Problems of a file, equal ones as one; the first of them, and how many there are beyond."""
+    complaints = Complaints(path)
+    complaints.add(problems)
+    return complaints.shown()

@@ -11,10 +11,11 @@ import csv
 import hashlib
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -232,6 +233,8 @@ class TableChoice:
         Columns that are no features, and whose texts are kept.
     as_options : bool
         Whether messages name the options of a command, and not the keys of a file.
+    search : NameSearch or None
+        Is shown the table before anything is made of it.
     """
 
     columns: tuple[Column, ...] = ()
@@ -243,6 +246,7 @@ class TableChoice:
     sheet: Column | None = None
     aside: tuple[str, ...] = ()
     as_options: bool = False
+    search: NameSearch | None = field(default=None, compare=False, repr=False)
 
     @property
     def named(self) -> tuple[Column, ...]:
@@ -457,6 +461,39 @@ class Frame:
         return f"column {column + 1}{name}"
 
 
+@dataclass
+class NameSearch:
+    """Looks for the column of a table that has the names which annotations call its rows by.
+
+    Parameters
+    ----------
+    names : frozenset of str
+        What they are called, no numbers.
+    column : str
+        The column that is found, by its header or position; empty if none is.
+    """
+
+    names: frozenset[str]
+    column: str = ""
+
+    def look(self, table: Frame) -> None:
+        """Take the column that has the most of the names, half of them at least, each in one row."""
+        most = (len(self.names) - 1) // 2
+        for place in range(0 if table.array is None else table.array.shape[1], table.width):
+            cells: Any = table.cells([place])[0]
+            if not isinstance(cells, list) and getattr(cells.dtype, "kind", "O") in "biuf":
+                continue
+            with suppress(InputError):  # of more texts than names can be
+                counts = Counter(name for name in table.texts(place) if name in self.names)
+                is_known = list(table.header).count(table.header[place]) == 1 if table.header else False
+                if len(counts) > most and max(counts.values()) == 1:
+                    most, self.column = len(counts), table.header[place] if is_known else str(place)
+
+    def hint(self, choice: TableChoice) -> str:
+        """How to say that the column has names; empty where none was found."""
+        return f"{choice.key('index_column')} {shlex.quote(self.column)}" if self.column else ""
+
+
 def texts_of(cells: Any) -> list[str]:
     """Cells of a column of a `Frame` as texts."""
     if isinstance(cells, list):
@@ -557,12 +594,13 @@ def column_notes(
         yield f"features used: {'' if header else 'columns '}{listed} ({len(shown)})"
 
 
-def dropped_note(rows: SampleRows, choice: TableChoice) -> Iterator[str]:
-    """Rows that are left out, by their numbers from 1, and by their names if they have some."""
+def dropped_note(rows: SampleRows, choice: TableChoice, first_row: int = 1) -> Iterator[str]:
+    """Rows that are left out, by their numbers, and by their names if they have some."""
     if rows.kept is None:
         return
     out = np.setdiff1d(np.arange(rows.n_rows), rows.kept).tolist()
-    shown = [f"{rows.names[row]} (row {row + 1})" if rows.names else str(row + 1) for row in out[:SHOWN]]
+    numbers = [(row, row + first_row) for row in out[:SHOWN]]
+    shown = [f"{rows.names[row]} (row {number})" if rows.names else str(number) for row, number in numbers]
     more = ", …" if len(out) > SHOWN else ""
     yield (
         f"{len(out)} of {rows.n_rows} rows have an empty cell and are left out"
@@ -717,6 +755,8 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
         With these problems, and all that are found here.
     """
     check_size(table.path, table.n_rows, 1)
+    if choice.search is not None:
+        choice.search.look(table)
     label, index = (
         next(iter(positions(choice, key, table, problems)), None) for key in ("label_column", "index_column")
     )

@@ -14,7 +14,7 @@ from sweeps.annotations.files import Samples, read_answers
 from sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(9))
-HEADER = "i,j,annotator,answer\n"
+HEADER, MADE = "i,j,annotator,answer\n", "i,j,annotator,first_row,answer\n"
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def path(tmp_path: Path) -> Path:
 def test_rows_are_added_and_taken_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, synced, fsync = AnswersFile(path, "ann, the first", SAMPLES), [], os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(path.stat().st_size), fsync(handle)))
-    assert path.read_text() == HEADER
+    assert path.read_text() == MADE
     sizes = []
     for kind in (MUST, CANNOT, None):
         file.add(0, 4, kind)
         sizes.append(path.stat().st_size)
-    assert path.read_text() == HEADER + "".join(f'1,5,"ann, the first",{w}\n' for w in ("yes", "no", "skip"))
+    assert path.read_text() == MADE + "".join(f'1,5,"ann, the first",1,{w}\n' for w in ("yes", "no", "skip"))
     file.undo()
     file.undo()
     assert synced == [*sizes, sizes[1], sizes[0]]  # each is on the disk before the next question
@@ -61,8 +61,8 @@ OTHER = "i;j;together;settles;answer\n3;4;0.5;x;yes\n5;6;0.5;y;\n"
         (HEADER + "# a remark", HEADER + "# a remark\n7,8,asked,yes\n"),
         (HEADER + "1,2,a,yes\n\n", HEADER + "1,2,a,yes\n\n7,8,asked,yes\n"),
         (HEADER + "1,2,a,yes\r\n", HEADER + "1,2,a,yes\r\n7,8,asked,yes\n"),
-        ("", HEADER + "7,8,asked,yes\n"),
-        ("# nothing yet", "# nothing yet\n" + HEADER + "7,8,asked,yes\n"),
+        ("", MADE + "7,8,asked,1,yes\n"),
+        ("# nothing yet", "# nothing yet\n" + MADE + "7,8,asked,1,yes\n"),
         (OTHER, OTHER + "7;8;;;yes\n"),  # its columns are kept
     ],
 )
@@ -98,7 +98,7 @@ def test_a_failing_disk_leaves_whole_rows(code: int, path: Path, monkeypatch: py
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert str(caught.value).count(str(path)) == 2
     monkeypatch.setattr(os, "pwrite", real)
-    assert path.read_text() == HEADER + "1,2,asked,yes\n"
+    assert path.read_text() == MADE + "1,2,asked,1,yes\n"
     file.add(2, 3, CANNOT)
     file.close()
     assert len(read_answers(path, 9)) == 2
@@ -135,8 +135,8 @@ def test_what_an_editor_wrote_meanwhile_stays(path: Path) -> None:
     with pytest.raises(ChangedError):
         file.undo()
     file.add(2, 3, MUST)
-    assert path.read_text() == edited + "3,4,asked,yes\n"
+    assert path.read_text() == edited + "3,4,asked,1,yes\n"
     path.unlink()
     file.add(4, 5, MUST)
     file.close()
-    assert path.read_text() == HEADER + "5,6,asked,yes\n"
+    assert path.read_text() == MADE + "5,6,asked,1,yes\n"

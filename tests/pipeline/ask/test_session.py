@@ -101,7 +101,10 @@ PLAIN = Rows(np.zeros((3, 1)), ("a",), None, {}, SAMPLES)
 NAMED = Rows(np.zeros((3, 1)), ("a",), ["Ann, B.", "Bob\n", "#Eve"], {"text": ["x", "y", ";"]}, SAMPLES)
 
 
-@pytest.mark.parametrize("rows", [PLAIN, NAMED])
+FROM_0 = Rows(np.zeros((3, 1)), ("a",), None, {}, Samples(SampleRows(12), 0))
+
+
+@pytest.mark.parametrize("rows", [PLAIN, NAMED, FROM_0])
 @pytest.mark.parametrize("annotator", ["asked", "Ann, B."])
 def test_a_filled_file_is_read_as_answered(rows: Rows, annotator: str, tmp_path: Path) -> None:
     header, *lines = csv_text(QUESTIONS, rows, annotator).splitlines()

@@ -1,5 +1,6 @@
 """The commands on one table: what `sweep fit` prints, questions that go to a file or are asked here."""
 
+import itertools
 import json
 import random
 import re
@@ -110,15 +111,51 @@ def test_accuracies_and_contradictions_are_said() -> None:
     assert second.startswith("chains     4 from 1 distinct restart, R-hat 1.000, agreement 1.000, ")
 
 
+def from_0(text: str) -> str:
+    """The same annotations, as pandas writes them of somebody who counts rows from 0."""
+    rows = [re.split("[ ,]", line) for line in text.splitlines() if line and line[0] != "#"]
+    lines = [f"{n},{a},{w},{k},{int(j) - 1},{int(i) - 1}" for n, (i, j, k, w, a) in enumerate(rows)]
+    return "\n".join([",annotator,weight,kind,j,i", *lines]) + "\n"
+
+
+def test_rows_are_counted_from_0_where_a_file_names_row_0() -> None:
+    Path("zero.csv").write_text(from_0(ANNOTATIONS))
+    Path("other.link").write_text("first,second\n1,3\n")
+    Path("same.link").write_text("2 4\n")
+    plain = document("--annotations", "a", "--must-link", "same.link", "--out", "from1.csv")
+    found = document("--annotations", "zero.csv", "--must-link", "other.link", "--out", "from0.csv")
+    assert (plain["first_row"], found["first_row"]) == (1, 0)
+    assert (plain["index"], found["index"]) == (list(range(1, 31)), list(range(30)))
+    assert {key: found[key] for key in found if key not in ("first_row", "index", "contradictions")} == {
+        key: plain[key] for key in plain if key not in ("first_row", "index", "contradictions")
+    }
+    pairs = [[(each["i"], each["j"]) for each in of["contradictions"]] for of in (plain, found)]
+    assert pairs == [[(1, 30), (7, 7)], [(0, 29), (6, 6)]]
+    assert [row.split(",")[0] for row in Path("from0.csv").read_text().splitlines()[1:]] == [
+        *map(str, range(30))
+    ]
+    said = "rows       of annotation files are numbered from "
+    for words, line in (
+        (("--annotations", "zero.csv"), "0, as line 2 of zero.csv names row 0"),
+        (("--must-link", "same.link"), "1, as none of them names row 0"),
+        (("--must-link", "same.link", "--first-row", 0), "0, as --first-row 0 says"),
+    ):
+        result = fit(*words)
+        assert said + line in result.stdout.splitlines()
+        assert ("--first-row 0" in result.stderr) == (words[-1] == 0)  # of the command that comes next
+    assert said not in fit().stdout
+
+
 def test_examples_of_the_guide_run() -> None:
     text = (ROOT / "docs" / "guides" / "annotators.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    Path("pairs.txt").write_text(example, encoding="utf-8")
     Path("x.data").rename("table.csv")
-    for line in (lines := re.findall(r"^\$ sweep (fit .*)$", text, flags=re.MULTILINE)):
+    lines = re.findall(r"^\$ sweep (fit .*)$", text, flags=re.MULTILINE)
+    examples = re.findall(r"^```text\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    for example, line in itertools.product(examples, lines):
+        Path("pairs.txt").write_text(example, encoding="utf-8")
         result = sweep(*shlex.split(line))
         assert (result.exit_code, "bob" in result.stdout) == (0, True), result.output
-    assert lines
+    assert (len(examples), bool(lines)) == (2, True)
 
 
 # Several numbers of clusters, and the fit of the one that is taken.
@@ -244,6 +281,38 @@ def test_questions_go_round_and_commands_that_are_shown_can_be_typed(strategy: s
     done = sweep(*words, "--restarts", "2", "--json")
     assert (program, done.exit_code) == ("sweep", 0), done.output
     assert json.loads(done.stdout)["scores"]["annotation_agreement"] > 0.9
+
+
+def test_questions_are_read_as_they_were_written_whatever_rows_are_counted_from() -> None:
+    ask("-n", "4", "--first-row", "0", "--out", "ask.csv")
+    Path("one.txt").write_text("30 1 cannot 1 ann\n")
+    Path("zero.txt").write_text("0 29 cannot 1 ann\n")
+    header, *rows = (line.split(",") for line in Path("ask.csv").read_text().splitlines())
+    asked = [(int(row[0]), int(row[1])) for row in rows]
+    Path("ask.csv").write_text("\n".join(",".join(row) for row in [header, *([*r[:-1], "no"] for r in rows)]))
+    assert header[-2:] == ["first_row", "answer"]
+    assert [row[-2] for row in rows] == ["0"] * 4
+    assert [(row.first, row.second) for row in read_answers(Path("ask.csv"), 30)] == asked
+    said = "rows       of annotation files are numbered from "
+    alone = ask("--annotations", "ask.csv", "--out", "again.csv").stdout.splitlines()
+    assert alone[0] == said + "0, as ask.csv says"
+    assert Path("again.csv").read_text().splitlines()[0].split(",") == header
+    both = ask("--annotations", "ask.csv", "--annotations", "one.txt", "--first-row", "1").stderr
+    of_ask = "           those of ask.csv from 0, as its column first_row says\n"
+    assert f"{said}1, as --first-row 1 says\n{of_ask}" in both
+    found = json.loads(ask("--json", "--annotations", "ask.csv", "--annotations", "zero.txt").stdout)
+    assert (found["first_row"], found["index"][0], found["answers"]["no"]) == (0, 0, 5)
+    assert not {*asked} & {(each["i"], each["j"]) for each in found["questions"]}
+    # a session writes as the file counts to which it adds: one of before said nothing, and counted from 1
+    session = "ask", "x.csv", *SMALL, "--interactive", "--annotations", "zero.txt", "--annotations"
+    Path("old.csv").write_text("i,j,annotator,answer\n1,2,asked,yes\n")
+    for name, first, width in (("new.csv", 0, 5), ("old.csv", 1, 4)):
+        done = CliRunner().invoke(main, [*session, name, "-n", "2"], input="n\nq\n")
+        assert done.exit_code == 0, done.output
+        shown = re.findall(r"row (\d+) r\1", done.stdout.split("question 1,")[1])[:2]
+        row = Path(name).read_text().splitlines()[-1].split(",")
+        assert (len(row), row[0], row[1]) == (width, *(str(int(each) + first) for each in shown))
+        assert len(read_answers(Path(name), 30)) == 1 + first
 
 
 def test_keys_from_a_pipe_and_a_failing_disk(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,10 @@
 """Annotations: what lines of files mean, what is wrong with one, and how they are drawn."""
 
+import csv
+import io
 import tomllib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,9 +16,9 @@ from own_tables import write
 from sweeps.annotations import files
 from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
 from sweeps.annotations.files import Annotation, Samples, Skip, read_annotations, read_answers, read_pool
-from sweeps.data.lines import to_number
+from sweeps.data.lines import Lines, read_lines, to_number
 from sweeps.data.table import SampleRows
-from sweeps.errors import InputError
+from sweeps.errors import InputError, Problem, collecting
 
 
 def links_of(path: Path, samples: Samples | int) -> list[Annotation]:
@@ -54,6 +57,150 @@ def test_forms_of_links_and_annotations(tmp_path: Path) -> None:
     # a pair of a sample with itself carries two per annotation
     links = links_of(write(tmp_path, "2 2 2\n2 2 4\n3 3\n1 1 1.5\n1 2 3\n"), 3)
     assert [(link.count, link.weight) for link in links] == [(1, 2), (2, 4), (1, 2), (0.75, 1.5), (3, 3)]
+
+
+# Headers: columns in any order, by other names, as pandas and spreadsheets write them.
+
+COLUMNS = {
+    "i": ("i", "FIRST", "a", "Sample1"),
+    "j": ("j", "Second", "B", "sample2"),
+    "kind": ("kind", "Type", "label"),
+    "weight": ("weight", "count"),
+    "annotator": ("annotator", "Worker"),
+    "accuracy": ("accuracy",),
+}
+HEADED = [
+    {"i": "1", "j": "2", "kind": "must", "weight": "2", "annotator": "Ann B.", "accuracy": "0.9"},
+    {"i": "3", "j": "1", "kind": "cannot", "weight": "0.5", "annotator": "bob, c", "accuracy": ""},
+]
+
+
+@given(
+    st.permutations(list(COLUMNS)),
+    st.sets(st.sampled_from(["weight", "annotator", "accuracy"])),
+    st.sampled_from(",;\t"),
+    st.integers(0, 3),
+    st.sampled_from(["", "\ufeff"]),
+    st.sampled_from(["\n", "\r\n", "\n\n"]),
+    st.sampled_from(["", ",", "Unnamed: 0,"]),
+    st.booleans(),
+)
+def test_headers_come_as_people_have_them(
+    order: list[str], left_out: set[str], mark: str, names: int, bom: str, end: str, index: str, quoted: bool
+) -> None:
+    columns = [each for each in order if each not in left_out]
+    ends = {each: COLUMNS[each][names if each in "ij" else names % len(COLUMNS[each])] for each in columns}
+    table = [list(ends.values()), *([row[each] for each in columns] for row in HEADED)]
+    text = io.StringIO()
+    writer = csv.writer(text, delimiter=mark, lineterminator=end, quoting=csv.QUOTE_ALL * quoted)
+    for number, row in enumerate(table):
+        writer.writerow(([str(number - 1) if number else index.strip(",")] if index else []) + row)
+    with TemporaryDirectory() as folder:
+        path = write(Path(folder), bom + text.getvalue())
+        first, second = read_annotations(path, 3)
+        assert [each.line for each in (first, second)] == [3, 5] if end == "\n\n" else [2, 3]
+        assert (first.first, first.second, first.kind, second.first, second.second) == (0, 1, MUST, 2, 0)
+        assert (first.count, second.count) == ((1, 1) if "weight" in left_out else (2, 0.5))
+        who = ("asked",) * 2 if "annotator" in left_out else ("Ann B.", "bob, c")
+        assert (first.annotator, second.annotator, second.kind) == (*who, CANNOT)
+        assert (first.accuracy, second.accuracy) == (None if "accuracy" in left_out else 0.9, None)
+
+
+def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
+    for text in (
+        "i,j\n1,2\n3,3\n",
+        "j i weight\n2 1 1 # sure\n3 3 2\n",
+        ",a,b\n0,1,2\n1,3,3\n,,\n",
+        'sep=;\n"second";"weight";"first"\n"2";"1";"1"\n"3";"2";"3"\n',
+    ):
+        links = links_of(write(tmp_path, text), 3)
+        assert [(each.first, each.second, each.count, each.kind) for each in links] == [
+            (0, 1, 1, CANNOT),
+            (2, 2, 1, CANNOT),
+        ]
+    for text in ("i,j,kind\n", "I;J;KIND", "kind j i\n# none\n", ",i,j,type\n"):
+        assert read_answers(write(tmp_path, text), 3) == []
+    for word, kind in files.KINDS.items():
+        for text in (f"i,j,kind\n1,2,{word.title()}\n", f"1 2 {word} 1 ann\n", f"1;2;{word};1;ann\n"):
+            assert [each.kind for each in read_annotations(write(tmp_path, text), 2)] == [kind]
+    # rows that are called as columns are: a pair of them is no header
+    samples = Samples(SampleRows(3, None, ("a", "b", "kind")))
+    pairs = {"a b\n": [(0, 1)], "a,b\na,kind\n": [(0, 1), (0, 2)], "i,j\nkind,b\n": [(2, 1)]}
+    for text, found in pairs.items():
+        assert [(each.first, each.second) for each in links_of(write(tmp_path, text), samples)] == found
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from([*"ij01-+#\"'", "", "kind", "answer", "must", "first_row", "2.5", "a b"]),
+            max_size=6,
+        ),
+        max_size=5,
+    ),
+    st.sampled_from([",", ";", "\t", " "]),
+    st.sampled_from([None, MUST]),
+)
+def test_any_text_is_read_or_refused(cells: list[list[str]], mark: str, kind: int | None) -> None:
+    content = "\n".join(map(mark.join, cells)).encode()
+    file = files.PairFile(Lines(Path("FILE"), content), kind)
+    numbering = files.numbering_of([file], "auto")
+    rows: list[files.Row] = []
+    problems: list[Problem] = []
+    with collecting(problems):
+        rows += file.rows(numbering.of(file.path, Samples.of(3).counted_from(numbering.first_row)))
+    assert all({row.first, row.second} <= {0, 1, 2} for row in rows)
+    assert all(problem.where.startswith("FILE, line") for problem in problems)
+
+
+# From where rows are counted.
+
+MARKED = "i,j,first_row,answer\n0,1,0,yes\n1,2,1,no\n"
+WRITTEN = "i,j,together,information,settles,answer\n1,2,0.5,0.1,x,yes\n"
+
+
+def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
+    texts = {"from 0": "0 2 must 1 ann\n", "either": "1 2 must 1 ann\n", "links": "i,j\n2,1\n"}
+    texts |= {"marked": MARKED, "marked 1": MARKED.replace("0,1,0,yes\n", ""), "written": WRITTEN}
+    texts |= {"session": "i,j,annotator,answer\n1,2,ann,no\n", "names": "Ann,Eve,must,1,ann\n"}
+    opened = {name: files.PairFile(read_lines(write(tmp_path, text, name))) for name, text in texts.items()}
+    opened["links"] = files.PairFile(opened["links"].read, CANNOT)
+    at = {name: tmp_path / name for name in texts}
+    zero = f"as line 1 of {at['from 0']} names row 0"
+    by_ask = (1, "as sweep ask wrote it")
+    for names, told, first, why, others in (
+        (["either", "links"], "auto", 1, "as none of them names row 0", {}),
+        (["either", "links", "from 0"], "auto", 0, zero, {}),
+        (["either"], "0", 0, "as --first-row 0 says", {}),
+        (["from 0"], "1", 1, "as --first-row 1 says", {}),
+        (["either", "marked"], "auto", 0, f"as {at['marked']} says", {}),
+        (["marked"], "1", 1, "as --first-row 1 says", {}),
+        (["from 0", "marked 1"], "auto", 0, zero, {"marked 1": (1, "as its column first_row says")}),
+        (["from 0", "written", "session"], "auto", 0, zero, {"written": by_ask, "session": by_ask}),
+        (["written"], "0", 0, "as --first-row 0 says", {}),
+    ):
+        given_ = [opened[name] for name in names]
+        found = files.numbering_of(given_, told)
+        assert (found.first_row, found.why, found.is_used) == (first, why, True)
+        assert found.others == {at[name]: each for name, each in others.items()}
+        assert len(found.lines()) == 1 + len(others)
+    assert files.numbering_of([opened["names"]], "auto").lines() == []
+    # where names of rows are numbers, no number is one of a row
+    assert files.numbering_of([opened["from 0"]], "auto", False) == files.Numbering(1)
+    # a row that says from where it counts is read so, whatever the others count from
+    for first in (0, 1):
+        rows = opened["marked"].rows(Samples(SampleRows(2), first))
+        assert [(row.first, row.second) for row in rows] == [(0, 1), (0, 1)]
+    numbering = files.numbering_of([opened["from 0"], opened["written"]], "auto")
+    samples = Samples(SampleRows(3)).counted_from(0)
+    for name, found in {"from 0": (0, 2), "written": (0, 1)}.items():
+        (row,) = opened[name].rows(numbering.of(at[name], samples))
+        assert (row.first, row.second) == found
+    with pytest.raises(
+        InputError, match=r"sample 3, expected 0 to 2 \(samples are counted from 0, as line 1"
+    ):
+        numbering.of(at["from 0"], samples).position("3", "FILE")
+    assert [samples.text(2), samples.told(0), samples.cell(1)] == ["2", 0, "1"]
 
 
 READ: dict[str, Any] = {"links": links_of, "answers": read_answers, "pool": read_pool}

@@ -1,0 +1,163 @@
+"""Alarms: each is raised by what it is for, has a remedy, and is silent on good fits."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from processes.commandline import sweep
+
+from kernels.problem.data import CANNOT, MUST, Layer
+from pipeline import AnnotatedClustering
+from pipeline.fit import alarms
+from pipeline.fit.estimator import AnnotatedClusteringWarning
+
+RNG = np.random.default_rng(5)
+LABELS = np.repeat([0, 1, 2], 50)
+X = RNG.normal(size=(150, 4)) + 6.0 * np.eye(3, 4)[LABELS]
+
+
+def drawn(p: float, m: int = 150, told: float | None = None, labels: Any = LABELS) -> list[Layer]:
+    rng = np.random.default_rng(m)
+    first = rng.integers(len(labels), size=m)
+    pairs = np.column_stack([first, (first + rng.integers(1, len(labels), size=m)) % len(labels)])
+    must = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (rng.random(m) < p)
+    return [Layer(MUST, pairs[must], None, told), Layer(CANNOT, pairs[~must], None, told)]
+
+
+def found(
+    features: NDArray[Any] = X, layers: Any = (), labels: Any = LABELS, n_clusters: int = 3, **more: Any
+) -> list[str]:
+    return list(alarms.alarms_of(features, layers, labels, n_clusters, **more))
+
+
+@pytest.mark.parametrize("p", [0.8, 0.9, 1.0])
+@pytest.mark.parametrize("is_told", [False, True])
+def test_good_fits_are_silent(p: float, is_told: bool) -> None:
+    for m in (40, 150, 600):
+        assert found(layers=drawn(p, m, p if is_told else None)) == []
+    assert found() == []
+
+
+def test_features_that_count_rows_differ_in_scale_or_repeat() -> None:
+    rows = np.arange(150.0)
+    (counts,) = found(np.column_stack([X, rows]), names=["a", "b", "c", "d", "id"])
+    assert counts.startswith("feature 'id' counts the rows")
+    assert "--drop" in counts
+    assert found(np.column_stack([X, 3.0 - rows]))[0].startswith("feature 4 (counted from 0) counts the rows")
+    assert found(np.column_stack([X, np.sort(RNG.random(150))])) == []
+    (scales,) = found(X * [1.0, 1.0, 1e3, 1e-3])
+    assert scales.startswith("features differ in scale: the standard deviation of feature 3")
+    assert "--scale" in scales
+    repeated = X.copy()
+    repeated[:20] = X[0]
+    assert found(repeated)[0].startswith("one row comes 20 times among 150")
+    assert found(RNG.integers(2, size=(150, 3)) * 1.0) == []  # tables of a few words repeat rows
+
+
+def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
+    few = np.where(np.arange(150) < 3, 2, np.minimum(LABELS, 1))
+    (small,) = found(labels=few)
+    assert small.startswith("clusters of a handful of samples: 2 (3)")
+    assert found(labels=np.minimum(LABELS, 1))[0].startswith("clusters of a handful of samples: 2 (0)")
+    others = [RNG.permutation(LABELS) for _ in range(3)]
+    (alone,) = alarms.restart_alarm([LABELS, *others], 0, 1)
+    assert alone.startswith("only one of 4 restarts")
+    assert list(alarms.restart_alarm([LABELS, others[0], LABELS], 0, 1)) == []  # the same clusters
+    assert list(alarms.restart_alarm([LABELS, *others], 0, 2)) == []
+    assert list(alarms.restart_alarm([LABELS, others[0]], 0, 1)) == []
+
+
+def test_agreement_near_chance_or_less_than_told() -> None:
+    wrong = [replace(layer, pairs=(layer.pairs + 50) % 150) for layer in drawn(1.0)]
+    shifted = [replace(layer, pairs=RNG.permutation(150)[layer.pairs]) for layer in drawn(1.0)]
+    assert "is chance" in found(layers=shifted)[0]
+    assert "numbered from 0" in found(layers=shifted)[0]
+    assert found(layers=wrong) == []  # classes all move to another: the same answers
+    (less,) = found(layers=drawn(0.75, 600, told=0.95))
+    assert "what is told of their accuracy explains" in less
+
+
+def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:
+    pairs = np.array([[i, i + 60] for i in range(30)])
+    both = [Layer(MUST, pairs[:12], None, 0.95), Layer(CANNOT, pairs, None, 0.95)]
+    assert any("have both answers" in text for text in found(layers=both))
+    both[0] = replace(both[0], pairs=pairs[:2])
+    assert not any("have both answers" in text for text in found(layers=both))
+    apart = np.array(list(itertools.combinations(range(0, 150, 30), 2)))  # five samples
+    layers = [Layer(CANNOT, apart, None, None)]
+    assert any("5 samples are all said to be apart" in text for text in found(layers=layers))
+    assert found(layers=layers, n_clusters=5, labels=np.arange(150) // 30) == []
+    # samples that must-links join are one, where no answer can be wrong
+    sure = [Layer(CANNOT, np.array([[0, 50], [1, 100], [50, 100], [2, 149]]), None, 1.0)]
+    sure += [Layer(MUST, np.array([[0, 1]]), None, 1.0)]
+    two = found(layers=sure, labels=np.minimum(LABELS, 1), n_clusters=2)
+    assert any("3 samples are all said to be apart" in text for text in two)
+
+
+def clique_of(n_samples: int, share: float) -> tuple[list[int], int]:
+    """The clique found, and the size of the largest one, by looking at all sets of samples."""
+    rng = np.random.default_rng(n_samples)
+    pairs = np.array([pair for pair in itertools.combinations(range(n_samples), 2) if rng.random() < share])
+    apart = {frozenset(pair) for pair in pairs.tolist()}
+
+    def is_clique(members: Any) -> bool:
+        return all(frozenset(pair) in apart for pair in itertools.combinations(members, 2))
+
+    size = max(
+        n for n in range(2, n_samples) if any(map(is_clique, itertools.combinations(range(n_samples), n)))
+    )
+    members = alarms._clique(pairs, pairs[:0])
+    assert is_clique(members)
+    return members, size
+
+
+@pytest.mark.parametrize("n_samples", range(6, 12))
+def test_a_clique_is_one_and_nearly_as_large_as_the_largest(n_samples: int) -> None:
+    members, size = clique_of(n_samples, 0.5)
+    assert size - 1 <= len(members) <= size
+
+
+def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> None:
+    must, cannot = (layer.pairs for layer in drawn(1.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good = AnnotatedClustering(3, random_state=0).fit(X, must_link=must, cannot_link=cannot)
+    assert "predicts 100% of held-out answers" in good.choice_
+    mixed = np.random.default_rng(0).permutation(150)
+    with pytest.warns(AnnotatedClusteringWarning) as caught:
+        bad = AnnotatedClustering(3, random_state=0).fit(X, must_link=mixed[must], cannot_link=mixed[cannot])
+    assert all(str(each.message) in bad.notes_ for each in caught)
+    assert any("no structure predicts the annotations better" in note for note in bad.notes_)
+
+
+def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame(X, columns=list("abcd")).to_csv("table.csv", index=False)
+    order = np.random.default_rng(2).permutation(150)  # classes do not stand together
+    pd.DataFrame(X[order], columns=list("abcd")).to_csv("table.csv", index=False)
+    layers = drawn(1.0, 200, labels=LABELS[order])
+    rows = [
+        (*pair, kind) for layer, kind in zip(layers, ("must", "cannot"), strict=True) for pair in layer.pairs
+    ]
+    whole = pd.DataFrame(rows, columns=["i", "j", "kind"])
+    late = whole[(whole[["i", "j"]] > 0).all(axis=1)]
+    for name, table in {"late.csv": late, "whole.csv": whole}.items():
+        table.to_csv(name, index=False)
+    wrong = sweep("fit", "table.csv", "-k", 3, "--annotations", "late.csv")
+    assert wrong.exit_code == 0, wrong.output
+    assert "warning    " in wrong.stdout
+    assert "--first-row 0" in wrong.stdout
+    right = [("late.csv", "--first-row", 0)] + [("whole.csv",)] * (len(whole) > len(late))
+    for name, *more in right:
+        found = json.loads(sweep("fit", "table.csv", "-k", 3, "--annotations", name, *more, "--json").stdout)
+        assert (found["first_row"], found["alarms"]) == (0, [])
+        assert found["scores"]["annotation_agreement"] == 1.0
