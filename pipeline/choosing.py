@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,11 +182,14 @@ class ClusterChoice:
         What decides: one of `REASONS`.
     chosen : Candidate
         The one taken.
+    interrupted : bool
+        Whether numbers were left out, as somebody pressed Ctrl-C.
     """
 
     candidates: tuple[Candidate, ...]
     criterion: str
     chosen: Candidate
+    interrupted: bool = False
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -236,6 +239,8 @@ class ClusterChoice:
         ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
         if taken in ends and taken > 2:  # one cluster is no clustering
             lines.append(f"note       {taken} is the {ends[taken]} tried: the best may lie beyond")
+        if self.interrupted:
+            lines.append("warning    interrupted: larger numbers of clusters were not tried to the end")
         return [*lines, OVERLAP] if self.criterion == BIC else lines
 
 
@@ -268,9 +273,14 @@ def choose_clusters(
     from kernels.choice.structures import union_criteria
     from kernels.problem.problem import build_problem
 
-    candidates = []
+    candidates: list[Candidate] = []
     for count in counts:
-        result = fit(count)
+        try:
+            result = fit(count)
+        except KeyboardInterrupt:
+            if not candidates:
+                raise
+            return replace(choose(candidates), interrupted=True)
         if result.solution is not None:
             found = union_criteria(result.solution, X)
             held_out = result.held_out.get(result.structure, result.base_rate)
@@ -280,6 +290,8 @@ def choose_clusters(
             found = criteria(problem, layers, result.best.labels)
             held_out = result.held_out.get(result.covariance)
         candidates.append(Candidate(count, result, found, held_out))
+        if result.interrupted:
+            return replace(choose(candidates), interrupted=True)
     return choose(candidates)
 
 

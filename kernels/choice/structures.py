@@ -741,6 +741,32 @@ class Settled:
     alarms: tuple[str, ...] = ()
 
 
+def structure_choice(
+    X: Floats,
+    layers: Sequence[Layer],
+    *,
+    n_classes: int,
+    covariance: str,
+    settings: ObjectiveSettings,
+    seed: SeedSequence,
+    run: Runner = map,
+    predict: bool = True,
+) -> StructureChoice:
+    """Choose what classes are made of, where that is open; parameters as of `settle`."""
+    parts = [settings.components, settings.subspace, covariance]
+    components, subspace, shape = [AUTO] * 3 if covariance == ANY else parts
+    table = Table(X, n_classes, seed)
+    if n_classes > table.distinct(NONE):
+        raise ValueError(f"n_clusters is {n_classes}, but X has only {table.distinct(NONE)} distinct rows")
+    if not isinstance(subspace, str):
+        subspace = min(subspace, table.rank)
+    is_open = AUTO in (components, subspace, shape)
+    if is_open or (predict and list_annotations(layers, seed).n_pairs >= LEAST_PAIRS):
+        named: Any = {"components": components, "subspace": subspace, "covariance": str(shape)}
+        return choose_structure(table, layers, run=run, **named)
+    return StructureChoice((named_structure(subspace, components, str(shape)),), {}, None)
+
+
 def settle(
     X: Floats,
     layers: Sequence[Layer],
@@ -784,23 +810,12 @@ def settle(
     ValueError
         If there are more classes or components than distinct rows.
     """
-    parts = [settings.components, settings.subspace, covariance]
-    components, subspace, shape = [AUTO] * 3 if covariance == ANY else parts
     table, annotations = Table(X, n_classes, seed), list_annotations(layers, seed)
-    if n_classes > table.distinct(NONE):
-        raise ValueError(f"n_clusters is {n_classes}, but X has only {table.distinct(NONE)} distinct rows")
-    notes = []
-    if not isinstance(subspace, str) and subspace > table.rank:
-        notes.append(f"features have {table.rank} principal components, not {subspace}: all are used")
-        subspace = table.rank
-    if choice is not None:
-        pass
-    elif AUTO in (components, subspace, shape) or (predict and annotations.n_pairs >= LEAST_PAIRS):
-        choice = choose_structure(
-            table, layers, run=run, components=components, subspace=subspace, covariance=str(shape)
-        )
-    else:
-        choice = StructureChoice((named_structure(subspace, components, str(shape)),), {}, None)
+    given: Any = {"n_classes": n_classes, "covariance": covariance, "settings": settings, "seed": seed}
+    choice = choice or structure_choice(X, layers, run=run, predict=predict, **given)
+    notes, wanted = list[str](), settings.subspace
+    if not isinstance(wanted, str) and wanted > table.rank:
+        notes.append(f"features have {table.rank} principal components, not {wanted}: all are used")
     notes += [choice.note] if choice.note else []
     for structure in choice.ranked:
         fit = partial(_restart, table, structure, layers)

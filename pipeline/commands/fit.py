@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -208,17 +209,20 @@ def fit_command(
     choice, n_clusters = None, counts[-1]
     with progress() as bar:
         run = runner(jobs or -1, bar)  # fits to folds and restarts alike
-        fitted = partial(fit, inputs.X, inputs.layers, run=run, **given)
+        fitted = partial(fit, inputs.X, inputs.layers, run=run, salvage=True, **given)
         if len(counts) > 1:
             choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))
             n_clusters = choice.chosen.n_clusters
-        if choice is None or confidence:
+        is_over = choice is not None and choice.interrupted
+        if choice is None or (confidence and not is_over):
             result = fitted(n_clusters=n_clusters, confidence=confidence)
         else:
             result = choice.chosen.result
     judged, judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
     judged["first_row"], judgement = inputs.samples.first_row, [*inputs.numbering.lines(), *judgement]
-    alone = unannotated(inputs.X, inputs.labels_true, n_clusters, options.seed)
+    is_over = is_over or result.interrupted
+    known = None if is_over else inputs.labels_true
+    alone = unannotated(inputs.X, known, n_clusters, options.seed)
     with reported():
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
@@ -230,6 +234,7 @@ def fit_command(
         chosen = {"choice": choice.to_json()} if choice else {}
         beside = {"unsupervised": {each.key: each.to_json() for each in alone}} if alone else {}
         click.echo(json.dumps(document | judged | chosen | beside, allow_nan=False))
+        _leave_if(is_over)
         return
     show([*(choice.lines(options.accuracy) if choice else []), *_summary(result, judgement, alone)])
     for what, path in {"labels": out, "figure": figure}.items():
@@ -239,6 +244,16 @@ def fit_command(
     without = tuple(map(str, expanded(options.drop, ())))
     asked = _about_the_table(ask, n_clusters=n_clusters, without=without)
     click.echo(f"next:\n{asked}", err=True)
+    _leave_if(is_over)
+
+
+def _leave_if(interrupted: bool) -> None:
+    """End with the code of Ctrl-C, after what there was is written."""
+    if interrupted:
+        from kernels.interrupt import leave
+
+        click.echo("\ninterrupted", err=True)
+        leave(shared.INTERRUPTS + signal.SIGINT)
 
 
 def _about_the_table(command: click.Command, **values: Any) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernels import scores
 from kernels.choice import held_out as predictions
-from kernels.choice.structures import Settled, Solution, as_restart, settle
+from kernels.choice.structures import Settled, Solution, as_restart, settle, structure_choice
 from kernels.interrupt import beside
 from kernels.problem.data import CANNOT, DEGENERATE, MUST, agrees, layer_weights
 from kernels.problem.problem import Layer, Problem, build_problem
@@ -318,6 +318,35 @@ Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 UNION_DRAWS = 1000
 
 
+class Finished:
+    """Results of restarts as they come in, for who does not wait for all of them.
+
+    Parameters
+    ----------
+    run : callable
+        As of `fit`.
+    """
+
+    def __init__(self, run: Runner) -> None:
+        self.inner = run
+        self.results: list[Any] = []
+
+    def run(self, function: Callable[[Any], Any], numbers: Iterable[Any]) -> Iterable[Any]:
+        """What the runner does; results of an earlier call are forgotten."""
+        self.results = []
+
+        def one(number: Any) -> Any:
+            found = function(number)
+            self.results.append(found)
+            return found
+
+        return self.inner(one, numbers)
+
+    def words(self, restarts: int) -> str:
+        """How many there are of those that were wanted."""
+        return f"interrupted: the best of {len(self.results)} of {restarts} restarts"
+
+
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """Best of some restarts, and what they took.
@@ -365,6 +394,8 @@ class FitResult:
         What classes are made of and what that predicts, in a line.
     alarms : tuple of str
         What says that the solution may be nonsense, and what to do about it.
+    interrupted : bool
+        Whether restarts were left out, as somebody pressed Ctrl-C.
     """
 
     model: str
@@ -388,6 +419,7 @@ class FitResult:
     base_rate: predictions.HeldOut | None = None
     choice: str = ""
     alarms: tuple[str, ...] = ()
+    interrupted: bool = False
 
     @property
     def covariances(self) -> Floats:
@@ -428,6 +460,7 @@ def fit(
     run: Runner = map,
     start: NDArray[np.int16] | None = None,
     names: Sequence[str] = (),
+    salvage: bool = False,
 ) -> FitResult:
     """Fit a model to a data set.
 
@@ -462,6 +495,8 @@ def fit(
         A partition that the first restart begins with.
     names : sequence of str
         Of the features, for alarms.
+    salvage : bool
+        Whether Ctrl-C gives the best of the restarts that are done, if one is, and no exception.
 
     Returns
     -------
@@ -480,21 +515,29 @@ def fit(
     if is_union(covariance, settings):
         seen = () if model == "unsupervised" else layers
         streams = [np.random.SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
-        settled = beside(
-            lambda: settle(
-                X,
-                seen,
-                n_classes=n_clusters,
-                covariance=covariance,
-                settings=settings,
-                seed=np.random.SeedSequence(seed),
-                streams=streams,
-                run=run,
-                predict=predict_annotations,
-            )
-        )
+        own: Any = {"n_classes": n_clusters, "covariance": covariance, "settings": settings}
+        own |= {"seed": np.random.SeedSequence(seed)}
+        chosen = beside(lambda: structure_choice(X, seen, run=run, predict=predict_annotations, **own))
+        done = Finished(run)
+        try:
+            settled = beside(lambda: settle(X, seen, streams=streams, run=done.run, choice=chosen, **own))
+        except KeyboardInterrupt:
+            if not (salvage and done.results):
+                raise
+            found = tuple(done.results)
+            best = max(range(len(found)), key=lambda number: (found[number].union.bound, -number))
+            settled = Settled(found[best].structure, chosen, found, best, (), (done.words(restarts),))
         return _of_union(
-            X, layers, settled, model, settings, labels_true, seed if confidence else None, began, names
+            X,
+            layers,
+            settled,
+            model,
+            settings,
+            labels_true,
+            seed if confidence else None,
+            began,
+            names,
+            restarts,
         )
     is_auto, choice = covariance == AUTO, predictions.Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
@@ -516,7 +559,13 @@ def fit(
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(restart,)))
         return run_restart(problem, settings, rng, None if restart else start)
 
-    runs = beside(lambda: list(run(one, range(restarts))))
+    done, cut = Finished(run), ""
+    try:
+        runs = beside(lambda: list(done.run(one, range(restarts))))
+    except KeyboardInterrupt:
+        if not (salvage and done.results):
+            raise
+        runs, cut = list(done.results), done.words(restarts)
     spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
     number = best_of([run.objective for run in runs])
     best = runs[number]
@@ -541,7 +590,8 @@ def fit(
             *solution_notes(X, best, problem),
             *(sure.notes() if sure else ()),
         ),
-        alarms=_alarms(X, layers, runs, number, n_clusters, names),
+        alarms=(*[cut] * bool(cut), *_alarms(X, layers, runs, number, n_clusters, names)),
+        interrupted=len(runs) < restarts,
         confidence=sure,
         choice=skill_words(
             f"{problem.covariance} covariance", choice.candidates.get(problem.covariance), layers
@@ -596,6 +646,7 @@ def _of_union(
     drawn: int | None,
     began: tuple[float, float],
     names: Sequence[str],
+    wanted: int,
 ) -> FitResult:
     """What was fitted, as a result; draws from it by a seed if its confidence was asked for."""
     spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
@@ -622,6 +673,7 @@ def _of_union(
         confidence=sure,
         solution=solution,
         base_rate=settled.choice.base_rate,
+        interrupted=len(runs) < wanted,
         choice=skill_words(settled.structure.words, candidates.get(settled.structure), layers),
     )
 
@@ -688,7 +740,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
     values |= {name: getattr(result.best, name) for name in of_best}
     values |= {"method": method_words(result.settings), "settings": vars(result.settings)}
     values |= {"scores": result.scores, "held_out": result.predictions, "notes": list(result.notes)}
-    values |= {"alarms": list(result.alarms), "choice": result.choice}
+    values |= {"alarms": list(result.alarms), "classes": result.choice}
     values |= result.confidence.to_json() if result.confidence else {}
     values |= _union_json(result) if result.solution is not None else {}
     return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
