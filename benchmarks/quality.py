@@ -21,7 +21,7 @@ from kernels.search.genetic import SearchSettings, run_restart, warm_up
 from kernels.settings import settings_of
 from sweeps.annotations.draw import draw_annotations
 from sweeps.data.builtin import find
-from sweeps.data.table import scale
+from sweeps.data.scaling import scale
 from sweeps.inputs import draw_mixture
 
 RAW = SHARED / "data" / "raw"

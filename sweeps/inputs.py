@@ -17,7 +17,8 @@ from sweeps.annotations.draw import draw_annotations, draw_biased
 from sweeps.annotations.files import Pool, Samples, pool_checksum, read_pool
 from sweeps.data.builtin import DataSet, Unavailable, find
 from sweeps.data.reading import load_table
-from sweeps.data.table import SampleRows, TableChoice, scale
+from sweeps.data.scaling import scale
+from sweeps.data.table import SampleRows, TableChoice
 from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.file.search import unions_of
 from sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable

@@ -124,8 +124,8 @@ takes_jobs = click.option(
 @several(
     "--annotations",
     type=shared.PLACE,
-    help="Lines 'i j kind weight annotator': pairs said to be together (must) or apart (cannot); or answered"
-    " questions of sweep ask; may be repeated.",
+    help="Lines 'i j kind [weight] [annotator]': pairs said to be together (must) or apart (cannot); or"
+    " answered questions of sweep ask; may be repeated.",
 )
 @declared("model")
 @declared("covariance")

@@ -33,7 +33,7 @@ from pipeline.fit.inputs import annotator_problems, chance_problems
 from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
 from pipeline.fit.running import progress, runner
 from pipeline.fit.solve import Floats, assignment_costs, fit
-from sweeps.data.table import scaling_of
+from sweeps.data.scaling import scaling_of
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
 

@@ -39,6 +39,7 @@ from pipeline.fit.data_notes import constant
 from sweeps.annotations.files import KIND_NAMES, Annotation, Numbering, PairFile, Row, Samples, numbering_of
 from sweeps.data.lines import read_lines, to_number
 from sweeps.data.reading import read_table
+from sweeps.data.scaling import scale
 from sweeps.data.table import (
     LabelledTable,
     NameSearch,
@@ -46,7 +47,6 @@ from sweeps.data.table import (
     TableChoice,
     dropped_note,
     read_labels,
-    scale,
 )
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 

@@ -482,16 +482,17 @@ class PairFile:
         header = _header(self.read, samples)
         if header is not None:
             return self._with_header(*header, samples)
-        names = CELLS if self.kind is None else LINK_CELLS
+        names, least = (CELLS, 3) if self.kind is None else (LINK_CELLS, 2)
 
         def cells_of(line: lines.Line) -> Cells:
             text = line.text.partition("#")[0].strip()
             # a text may hold a semicolon
             for separator in ("", ";"):
                 cells = lines.split_cells(text, separator)
-                if len(cells) in (len(names) - 1, len(names)):
+                if len(cells) in range(least, len(names) + 1):
                     return line.number, dict(zip(names, cells, strict=False))
-            raise refused(line.where, repr(text[:60]), f"{' '.join(names[:-1])} [{names[-1]}]")
+            more = "".join(f" [{name}]" for name in names[least:])
+            raise refused(line.where, repr(text[:60]), f"{' '.join(names[:least])}{more}")
 
         return self.read, cells_of
 

@@ -1,7 +1,7 @@
 """From the columns of a file to a table of samples: features, classes, names of the samples.
 
 A reader of a format makes a `Frame`, `TableChoice` says what its columns are, `select` takes the samples, and
-`LabelledTable` is what comes of it; `scale` scales its features. `read_labels` reads classes from a file of
+`LabelledTable` is what comes of it. `read_labels` reads classes from a file of
 their own.
 """
 
@@ -22,14 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import AUTO
 from sweeps.data import lines
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 
 # A table of samples with their classes: its checksum, its scaling.
-
-# Range of a column that is scaled in another unit.
-SMALL = 1e-140
 
 
 class SampleRows(NamedTuple):
@@ -96,111 +92,6 @@ class LabelledTable(NamedTuple):
         if self.labels_true is not None:
             digest.update(np.ascontiguousarray(self.labels_true, dtype="<i2").tobytes())
         return digest.hexdigest()
-
-
-class Scaling(NamedTuple):
-    """What columns are scaled by: of another table as of the one it was made for."""
-
-    offset: NDArray[np.float64]
-    width: NDArray[np.float64]
-
-    def of(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scaled features."""
-        return np.asarray((X - self.offset) / self.width)
-
-    def back(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Features of scaled ones."""
-        return np.asarray(scaled * self.width + self.offset)
-
-
-def scaling_of(X: NDArray[np.float64], how: str) -> Scaling:
-    """What `scale` does to each column, but for columns of less variance than squares can hold.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Finite features.
-    how : {"none", "standard", "minmax", "auto"}
-        As of `scale`.
-    """
-    lowest, highest = X.min(axis=0), X.max(axis=0)
-    offset, width = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if how == "minmax":
-        offset, width = lowest, highest - lowest
-    elif how != "none":
-        offset, width = X.mean(axis=0), X.std(axis=0)
-    stays = left_alone(X) if how == AUTO else np.zeros(X.shape[1], bool)
-    unused = (lowest == highest) | ~(width > 0.0)
-    width = np.where(stays | unused, 1.0, width)
-    return Scaling(np.where(stays, 0.0, np.where(unused & (how != "none"), lowest, offset)), width)
-
-
-def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """Scale the columns of a table.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Finite features.
-    how : {"none", "standard", "minmax", "auto"}
-        Leave alone; mean 0 and standard deviation 1 (ddof 0); minimum 0 and maximum 1. The last two
-        turn a constant column into zeros. "auto" is "standard" but for the columns of `left_alone`.
-
-    Returns
-    -------
-    array of shape (n_samples, n_features)
-        A new array.
-    """
-    if how == "none":
-        return X.astype(np.float64)
-    if how == AUTO:
-        return np.where(left_alone(X), X.astype(np.float64), scale(X, "standard"))
-    lowest, highest = X.min(axis=0), X.max(axis=0)
-    # From the range: rounding gives a constant column a tiny standard deviation above 0.
-    constant = lowest == highest
-    # Of values this small the squares vanish. By a power of two, which rounds nothing.
-    small = ~constant & (highest - lowest < SMALL)
-    X, lowest, highest = (np.ldexp(values, np.where(small, 900, 0)) for values in (X, lowest, highest))
-    if how == "standard":
-        offset, width = X.mean(axis=0), X.std(axis=0)
-    else:
-        offset, width = lowest, highest - lowest
-    scaled: NDArray[np.float64] = (X - offset) / np.where(constant, 1.0, width)
-    scaled[:, constant] = 0.0
-    return scaled
-
-
-# Standard deviations of columns of one unit are within this factor of each other, such as lengths of petals.
-ONE_UNIT = 3.0
-
-
-def left_alone(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Columns that the scale "auto" does not change.
-
-    Columns of nothing but 0 and 1, which stand for words; and all others where they seem to have one unit:
-    half of them have the same least and the same largest value, as pixels and grades do, or there is none of
-    0 and 1, and their standard deviations are within `ONE_UNIT`.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Finite features.
-
-    Returns
-    -------
-    array of shape (n_features,)
-    """
-    lowest, highest = X.min(axis=0), X.max(axis=0)
-    coded = ((X == 0.0) | (X == 1.0)).all(axis=0)
-    others = np.flatnonzero(~coded & (lowest < highest))
-    if len(others) == 0:
-        return np.ones(X.shape[1], bool)
-    ends = Counter(zip(lowest[others].tolist(), highest[others].tolist(), strict=True))
-    are_alike = len(others) > 1 and 2 * ends.most_common(1)[0][1] >= len(others)
-    with np.errstate(over="ignore", under="ignore"):
-        deviations = X[:, others].std(axis=0)
-    is_near = not coded.any() and bool(deviations.max() <= ONE_UNIT * deviations.min())
-    return np.asarray(coded | are_alike | is_near)
 
 
 # Which columns of a user's table are what: features, classes, names of the samples, none of them.

@@ -66,8 +66,8 @@ def test_parameters_are_checked_with_the_settings() -> None:
     for values, expected in (
         ({"accuracy": None, "model": "posterior"}, ["accuracy"]),
         ({"accuracy": None, "model": "posterior", "annotator_accuracy": {"ann": 0.9}}, []),
-        ({"accuracy": None, "model": None, "covariance": "auto", "restarts": 1, "seed": 0}, []),
-        ({"accuracy": 0.0, "model": "auto", "restarts": None, "scale": "log"},
+        ({"accuracy": None, "model": "auto", "covariance": "auto", "restarts": 1, "seed": 0}, []),
+        ({"accuracy": 0.0, "model": "best", "restarts": None, "scale": "log"},
          ["model", "accuracy", "restarts", "scale"]),
         ({"accuracy": 1, "n_clusters": 32_768, "missing": None, "categories": "one"},
          ["n_clusters", "missing", "categories"]),

@@ -59,12 +59,12 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
     X, _ = blobs()
     table = table_of(X, 3)
     found = solved(table, Structure(NONE, 1, shape, annotated=False), [])
-    union = found.union
-    logs = union.log_densities(X)
+    union, Z = found.union, found.place(X)
+    logs = union.log_densities(Z)
     for g, mean in enumerate(union.means):
         own = union.covariances[0 if shape == "tied" else g]
         matrix = own if own.ndim == 2 else np.diag(own)
-        expected = np.log(union.weights[g]) + multivariate_normal(mean, matrix).logpdf(X)
+        expected = np.log(union.weights[g]) + multivariate_normal(mean, matrix).logpdf(Z)
         np.testing.assert_allclose(logs[:, g], expected)
     free = GaussianMixture(3, covariance_type={"diagonal": "diag"}.get(shape, shape)).fit(X)._n_parameters()
     expected_bic = np.logaddexp.reduce(logs, axis=1).sum() - 0.5 * free * math.log(len(X))

@@ -111,6 +111,7 @@ def test_same_bits_as_the_command(changes: dict[str, Any], tmp_path: Path) -> No
     assert estimator.sizes_.min() >= given.get("min_cluster_size", 2)
 
 
+@pytest.mark.filterwarnings("ignore:only one of")  # restarts of next to no search
 @pytest.mark.parametrize(("n_jobs", "covariance"), [(2, "spherical"), (-1, "full")])
 def test_the_number_of_jobs_changes_no_bit(n_jobs: int, covariance: str) -> None:
     X = np.random.default_rng(3).normal(size=(80, 3))
@@ -216,6 +217,7 @@ def truth(pairs: np.ndarray) -> dict[str, np.ndarray]:
     return {"must_link": pairs[together], "cannot_link": pairs[~together]}
 
 
+@pytest.mark.filterwarnings("ignore:only one of")  # restarts of next to no search
 def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
     pairs = np.random.default_rng(1).integers(0, 60, size=(40, 2))
     stepwise = asking(restarts=9).partial_fit(NEAR, **truth(pairs[:20]))
@@ -329,6 +331,7 @@ def test_predict_and_score_are_those_of_the_densities(covariance: str, proportio
     assert estimator.score(other) == pytest.approx(logs.max(axis=0).mean(), rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:one row comes 5 times among 15")
 def test_degenerate_clusters_are_announced_and_receive_nothing() -> None:
     X = np.concatenate([np.zeros((5, 2)), np.random.default_rng(0).normal(9, 1, size=(10, 2))])
     with pytest.warns(ConvergenceWarning, match=r"variance 0: \d; variance_prior above 0") as caught:

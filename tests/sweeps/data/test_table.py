@@ -16,14 +16,13 @@ from own_tables import problems, read, write
 from sweeps.data import text as module
 from sweeps.data.lines import PROBLEMS_SHOWN, read_lines, split_cells, to_number
 from sweeps.data.reading import load_table
+from sweeps.data.scaling import scale, scaling_of
 from sweeps.data.table import (
     LabelledTable,
     TableChoice,
     encode_classes,
     is_empty,
     read_labels,
-    scale,
-    scaling_of,
 )
 from sweeps.data.text import read_text_table, rows_of, separator_of
 from sweeps.errors import InputError
