@@ -3,7 +3,8 @@
 Without a name all that need nothing but time: half an hour. Prints the tables; with `--write` they replace
 those between the markers of README.md and docs/. `--check` measures nothing: every block of a document must
 have its benchmark, every table of a benchmark its block, and both the same columns. `stopping` needs
-`--cube`; `scale`, `suite` and `unseen` have commands of their own: `python -m benchmarks scale --help`.
+`--cube`; `scale`, `suite`, `unseen` and `no_options` have commands of their own:
+`python -m benchmarks scale --help`.
 """
 
 import importlib
@@ -45,7 +46,7 @@ BENCHMARKS = (
     "live",
 )
 FROM_CUBES = "stopping"
-BY_HAND = ("scale", "suite", "unseen")
+BY_HAND = ("scale", "suite", "unseen", "no_options")
 """Their tables take hours, or join runs on quiet and busy machines; they have commands of their own."""
 
 

@@ -294,13 +294,14 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
     yield from (f"{'':<11}{each}" for each in alone)
     of_union = result.solution is not None
     predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
-    if result.base_rate is not None:
-        predicted["their base rate"] = result.base_rate
     for number, (shape, each) in enumerate(predicted.items()):
         yield (
             f"{'' if number else 'predicted':<11}{each.share_right:.0%} of held-out annotations,"
             f" log loss {each.log_loss:.4f} nats, {shape}{'' if of_union else ' covariance'}"
         )
+    if result.base_rate is not None:
+        loss = result.base_rate.log_loss
+        yield f"           log loss {loss:.4f} nats, by how often they are must-links alone"
     yield from judgement
     yield from result.confidence.lines() if result.confidence else ()
     work = f"{result.local_searches} local searches, {result.evaluations} candidate relocations"
