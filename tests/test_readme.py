@@ -229,6 +229,10 @@ def test_every_key_of_a_profile_is_explained_and_every_command_is_named() -> Non
     assert all(f"{key}: FILE" in CLUSTER for key in Tls.model_fields)
     named = set(re.findall(r"^\| `sweep (\w+)", COMMAND_PAGE, flags=re.MULTILINE))
     assert named == set(COMMANDS)
+    described = re.findall(
+        r"^\.\. click:: pipeline\.commands\.(\S+)\n   :prog: sweep (\w+)$", COMMAND_PAGE, re.M
+    )
+    assert {name: target for target, name in described} == {name: row[0] for name, row in COMMANDS.items()}
 
 
 def test_the_two_commands_stand_once_and_are_what_ci_runs() -> None:
