@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+import yaml
 from cubes import toy
 from cubes.reported import make
 
@@ -31,9 +32,11 @@ DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CUBE = (DOCS / "guides" / "cube.md").read_text(encoding="utf-8")
 API = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+COMMAND_PAGE = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
 CLUSTER = (DOCS / "guides" / "cluster.md").read_text(encoding="utf-8")
 MODEL = (DOCS / "model.md").read_text(encoding="utf-8")
 STOPPING = (DOCS / "guides" / "stopping.md").read_text(encoding="utf-8")
+TUTORIAL = (DOCS / "start" / "tutorial.md").read_text(encoding="utf-8")
 SWEEP_FILE = (DOCS / "guides" / "sweep-file.md").read_text(encoding="utf-8")
 
 # docs/repeat.md is made by a program, and tests/test_repeat.py looks at it.
@@ -57,24 +60,56 @@ def command_after(marker: str) -> str:
     return str(found[0])
 
 
-def run(*command: str, folder: Path) -> None:
+def run(*command: str, folder: Path) -> str:
+    """What a command prints, which must end well and without a warning."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
     done = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Warning" not in done.stderr, done.stderr
+    return done.stdout
+
+
+def consoles() -> list[tuple[str, str]]:
+    """Commands of the README, each with what is shown below it."""
+    parts = "".join(blocks("console")).split("$ sweep ")
+    assert parts[0] == ""
+    return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts[1:])]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Empty folder in which the console lines of the README ran, one after the other."""
-    empty = tmp_path_factory.mktemp("readme")
-    for line in "".join(blocks("console")).splitlines():
-        prompt, program, *arguments = shlex.split(line)
-        assert (prompt, program) == ("$", "sweep")
-        run("-m", "pipeline", *arguments, folder=empty)
-    return empty
+def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """Folder with the files of the tutorial, in which commands of the README ran, and what each printed."""
+    folder = tmp_path_factory.mktemp("readme")
+    run("-c", blocks(r"\{code-cell\} python", TUTORIAL)[0], folder=folder)
+    commands = [shlex.split(command) for command, _ in consoles()]
+    return folder, [run("-m", "pipeline", *command, folder=folder) for command in commands]
+
+
+@pytest.fixture(scope="module")
+def folder(printed: tuple[Path, list[str]]) -> Path:
+    return printed[0]
+
+
+@pytest.mark.slow
+def test_output_is_what_the_command_prints(
+    printed: tuple[Path, list[str]], pytestconfig: pytest.Config
+) -> None:
+    """`pytest tests/test_readme.py -n 0 -m slow --golden` writes it into the README again."""
+
+    def untimed(text: str) -> str:
+        return re.sub(r"(?m)^(solver +)[\d.]+ s,", r"\1… s,", text)
+
+    page = README
+    shown = [(old, new) for (_, old), new in zip(consoles(), printed[1], strict=True) if old]
+    assert shown
+    for old, new in shown:
+        if not pytestconfig.getoption("golden"):
+            assert untimed(old) == untimed(new)
+        page = page.replace(old, new)
+    if pytestconfig.getoption("golden"):
+        (ROOT / "README.md").write_text(page, encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -192,8 +227,12 @@ def test_every_key_of_a_profile_is_explained_and_every_command_is_named() -> Non
     explained = set(re.findall(r"^\| (?:`\w+`)? *\| `(\w+)` \|", CLUSTER, flags=re.MULTILINE))
     assert explained == keys
     assert all(f"{key}: FILE" in CLUSTER for key in Tls.model_fields)
-    named = set(re.findall(r"^\| `sweep (\w+)", README, flags=re.MULTILINE))
+    named = set(re.findall(r"^\| `sweep (\w+)", COMMAND_PAGE, flags=re.MULTILINE))
     assert named == set(COMMANDS)
+    described = re.findall(
+        r"^\.\. click:: pipeline\.commands\.(\S+)\n   :prog: sweep (\w+)$", COMMAND_PAGE, re.M
+    )
+    assert {name: target for target, name in described} == {name: row[0] for name, row in COMMANDS.items()}
 
 
 def test_the_two_commands_stand_once_and_are_what_ci_runs() -> None:
@@ -202,6 +241,16 @@ def test_the_two_commands_stand_once_and_are_what_ci_runs() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "<!-- test command -->" in script.read_text()
+
+
+def test_the_first_page_is_short() -> None:
+    assert len(README.splitlines()) <= 90
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
 
 
 def test_linked_files_exist() -> None:
