@@ -25,8 +25,8 @@ HANDFUL = 5
 # Chance of so many contradictions, if accuracies are as told, up to which it is said.
 UNLIKELY = 1e-3
 
-# Standard errors that agreement must be above chance.
-CLEAR = 2.0
+# Standard errors that agreement must be above chance, and what is enough where these are large.
+CLEAR, ENOUGH = 2.0, 0.1
 
 # Partitions of restarts that share less than this, adjusted for chance, are different ones.
 SAME = 0.9
@@ -169,11 +169,11 @@ def _on_agreement(annotated: _Annotated, labels: NDArray[np.integer]) -> Iterato
     together, must = float(shares @ shares), float(weights @ annotated.is_must) / total
     chance = must * together + (1.0 - must) * (1.0 - together)
     error = math.sqrt(chance * (1.0 - chance) / annotated.count)
-    if annotated.count >= LEAST_PAIRS and agreement <= chance + CLEAR * error:
+    if annotated.count >= LEAST_PAIRS and agreement <= chance + min(CLEAR * error, ENOUGH):
         yield (
-            f"the clusters agree with {agreement:.1%} of the annotations, which is chance: clusters of these"
-            f" sizes at random would with {chance:.1%}. Are your rows numbered from 0 (--first-row 0)? Are"
-            " must and cannot the right way round?"
+            f"the clusters agree with {agreement:.1%} of the annotations, no better than chance: clusters of"
+            f" these sizes at random would with {chance:.1%}. Are your rows numbered from 0 (--first-row 0)?"
+            " Are must and cannot the right way round?"
         )
         return
     yield from contradiction_notes(annotated.layers, labels)

@@ -653,6 +653,7 @@ def _of_union(
     solution = settled.solutions[settled.best]
     runs = [as_restart(X, each) for each in settled.solutions]
     best, candidates = runs[settled.best], settled.choice.candidates
+    no_skill = bool(settled.choice.note) and settled.choice.base_rate is not None
     sure = None if drawn is None else union_confidence(solution, drawn)
     return FitResult(
         model=model,
@@ -674,11 +675,15 @@ def _of_union(
         solution=solution,
         base_rate=settled.choice.base_rate,
         interrupted=len(runs) < wanted,
-        choice=skill_words(settled.structure.words, candidates.get(settled.structure), layers),
+        choice=skill_words(
+            settled.structure.words, candidates.get(settled.structure), layers, no_skill=no_skill
+        ),
     )
 
 
-def skill_words(words: str, found: predictions.HeldOut | None, layers: Sequence[Layer]) -> str:
+def skill_words(
+    words: str, found: predictions.HeldOut | None, layers: Sequence[Layer], *, no_skill: bool = False
+) -> str:
     """What a model is, and what it predicts beside an answer that is always the same.
 
     Parameters
@@ -689,14 +694,18 @@ def skill_words(words: str, found: predictions.HeldOut | None, layers: Sequence[
         How well it predicted annotations.
     layers : sequence of Layer
         Annotations.
+    no_skill : bool
+        Whether it is no better than how often annotations are must-links.
     """
-    if found is None:
+    if found is None and not no_skill:
         return words
     of_kinds = dict.fromkeys((MUST, CANNOT), 0.0)
     for layer in layers:  # self pairs say nothing
         of_kinds[layer.kind] += float(layer_weights(layer) @ (layer.pairs[:, 0] != layer.pairs[:, 1]))
     always = "together" if of_kinds[MUST] > of_kinds[CANNOT] else "apart"
     share = max(of_kinds.values()) / sum(of_kinds.values())
+    if found is None or no_skill:
+        return f"{words}; predicts held-out answers no better than always answering *{always}* ({share:.0%})"
     return (
         f"{words}; predicts {found.share_right:.0%} of held-out answers,"
         f" {share:.0%} is what always answering *{always}* would"
