@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from kernels.choice.held_out import LEAST_PAIRS
+from kernels.choice.held_out import LEAST_PAIRS, HeldOut
 from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies
 from pipeline.common import plural
 
@@ -27,6 +27,9 @@ UNLIKELY = 1e-3
 
 # Standard errors that agreement must be above chance, and what is enough where these are large.
 CLEAR, ENOUGH = 2.0, 0.1
+
+# Standard errors that predictions must be ahead of the base rate's: one of many candidates is, by chance.
+BARELY = 3.0
 
 # Partitions of restarts that share less than this, adjusted for chance, are different ones.
 SAME = 0.9
@@ -100,6 +103,27 @@ def restart_alarm(partitions: Sequence[NDArray[np.integer]], best: int, as_good:
         yield (
             f"only one of {len(partitions)} restarts found the best solution, and the others found other"
             " clusters: a better one may be left to find, try more restarts (--restarts, restarts)"
+        )
+
+
+def skill_alarm(found: HeldOut | None, base: HeldOut | None) -> Iterator[str]:
+    """Whether held-out annotations are predicted better by so little that trying many structures explains it.
+
+    Parameters
+    ----------
+    found : HeldOut or None
+        Predictions by what was chosen.
+    base : HeldOut or None
+        By how often annotations are must-links.
+    """
+    if found is None or base is None:
+        return
+    gain, error = found.gain_over(base)
+    if gain <= BARELY * error:
+        yield (
+            "held-out annotations are predicted barely better than by how often they are must-links (log loss"
+            f" {found.log_loss:.3f} against {base.log_loss:.3f}), which may be chance: see whether rows and"
+            " kinds are those meant, or annotate more pairs"
         )
 
 

@@ -654,6 +654,8 @@ def _of_union(
     runs = [as_restart(X, each) for each in settled.solutions]
     best, candidates = runs[settled.best], settled.choice.candidates
     no_skill = bool(settled.choice.note) and settled.choice.base_rate is not None
+    skill = candidates.get(settled.structure), settled.choice.base_rate
+    barely = () if no_skill else alarms.skill_alarm(*skill)
     sure = None if drawn is None else union_confidence(solution, drawn)
     return FitResult(
         model=model,
@@ -670,7 +672,7 @@ def _of_union(
         kept=np.arange(X.shape[1]),
         held_out={str(each): found for each, found in candidates.items()},
         notes=(*(note for note in settled.notes if note not in settled.alarms), *union_notes(X, solution)),
-        alarms=(*settled.alarms, *_alarms(X, layers, runs, settled.best, len(best.sizes), names)),
+        alarms=(*settled.alarms, *barely, *_alarms(X, layers, runs, settled.best, len(best.sizes), names)),
         confidence=sure,
         solution=solution,
         base_rate=settled.choice.base_rate,

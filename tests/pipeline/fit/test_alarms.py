@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from processes.commandline import sweep
 
+from kernels.choice.held_out import HeldOut
 from kernels.problem.data import CANNOT, MUST, Layer
 from pipeline import AnnotatedClustering
 from pipeline.fit import alarms
@@ -74,6 +75,23 @@ def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
     assert list(alarms.restart_alarm([LABELS, others[0], LABELS], 0, 1)) == []  # the same clusters
     assert list(alarms.restart_alarm([LABELS, *others], 0, 2)) == []
     assert list(alarms.restart_alarm([LABELS, others[0]], 0, 1)) == []
+
+
+def test_predictions_barely_better_than_the_base_rate() -> None:
+    logs = np.log(np.where(np.arange(200) % 5 == 0, 0.2, 0.8))
+
+    def held(values: NDArray[Any]) -> HeldOut:
+        return HeldOut(values, values > np.log(0.5), np.ones(200), np.exp(values))
+
+    good, base, barely = (
+        held(logs),
+        held(np.full(200, np.log(0.5))),
+        held(np.full(200, np.log(0.5)) + 0.1 * logs),
+    )
+    assert list(alarms.skill_alarm(good, base)) == []
+    (text,) = alarms.skill_alarm(barely, base)
+    assert text.startswith("held-out annotations are predicted barely better")
+    assert list(alarms.skill_alarm(None, base)) == list(alarms.skill_alarm(good, None)) == []
 
 
 def test_agreement_near_chance_or_less_than_told() -> None:
