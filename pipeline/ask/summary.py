@@ -55,6 +55,8 @@ class AskOptions(FitOptions):
         Whether questions are asked in the terminal; the last of `annotations` then takes the answers.
     as_json : bool
         Whether the questions are printed as JSON.
+    jobs : int or None
+        Fits at a time; None for as many as there are cores.
     """
 
     count: int = 20
@@ -66,6 +68,7 @@ class AskOptions(FitOptions):
     annotator: str = ASKED
     interactive: bool = False
     as_json: bool = False
+    jobs: int | None = None
 
 
 def read_ask(options: AskOptions) -> FitInputs:
@@ -180,22 +183,29 @@ def stand(
         If the problem admits no solution.
     """
     from kernels.choice.held_out import below
+    from kernels.interrupt import beside
     from pipeline.ask.questions import next_questions, questions_left
     from pipeline.asking.belief import believe, share_at
+    from pipeline.fit.running import progress, runner
 
     answers = answered(rows)
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
-    belief = believe(
-        inputs.X,
-        fit_inputs.annotator_layers(answers, inputs.accuracies, options.accuracy),
-        n_clusters=options.n_clusters,
-        accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
-        seed=seed,
-        covariance=str(options.taken.covariance),
-        restarts=options.restarts,
-        settings=options.settings,
-        start=start,
-    )
+    with progress(not options.interactive) as bar:  # a session has the terminal to itself
+        run = runner(options.jobs or -1, bar)
+        belief = beside(
+            lambda: believe(
+                inputs.X,
+                fit_inputs.annotator_layers(answers, inputs.accuracies, options.accuracy),
+                n_clusters=options.n_clusters,
+                accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
+                seed=seed,
+                covariance=str(options.taken.covariance),
+                restarts=options.restarts,
+                settings=options.settings,
+                start=start,
+                run=run,
+            )
+        )
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), below(seed, 5))

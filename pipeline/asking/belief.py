@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from kernels.choice import held_out
-from kernels.choice.structures import FOLD_STEPS, Settled, Table, choose_structure, settle
+from kernels.choice.structures import FOLD_STEPS, Runner, Settled, Table, choose_structure, settle
 from kernels.problem.data import MUST, Layer, layer_weights
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import run_restart
@@ -128,6 +128,7 @@ def believe(
     restarts: int = 3,
     settings: Settings = ASKING,
     start: NDArray[np.int16] | None = None,
+    run: Runner = map,
 ) -> Belief:
     """Fit the conditional model to the answers so far, and draw partitions around its solutions.
 
@@ -152,6 +153,8 @@ def believe(
         Of the search and of the objective.
     start : ndarray of shape (n_samples,), int16, optional
         An earlier solution, which the first restart begins with.
+    run : callable
+        As `map`; fits of classes of any shape may run at once.
 
     Returns
     -------
@@ -167,7 +170,8 @@ def believe(
         return np.random.default_rng(held_out.below(seed, *key))
 
     if is_union(covariance, settings):
-        labels, drawn, covariance = _of_union(X, layers, n_clusters, covariance, settings, restarts, seed)
+        of_fit: Any = {"covariance": covariance, "settings": settings, "restarts": restarts, "seed": seed}
+        labels, drawn, covariance = _of_union(X, layers, n_clusters, run, **of_fit)
         return Belief(X, labels, drawn, n_clusters, _accuracy(layers, labels, accuracy), covariance, OF_FITS)
     fitted: Any = {"n_clusters": n_clusters, "model": model_for(layers), "settings": settings}
     if covariance == AUTO:
@@ -202,6 +206,8 @@ def _of_union(
     X: NDArray[np.float64],
     layers: Sequence[Layer],
     n_clusters: int,
+    run: Runner,
+    *,
     covariance: str,
     settings: Settings,
     restarts: int,
@@ -213,7 +219,7 @@ def _of_union(
         some, between = _some_rows(X, layers, np.random.default_rng(held_out.below(seed, 6)))
         parts: dict[str, Any] = {"components": settings.components, "subspace": settings.subspace}
         parts = {} if covariance == ANY else parts | {"covariance": covariance}
-        choice = choose_structure(Table(some, n_clusters, own), between, **parts)
+        choice = choose_structure(Table(some, n_clusters, own), between, run=run, **parts)
     settled = settle(
         X,
         layers,
@@ -223,6 +229,7 @@ def _of_union(
         seed=own,
         streams=[held_out.below(seed, 1, number) for number in range(restarts)],
         choice=choice,
+        run=run,
     )
     labels = settled.solutions[settled.best].union.labels
     rng = np.random.default_rng(held_out.below(seed, 2))

@@ -346,6 +346,7 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
 @takes_columns("--drop", "--without", "without", help="Neither shown nor a feature; may be repeated.")
 @declared("covariance", default=ANY, help="As of sweep fit.")
 @declared("restarts", default=3)
+@takes_jobs
 @shared.takes_settings(feature_weight="effective", proportions="free")
 @declared("seed", help="Of all randomness: the same seed, the same questions.")
 @declared("scale")

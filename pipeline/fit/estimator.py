@@ -22,6 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, validation
 
 from kernels import settings as declared
+from kernels.interrupt import beside
 from kernels.problem.data import CANNOT, MUST
 from kernels.problem.shapes import SPHERES
 from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
@@ -508,16 +509,20 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         tables = [np.column_stack([each.pairs, np.full(len(each.pairs), each.kind)]) for each in layers]
         answers = np.concatenate([np.empty((0, 3)), *tables]).astype(np.int32)
         key = QUERY, len(answers)
-        belief = believe(
-            self._scaling.of(self.X_fit_),
-            layers,
-            n_clusters=self.n_clusters_,
-            accuracy=None if self.accuracy is None else float(self.accuracy),
-            seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
-            covariance=str(self._taken(annotated=True).covariance),
-            restarts=min(int(self.restarts), MOST_RESTARTS),
-            settings=declared.settings_of(vars(self)),
-            start=self.labels_.astype(np.int16),
+        belief = beside(
+            partial(
+                believe,
+                self._scaling.of(self.X_fit_),
+                layers,
+                n_clusters=self.n_clusters_,
+                accuracy=None if self.accuracy is None else float(self.accuracy),
+                seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
+                covariance=str(self._taken(annotated=True).covariance),
+                restarts=min(int(self.restarts), MOST_RESTARTS),
+                settings=declared.settings_of(vars(self)),
+                start=self.labels_.astype(np.int16),
+                run=runner(self.n_jobs),
+            )
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
         found = choose(belief, answers, strategy=strategy, count=int(n), seed=seed)

