@@ -16,7 +16,7 @@ from tables import Table, mean_error
 from kernels.choice.held_out import estimated_accuracy
 from kernels.problem.problem import layers_from_annotations
 from kernels.settings import settings_of
-from pipeline.choosing import Candidate, choose, choose_clusters, within
+from pipeline.fit.counts import Candidate, choose, choose_clusters, within
 from pipeline.fit.solve import fit
 from sweeps.annotations.draw import draw_annotations
 from sweeps.inputs import draw_mixture

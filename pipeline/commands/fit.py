@@ -182,7 +182,8 @@ def fit_command(
     likelihood do not take; link files are the annotations of an annotator called links, answers that name
     nobody those of one called asked. Centroids and variances are those of the scaled features.
     """
-    from pipeline.choosing import TRIED, option_problems, possible, read_counts
+    from pipeline.choosing import option_problems, read_counts
+    from pipeline.fit.counts import TRIED, possible
     from pipeline.fit.inputs import FitOptions, answered, judge, labels_csv, place_problems, read_inputs
     from sweeps.data.table import expanded
 
@@ -197,7 +198,8 @@ def fit_command(
     _say_notes(*inputs.table.notes, *options.without_effect())
 
     # numba is loaded once there is something to solve: bad input is answered at once
-    from pipeline.choosing import choose_clusters, draw_choice, picture
+    from pipeline.choosing import draw_choice, picture
+    from pipeline.fit.counts import choose_clusters
     from pipeline.fit.running import progress, runner
     from pipeline.fit.solve import fit, to_json
     from pipeline.fit.unannotated import unannotated

@@ -28,7 +28,7 @@ from kernels.problem.shapes import SPHERES
 from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
 from pipeline.asking.belief import believe
 from pipeline.asking.strategies import choose
-from pipeline.choosing import TRIED, choose_clusters, possible
+from pipeline.fit.counts import TRIED, choose_clusters, possible
 from pipeline.fit.data_notes import data_notes
 from pipeline.fit.inputs import annotator_problems, chance_problems
 from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked

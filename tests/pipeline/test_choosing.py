@@ -10,7 +10,9 @@ import pytest
 from kernels.choice.criteria import Criteria
 from kernels.choice.held_out import HeldOut
 from pipeline import choosing
-from pipeline.choosing import BIC, FEWEST, HELD_OUT, Candidate, choose, draw_choice
+from pipeline.choosing import draw_choice
+from pipeline.fit import counts as module
+from pipeline.fit.counts import BIC, FEWEST, HELD_OUT, Candidate, choose
 
 
 def candidate(
@@ -63,13 +65,13 @@ def test_bic_decides_within_one_standard_error_of_the_least_log_loss() -> None:
     values = [(5.0, far), (4.0, uneven), (1.0, close), (0.0, best)]
     given = [candidate(number, bic, logs) for number, (bic, logs) in enumerate(values, start=2)]
     choice = choose(given)
-    assert [error for _, error in choosing.gains(given)] == pytest.approx(
+    assert [error for _, error in module.gains(given)] == pytest.approx(
         [0.0, 0.25, 0.25 * np.sqrt(3 * 0.01 + 0.09), 0.0]
     )
     # 4 is 0.1 behind with an error of 0.087, 3 is 0.5 behind with one of 0.25
     assert (choice.criterion, choice.chosen.n_clusters) == (HELD_OUT, 5)
-    assert [each.n_clusters for each in choosing.within(given, 1.2)] == [4, 5]
-    assert [each.n_clusters for each in choosing.within(given, 2.1)] == [3, 4, 5]
+    assert [each.n_clusters for each in module.within(given, 1.2)] == [4, 5]
+    assert [each.n_clusters for each in module.within(given, 2.1)] == [3, 4, 5]
     given[2] = candidate(4, 1.0, [-0.05, -0.1, -0.1, -0.3])
     assert choose(given).chosen.n_clusters == 4
 
@@ -92,7 +94,7 @@ def test_table_and_json_have_every_candidate() -> None:
     choice = choose([candidate(2, -9.0), candidate(3, -7.0), candidate(4, -7.0)])
     assert (choice.criterion, choice.chosen.n_clusters) == (BIC, 3)
     assert choice.values.tolist() == [-9.0, -7.0, -7.0]
-    assert choice.lines()[-2:] == ["clusters   3 by BIC, the largest, in nats", choosing.OVERLAP]
+    assert choice.lines()[-2:] == ["clusters   3 by BIC, the largest, in nats", module.OVERLAP]
     document = choice.to_json()
     assert document["accuracy_held_out"] is document["candidates"][0]["held_out_log_loss"] is None
 
@@ -109,8 +111,8 @@ def test_of_classes_of_any_shape_the_fewest_within_one_standard_error_are_taken(
 
 
 def test_numbers_that_are_tried_leave_samples_to_spare() -> None:
-    assert choosing.possible(np.arange(12.0)[:, None], choosing.TRIED) == (2, 3, 4, 5, 6)
-    assert choosing.possible(np.arange(3.0)[:, None], choosing.TRIED) == (2,)
+    assert module.possible(np.arange(12.0)[:, None], module.TRIED) == (2, 3, 4, 5, 6)
+    assert module.possible(np.arange(3.0)[:, None], module.TRIED) == (2,)
 
 
 @pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.PNG", b"\x89PNG"), ("a.pdf", b"%PDF")])
