@@ -17,6 +17,7 @@ from suite import SUITE, drawn, published, read
 from tables import Table
 
 from kernels import components
+from kernels.choice import structures
 from kernels.choice.structures import Solution, best_start, settle
 from kernels.components import CLASS_STEPS, ENOUGH, ROUNDS, STEPS, WARM_STEPS, Fields, Observed
 from kernels.jit import jit, jit_inner
@@ -107,12 +108,10 @@ def measured(task: tuple[float, str]) -> tuple[float, float, float]:
     layers, k = drawn(truth, len(X), p), int(truth.max()) + 1
     streams = SeedSequence(0).spawn(RESTARTS)
     found = settle(
-        X,
+        structures.Table(X, k, SeedSequence(0)),
         layers,
-        n_classes=k,
         covariance="any",
         settings=ObjectiveSettings(),
-        seed=SeedSequence(0),
         streams=streams,
     )
     soft = adjusted_rand(truth, found.solutions[found.best].union.labels)

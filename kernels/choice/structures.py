@@ -742,39 +742,34 @@ class Settled:
 
 
 def structure_choice(
-    X: Floats,
+    table: Table,
     layers: Sequence[Layer],
     *,
-    n_classes: int,
     covariance: str,
     settings: ObjectiveSettings,
-    seed: SeedSequence,
     run: Runner = map,
     predict: bool = True,
 ) -> StructureChoice:
     """Choose what classes are made of, where that is open; parameters as of `settle`."""
     parts = [settings.components, settings.subspace, covariance]
     components, subspace, shape = [AUTO] * 3 if covariance == ANY else parts
-    table = Table(X, n_classes, seed)
-    if n_classes > table.distinct(NONE):
-        raise ValueError(f"n_clusters is {n_classes}, but X has only {table.distinct(NONE)} distinct rows")
+    if table.n_classes > (distinct := table.distinct(NONE)):
+        raise ValueError(f"n_clusters is {table.n_classes}, but X has only {distinct} distinct rows")
     if not isinstance(subspace, str):
         subspace = min(subspace, table.rank)
     is_open = AUTO in (components, subspace, shape)
-    if is_open or (predict and list_annotations(layers, seed).n_pairs >= LEAST_PAIRS):
+    if is_open or (predict and list_annotations(layers, table.seed).n_pairs >= LEAST_PAIRS):
         named: Any = {"components": components, "subspace": subspace, "covariance": str(shape)}
         return choose_structure(table, layers, run=run, **named)
     return StructureChoice((named_structure(subspace, components, str(shape)),), {}, None)
 
 
 def settle(
-    X: Floats,
+    table: Table,
     layers: Sequence[Layer],
     *,
-    n_classes: int,
     covariance: str,
     settings: ObjectiveSettings,
-    seed: SeedSequence,
     streams: Sequence[SeedSequence],
     run: Runner = map,
     predict: bool = True,
@@ -784,18 +779,14 @@ def settle(
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
+    table : Table
+        Features as used, K, and the seed of the choice.
     layers : sequence of Layer
         Annotations that the model sees.
-    n_classes : int
-        K.
     covariance : str
         Shape of the components; "auto", or "any" with components and subspace open too.
     settings : ObjectiveSettings
         `components` and `subspace`.
-    seed : numpy.random.SeedSequence
-        Of the choice.
     streams : sequence of numpy.random.SeedSequence
         One for each restart.
     run : callable
@@ -810,9 +801,11 @@ def settle(
     ValueError
         If there are more classes or components than distinct rows.
     """
-    table, annotations = Table(X, n_classes, seed), list_annotations(layers, seed)
-    given: Any = {"n_classes": n_classes, "covariance": covariance, "settings": settings, "seed": seed}
-    choice = choice or structure_choice(X, layers, run=run, predict=predict, **given)
+    annotations, given = (
+        list_annotations(layers, table.seed),
+        {"covariance": covariance, "settings": settings},
+    )
+    choice = choice or structure_choice(table, layers, run=run, predict=predict, **given)
     notes, wanted = list[str](), settings.subspace
     if not isinstance(wanted, str) and wanted > table.rank:
         notes.append(f"features have {table.rank} principal components, not {wanted}: all are used")

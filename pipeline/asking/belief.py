@@ -220,20 +220,19 @@ def _of_union(
         parts: dict[str, Any] = {"components": settings.components, "subspace": settings.subspace}
         parts = {} if covariance == ANY else parts | {"covariance": covariance}
         choice = choose_structure(Table(some, n_clusters, own), between, run=run, **parts)
+    table = Table(X, n_clusters, own)
     settled = settle(
-        X,
+        table,
         layers,
-        n_classes=n_clusters,
         covariance=covariance,
         settings=settings,
-        seed=own,
         streams=[held_out.below(seed, 1, number) for number in range(restarts)],
         choice=choice,
         run=run,
     )
     labels = settled.solutions[settled.best].union.labels
     rng = np.random.default_rng(held_out.below(seed, 2))
-    drawn = _drawn_from_many(Table(X, n_clusters, own), layers, settled, labels, rng)
+    drawn = _drawn_from_many(table, layers, settled, labels, rng)
     return labels, drawn, str(settled.structure)
 
 

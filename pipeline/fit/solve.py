@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kernels import components, scores
 from kernels.choice import held_out as predictions
-from kernels.choice.structures import Settled, Solution, as_restart, settle, structure_choice
+from kernels.choice.structures import Settled, Solution, Table, as_restart, settle, structure_choice
 from kernels.interrupt import beside
 from kernels.problem.data import CANNOT, DEGENERATE, MUST, agrees, layer_weights
 from kernels.problem.problem import Layer, Problem, build_problem
@@ -517,12 +517,12 @@ def fit(
         began = time.perf_counter(), time.process_time()  # compiled by now
         seen = () if model == "unsupervised" else layers
         streams = [np.random.SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
-        own: Any = {"n_classes": n_clusters, "covariance": covariance, "settings": settings}
-        own |= {"seed": np.random.SeedSequence(seed)}
-        chosen = beside(lambda: structure_choice(X, seen, run=run, predict=predict_annotations, **own))
+        table = Table(X, n_clusters, np.random.SeedSequence(seed))
+        own: Any = {"covariance": covariance, "settings": settings}
+        chosen = beside(lambda: structure_choice(table, seen, run=run, predict=predict_annotations, **own))
         done = Finished(run)
         try:
-            settled = beside(lambda: settle(X, seen, streams=streams, run=done.run, choice=chosen, **own))
+            settled = beside(lambda: settle(table, seen, streams=streams, run=done.run, choice=chosen, **own))
         except KeyboardInterrupt:
             if not (salvage and done.results):
                 raise

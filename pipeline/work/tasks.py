@@ -191,20 +191,19 @@ def _settle(
     science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
 ) -> tuple[Chosen, float, float]:
     """What classes are made of, as `_choose`; tried with the first restarts that a cell has."""
-    from kernels.choice.structures import FINE_STARTS, settle
+    from kernels.choice.structures import FINE_STARTS, Table, settle
 
     _, covariance = split_model(cell.model)
     search, of_cell = science.search(cell), partial(_stream, science.seed, cell)
+    seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
     found, seconds, cpu_seconds = _timed(
         partial(
             beside,
             lambda: settle(
-                X,
+                Table(X, science.n_clusters, seed),
                 layers,
-                n_classes=science.n_clusters,
                 covariance=covariance,
                 settings=search,
-                seed=seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model),
                 streams=[of_cell(restart) for restart in range(FINE_STARTS)],
             ),
         )

@@ -68,12 +68,10 @@ def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -
     }
     every = range(restarts)
     found = structures.settle(
-        X,
+        structures.Table(X, science.n_clusters, seeds.choice_seed(science.seed, cell.dataset, **where)),
         layers_from_annotations(cell_annotations(science.seed, cell, truth, None), cell.p),
-        n_classes=science.n_clusters,
         covariance="any",
         settings=science.searches[0],
-        seed=seeds.choice_seed(science.seed, cell.dataset, **where),
         streams=[seeds.search_seed(science.seed, cell.dataset, **where, restart=each) for each in every],
     )
     return found.solutions[found.best]
