@@ -801,11 +801,10 @@ def settle(
     ValueError
         If there are more classes or components than distinct rows.
     """
-    annotations, given = (
-        list_annotations(layers, table.seed),
-        {"covariance": covariance, "settings": settings},
-    )
-    choice = choice or structure_choice(table, layers, run=run, predict=predict, **given)
+    annotations = list_annotations(layers, table.seed)
+    if choice is None:
+        named: Any = {"covariance": covariance, "settings": settings, "predict": predict}
+        choice = structure_choice(table, layers, run=run, **named)
     notes, wanted = list[str](), settings.subspace
     if not isinstance(wanted, str) and wanted > table.rank:
         notes.append(f"features have {table.rank} principal components, not {wanted}: all are used")
