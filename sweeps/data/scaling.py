@@ -30,29 +30,7 @@ class Scaling(NamedTuple):
 
 
 def scaling_of(X: NDArray[np.float64], how: str) -> Scaling:
-    """What `scale` does to each column, but for columns of less variance than squares can hold.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Finite features.
-    how : {"none", "standard", "minmax", "auto"}
-        As of `scale`.
-    """
-    lowest, highest = X.min(axis=0), X.max(axis=0)
-    offset, width = np.zeros(X.shape[1]), np.ones(X.shape[1])
-    if how == "minmax":
-        offset, width = lowest, highest - lowest
-    elif how != "none":
-        offset, width = X.mean(axis=0), X.std(axis=0)
-    stays = left_alone(X) if how == AUTO else np.zeros(X.shape[1], bool)
-    unused = (lowest == highest) | ~(width > 0.0)
-    width = np.where(stays | unused, 1.0, width)
-    return Scaling(np.where(stays, 0.0, np.where(unused & (how != "none"), lowest, offset)), width)
-
-
-def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """Scale the columns of a table.
+    """What `scale` does to each column.
 
     Parameters
     ----------
@@ -61,29 +39,30 @@ def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
     how : {"none", "standard", "minmax", "auto"}
         Leave alone; mean 0 and standard deviation 1 (ddof 0); minimum 0 and maximum 1. The last two
         turn a constant column into zeros. "auto" is "standard" but for the columns of `left_alone`.
-
-    Returns
-    -------
-    array of shape (n_samples, n_features)
-        A new array.
     """
+    offset, width = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if how == "none":
-        return X.astype(np.float64)
-    if how == AUTO:
-        return np.where(left_alone(X), X.astype(np.float64), scale(X, "standard"))
+        return Scaling(offset, width)
     lowest, highest = X.min(axis=0), X.max(axis=0)
     # From the range: rounding gives a constant column a tiny standard deviation above 0.
     constant = lowest == highest
-    # Of values this small the squares vanish. By a power of two, which rounds nothing.
-    small = ~constant & (highest - lowest < SMALL)
-    X, lowest, highest = (np.ldexp(values, np.where(small, 900, 0)) for values in (X, lowest, highest))
-    if how == "standard":
-        offset, width = X.mean(axis=0), X.std(axis=0)
-    else:
+    stays = left_alone(X) if how == AUTO else np.zeros(X.shape[1], bool)
+    if how == "minmax":
         offset, width = lowest, highest - lowest
-    scaled: NDArray[np.float64] = (X - offset) / np.where(constant, 1.0, width)
-    scaled[:, constant] = 0.0
-    return scaled
+    else:
+        # Of values this small the squares vanish. By a power of two, which rounds nothing.
+        shift = np.where(~constant & (highest - lowest < SMALL), 900, 0)
+        larger = np.ldexp(X, shift)
+        offset, width = (np.ldexp(each, -shift) for each in (larger.mean(axis=0), larger.std(axis=0)))
+    # Zeros of both signs less -0 are 0: a constant column has one bit pattern.
+    still = np.where(lowest == 0.0, -0.0, lowest)
+    offset, width = np.where(constant, still, offset), np.where(constant, 1.0, width)
+    return Scaling(np.where(stays, 0.0, offset), np.where(stays, 1.0, width))
+
+
+def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
+    """Scale the columns of a table, as `scaling_of` has it, into a new array."""
+    return scaling_of(X, how).of(X)
 
 
 # Standard deviations of columns of one unit are within this factor of each other, such as lengths of petals.
