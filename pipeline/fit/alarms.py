@@ -77,7 +77,7 @@ def alarms_of(
             f"clusters of a handful of samples: {which}: see whether these rows are outliers or mistakes, or"
             f" try fewer clusters than {n_clusters}"
         )
-    if annotated := _Annotated.of(layers):
+    if annotated := Annotated.of(layers):
         yield from _on_agreement(annotated, labels)
         yield from _on_contradictions(annotated, n_clusters)
 
@@ -156,8 +156,14 @@ def _on_features(X: Floats, names: Sequence[str]) -> Iterator[str]:
         )
 
 
-class _Annotated:
-    """Annotations of all layers, those of a sample with itself left out."""
+class Annotated:
+    """Annotations of all layers, those of a sample with itself left out.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        One or more.
+    """
 
     def __init__(self, layers: Sequence[Layer]) -> None:
         self.layers = layers
@@ -169,13 +175,23 @@ class _Annotated:
         self.weights = np.concatenate([layer_weights(layer) for layer in layers]) * own
 
     @classmethod
-    def of(cls, layers: Sequence[Layer]) -> _Annotated | None:
+    def of(cls, layers: Sequence[Layer]) -> Annotated | None:
         """None where there are no annotations of two samples."""
         found = cls(layers) if layers else None
         return found if found is not None and found.weights.sum() > 0.0 else None
 
+    def right(self, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of them agree with a partition."""
+        return np.concatenate([agrees(layer, labels) for layer in self.layers])
+
+    @property
+    def must_share(self) -> float:
+        """Share of them that are must-links."""
+        return float(self.weights @ self.is_must) / self.total
+
     @property
     def total(self) -> float:
+        """Annotations that they stand for."""
         return float(self.weights.sum())
 
     @property
@@ -184,13 +200,12 @@ class _Annotated:
         return self.total**2 / float(self.weights @ self.weights)
 
 
-def _on_agreement(annotated: _Annotated, labels: NDArray[np.integer]) -> Iterator[str]:
+def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator[str]:
     """Agreement near chance, or far below what the accuracy explains."""
-    right = np.concatenate([agrees(layer, labels) for layer in annotated.layers])
-    total, weights = annotated.total, annotated.weights
-    agreement = float(weights @ right) / total
+    right = annotated.right(labels)
+    agreement = float(annotated.weights @ right) / annotated.total
     shares = np.bincount(labels) / len(labels)
-    together, must = float(shares @ shares), float(weights @ annotated.is_must) / total
+    together, must = float(shares @ shares), annotated.must_share
     chance = must * together + (1.0 - must) * (1.0 - together)
     error = math.sqrt(chance * (1.0 - chance) / annotated.count)
     if annotated.count >= LEAST_PAIRS and agreement <= chance + min(CLEAR * error, ENOUGH):
@@ -200,28 +215,24 @@ def _on_agreement(annotated: _Annotated, labels: NDArray[np.integer]) -> Iterato
             " Are must and cannot the right way round?"
         )
         return
-    yield from contradiction_notes(annotated.layers, labels)
+    yield from contradictions(annotated, right)
 
 
-def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) -> Iterator[str]:
+def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[str]:
     """Say where more annotations are contradicted than their accuracies explain; a guess, where none is told.
 
     Parameters
     ----------
-    layers : sequence of Layer
-        Annotation graphs, those that the model does not see too; self pairs are left out.
-    labels : ndarray of shape (n_samples,)
-        The solution.
+    annotated : Annotated
+        Those that the model does not see too.
+    right : ndarray of shape (n_annotations,)
+        Which of them agree with the solution.
 
     Yields
     ------
     str
         One sentence, or none.
     """
-    annotated = _Annotated.of(layers)
-    if annotated is None:
-        return
-    right = np.concatenate([agrees(layer, labels) for layer in layers])
     told, weights, total = annotated.told, annotated.weights, annotated.total
     wrong = 1.0 - np.where(np.isnan(told), 0.5, told)
     contradicted, expected = float(weights[~right].sum()), float(weights @ wrong)
@@ -238,7 +249,7 @@ def contradiction_notes(layers: Sequence[Layer], labels: NDArray[np.integer]) ->
     )
 
 
-def _on_contradictions(annotated: _Annotated, n_clusters: int) -> Iterator[str]:
+def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
     """Pairs that were answered in both ways, and samples that are all apart from each other."""
     used = annotated.weights > 0.0
     ends = np.sort(annotated.pairs[used], axis=1)

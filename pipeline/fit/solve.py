@@ -18,7 +18,7 @@ from kernels import components, scores
 from kernels.choice import held_out as predictions
 from kernels.choice.structures import Settled, Solution, Table, as_restart, settle, structure_choice
 from kernels.interrupt import beside
-from kernels.problem.data import CANNOT, DEGENERATE, MUST, agrees, layer_weights
+from kernels.problem.data import DEGENERATE, agrees, layer_weights
 from kernels.problem.problem import Layer, Problem, build_problem
 from kernels.problem.shapes import SPHERES
 from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
@@ -703,11 +703,8 @@ def skill_words(
     """
     if found is None and not no_skill:
         return words
-    of_kinds = dict.fromkeys((MUST, CANNOT), 0.0)
-    for layer in layers:  # self pairs say nothing
-        of_kinds[layer.kind] += float(layer_weights(layer) @ (layer.pairs[:, 0] != layer.pairs[:, 1]))
-    always = "together" if of_kinds[MUST] > of_kinds[CANNOT] else "apart"
-    share = max(of_kinds.values()) / sum(of_kinds.values())
+    must = alarms.Annotated(layers).must_share
+    always, share = ("together", must) if must > 0.5 else ("apart", 1.0 - must)
     if found is None or no_skill:
         return f"{words}; predicts held-out answers no better than always answering *{always}* ({share:.0%})"
     return (

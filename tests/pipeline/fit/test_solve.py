@@ -16,7 +16,7 @@ from kernels.problem.problem import CANNOT, MUST, Layer
 from kernels.search.genetic import Restart, run_restart
 from kernels.settings import ObjectiveSettings, Settings
 from pipeline.fit import inputs
-from pipeline.fit.alarms import contradiction_notes
+from pipeline.fit.alarms import Annotated, contradictions
 from pipeline.fit.data_notes import equal_rows
 from pipeline.fit.solve import find_confidence, fit, weighted_agreement
 from sweeps.annotations.files import Annotation, Samples
@@ -240,7 +240,8 @@ def test_contradictions_that_no_accuracy_explains(
         Layer(CANNOT, np.array([[3, 3]]), np.array([1e3]), accuracy),
         Layer(MUST, pairs[:0], None, accuracy),
     ]
-    notes = list(contradiction_notes(layers, labels))
+    annotated = Annotated(layers)
+    notes = list(contradictions(annotated, annotated.right(labels)))
     explains = "guessing" if accuracy is None else "what is told of their accuracy"
     counts = f"{contradicted * weight:.4g} of {100 * weight:.4g}"
     start = f"the clusters contradict {counts} annotations, {explains} explains"
