@@ -69,7 +69,7 @@ SPACES = {NONE: 0, DISCRIMINATIVE: -2}
 # Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
 
-# Ways to scale features; `sweeps.data.table.scale` does it. Sweep files take those that are named.
+# Ways to scale features; `sweeps.data.scaling` does it. Sweep files take those that are named.
 SCALES = ("none", "standard", "minmax")
 
 # Of a weight of an annotation: far beyond what anybody annotates; sums, squares and logarithms keep digits.
