@@ -17,8 +17,9 @@ from suite import SUITE, drawn, published, read
 from tables import Table
 
 from kernels import components
-from kernels.choice import structures
-from kernels.choice.structures import Solution, best_start, settle
+from kernels.choice import table as tables
+from kernels.choice.structures import settle
+from kernels.choice.table import Solution, best_start
 from kernels.components import CLASS_STEPS, ENOUGH, ROUNDS, STEPS, WARM_STEPS, Fields, Observed
 from kernels.jit import jit, jit_inner
 from kernels.problem.problem import Layer
@@ -108,7 +109,7 @@ def measured(task: tuple[float, str]) -> tuple[float, float, float]:
     layers, k = drawn(truth, len(X), p), int(truth.max()) + 1
     streams = SeedSequence(0).spawn(RESTARTS)
     found = settle(
-        structures.Table(X, k, SeedSequence(0)),
+        tables.Table(X, k, SeedSequence(0)),
         layers,
         covariance="any",
         settings=ObjectiveSettings(),

@@ -269,12 +269,20 @@ def named_structure(subspace: int | str, components: int | str, covariance: str)
 
 def most_components(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
     """Gaussians of each class that a choice tries, at most; 0 where a single one is too dear."""
-    dims = n_dims if covariance in ("tied", "full") else SCATTERED
-    affordable = int(DEAREST // (n_samples * n_classes * n_dims * dims))
-    told = (
-        1 if covariance in ("tied", KMEANS) else int(min(MOST_COMPONENTS, SPARSEST * n_samples) // n_classes)
-    )
-    return min(affordable, max(told, 1))
+    affordable = int(DEAREST // operations(covariance, n_samples, n_dims, n_classes))
+    return min(affordable, most_told(covariance, n_samples, n_classes))
+
+
+def most_told(covariance: str, n_samples: int, n_classes: int) -> int:
+    """Gaussians of each class that so many samples tell something of, at most; 1 at least."""
+    if covariance in ("tied", KMEANS):
+        return 1
+    return max(int(min(MOST_COMPONENTS, SPARSEST * n_samples) // n_classes), 1)
+
+
+def operations(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
+    """Of a step of a fit with one Gaussian a class."""
+    return n_samples * n_classes * n_dims * (n_dims if covariance in ("tied", "full") else SCATTERED)
 
 
 def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:

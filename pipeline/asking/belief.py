@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from kernels.choice import held_out
-from kernels.choice.structures import FOLD_STEPS, Runner, Settled, Table, choose_structure, settle
+from kernels.choice.structures import Runner, Settled, choose_structure, settle
+from kernels.choice.table import FOLD_STEPS, Table
 from kernels.problem.data import MUST, Layer, layer_weights
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import run_restart

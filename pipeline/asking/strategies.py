@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.choice.held_out import below
-from kernels.choice.structures import one_thread
+from kernels.choice.table import one_thread
 from kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from kernels.search.genetic import run_restart
 from pipeline.asking.belief import ASKING, Belief, believe, model_for

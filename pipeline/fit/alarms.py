@@ -119,7 +119,10 @@ def skill_alarm(found: HeldOut | None, base: HeldOut | None) -> Iterator[str]:
     if found is None or base is None:
         return
     gain, error = found.gain_over(base)
-    if gain <= BARELY * error:
+    share = max(base.share_right, 1.0 - base.share_right)
+    count = float(base.weights.sum() ** 2 / np.square(base.weights).sum())
+    ahead = found.share_right - share > BARELY * math.sqrt(share * (1.0 - share) / count)
+    if gain <= BARELY * error and not ahead:  # of few annotations the error of the gain says little
         yield (
             "held-out annotations are predicted barely better than by how often they are must-links (log loss"
             f" {found.log_loss:.3f} against {base.log_loss:.3f}), which may be chance: see whether rows and"
@@ -212,7 +215,7 @@ def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator
         yield (
             f"the clusters agree with {agreement:.1%} of the annotations, no better than chance: clusters of"
             f" these sizes at random would with {chance:.1%}. Are your rows numbered from 0 (--first-row 0)?"
-            " Are must and cannot the right way round?"
+            " Are must and cannot the right way round? Is the number of clusters?"
         )
         return
     yield from contradictions(annotated, right)

@@ -189,27 +189,32 @@ def choose_clusters(
         If a problem admits no solution.
     """
     from kernels.choice.criteria import criteria
-    from kernels.choice.structures import union_criteria
+    from kernels.choice.table import union_criteria
     from kernels.problem.problem import build_problem
+
+    def one(count: int) -> Candidate:
+        result = fit(count)
+        if result.solution is not None:
+            found = union_criteria(result.solution, X)
+            return Candidate(count, result, found, result.held_out.get(result.structure, result.base_rate))
+        fitted = {name: getattr(result, name) for name in ("model", "covariance", "settings")}
+        problem = build_problem(X, layers, n_clusters=count, **fitted)
+        found = criteria(problem, layers, result.best.labels)
+        return Candidate(count, result, found, result.held_out.get(result.covariance))
 
     candidates: list[Candidate] = []
     for count in counts:
         try:
-            result = fit(count)
+            found = one(count)
         except KeyboardInterrupt:
             if not candidates:
                 raise
             return replace(choose(candidates), interrupted=True)
-        if result.solution is not None:
-            found = union_criteria(result.solution, X)
-            held_out = result.held_out.get(result.structure, result.base_rate)
-        else:
-            fitted = {name: getattr(result, name) for name in ("model", "covariance", "settings")}
-            problem = build_problem(X, layers, n_clusters=count, **fitted)
-            found = criteria(problem, layers, result.best.labels)
-            held_out = result.held_out.get(result.covariance)
-        candidates.append(Candidate(count, result, found, held_out))
-        if result.interrupted:
+        is_over = found.result.interrupted
+        # what was not predicted does not compare with what was
+        if not (is_over and candidates and candidates[0].held_out and not found.held_out):
+            candidates.append(found)
+        if is_over:
             return replace(choose(candidates), interrupted=True)
     return choose(candidates)
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kernels import components, scores
 from kernels.choice import held_out as predictions
-from kernels.choice.structures import Settled, Solution, Table, as_restart, settle, structure_choice
+from kernels.choice.structures import Settled, StructureChoice, best_so_far, settle, structure_choice
+from kernels.choice.table import Solution, Table, as_restart
 from kernels.interrupt import beside
 from kernels.problem.data import DEGENERATE, agrees, layer_weights
 from kernels.problem.problem import Layer, Problem, build_problem
@@ -319,7 +320,7 @@ UNION_DRAWS = 1000
 
 
 class Finished:
-    """Results of restarts as they come in, for who does not wait for all of them.
+    """Results as they come in, for who does not wait for all of them.
 
     Parameters
     ----------
@@ -329,22 +330,26 @@ class Finished:
 
     def __init__(self, run: Runner) -> None:
         self.inner = run
-        self.results: list[Any] = []
+        self.done: list[tuple[Any, Any]] = []
 
     def run(self, function: Callable[[Any], Any], numbers: Iterable[Any]) -> Iterable[Any]:
-        """What the runner does; results of an earlier call are forgotten."""
-        self.results = []
+        """What the runner does; `done` has what each result was found for."""
 
         def one(number: Any) -> Any:
             found = function(number)
-            self.results.append(found)
+            self.done.append((number, found))
             return found
 
         return self.inner(one, numbers)
 
-    def words(self, restarts: int) -> str:
-        """How many there are of those that were wanted."""
-        return f"interrupted: the best of {len(self.results)} of {restarts} restarts"
+    @property
+    def results(self) -> list[Any]:
+        """What was found."""
+        return [found for _, found in self.done]
+
+
+def _cut(count: int, restarts: int) -> str:
+    return f"interrupted: the best of {count} of {restarts} restarts"
 
 
 @dataclass(frozen=True, eq=False)
@@ -517,18 +522,9 @@ def fit(
         began = time.perf_counter(), time.process_time()  # compiled by now
         seen = () if model == "unsupervised" else layers
         streams = [np.random.SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
+        own: Any = {"covariance": covariance, "settings": settings, "predict": predict_annotations}
         table = Table(X, n_clusters, np.random.SeedSequence(seed))
-        own: Any = {"covariance": covariance, "settings": settings}
-        chosen = beside(lambda: structure_choice(table, seen, run=run, predict=predict_annotations, **own))
-        done = Finished(run)
-        try:
-            settled = beside(lambda: settle(table, seen, streams=streams, run=done.run, choice=chosen, **own))
-        except KeyboardInterrupt:
-            if not (salvage and done.results):
-                raise
-            found = tuple(done.results)
-            best = max(range(len(found)), key=lambda number: (found[number].union.bound, -number))
-            settled = Settled(found[best].structure, chosen, found, best, (), (done.words(restarts),))
+        settled = _settled(table, seen, streams, run, salvage, own)
         return _of_union(
             X,
             layers,
@@ -539,7 +535,6 @@ def fit(
             seed if confidence else None,
             began,
             names,
-            restarts,
         )
     is_auto, choice = covariance == AUTO, predictions.Choice(covariance, {})
     candidates = CANDIDATES if is_auto else (covariance,)
@@ -565,9 +560,10 @@ def fit(
     try:
         runs = beside(lambda: list(done.run(one, range(restarts))))
     except KeyboardInterrupt:
-        if not (salvage and done.results):
+        if not (salvage and done.done):
             raise
-        runs, cut = list(done.results), done.words(restarts)
+        runs = done.results
+        cut = _cut(len(runs), restarts)
     spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
     number = best_of([run.objective for run in runs])
     best = runs[number]
@@ -638,6 +634,36 @@ def _scores(
 # Classes that are unions of components, or stand in a subspace.
 
 
+def _settled(
+    table: Table,
+    seen: Sequence[Layer],
+    streams: Sequence[np.random.SeedSequence],
+    run: Runner,
+    salvage: bool,
+    own: dict[str, Any],
+) -> Settled:
+    """Choose structures and fit them; Ctrl-C gives the best that there is by then, if that is asked for."""
+    tried, fitted = Finished(run), Finished(run)
+    choice = StructureChoice((), {}, None)
+    try:
+        choice = beside(lambda: structure_choice(table, seen, run=tried.run, **own))
+        return beside(lambda: settle(table, seen, streams=streams, run=fitted.run, choice=choice, **own))
+    except KeyboardInterrupt:
+        if not (salvage and (tried.done or fitted.done)):
+            raise
+    if found := fitted.results:
+        last = tuple(each for each in found if each.structure == found[-1].structure)
+        cut = _cut(len(last), len(streams))
+    else:
+        last = (best_so_far(table, seen, tried.done),)
+        cut = (
+            f"interrupted while structures were compared: the best of {plural(len(tried.done), 'fit')},"
+            " most of which saw four fifths of the annotations"
+        )
+    best = max(range(len(last)), key=lambda number: (last[number].union.bound, -number))
+    return Settled(last[best].structure, choice, last, best, (), (cut,), interrupted=True)
+
+
 def _of_union(
     X: Floats,
     layers: Sequence[Layer],
@@ -648,7 +674,6 @@ def _of_union(
     drawn: int | None,
     began: tuple[float, float],
     names: Sequence[str],
-    wanted: int,
 ) -> FitResult:
     """What was fitted, as a result; draws from it by a seed if its confidence was asked for."""
     spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
@@ -678,7 +703,7 @@ def _of_union(
         confidence=sure,
         solution=solution,
         base_rate=settled.choice.base_rate,
-        interrupted=len(runs) < wanted,
+        interrupted=settled.interrupted,
         choice=skill_words(
             settled.structure.words, candidates.get(settled.structure), layers, no_skill=no_skill
         ),

@@ -37,7 +37,7 @@ from sweeps.unions import Gaussians
 from sweeps.words import ANY, ASKED, AUTO, SPHERICAL, UNSUPERVISED, is_any, split_model
 
 if TYPE_CHECKING:
-    from kernels.choice.structures import Solution
+    from kernels.choice.table import Solution
     from kernels.problem.data import Layer
     from kernels.search.genetic import Restart
 
@@ -107,7 +107,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
     run_one: Callable[[int], Restart]
     gaussians: list[Gaussians] = []
     if is_union(covariance, search) or is_any(cell.model):
-        from kernels.choice.structures import as_restart
+        from kernels.choice.table import as_restart
 
         structure = named_structure(search.subspace, search.components, covariance)
         if is_any(cell.model):
@@ -191,7 +191,8 @@ def _settle(
     science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
 ) -> tuple[Chosen, float, float]:
     """What classes are made of, as `_choose`; tried with the first restarts that a cell has."""
-    from kernels.choice.structures import FINE_STARTS, Table, settle
+    from kernels.choice.structures import settle
+    from kernels.choice.table import FINE_STARTS, Table
 
     _, covariance = split_model(cell.model)
     search, of_cell = science.search(cell), partial(_stream, science.seed, cell)
@@ -239,7 +240,7 @@ def refit(
     structure : Structure
         What the cell chose, or has.
     """
-    from kernels.choice.structures import Table
+    from kernels.choice.table import Table
     from kernels.problem.problem import layers_from_annotations
 
     layers = layers_from_annotations(annotations, cell.p)

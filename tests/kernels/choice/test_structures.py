@@ -13,10 +13,11 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from kernels import settings
 from kernels.choice import structures
+from kernels.choice import table as tables
 from kernels.choice.held_out import HeldOut, list_annotations
-from kernels.choice.structures import DISCRIMINATIVE, KMEANS, NONE, Structure, Table, Trials, choose_structure
+from kernels.choice.structures import DISCRIMINATIVE, KMEANS, NONE, Structure, Trials, choose_structure
+from kernels.choice.table import Table
 from kernels.problem.data import CANNOT, MUST, Layer
 
 Table_ = tuple[NDArray[Any], NDArray[np.int64]]
@@ -50,7 +51,7 @@ def table_of(X: NDArray[Any], n_classes: int) -> Table:
     return Table(X, n_classes, SeedSequence(0))
 
 
-def solved(table: Table, structure: Structure, layers: list[Layer]) -> structures.Solution:
+def solved(table: Table, structure: Structure, layers: list[Layer]) -> tables.Solution:
     return table.solve(structure, layers, np.random.default_rng(0))
 
 
@@ -68,7 +69,7 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
         np.testing.assert_allclose(logs[:, g], expected)
     free = GaussianMixture(3, covariance_type={"diagonal": "diag"}.get(shape, shape)).fit(X)._n_parameters()
     expected_bic = np.logaddexp.reduce(logs, axis=1).sum() - 0.5 * free * math.log(len(X))
-    assert structures.union_criteria(found, X).bic == pytest.approx(expected_bic)
+    assert tables.union_criteria(found, X).bic == pytest.approx(expected_bic)
 
 
 def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
@@ -100,7 +101,7 @@ def test_discriminative_directions_are_those_of_fishers_criterion() -> None:
     X, labels = blobs(n_dims=6, apart=2.0)
     X = X @ rng.normal(size=(6, 6))
     center, shares = X.mean(axis=0), np.eye(3)[labels]
-    axes = structures.discriminative(X, center, shares)
+    axes = tables.discriminative(X, center, shares)
     assert axes.shape == (6, 2)
     np.testing.assert_allclose(((X - center) @ axes).var(axis=0), 1.0)
     moved = X - center
@@ -235,7 +236,7 @@ def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> Non
 def test_where_everything_is_too_dear_spherical_gaussians_are_fitted(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(settings, "DEAREST", 1.0)
+    monkeypatch.setattr(tables, "DEAREST", 1.0)
     X, labels = blobs()
     choice = choose_structure(table_of(X, 3), drawn(labels, count, 1.0, 0.95))
     assert {each.covariance for each in choice.ranked} <= {KMEANS, "spherical"}
@@ -261,7 +262,7 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
     assert not structures.falls_short(good, annotations, expected)
-    bad = structures.hard_union(X, np.minimum(np.arange(len(X)), 2), 3)  # all but two in one class
+    bad = tables.hard_union(X, np.minimum(np.arange(len(X)), 2), 3)  # all but two in one class
     assert "where its folds predicted" in structures.falls_short(bad, annotations, expected)
 
 

@@ -77,21 +77,27 @@ def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
     assert list(alarms.restart_alarm([LABELS, others[0]], 0, 1)) == []
 
 
+def held(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:
+    """Predictions that are so sure where they are right, and give so much to the answer where not."""
+    values = np.where(right, sure, wrong)
+    return HeldOut(np.log(values), right, np.ones(len(right)), values)
+
+
 def test_predictions_barely_better_than_the_base_rate() -> None:
-    logs = np.log(np.where(np.arange(200) % 5 == 0, 0.2, 0.8))
-
-    def held(values: NDArray[Any]) -> HeldOut:
-        return HeldOut(values, values > np.log(0.5), np.ones(200), np.exp(values))
-
-    good, base, barely = (
-        held(logs),
-        held(np.full(200, np.log(0.5))),
-        held(np.full(200, np.log(0.5)) + 0.1 * logs),
-    )
+    answers = np.arange(200)
+    base = held(answers % 2 == 0, 0.5, 0.5)
+    good, barely = held(answers % 5 > 0, 0.8, 0.2), held(answers % 20 < 11, 0.6, 0.4)
     assert list(alarms.skill_alarm(good, base)) == []
     (text,) = alarms.skill_alarm(barely, base)
     assert text.startswith("held-out annotations are predicted barely better")
     assert list(alarms.skill_alarm(None, base)) == list(alarms.skill_alarm(good, None)) == []
+    # the gain of 40 answers is uncertain, but 31 of them right are not chance
+    few, many = held(answers[:40] % 9 < 7, 0.9, 0.05), held(answers[:40] % 9 < 5, 0.9, 0.05)
+    guess = held(answers[:40] % 2 == 0, 0.5, 0.5)
+    gain, error = few.gain_over(guess)
+    assert 0.0 < gain <= 3.0 * error
+    assert list(alarms.skill_alarm(few, guess)) == []
+    assert len(list(alarms.skill_alarm(many, guess))) == 1
 
 
 def test_agreement_near_chance_or_less_than_told() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
 
-from kernels.choice import structures
+from kernels.choice import structures, table
 from kernels.problem.data import CANNOT, MUST
 from kernels.problem.problem import Layer
 from kernels.settings import settings_of
@@ -269,3 +269,53 @@ def test_questions_are_asked_about_classes_of_any_shape(ringed: Any) -> None:
     assert ((asked.together > 0) & (asked.together < 1)).all()
     # near the boundary, not between rings: no spherical cluster of the plane would say so
     assert (estimator.predict(X) == estimator.labels_).mean() > 0.95
+
+
+def ended_after(count: int) -> Any:
+    """A runner that somebody ends by Ctrl-C after so many fits of all calls together."""
+    left = iter(range(count))
+
+    def run(function: Any, numbers: Any) -> list[Any]:
+        def one(number: Any) -> Any:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return function(number)
+
+        return [one(number) for number in numbers]
+
+    return run
+
+
+@pytest.mark.parametrize("model", ["conditional-any", "unsupervised"])
+def test_ctrl_c_among_structures_keeps_the_best_fit_so_far(model: str) -> None:
+    X, y = rings()
+    annotations = layers(*links(y, len(y), 0.95), 0.95)
+    given: Any = {"n_clusters": 2, "restarts": 2, "settings": DEFAULT, "seed": 0, "salvage": True}
+    given |= {"model": model, "covariance": "any"}
+    with pytest.raises(KeyboardInterrupt):
+        fit(X, annotations, run=ended_after(0), **given)
+    many = 60 if model == "conditional-any" else 4
+    found = fit(X, annotations, run=ended_after(many), **given)
+    assert found.interrupted
+    assert len(found.restart_objectives) == 1
+    assert f"the best of {many} fits" in found.alarms[0]
+    if model == "conditional-any":  # a ring is several components
+        assert adjusted_rand_score(y, found.best.labels) > 0.8
+        assert "predicts" not in found.choice
+
+
+def test_candidates_left_out_for_their_cost_are_named_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "DEAREST", 3e4)
+    monkeypatch.setattr(table, "SECONDS", 1.0)
+    X, y = rings()
+    X = np.column_stack([X, np.random.default_rng(0).standard_normal((len(X), 4))])
+    annotations = layers(*links(y, 200, 0.95), 0.95)
+    settings = settings_of({"subspace": "none", "components": 2})
+    given: Any = {"n_clusters": 2, "restarts": 1, "settings": settings, "seed": 0, "model": "conditional"}
+    found = fit(X, annotations, covariance="auto", **given)
+    [note] = [each for each in found.notes if each.startswith("left out for their cost")]
+    # 240 rows x 4 Gaussians x 6 features squared are 34,560 operations, in 30 steps of 3 starts in 5 folds
+    assert note.endswith(f"(about {34_560 * 30 * 3 * 5 / 60:.2g} min of a core): 2 full")
+    named = fit(X, annotations, covariance="full", **given)
+    assert named.covariance == "full"
+    assert not any("cost" in each for each in named.notes)

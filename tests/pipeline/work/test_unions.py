@@ -13,6 +13,7 @@ from processes.sweeping import TINY, assert_same_bits, run, write_spec
 from scipy.stats import multivariate_normal
 
 from kernels.choice import structures
+from kernels.choice import table as tables
 from kernels.problem.problem import layers_from_annotations
 from kernels.settings import STRUCTURE, Structure, settings_of
 from pipeline.check.verify import verify
@@ -56,7 +57,7 @@ def assert_same_gaussians(found: Gaussians | None, expected: Gaussians | None) -
             assert (one.shape, one.tobytes()) == (other.shape, other.tobytes())
 
 
-def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> structures.Solution:
+def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> tables.Solution:
     """The best restart of a cell, fitted without anything of a sweep."""
     X, truth = source.arrays(cell.mixture)
     where = {
@@ -68,7 +69,7 @@ def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -
     }
     every = range(restarts)
     found = structures.settle(
-        structures.Table(X, science.n_clusters, seeds.choice_seed(science.seed, cell.dataset, **where)),
+        tables.Table(X, science.n_clusters, seeds.choice_seed(science.seed, cell.dataset, **where)),
         layers_from_annotations(cell_annotations(science.seed, cell, truth, None), cell.p),
         covariance="any",
         settings=science.searches[0],

@@ -1,0 +1,424 @@
+"""A table, and one fit of a structure to it from one start (docs/model.md, section 12)."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator, SeedSequence
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from kernels.choice.criteria import Criteria
+from kernels.choice.held_out import (
+    HELD_OUT,
+    UNSURE,
+    below,
+)
+from kernels.components import STEPS, Union, first_labels, fit_components
+from kernels.problem.data import Floats, Layer
+from kernels.search.genetic import Restart
+from kernels.settings import (
+    DEAREST,
+    FOLDS,
+    KMEANS,
+    MOST_DIMS,
+    NONE,
+    Structure,
+    most_told,
+    operations,
+)
+
+# Numbers of principal components that are tried; all of them, if there are no more than `MOST_DIMS`.
+DIMS = (2, 5, 10, 20)
+
+
+class Closely(NamedTuple):
+    """How many candidates are looked at closely, how many lead to directions, and from how many starts."""
+
+    top: int
+    firsts: int
+    starts: int
+
+
+# From so many numbers of samples, times classes and rank, a close look takes longer than people wait.
+CLOSELY, LARGE_CLOSELY, LARGE = Closely(5, 2, 3), Closely(3, 1, 2), 5e5
+
+# Steps of a fit to the other folds; restarts that a choice is tried with in sweeps.
+COARSE_STEPS, FOLD_STEPS, FINE_STARTS = 15, 30, 3
+
+# k-means starts, of which that of the least inertia is taken.
+TRIES = 5
+
+# How often discriminative directions and classes are found in turn.
+ROUNDS = 3
+
+# Of the scatter within classes, what is taken as equal in all directions.
+RIDGE = 0.1
+
+# Seconds of a processor for each operation of a step.
+SECONDS = 2.5e-10
+
+# Of the largest eigenvalue: directions of less variance are none.
+RANK = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A fit of a structure.
+
+    Parameters
+    ----------
+    structure : Structure
+        What was fitted.
+    center : ndarray of shape (n_features,)
+        Means of the features.
+    axes : ndarray of shape (n_features, n_dims), or None
+        Directions of the coordinates; None for the features themselves.
+    union : Union
+        In these coordinates.
+    """
+
+    structure: Structure
+    center: Floats
+    axes: Floats | None
+    union: Union
+
+    def place(self, X: Floats) -> Floats:
+        """Coordinates of samples, of shape (n_samples, n_dims)."""
+        return place(X, self.center, self.axes)
+
+
+def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
+    """Coordinates of samples along axes; no bit depends on the other rows."""
+    moved = X - center
+    return moved if axes is None else np.einsum("nf,fd->nd", moved, axes)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_alone = threading.Lock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra whose bits do not depend on the number of threads."""
+    with _alone, _libraries().limit(limits=1):
+        yield
+
+
+class Table:
+    """Features with what all fits of them share: principal components, and starts without annotations.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    n_classes : int
+        K.
+    seed : numpy.random.SeedSequence
+        Of the starts that candidates share.
+    """
+
+    def __init__(self, X: Floats, n_classes: int, seed: SeedSequence) -> None:
+        self.X, self.n_classes, self.seed = np.asarray(X, np.float64), n_classes, seed
+        self.center = self.X.mean(axis=0)
+        with one_thread():
+            moved = self.X - self.center
+            values, vectors = np.linalg.eigh(moved.T @ moved)
+        self.rank = int((values > RANK * values[-1]).sum())
+        self.vectors = vectors[:, ::-1]
+        self.closely = LARGE_CLOSELY if len(self.X) * n_classes * self.rank > LARGE else CLOSELY
+        self._placed: dict[int | str, Floats] = {}
+        self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
+        self._of_features: dict[Structure, Solution] = {}
+        self._distinct: dict[int | str, int] = {}
+        self.dear: dict[Structure, float] = {}  # candidates left out for their cost, in seconds
+
+    @property
+    def dims(self) -> tuple[int | str, ...]:
+        """Coordinates that candidates stand in: the features as they are come last."""
+        least = [q for q in DIMS if q < self.rank]
+        return (*least, *([self.rank] if self.rank <= MOST_DIMS else []), NONE)
+
+    def axes(self, subspace: int | str) -> Floats | None:
+        """Directions of the principal components."""
+        return None if isinstance(subspace, str) else self.vectors[:, :subspace]
+
+    def placed(self, subspace: int | str) -> Floats:
+        """Coordinates of all samples."""
+        if subspace not in self._placed:
+            self._placed[subspace] = place(self.X, self.center, self.axes(subspace))
+        return self._placed[subspace]
+
+    def distinct(self, subspace: int | str) -> int:
+        """How many samples differ in their coordinates."""
+        if subspace not in self._distinct:
+            self._distinct[subspace] = len(np.unique(self.placed(subspace), axis=0))
+        return self._distinct[subspace]
+
+    def start(self, subspace: int | str, n_components: int, number: int) -> NDArray[np.int64]:
+        """Components that candidates start from: the same for all shapes and folds."""
+        key = (subspace, n_components, number)
+        if key not in self._starts:
+            dims = 0 if isinstance(subspace, str) else subspace
+            rng = np.random.default_rng(below(self.seed, HELD_OUT, dims, n_components, number))
+            self._starts[key] = best_start(self.seen(subspace, number % 2 == 1), n_components, rng)
+        return self._starts[key]
+
+    def seen(self, subspace: int | str, is_white: bool) -> Floats:
+        """Coordinates that k-means of a start sees: as they are, or of one variance along all axes.
+
+        Where classes differ along directions of little variance, only the latter finds them.
+        """
+        if not is_white:
+            return self.placed(subspace)
+        Z = self.placed(self.rank if isinstance(subspace, str) else subspace)
+        return np.asarray(Z / Z.std(axis=0))
+
+    def allows(self, each: Structure) -> bool:
+        """Whether a candidate is no more than the samples can tell, and not too dear."""
+        if each.components > 1 and each.components * self.n_classes > self.distinct(each.subspace):
+            return False
+        n_samples, n_dims = self.placed(each.subspace).shape
+        if each.components > most_told(each.covariance, n_samples, self.n_classes):
+            return False
+        cost = each.components * operations(each.covariance, n_samples, n_dims, self.n_classes)
+        if cost > DEAREST:
+            self.dear[each] = cost * SECONDS * FOLD_STEPS * FOLDS * self.closely.starts
+        return cost <= DEAREST
+
+    def left_out(self) -> Iterator[str]:
+        """Say which candidates were left out for their cost."""
+        if self.dear:
+            least, most = (pick(self.dear.values()) / 60.0 for pick in (min, max))
+            cost = f"{least:.2g} min" if len(self.dear) == 1 else f"{least:.2g} to {most:.2g} min each"
+            dearest = max(self.dear, key=lambda each: self.dear[each])
+            example = f"{dearest}" if len(self.dear) == 1 else f"{len(self.dear)} structures, as {dearest}"
+            yield f"left out for their cost (about {cost} of a core): {example}"
+
+    def is_double(self, each: Structure) -> bool:
+        """Whether another candidate is the same, in the features or in all principal components."""
+        if each.covariance in ("tied", "full"):
+            return each.subspace == NONE  # where the prior does not know the principal components
+        return each.covariance == "spherical" and each.subspace == self.X.shape[1]
+
+    def solve(
+        self,
+        structure: Structure,
+        layers: Sequence[Layer],
+        rng: Generator,
+        *,
+        steps: int = STEPS,
+        labels: NDArray[np.int64] | None = None,
+        first: Solution | None = None,
+    ) -> Solution:
+        """Fit a structure from one start.
+
+        Parameters
+        ----------
+        structure : Structure
+            What is fitted.
+        layers : sequence of Layer
+            Annotations.
+        rng : numpy.random.Generator
+            The only source of randomness.
+        steps : int
+            Of each fit, at most.
+        labels : ndarray of shape (n_samples,), optional
+            Components to start from.
+        first : Solution, optional
+            Of the first fit of discriminative directions.
+        """
+        used = layers if structure.annotated else ()
+        if structure.first is not None:
+            found = first or self.solve(structure.first, layers, rng, steps=steps, labels=labels)
+            for turn in range(1, ROUNDS + 1):
+                along = discriminative(self.X, self.center, found.union.classes)
+                at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
+                there = place(self.X, self.center, along)
+                own = found.union.classes.argmax(axis=1)
+                if structure.components > 1:  # rows that differ may be equal along few directions
+                    many = min(structure.components * self.n_classes, len(np.unique(there, axis=0)))
+                    own = best_start(there, many, rng)
+                found = self._fit(structure, there, along, used, rng, at_most, own)
+            return found
+        Z, axes = self.placed(structure.subspace), self.axes(structure.subspace)
+        if labels is None:
+            many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
+            labels = best_start(self.seen(structure.subspace, is_white), many, rng)
+        return self._fit(structure, Z, axes, used, rng, steps, labels)
+
+    def of_features(self, structure: Structure) -> Solution:
+        """The best fit of a structure without annotations, from the starts that candidates share."""
+        if structure not in self._of_features:
+            many, alone = structure.components * self.n_classes, structure._replace(annotated=False)
+            rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
+            space = structure.first.subspace if structure.first is not None else structure.subspace
+            many = many if structure.first is None else structure.first.components * self.n_classes
+            starts = [self.start(space, many, number) for number in range(self.closely.starts)]
+            found = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
+            self._of_features[structure] = max(found, key=lambda one: one.union.bound)
+        return self._of_features[structure]
+
+    def _fit(
+        self,
+        structure: Structure,
+        Z: Floats,
+        axes: Floats | None,
+        layers: Sequence[Layer],
+        rng: Generator,
+        steps: int,
+        labels: NDArray[np.int64],
+    ) -> Solution:
+        n_components = structure.components * self.n_classes
+        if structure.covariance == KMEANS:
+            return Solution(structure, self.center, axes, hard_union(Z, labels, n_components))
+        union = fit_components(
+            Z,
+            layers,
+            n_classes=self.n_classes,
+            components=structure.components,
+            covariance=structure.covariance,
+            rng=rng,
+            proportions=structure.proportions,
+            labels=labels,
+            steps=steps,
+        )
+        return Solution(structure, self.center, axes, union)
+
+
+def best_start(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
+    """The best of some k-means solutions, by inertia."""
+    tries = [first_labels(Z, n_components, rng) for _ in range(TRIES)]
+    return min(tries, key=lambda labels: _inertia(Z, labels, n_components))
+
+
+def _inertia(Z: Floats, labels: NDArray[np.int64], n_components: int) -> float:
+    return float(np.square(Z - _means(Z, labels, n_components)[labels]).sum())
+
+
+def _means(Z: Floats, labels: NDArray[np.int64], n_components: int) -> Floats:
+    sums = np.stack([np.bincount(labels, column, n_components) for column in Z.T], axis=1)
+    return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_components), 1)[:, None])
+
+
+def hard_union(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Union:
+    """A partition of k-means as a union of one component a class, all of one variance."""
+    shares, means = np.zeros((len(Z), n_classes)), _means(Z, labels, n_classes)
+    shares[np.arange(len(Z)), labels] = 1.0
+    variance = np.square(Z - means[labels]).mean()
+    return Union(
+        shares=shares,
+        class_of=np.arange(n_classes),
+        classes=shares,
+        weights=np.full(n_classes, 1.0 / n_classes),
+        means=means,
+        covariances=np.full(means.shape, max(variance, np.finfo(float).tiny)),
+        accuracies={},
+        terms=(-_inertia(Z, labels, n_classes), 0.0, 0.0),
+        steps=0,
+    )
+
+
+def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
+    """Directions along which classes differ most, against what differs within them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    center : ndarray of shape (n_features,)
+        Their means.
+    classes : ndarray of shape (n_samples, n_classes)
+        Shares.
+
+    Returns
+    -------
+    ndarray of shape (n_features, n_dims)
+        K - 1 of them, or as many as there are features; samples have unit variance along each.
+    """
+    with one_thread():
+        moved, sizes = X - center, classes.sum(axis=0) + UNSURE
+        means = (classes.T @ moved) / sizes[:, None]
+        between, total = (means.T * sizes) @ means, moved.T @ moved
+        within = (1.0 - RIDGE) * (total - between)
+        within += (
+            RIDGE
+            * max(float(np.trace(total - between)), np.finfo(float).tiny)
+            / len(total)
+            * np.eye(len(total))
+        )
+        n_dims = min(classes.shape[1] - 1, X.shape[1]) or 1
+        whiten = np.linalg.inv(np.linalg.cholesky(within))  # the general problem as an ordinary one
+        _, vectors = np.linalg.eigh(whiten @ between @ whiten.T)
+        axes = whiten.T @ vectors[:, ::-1][:, :n_dims]
+        return np.ascontiguousarray(axes / np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(X)))
+
+
+def union_criteria(solution: Solution, X: Floats) -> Criteria:
+    """Criteria of a solution: the likelihood is that of its features, in its own coordinates.
+
+    Parameters
+    ----------
+    solution : Solution
+        What was fitted.
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    """
+    Z, union = solution.place(X), solution.union
+    n_samples, n_dims = Z.shape
+    many, shape = len(union.weights), solution.structure.covariance
+    matrix = n_dims * (n_dims + 1) // 2
+    of_shape = {
+        KMEANS: 1,
+        "spherical": many,
+        "diagonal": many * n_dims,
+        "tied": matrix,
+        "full": many * matrix,
+    }
+    shares = 0 if solution.structure.proportions == "equal" or shape == KMEANS else many - 1
+    n_free = many * n_dims + of_shape[shape] + shares
+    logs = union.class_densities(Z)
+    whole = np.logaddexp.reduce(logs, axis=1)
+    sure = np.exp(logs - whole[:, None])
+    own = float(logs[np.arange(n_samples), union.labels].sum())
+    entropy = -float((sure * np.log(np.maximum(sure, np.finfo(float).tiny))).sum())
+    penalty = 0.5 * float(n_free) * math.log(n_samples)
+    return Criteria(own, n_free, penalty, float(whole.sum()) - own, entropy)
+
+
+def as_restart(X: Floats, solution: Solution) -> Restart:
+    """A solution in the terms of the search: clusters are classes, with the moments of their shares.
+
+    Covariances are spherical, whatever those of the components are.
+    """
+    union = solution.union
+    sizes = np.bincount(union.labels, minlength=union.classes.shape[1])
+    total = np.maximum(union.classes.sum(axis=0), np.finfo(float).tiny)
+    moved = X - solution.center
+    means = np.einsum("nc,nf->cf", union.classes, moved) / total[:, None]
+    squares = union.classes.T @ np.square(moved).sum(axis=1) / total - np.square(means).sum(axis=1)
+    features, annotations, prior = union.terms
+    return Restart(
+        labels=union.labels,
+        objective=union.bound,
+        gmm=features,
+        sbm=annotations,
+        prior=prior,
+        sizes=sizes,
+        centroids=means + solution.center,
+        covariances=np.maximum(squares / X.shape[1], 0.0),
+        local_searches=1,
+        evaluations=union.steps,
+        caps_reached=int(union.steps >= STEPS),
+    )
