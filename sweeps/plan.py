@@ -36,6 +36,15 @@ Name = Annotated[
     ),
 ]
 
+# What can name a data set: data sets of a suite stand in groups.
+DataName = Annotated[
+    str,
+    Text(
+        "up to three names of letters, digits, '.', '_' and '-', with '/' between them",
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}){0,2}$",
+    ),
+]
+
 Accuracy = Annotated[float, Real("an accuracy in (0, 1]", ge=1e-9, le=1)]
 Scale = Annotated[str, Choice(SCALES)]
 # Labels are int16, counted from 0, with -1 for a cell that is not done.
@@ -460,7 +469,7 @@ class DatasetPlan:
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
-    name: Name
+    name: DataName
     n_samples: Annotated[int, Whole(1, 10**9)]
     n_features: Length
     n_clusters: Clusters
@@ -627,8 +636,12 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     InputError
         With all problems of the name, and the coordinates the sweep has.
     """
-    dataset, *pairs, model = [part.strip() for part in name.split("/")] if "/" in name else [name, ""]
+    *before, model = [part.strip() for part in name.split("/")] if "/" in name else [name, ""]
     known = {plan.name: plan for plan in plans}
+    # names of data sets may have slashes too: that of most parts is meant
+    meant = [length for length in range(len(before), 0, -1) if "/".join(before[:length]) in known]
+    length = meant[0] if meant else next((n for n, part in enumerate(before) if "=" in part), len(before))
+    dataset, pairs = "/".join(before[:length]), before[length:]
     where = f"cell {name!r}"
     if dataset not in known:
         raise InputError([not_one_of(where, dataset, known)])

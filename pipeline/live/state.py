@@ -126,8 +126,8 @@ class Keeper:
     def _score(self, cells: list[Settled]) -> None:
         """Tell the board the scores of every cell that has labels, those of the same data at once."""
         if self._truths is None:  # opened once, and not before there is something to score
-            nodes = open_cube(self._cube).children.items()
-            truths = ((name, node.get("labels_true")) for name, node in nodes)
+            nodes = open_cube(self._cube).subtree
+            truths = ((node.path.strip("/"), node.get("labels_true")) for node in nodes)
             self._truths = {name: np.asarray(truth) for name, truth in truths if truth is not None}
         alike: dict[tuple[str, int | None], list[Settled]] = {}
         for each in cells:

@@ -416,7 +416,8 @@ def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
     found = _attributes(path)
     if found is not None and found.get(FINGERPRINT) == wanted:
         return path, False
-    nodes = {name: each for data in tree.children for name, each in score_datasets(tree, data).items()}
+    names = (node.path.strip("/") for node in tree.subtree if "X" in node.data_vars)
+    nodes = {path: each for name in names for path, each in score_datasets(tree, name).items()}
     attributes = {"format": FORMAT, FINGERPRINT: wanted, "cube": cube.name}
     stored = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes), **nodes})
     making = path.with_name(f".{path.name}.{os.getpid()}")

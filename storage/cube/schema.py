@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -330,7 +331,7 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
 
 
 def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
-    """Attributes of the groups of one data set by path: its own, and one for each baseline.
+    """Attributes of the groups of one data set by path: those above it, its own, and one for each baseline.
 
     Sizes are dimensions, so only what these do not say.
     """
@@ -344,4 +345,7 @@ def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
         attributes["coordinates"] = "m_over_n"
         if len(plan.designs) == 1 and plan.designs != DEFAULT:
             attributes["design"] = plan.designs[0]
-    return {plan.name: attributes} | {node.path: {} for node in plan.nodes if node.baseline}
+    above: dict[str, dict[str, Any]] = {
+        str(parent): {} for parent in PurePosixPath(plan.name).parents if parent.name
+    }
+    return above | {plan.name: attributes} | {node.path: {} for node in plan.nodes if node.baseline}

@@ -11,7 +11,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,7 +22,7 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.registry import BUILTIN, REGISTRY, Entry, parse_raw
+from sweeps.data.registry import BUILTIN, REGISTRY, Entry, RawFile, parse
 from sweeps.data.table import LabelledTable
 from sweeps.errors import InputError, not_one_of, refused
 from sweeps.files import read_file
@@ -35,7 +35,7 @@ USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
 # Of a raw file, or of the zip it is published in.
 MOST_BYTES = 2**28
 
-# The largest raw file has 0.5 MB. A member far larger is none of them, and may be made to fill the memory.
+# The largest raw file in a zip has 0.5 MB. One far larger is none of them, and may be made to fill memory.
 MEMBER_LIMIT = 32_000_000
 # Publishers put a zip into a zip; deeper, a zip that holds itself would be opened without end.
 ZIP_DEPTH = 2
@@ -77,8 +77,8 @@ def user_cache() -> Path:
     return Path(pooch.os_cache("sweep")) / "data"
 
 
-def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
-    """The raw file in a folder, by itself or inside the zip it is published in.
+def find_in_folder(entry: RawFile, folder: Path) -> tuple[bytes, Path]:
+    """A raw file in a folder, by itself or inside the zip it is published in.
 
     Returns
     -------
@@ -96,10 +96,11 @@ def find_in_folder(entry: Entry, folder: Path) -> tuple[bytes, Path]:
     """
     published = PurePosixPath(unquote(urlsplit(entry.url).path)).name
     try:
+        place = folder / entry.file
         if not folder.is_dir():
             raise Missing(f"{folder} does not exist")
-        paths = sorted(folder.iterdir())
-        found = [path for path in paths if path.name == entry.file]
+        paths = sorted(place.parent.iterdir()) if place.parent.is_dir() else []
+        found = [path for path in paths if path.name == place.name]
         found += [path for path in paths if _letters(path.name) == _letters(published)]
         if not found:
             raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
@@ -120,7 +121,7 @@ def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def verified(content: bytes, entry: Entry) -> bytes:
+def verified(content: bytes, entry: RawFile) -> bytes:
     """The raw file, from its own content or from that of a zip that holds it at any place.
 
     The checksum is that of the raw file, because a publisher may pack the same file again into another zip.
@@ -133,7 +134,7 @@ def verified(content: bytes, entry: Entry) -> bytes:
         If the checksum differs, or the zip is broken or holds no such member.
     """
     found = hashlib.sha256(content).hexdigest()
-    if found == entry.sha256:
+    if found == entry.sha256 or not entry.sha256:
         return content
     if not content.startswith(b"PK"):
         raise Damaged(f"{len(content)} bytes with sha256 {found}, expected sha256 {entry.sha256}")
@@ -244,7 +245,7 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     """Find a built-in data set.
 
     Sources, in order: `data_dir` (or `SWEEP_DATA_DIR`), the user cache, scikit-learn's own copy
-    (iris, wine), the public address. Every raw file is checked against its sha256.
+    (iris, wine, wdbc, digits), the public address. Every raw file is checked against its sha256.
 
     Parameters
     ----------
@@ -278,8 +279,8 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     raise Unavailable(name, tuple(reasons))
 
 
-def catalogue(data_dir: Path | None = None) -> list[Record]:
-    """Every built-in data set as it is on this machine, verified; nothing is downloaded.
+def catalogue(data_dir: Path | None = None, names: Sequence[str] = BUILTIN) -> list[Record]:
+    """Built-in data sets as they are on this machine, verified; nothing is downloaded.
 
     Raises
     ------
@@ -287,7 +288,8 @@ def catalogue(data_dir: Path | None = None) -> list[Record]:
         If the data directory does not exist.
     """
     records = []
-    for name, entry in REGISTRY.items():
+    for name in names:
+        entry = REGISTRY[name]
         try:
             records.append(Record(**vars(entry), source=find(name, data_dir=data_dir, download=False).source))
         except Unavailable as unavailable:
@@ -299,21 +301,33 @@ def catalogue(data_dir: Path | None = None) -> list[Record]:
 Found = tuple[LabelledTable, str, Path]
 
 
+def _table(found: Sequence[tuple[bytes, Path]], entry: Entry, source: str) -> Found:
+    """The table of raw files."""
+    path = found[0][1]
+    try:
+        table = parse([content for content, _ in found], entry)
+    except ValueError as error:
+        raise Damaged(f"{path}: {error}") from error
+    return table, f"{source} {path}", path
+
+
 def _from_data_folder(entry: Entry, folder: Path | None, download: bool) -> Found:
-    if folder is None:
-        raise Missing(f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})")
-    content, path = find_in_folder(entry, folder)
-    return parse_raw(content, entry), f"data directory {path}", path
+    if folder is None or not entry.files:
+        wanted = f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})"
+        raise Missing(wanted if entry.files else "")
+    return _table([find_in_folder(file, folder) for file in entry.files], entry, "data directory")
 
 
 def _from_cache(entry: Entry, folder: Path | None, download: bool) -> Found:
+    if not entry.files:
+        raise Missing
+    cache = user_cache()
     try:
-        content, path = find_in_folder(entry, user_cache())
+        return _table([find_in_folder(file, cache) for file in entry.files], entry, "user cache")
     except Damaged as damaged:
         # in contrast to the data directory only downloads are in the cache: a new one replaces the file
         logger.warning("ignoring a damaged file in the user cache: %s", damaged)
         raise Missing(str(damaged)) from damaged
-    return parse_raw(content, entry), f"user cache {path}", path
 
 
 def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> Found:
@@ -327,7 +341,9 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> Found:
     folder = Path(spec.origin).parent / "datasets"
     try:
         # beside a header of counts and names
-        values = np.loadtxt(folder / "data" / entry.sklearn, delimiter=",", skiprows=1, ndmin=2)
+        values = np.loadtxt(
+            folder / "data" / entry.sklearn, delimiter=",", skiprows=entry.sklearn_header, ndmin=2
+        )
     except (OSError, ValueError):
         values = np.empty((0, 1))
     X, labels_true = np.ascontiguousarray(values[:, :-1]), values[:, -1].astype(np.int16)
@@ -338,15 +354,26 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> Found:
 
 
 def _from_network(entry: Entry, folder: Path | None, download: bool) -> Found:
-    """Download, verify and keep the raw file; a file that is not the right one is never kept.
+    """Download, verify and keep the raw files; a file that is not the right one is never kept.
 
     Raises
     ------
     Missing
-        If it is not available; the text names address, cause, and what to do.
+        If one is not available; the text names address, cause, and what to do.
     """
-    if not download:
-        raise Missing(f"{entry.url}: not downloaded yet")
+    if not download or not entry.files:
+        raise Missing(f"{entry.files[0].url}: not downloaded yet" if entry.files else "")
+    found = [_downloaded(file) for file in entry.files]
+    try:
+        return _table(found, entry, f"downloaded from {entry.files[0].url} to")
+    except Damaged:  # of sizes alone: what is not that table is not kept
+        for _, path in found:
+            path.unlink(missing_ok=True)
+        raise
+
+
+def _downloaded(file: RawFile) -> tuple[bytes, Path]:
+    """One raw file, from the cache if it is there."""
     import pooch
 
     pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command
@@ -359,21 +386,21 @@ def _from_network(entry: Entry, folder: Path | None, download: bool) -> Found:
             pooch.HTTPDownloader(timeout=SECONDS)(url, body, None)
         except OSError as error:  # what requests raises are OSErrors
             raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
-        Path(target).write_bytes(verified(body.getvalue(), entry))
+        Path(target).write_bytes(verified(body.getvalue(), file))
 
     cache = user_cache()
     files = pooch.create(
         cache,
         base_url="",
-        registry={entry.file: entry.sha256},
-        urls={entry.file: entry.url},
+        registry={file.file: file.sha256 or None},
+        urls={file.file: file.url},
         retry_if_failed=1,
     )
     try:
-        path = Path(files.fetch(entry.file, downloader=keep))
+        path = Path(files.fetch(file.file, downloader=keep))
     except Missing as missing:
-        remedy = f"with a network {entry.url} can be saved into a folder for --data-dir"
-        raise Missing(f"{entry.url}: {missing}; {remedy}") from missing
+        remedy = f"with a network {file.url} can be saved into a folder for --data-dir"
+        raise Missing(f"{file.url}: {missing}; {remedy}") from missing
     except OSError as error:
-        raise Missing(f"{entry.url}: cannot be kept in {cache}: {error.strerror or error}") from error
-    return parse_raw(read_file(path, MOST_BYTES), entry), f"downloaded from {entry.url}", path
+        raise Missing(f"{file.url}: cannot be kept in {cache}: {error.strerror or error}") from error
+    return read_file(path, MOST_BYTES), path

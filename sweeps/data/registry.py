@@ -1,14 +1,41 @@
-"""The built-in data sets, as `registry.toml` has them, and how their raw files are read."""
+"""The built-in data sets, as `registry.toml` and `suite.csv` have them, and how their raw files are read.
 
+Names with a slash are those of the clustering suite of Gagolewski (SoftwareX 2022): `suite/<battery>/<name>`.
+"""
+
+import csv
+import gzip
+import io
 import tomllib
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sweeps.data.table import LabelledTable
+
+
+class RawFile(NamedTuple):
+    """A file as it is published.
+
+    Parameters
+    ----------
+    file : str
+        Its path below a folder of raw files.
+    sha256 : str
+        Its checksum; the same file inside a zip has the same. Empty if it is not known here: sizes are then
+        what is verified.
+    url : str
+        Public download: the raw file, or a zip that holds it.
+    """
+
+    file: str
+    sha256: str
+    url: str
 
 
 @dataclass(frozen=True)
@@ -19,10 +46,8 @@ class Entry:
     ----------
     name : str
         Name in sweep files.
-    file, sha256 : str
-        Raw file and its checksum; the same file inside a zip has the same checksum.
-    url : str
-        Public download: the raw file, or a zip that holds it.
+    files : tuple of RawFile
+        The raw file, or one of features and one of classes; none if scikit-learn's copy is the only source.
     landing_page, licence : str
         Page that describes it, and the licence named there.
     n_samples : int
@@ -45,14 +70,16 @@ class Entry:
         Text of a missing value; rows with one are left out.
     sklearn : str
         File of scikit-learn's own copy of the same table, if it has one.
+    sklearn_header : int
+        Lines to skip at its top.
+    n_noise : int
+        Rows that belong to no class, and are left out.
     feature_names : tuple of str
         As scikit-learn's copy or the publisher's page has them, if they do.
     """
 
     name: str
-    file: str
-    sha256: str
-    url: str
+    files: tuple[RawFile, ...]
     landing_page: str
     licence: str
     n_samples: int
@@ -65,6 +92,8 @@ class Entry:
     comment: str = ""
     missing: str = ""
     sklearn: str = ""
+    sklearn_header: int = 1
+    n_noise: int = 0
     feature_names: tuple[str, ...] = ()
 
     @property
@@ -81,12 +110,104 @@ class Entry:
 
 def _entry(name: str, keys: Mapping[str, Any]) -> Entry:
     values: dict[str, Any] = {key: tuple(each) if type(each) is list else each for key, each in keys.items()}
-    return Entry(name, **values)
+    place = [values.pop(key) for key in RawFile._fields if key in values]
+    return Entry(name, files=(RawFile(*place),) if place else (), **values)
 
 
-_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-REGISTRY: Mapping[str, Entry] = {name: _entry(name, keys) for name, keys in _TABLES.items()}
+# The suite: its own repository, at the version whose checksums are here.
+SUITE = "https://raw.githubusercontent.com/gagolews/clustering-data-v1/v1.1.0"
+SUITE_PAGE = "https://clustering-benchmarks.gagolewski.com"
+
+
+def _suite(row: Mapping[str, str]) -> Entry:
+    name, n_clusters = row["name"], int(row["n_clusters"])
+    files = (
+        RawFile(f"suite/{name}.{part}.gz", row[f"{key}_sha256"], f"{SUITE}/{name}.{part}.gz")
+        for key, part in (("data", "data"), ("labels", "labels0"))
+    )
+    return Entry(
+        f"suite/{name}",
+        tuple(files),
+        SUITE_PAGE,
+        "for research, see its README",
+        n_samples=int(row["n_samples"]),
+        class_names=tuple(str(each + 1) for each in range(n_clusters)),
+        checksum=row["checksum"],
+        features=(0, int(row["n_features"])),
+        class_column=0,
+        n_noise=int(row["n_noise"]),
+    )
+
+
+_HERE = Path(__file__)
+_TABLES = tomllib.loads(_HERE.with_suffix(".toml").read_text("utf-8"))
+_SUITE = csv.DictReader(_HERE.with_name("suite.csv").read_text("utf-8").splitlines())
+REGISTRY: Mapping[str, Entry] = {name: _entry(name, keys) for name, keys in _TABLES.items()} | {
+    entry.name: entry for entry in map(_suite, _SUITE)
+}
 BUILTIN: tuple[str, ...] = tuple(REGISTRY)
+
+
+def is_pattern(name: str) -> bool:
+    """Whether a name stands for all data sets that it fits: `suite/uci/*`."""
+    return any(sign in name for sign in "*?[")
+
+
+def fitting(pattern: str) -> list[str]:
+    """Names of data sets that a pattern fits, or a name itself; none if there is no such data set."""
+    return [
+        name for name in BUILTIN if name == pattern or (is_pattern(pattern) and fnmatchcase(name, pattern))
+    ]
+
+
+def parse(contents: Sequence[bytes], entry: Entry) -> LabelledTable:
+    """Features and classes from the raw files of a data set.
+
+    Parameters
+    ----------
+    contents : sequence of bytes
+        Of each of `entry.files`, whose checksums were verified before where they are known.
+    entry : Entry
+        How they are read.
+
+    Raises
+    ------
+    ValueError
+        If they are not of the sizes of the entry.
+    """
+    first, *classes = contents
+    return _parse_suite(first, classes[0], entry) if classes else parse_raw(first, entry)
+
+
+# Of a file of the suite, unpacked: the largest has 70,000 rows of 784 pixels.
+MOST_UNPACKED = 2**29
+
+
+def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable:
+    """Rows of numbers, and whole numbers from 1 on, 0 for noise, which is left out."""
+    start, stop = entry.features
+    try:
+        X = np.fromiter(_numbers(features), np.float64).reshape(-1, stop - start)
+        codes = np.fromiter(_numbers(classes), np.float64).astype(np.int64)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise ValueError(f"no table of {stop - start} numbers a row: {error}") from error
+    kept = codes > 0 if len(codes) == len(X) else np.zeros(len(X), bool)
+    found = int(kept.sum()), int(codes.max(initial=0)), len(codes) - int(kept.sum())
+    if found != (entry.n_samples, entry.n_clusters, entry.n_noise) or len(codes) != len(X):
+        expected = f"{entry.n_samples} rows of {entry.n_clusters} classes and {entry.n_noise} of noise"
+        raise ValueError(f"{len(X)} rows and {len(codes)} classes, {found[0]} above 0, expected {expected}")
+    noise = f"{entry.name}: {entry.n_noise} samples are noise (label 0) and left out"
+    notes = (noise,) if entry.n_noise else ()
+    return LabelledTable(X[kept], (codes[kept] - 1).astype(np.int16), entry.class_names, notes=notes)
+
+
+def _numbers(packed: bytes) -> Iterator[float]:
+    """Numbers of a packed text."""
+    with gzip.open(io.BytesIO(packed)) as text:
+        content = text.read(MOST_UNPACKED + 1)
+    if len(content) > MOST_UNPACKED:
+        raise ValueError(f"more than {MOST_UNPACKED:,} bytes")
+    return map(float, content.split())
 
 
 def parse_raw(content: bytes, entry: Entry) -> LabelledTable:

@@ -26,7 +26,7 @@ from pydantic import (
 from kernels import settings as declared
 from kernels.settings import DEFAULT as SETTINGS
 from kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
-from sweeps.data.registry import BUILTIN
+from sweeps.data.registry import BUILTIN, fitting, is_pattern
 from sweeps.errors import closest, did_you_mean, refused
 from sweeps.file import spec
 from sweeps.file.methods import METHODS, Method, uses_links
@@ -116,20 +116,24 @@ class MixtureEntry(Record):
 def _known(value: Any) -> str:
     if not isinstance(value, str):
         raise refusal("the name of a data set, or a table")
-    if value not in BUILTIN:
+    if not fitting(value):
         is_path = "/" in value or "\\" in value or Path(value).suffix != ""
         own = 'a table of your own is {name = "...", path = "..."}'
-        raise refusal(
-            "one of " + ", ".join(BUILTIN) + ", or a table", own if is_path else did_you_mean(value, BUILTIN)
-        )
+        alone = ", ".join(name for name in BUILTIN if "/" not in name)
+        hint = did_you_mean(value, BUILTIN) or (own if is_path else "")
+        suite = "suite/<battery>/<name>, a pattern such as suite/uci/*"
+        raise refusal(f"one of {alone}, {suite}, or a table", hint)
     return value
+
+
+KNOWN_SCHEMA = {"anyOf": [{"enum": list(BUILTIN)}, {"pattern": r"[*?\[]"}], "type": "string"}
 
 
 class KnownEntry(spec.Builtin):
     """One of the data sets that come with this package, or that it can fetch."""
 
-    name: Annotated[str, Checked(_known, {"type": "string", "enum": list(BUILTIN)})] = Field(
-        description="Name of the data set."
+    name: Annotated[str, Checked(_known, KNOWN_SCHEMA)] = Field(
+        description="Name of the data set; a pattern such as suite/uci/* stands for all whose names it fits."
     )
 
     @model_validator(mode="before")
@@ -153,7 +157,8 @@ def _names(entry: Any) -> list[Any]:
     """Names of the data sets that an entry asks for."""
     table = entry if isinstance(entry, Mapping) else {"name": entry}
     if "mixture" not in table:
-        return [table.get("name")]
+        name = table.get("name")
+        return fitting(name) if isinstance(name, str) and is_pattern(name) else [name]
     name, mixture = table.get("name", MixtureEntry.model_fields["name"].default), table["mixture"]
     wanted = mixture.get("n_clusters") if isinstance(mixture, Mapping) else None
     return [spec.mixtures_name(name, k) for k in wanted] if isinstance(wanted, list) else []
@@ -174,7 +179,7 @@ def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]
 
 def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -> Iterator[spec.Named]:
     if isinstance(entry, KnownEntry):
-        yield spec.Builtin(name=entry.name, scale=entry.scale)
+        yield from (spec.Builtin(name=name, scale=entry.scale) for name in fitting(entry.name))
     elif isinstance(entry, spec.UserTable):
         given = {key: getattr(entry, key) for key in ("path", "annotations")}
         paths = {key: str((folder / path).resolve()) for key, path in given.items() if path is not None}

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Field, PlainSerializer, Tag
+from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 
 from kernels.settings import PARAMETERS
 from sweeps.file.methods import Method, name_of
 from sweeps.file.search import KEPT, Search
-from sweeps.plan import Accuracy, Clusters, Name, Scale
+from sweeps.plan import Accuracy, Clusters, DataName, Name, Scale
 from sweeps.records import (
     As,
     Checked,
@@ -131,6 +131,15 @@ MISSING, CATEGORIES = PARAMETERS["missing"], PARAMETERS["categories"]
 SCALE = "How the features are scaled; that of [data] where it is left out."
 
 
+def _own(name: str) -> str:
+    if name == "suite":
+        raise refusal("another name", "data sets of the suite stand in a group of the cube that is called so")
+    return name
+
+
+OwnName = Annotated[Name, AfterValidator(_own)]
+
+
 class Named(Record):
     """A data set, by the name of its node in the cube."""
 
@@ -140,12 +149,14 @@ class Named(Record):
 class Builtin(Named):
     """One of the data sets known by name."""
 
+    name: DataName = Field(description="Name in the cube.")
     scale: Scale = Field("none", description=SCALE)
 
 
 class UserTable(Named):
     """A table of the user's own; paths are absolute once the file was read."""
 
+    name: OwnName = Field(description="Name in the cube.")
     path: Annotated[str, Text(min_length=1)] = Field(
         description="Table with a row per sample: text (CSV; .gz too), .npz, .npy, .parquet, .feather, .xlsx;"
         " relative to the folder of this file."
