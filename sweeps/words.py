@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import packages_distributions, version
-from importlib.util import decode_source
+from importlib.util import decode_source, find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -175,12 +175,22 @@ class Shipped:
         What it is, and where it was published.
     package : str
         Whose version its answers depend on; empty for one of our own.
+    extra : str
+        Extra of this distribution that installs the package; empty where that is always there.
     """
 
     uses: Uses
     restarts: int
     text: str
     package: str = ""
+    extra: str = ""
+
+    @property
+    def missing(self) -> str:
+        """How to install its package, where that is not installed; else empty."""
+        if not self.extra or find_spec(self.package) is not None:
+            return ""
+        return f"pip install 'sweep-clustering[{self.extra}]'"
 
 
 _TABLES = tomllib.loads(read_file(Path(__file__).parent / "data" / "methods.toml", LONGEST_FILE).decode())

@@ -119,8 +119,8 @@ def version_of(call: MethodCall) -> str:
     Returns
     -------
     str
-        Distribution and version of what a package gives; those of scikit-learn for shipped methods that it
-        computes, else ours; nothing for a file, whose text says all.
+        Distribution and version of what a package gives; those of the package that computes a shipped
+        method, else ours; nothing for a file, whose text says all.
     """
     if call.source is not None:
         return ""
@@ -244,6 +244,9 @@ def _refused(call: MethodCall, *problems: tuple[str, str, str]) -> InputError:
 def _found(call: MethodCall) -> Any:
     """The function or class that a call names."""
     if call.call in SHIPPED:
+        shipped = SHIPPED[call.call]
+        if shipped.missing:
+            raise _refused(call, (f"no {shipped.package}, which it calls", shipped.package, shipped.missing))
         module = import_module(f"pipeline.methods.shipped.{MODULES.get(call.call, 'baselines')}")
         return getattr(module, call.call.replace("-", "_"))
     if not CALL.fullmatch(call.call):

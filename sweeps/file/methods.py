@@ -221,6 +221,8 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
     """Checksum and absolute path of a file; version of a package, and no path."""
     shipped = SHIPPED.get(call)
     if shipped is not None:
+        if shipped.missing:
+            raise refusal(shipped.package, shipped.missing, found=f"no {shipped.package}, which {call} calls")
         return (installed_version(shipped.package) if shipped.package else ""), ""
     place, _, function = call.rpartition(":")
     if not (place.endswith(".py") or "/" in place):

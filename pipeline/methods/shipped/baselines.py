@@ -1,4 +1,4 @@
-"""Methods of scikit-learn, which see no annotations.
+"""Methods of scikit-learn and of genieclust, which see no annotations.
 
 As all that are shipped, they are called with those arguments of the contract that they name.
 """
@@ -119,3 +119,34 @@ def ward(X: Floats, n_clusters: int) -> Solution:
     labels = AgglomerativeClustering(n_clusters, linkage="ward").fit(X).labels_
     centroids = np.stack([X[labels == k].mean(axis=0) for k in range(n_clusters)])
     return Solution(labels, -float(((X - centroids[labels]) ** 2).sum()), centroids)
+
+
+def genie(X: Floats, n_clusters: int, *, gini_threshold: float = 0.3) -> Solution:
+    """Genie: agglomeration of nearest clusters that keeps their sizes even (Gagolewski and others 2016).
+
+    As single linkage does, it joins the two clusters whose nearest samples are closest. But while the Gini
+    index of the sizes of the clusters is above `gini_threshold`, one of the two is a smallest cluster. It
+    maximises nothing, so there is no objective.
+
+    Parameters
+    ----------
+    X, n_clusters
+        See `pipeline.methods.contract.Method`.
+    gini_threshold : float
+        From 0 to 1, at which nothing is kept even: single linkage.
+
+    Returns
+    -------
+    Solution
+        Labels alone.
+
+    Raises
+    ------
+    ValueError
+        If `gini_threshold` is not from 0 to 1.
+    """
+    from genieclust import Genie  # of the extra "suite": all others here do without
+
+    if len(X) <= n_clusters:  # it makes fewer clusters than samples
+        return Solution(np.arange(len(X)))
+    return Solution(Genie(n_clusters, gini_threshold=gini_threshold).fit(X).labels_)

@@ -29,6 +29,7 @@ from pipeline.commands.fit import GROUPS, USUAL, fit_command
 from pipeline.commands.main import COMMANDS, main
 from pipeline.commands.options import find_cube, find_run, find_spec
 from pipeline.common import plural
+from pipeline.methods.loading import MethodCall, load
 from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError, Problem
 from sweeps.file.reading import as_file, load_sweep, sweep_schema
@@ -361,9 +362,18 @@ def test_methods_are_listed_and_a_shipped_one_goes_by_what_it_uses() -> None:
     assert rows == [{"name": name, **asdict(shipped)} for name, shipped in SHIPPED.items()]
     text = sweep("methods", "list").stdout
     assert all(name in text and shipped.text in text for name, shipped in SHIPPED.items())
+    assert "not installed" not in text
     found = json.loads(sweep("methods", "check", "k-means", "--json").stdout)
     assert (found["uses"], found["breaches"]) == ("nothing", [])
     assert found["version"].startswith("scikit-learn ")
+
+
+def test_a_method_whose_package_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sweeps.words.find_spec", lambda package: None)
+    text = sweep("methods", "list").stdout
+    assert "needs genieclust, which is not installed: pip install 'sweep-clustering[suite]'\n" in text
+    with pytest.raises(InputError, match=r"no genieclust, .*expected genieclust \(pip install"):
+        load(MethodCall("mine", "genie"))
 
 
 def test_the_template_keeps_the_contract_and_breaches_end_with_3(

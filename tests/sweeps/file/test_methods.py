@@ -50,6 +50,18 @@ def test_a_shipped_method_by_its_name(tmp_path: Path) -> None:
     assert method.code.startswith("scikit-learn ")
 
 
+def test_a_shipped_method_without_its_package_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert write(tmp_path, '"genie"').grid.methods[0].code.startswith("genieclust ")
+    monkeypatch.setattr("sweeps.words.find_spec", lambda package: None)
+    with pytest.raises(InputError) as raised:
+        write(tmp_path, '"genie", {name = "even", call = "genie", options = {gini_threshold = 0.1}}, "ward"')
+    found = [(each.where.rpartition("[grid] ")[2], each.found, each.hint) for each in raised.value.problems]
+    what, how = "no genieclust, which genie calls", "pip install 'sweep-clustering[suite]'"
+    assert found == [("methods[0] call", what, how), ("methods[1] call", what, how)]
+
+
 def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> None:
     (method,) = write(tmp_path, MINE.replace("}", ", restarts = 3}")).grid.methods
     assert (method.code, method.path) == (checksum(CODE.encode()), str(tmp_path / "mine.py"))

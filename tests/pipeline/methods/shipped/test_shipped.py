@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
-from sklearn.cluster import KMeans
+from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
@@ -85,7 +85,8 @@ def test_the_objective_of_a_mixture_is_its_log_likelihood(shape: str) -> None:
 
 
 def test_fewer_samples_than_clusters() -> None:
-    for name in ("k-means", "ward", "cop-kmeans", "pckmeans", "correlation-clustering", "spectral-links"):
+    names = ("k-means", "ward", "genie", "cop-kmeans", "pckmeans", "correlation-clustering", "spectral-links")
+    for name in names:
         found = call(name, [(0, 1, 1)], X=X[:2])
         assert len(set(found.labels)) == 2
         assert found.centroids is None or np.isnan(np.asarray(found.centroids)[2]).all()
@@ -93,6 +94,19 @@ def test_fewer_samples_than_clusters() -> None:
         call("gaussian-mixture-full", X=X[:2])
     with pytest.raises(NoSolution, match="singular"):
         call("gaussian-mixture-full", X=np.column_stack([X[:, 0], np.zeros(60)]), reg_covar=0.0)
+
+
+def test_genie_keeps_sizes_even_unless_its_threshold_is_1() -> None:
+    found = call("genie")
+    assert (found.objective, found.centroids) == (None, None)
+    assert adjusted_rand_score(TRUE, found.labels) > 0.9
+    assert np.array_equal(found.labels, call("genie", drawn(50), seed=7).labels), "one answer for a table"
+    outlier = np.concatenate([X, [[30.0, 30.0]]])
+    single = AgglomerativeClustering(3, linkage="single").fit(outlier).labels_
+    assert adjusted_rand_score(single, call("genie", X=outlier, gini_threshold=1.0).labels) == 1
+    assert min(np.bincount(single)) == 1 < min(np.bincount(call("genie", X=outlier).labels))
+    with pytest.raises(ValueError, match="gini_threshold"):
+        call("genie", gini_threshold=2.0)
 
 
 # Local moves of single samples, and where centroids begin.
