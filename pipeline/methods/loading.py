@@ -28,6 +28,7 @@ OWN = "sweep-clustering"
 
 # Modules of the folder `shipped`, in which functions have the names of methods; all others are baselines.
 MODULES = {
+    "spectral": "spectral",
     "spectral-links": "spectral",
     "cop-kmeans": "links",
     "pckmeans": "links",

@@ -1,4 +1,4 @@
-"""Spectral clustering with links written into the affinity."""
+"""Spectral clustering, with and without links written into the affinity."""
 
 import numpy as np
 from scipy.linalg import eigh
@@ -15,6 +15,39 @@ LARGEST_DENSE = 2000
 
 # How far below 0, the least eigenvalue of D - A, the sparse solver looks, as a share of the largest row.
 _BELOW = 1e-3
+
+
+def spectral(
+    X: Floats,
+    n_clusters: int,
+    *,
+    random_state: int,
+    sigma: float | None = None,
+    neighbours: int = 20,
+    n_init: int = 10,
+) -> Solution:
+    """Spectral clustering of a nearest-neighbour graph (Shi and Malik 2000): `spectral_links` without links.
+
+    Parameters
+    ----------
+    X, n_clusters, random_state
+        See `pipeline.methods.contract.Method`.
+    sigma, neighbours, n_init
+        As of `spectral_links`.
+
+    Returns
+    -------
+    Solution
+        With the objective, which has no unit.
+
+    Raises
+    ------
+    ValueError
+        If `sigma` or `neighbours` is not above 0.
+    """
+    none, given = np.empty((0, 2), np.int64), {"sigma": sigma, "neighbours": neighbours, "n_init": n_init}
+    weights = np.empty(0), np.empty(0)
+    return spectral_links(X, n_clusters, none, none, weights=weights, random_state=random_state, **given)
 
 
 def spectral_links(
