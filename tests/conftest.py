@@ -58,7 +58,8 @@ def raw_data() -> Path:
     folder = Path(os.environ.get("SWEEP_DATA_DIR") or SHARED / "data" / "raw")
     if not folder.is_dir():
         pytest.skip("the real data sets (SWEEP_DATA_DIR, or ../shared/data/raw) are not on this machine")
-    if missing := sorted({each.file for each in REGISTRY.values() if not (folder / each.file).exists()}):
+    files = {file.file for each in REGISTRY.values() for file in each.files if "/" not in file.file}
+    if missing := sorted(file for file in files if not (folder / file).exists()):
         pytest.skip(f"{folder} lacks {', '.join(missing)}: sweep datasets fetch")
     return folder
 

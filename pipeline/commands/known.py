@@ -15,7 +15,7 @@ import click
 from pipeline.commands import options as shared
 from pipeline.commands.options import flag, json_option, next_step, reported
 from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
-from sweeps.errors import InputError, Problem, collecting, not_one_of
+from sweeps.errors import InputError, Problem, collecting, did_you_mean
 from sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
@@ -43,45 +43,73 @@ def datasets() -> None:
 
 
 @datasets.command("list")
+@names_argument
 @shared.data_dir_option
 @json_option
-def list_datasets(data_dir: Path | None, as_json: bool) -> None:
-    """Show sizes, licence, and where each data set would come from on this machine."""
+def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """Show sizes, licence, and where each data set would come from on this machine.
+
+    NAMES are data sets, or patterns such as 'suite/uci/*'. Without any, a suite is one line.
+    """
     from sweeps.data.builtin import catalogue
 
     with reported():
-        records = catalogue(data_dir)
+        records = catalogue(data_dir, _known(names))
     if as_json:
         click.echo(json.dumps([asdict(record) for record in records], indent=2))
         return
-    click.echo(f"{'name':<16}{'N':>6}{'D':>4}{'K':>4}  source")
-    for record in records:
+    shown = [record for record in records if names or "/" not in record.name]
+    width = max(16, *(len(record.name) + 2 for record in shown))
+    click.echo(f"{'name':<{width}}{'N':>6}{'D':>4}{'K':>4}  source")
+    for record in shown:
         source = record.source or "not on this machine: sweep datasets fetch"
         sizes = f"{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}"
-        click.echo(f"{record.name:<16}{sizes}  {source}")
+        click.echo(f"{record.name:<{width}}{sizes}  {source}")
         for line in (f"{record.licence}; {record.landing_page}", *(() if record.source else record.reasons)):
-            click.echo(f"{'':<32}{line}")
-    next_step(*(NEXT_SWEEP if all(record.source for record in records) else ("datasets", "fetch")))
+            click.echo(f"{'':<{width + 16}}{line}")
+    if rest := [record for record in records if record not in shown]:
+        here = sum(bool(record.source) for record in rest)
+        click.echo(
+            f"{'suite/*':<{width + 16}}{here} of {len(rest)} data sets of the clustering suite are here:"
+        )
+        click.echo(f"{'':<{width + 16}}sweep datasets list 'suite/*'")
+    next_step(*(NEXT_SWEEP if all(record.source for record in shown) else ("datasets", "fetch")))
+
+
+# Data sets that cannot be had, of which it is said why; the others are counted.
+TOLD = 3
 
 
 @datasets.command("fetch")
 @names_argument
 @shared.data_dir_option
 def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
-    """Download what is not on this machine yet (all by default), for nodes without a network."""
+    """Download what is not on this machine yet, for nodes without a network; what is here stays.
+
+    NAMES are data sets, or patterns such as 'suite/*'; by default all data sets but those of the suite.
+    """
+    from rich.console import Console
+    from rich.progress import track
+
     from sweeps.data.builtin import Unavailable, find
 
-    code = COMPLETE
+    missing, console = list[str](), Console(stderr=True)
     with reported():
-        for name in _known(names):
+        wanted = [name for name in _known(names) if names or "/" not in name]
+        shown = track(wanted, "data sets", console=console, transient=True, disable=not console.is_terminal)
+        for name in shown:
             try:
                 click.echo(f"{name}: {find(name, data_dir=data_dir).path}")
             except Unavailable as unavailable:
-                code = INTERNAL
-                click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
-    if code == COMPLETE:
-        next_step(*NEXT_SWEEP)
-    sys.exit(code)
+                missing.append(name)
+                if len(missing) <= TOLD:
+                    click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
+    if missing:
+        have = len(wanted) - len(missing)
+        again = f"{len(missing)} of {len(wanted)} are not available, {have} are here; the same again goes on"
+        click.echo(f"{again}: {', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''}", err=True)
+        sys.exit(INTERNAL)
+    next_step(*NEXT_SWEEP)
 
 
 @datasets.command("check")
@@ -89,12 +117,14 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
 @shared.data_dir_option
 @json_option
 def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
-    """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged."""
+    """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged.
+
+    NAMES are data sets, or patterns such as 'suite/uci/*'; by default all data sets but those of the suite.
+    """
     from sweeps.data.builtin import catalogue
 
     with reported():
-        wanted = set(_known(names))
-        records = [record for record in catalogue(data_dir) if record.name in wanted]
+        records = catalogue(data_dir, [name for name in _known(names) if names or "/" not in name])
     missing = [record.name for record in records if not record.source]
     if as_json:
         click.echo(json.dumps([asdict(record) for record in records], indent=2))
@@ -107,12 +137,13 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    from sweeps.data.registry import BUILTIN
+    """Data sets of these names and patterns, each once; all without a name."""
+    from sweeps.data.registry import BUILTIN, KNOWN, fitting
 
-    unknown = [name for name in names if name not in BUILTIN]
+    unknown = [name for name in names if not fitting(name)]
     if unknown:
-        raise InputError(not_one_of("NAME", name, BUILTIN) for name in unknown)
-    return names or tuple(BUILTIN)
+        raise InputError(Problem("NAME", repr(name), KNOWN, did_you_mean(name, BUILTIN)) for name in unknown)
+    return tuple(dict.fromkeys(each for name in names for each in fitting(name))) or BUILTIN
 
 
 @click.group()

@@ -7,8 +7,10 @@ own copies, and the public address, from which pooch downloads into the cache.
 import hashlib
 import io
 import logging
+import math
 import os
 import re
+import time
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,9 +24,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.registry import BUILTIN, REGISTRY, Entry, RawFile, parse
+from sweeps.data.registry import BUILTIN, KNOWN, REGISTRY, Entry, RawFile, parse
 from sweeps.data.table import LabelledTable
-from sweeps.errors import InputError, not_one_of, refused
+from sweeps.errors import InputError, did_you_mean, refused
 from sweeps.files import read_file
 
 # Finding the raw file of a built-in data set in folders and zips.
@@ -167,8 +169,10 @@ def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
 
 logger = logging.getLogger(__name__)
 
-# Without an answer, after which a server is given up.
-SECONDS = 10
+# Without an answer, after which a server is given up, and for which it is not asked again after that: sweeps
+# have many data sets of one server.
+SECONDS, QUIET = 10, 60
+_quiet: dict[str, float] = {}
 
 
 def _cause(error: BaseException) -> str:
@@ -265,7 +269,7 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
         If the name is unknown or the data directory does not exist.
     """
     if name not in REGISTRY:
-        raise InputError([not_one_of("data set", name, BUILTIN)])
+        raise refused("data set", repr(name), KNOWN, did_you_mean(name, BUILTIN))
     entry = REGISTRY[name]
     folder, reasons = data_folder(data_dir), list[str]()
     for look in (_from_data_folder, _from_cache, _from_sklearn, _from_network):
@@ -365,11 +369,12 @@ def _from_network(entry: Entry, folder: Path | None, download: bool) -> Found:
         raise Missing(f"{entry.files[0].url}: not downloaded yet" if entry.files else "")
     found = [_downloaded(file) for file in entry.files]
     try:
-        return _table(found, entry, f"downloaded from {entry.files[0].url} to")
+        table, _, path = _table(found, entry, "")
     except Damaged:  # of sizes alone: what is not that table is not kept
         for _, path in found:
             path.unlink(missing_ok=True)
         raise
+    return table, f"downloaded from {entry.files[0].url}", path
 
 
 def _downloaded(file: RawFile) -> tuple[bytes, Path]:
@@ -385,9 +390,14 @@ def _downloaded(file: RawFile) -> tuple[bytes, Path]:
         try:
             pooch.HTTPDownloader(timeout=SECONDS)(url, body, None)
         except OSError as error:  # what requests raises are OSErrors
+            if getattr(error, "response", None) is None:  # nobody answered
+                _quiet[server] = time.monotonic()
             raise Damaged(f"cannot be downloaded: {_cause(error)}") from error
         Path(target).write_bytes(verified(body.getvalue(), file))
 
+    server = urlsplit(file.url).netloc
+    if time.monotonic() - _quiet.get(server, -math.inf) < QUIET:
+        raise Missing(f"{file.url}: not tried, as {server} did not answer a moment ago")
     cache = user_cache()
     files = pooch.create(
         cache,

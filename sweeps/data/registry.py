@@ -147,6 +147,12 @@ REGISTRY: Mapping[str, Entry] = {name: _entry(name, keys) for name, keys in _TAB
 }
 BUILTIN: tuple[str, ...] = tuple(REGISTRY)
 
+# For messages.
+KNOWN = (
+    f"one of {', '.join(name for name in BUILTIN if '/' not in name)}, suite/<battery>/<name>,"
+    " a pattern such as suite/uci/*"
+)
+
 
 def is_pattern(name: str) -> bool:
     """Whether a name stands for all data sets that it fits: `suite/uci/*`."""

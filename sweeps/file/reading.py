@@ -26,7 +26,7 @@ from pydantic import (
 from kernels import settings as declared
 from kernels.settings import DEFAULT as SETTINGS
 from kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
-from sweeps.data.registry import BUILTIN, fitting, is_pattern
+from sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pattern
 from sweeps.errors import closest, did_you_mean, refused
 from sweeps.file import spec
 from sweeps.file.methods import METHODS, Method, uses_links
@@ -119,10 +119,7 @@ def _known(value: Any) -> str:
     if not fitting(value):
         is_path = "/" in value or "\\" in value or Path(value).suffix != ""
         own = 'a table of your own is {name = "...", path = "..."}'
-        alone = ", ".join(name for name in BUILTIN if "/" not in name)
-        hint = did_you_mean(value, BUILTIN) or (own if is_path else "")
-        suite = "suite/<battery>/<name>, a pattern such as suite/uci/*"
-        raise refusal(f"one of {alone}, {suite}, or a table", hint)
+        raise refusal(f"{KNOWN}, or a table", did_you_mean(value, BUILTIN) or (own if is_path else ""))
     return value
 
 

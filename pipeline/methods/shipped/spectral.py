@@ -1,5 +1,7 @@
 """Spectral clustering, with and without links written into the affinity."""
 
+from typing import Any
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array
@@ -45,7 +47,8 @@ def spectral(
     ValueError
         If `sigma` or `neighbours` is not above 0.
     """
-    none, given = np.empty((0, 2), np.int64), {"sigma": sigma, "neighbours": neighbours, "n_init": n_init}
+    none = np.empty((0, 2), np.int64)
+    given: dict[str, Any] = {"sigma": sigma, "neighbours": neighbours, "n_init": n_init}
     weights = np.empty(0), np.empty(0)
     return spectral_links(X, n_clusters, none, none, weights=weights, random_state=random_state, **given)
 

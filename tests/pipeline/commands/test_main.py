@@ -127,14 +127,18 @@ def test_data_sets_are_listed_checked_and_fetched(
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))
     rows = json.loads(sweep("datasets", "list", "--json").stdout)
-    assert len(rows) == 9
-    assert {row["name"] for row in rows if "scikit-learn" in row["source"]} == {"iris", "wine"}
-    assert "not on this machine" in sweep("datasets", "list").stdout
+    assert len(rows) == 11 + 78
+    bundled = {row["name"] for row in rows if "scikit-learn" in row["source"]}
+    assert bundled == {"iris", "wine", "wdbc", "digits"}
+    listed = sweep("datasets", "list").stdout
+    assert "not on this machine" in listed
+    assert "0 of 78 data sets of the clustering suite are here" in listed
+    assert sweep("datasets", "list", "suite/uci/w*").stdout.count("suite/uci/w") == 4  # names and files
     assert sweep("datasets", "check", "iris", "wine").exit_code == 0
     missing = sweep("datasets", "check", "ecoli")
     assert (missing.exit_code, missing.stderr) == (1, "next: sweep datasets fetch ecoli\n")
     result = sweep("datasets", "check", "--data-dir", raw_data)
-    assert (result.exit_code, result.stdout.count("good")) == (0, 9)
+    assert (result.exit_code, result.stdout.count("good")) == (0, 11)
 
     def find(name: str, *, data_dir: Path | None) -> SimpleNamespace:
         if name == "ecoli":
@@ -145,6 +149,7 @@ def test_data_sets_are_listed_checked_and_fetched(
     fetched = sweep("datasets", "fetch", "ecoli", "iris")  # one that cannot be keeps no other
     assert (fetched.exit_code, fetched.stdout) == (1, "iris: scikit-learn\n")
     assert "ecoli: not available: no network; no mirror" in fetched.stderr
+    assert "1 of 2 are not available, 1 are here; the same again goes on: ecoli" in fetched.stderr
     assert sweep("datasets", "fetch", "iris").exit_code == 0
 
 

@@ -1,5 +1,6 @@
 """Built-in data sets: the same table from every source, and what is said when there is none."""
 
+import gzip
 import io
 import shutil
 import socket
@@ -23,13 +24,13 @@ import sklearn.datasets
 
 from sweeps.data import builtin
 from sweeps.data.builtin import Damaged, Missing, Unavailable, catalogue, find, find_in_folder, verified
-from sweeps.data.registry import BUILTIN, REGISTRY, parse_raw
+from sweeps.data.registry import BUILTIN, REGISTRY, RawFile, fitting, parse, parse_raw
 from sweeps.errors import InputError
 
 RAW = b"1,5.1,3.5\n2,4.9,3.0\n1,4.7,3.2\n"
-TINY: dict[str, Any] = {"name": "tiny", "file": "tiny.data", "url": "http://unused.invalid/deep/tiny+set.zip"}
-TINY |= {"sha256": sha256(RAW).hexdigest(), "class_names": ("1", "2"), "features": (1, 3), "class_column": 0}
-ENTRY = replace(REGISTRY["iris-uci"], **TINY)
+FILE = RawFile("tiny.data", sha256(RAW).hexdigest(), "http://unused.invalid/deep/tiny+set.zip")
+TINY: dict[str, Any] = {"name": "tiny", "files": (FILE,), "class_names": ("1", "2")}
+ENTRY = replace(REGISTRY["iris-uci"], **TINY, features=(1, 3), class_column=0)
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
@@ -56,6 +57,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(proxy, raising=False)
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     monkeypatch.setattr("pooch.core.time.sleep", lambda seconds: None)  # before its second try
+    monkeypatch.setattr(builtin, "_quiet", {})
     return tmp_path / "user" / "cache"
 
 
@@ -107,7 +109,9 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publish
             contents[:], asked[:] = given, []
             path.unlink(missing_ok=True)
             url = f"http://127.0.0.1:{port}/tiny+set.zip"
-            monkeypatch.setattr(builtin, "REGISTRY", {"tiny": replace(ENTRY, url=url)})
+            monkeypatch.setattr(
+                builtin, "REGISTRY", {"tiny": replace(ENTRY, files=(FILE._replace(url=url),))}
+            )
             return url, asked
 
         yield published
@@ -152,8 +156,11 @@ def test_bad_download_leaves_nothing(publish: Publish, cache: Path, monkeypatch:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         for cause in ("Connection refused", "timed out"):
+            builtin._quiet.clear()
             publish(RAW, port=other.getsockname()[1])
             with pytest.raises(Unavailable, match=f"cannot be downloaded: {cause}"):
+                find("tiny")
+            with pytest.raises(Unavailable, match="did not answer a moment ago"):  # at once
                 find("tiny")
             other.listen()
     publish(RAW)
@@ -170,23 +177,23 @@ def test_the_content_decides_not_the_packing(tmp_path: Path, monkeypatch: pytest
     packed = zipped({"tiny.data": RAW})
     twice = zipped({"a/tiny.data": b"another", "b/tiny.data": RAW})
     for content in (RAW, packed, twice, zipped({"x.zip": packed})):
-        assert verified(content, ENTRY) == RAW
+        assert verified(content, FILE) == RAW
     # a zip may hold itself; a file in a zip in a zip is as deep as publishers go
     deep = zipped({"x.zip": zipped({"y.zip": packed})})
     for content in (b"", RAW + b"\n", zipped({"own.csv": RAW}), packed[:-30], deep):
         with pytest.raises(Damaged):
-            verified(content, ENTRY)
+            verified(content, FILE)
     # the raw file itself goes before a zip, which is known by its letters
     files = folder(tmp_path / "data", {"tiny_SET.zip": zipped({"tiny.data": RAW}), "tiny.data": RAW})
-    assert find_in_folder(ENTRY, files) == (RAW, files / "tiny.data")
+    assert find_in_folder(FILE, files) == (RAW, files / "tiny.data")
     (files / "tiny.data").unlink()
-    assert find_in_folder(ENTRY, files) == (RAW, files / "tiny_SET.zip")
+    assert find_in_folder(FILE, files) == (RAW, files / "tiny_SET.zip")
     (files / "tiny_SET.zip").unlink()
     with pytest.raises(Missing, match=r"holds no tiny\.data or tiny\+set\.zip"):
-        find_in_folder(ENTRY, files)
+        find_in_folder(FILE, files)
     monkeypatch.setattr(builtin, "MEMBER_LIMIT", len(RAW) - 1)
     with pytest.raises(Damaged, match=r"without a member tiny\.data"):
-        verified(packed, ENTRY)
+        verified(packed, FILE)
 
 
 def test_another_file_ends_the_search(
@@ -223,26 +230,27 @@ CLASSES = {
 }
 
 
-@pytest.mark.parametrize("name", BUILTIN)
+@pytest.mark.parametrize("name", CLASSES)
 def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     name: str, shared_data: Path, raw_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, entry = find(name, data_dir=raw_data), REGISTRY[name]
-    assert entry.url[:8] == entry.landing_page[:8] == "https://"
+    (published,) = entry.files
+    assert published.url[:8] == entry.landing_page[:8] == "https://"
     assert entry.licence
     numeric = all(each.isdecimal() for each in entry.class_names)
     assert list(entry.class_names) == sorted(entry.class_names, key=int if numeric else str)
     title, counts = CLASSES[name]
     expected = pd.read_csv(shared_data / "column-stats.csv")
-    expected = expected[(expected["dataset"] == title) & (expected["file"] == entry.file)]
+    expected = expected[(expected["dataset"] == title) & (expected["file"] == published.file)]
     assert data.X.shape == (entry.n_samples, entry.n_features) == (len(data.X), len(expected))
     for column, found in pd.DataFrame(data.X).agg(["min", "max", "mean", "std"]).iterrows():
         np.testing.assert_allclose(found, expected[column], rtol=1e-7)
     assert (tuple(np.bincount(data.labels_true)), data.labels_true.dtype) == (counts, np.int16)
     assert data.n_clusters == len(data.table.class_names) == len(counts)
-    raw, zip_name = raw_data / entry.file, Path(entry.url).name
-    zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{entry.file}": raw.read_bytes()})})
-    kept = folder(tmp_path / "filled", {entry.file: raw.read_bytes()})
+    raw, zip_name = raw_data / published.file, Path(published.url).name
+    zips = folder(tmp_path / "zips", {zip_name: zipped({f"some/where/{published.file}": raw.read_bytes()})})
+    kept = folder(tmp_path / "filled", {published.file: raw.read_bytes()})
     monkeypatch.setenv("SWEEP_DATA_DIR", str(zips))
     from_zip = find(name)
     monkeypatch.setenv("SWEEP_DATA_DIR", "")
@@ -251,12 +259,23 @@ def test_table_agrees_with_published_statistics_from_raw_file_zip_and_cache(
     assert {each.table.checksum() for each in (data, from_zip, from_cache)} == {entry.checksum}
     assert data.source == f"data directory {raw}"
     assert from_zip.source == f"data directory {zips / zip_name}"
-    assert from_cache.source == f"user cache {kept / entry.file}"
+    assert from_cache.source == f"user cache {kept / published.file}"
+
+
+BUNDLED: dict[str, Callable[[], Any]] = {
+    "iris": sklearn.datasets.load_iris,
+    "wine": sklearn.datasets.load_wine,
+    "wdbc": sklearn.datasets.load_breast_cancer,
+    "digits": sklearn.datasets.load_digits,
+}
 
 
 def test_scikit_learn_holds_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("iris", "wine"):
-        data = find(name)
+    for name, loader in BUNDLED.items():
+        data, theirs = find(name), loader()
+        assert np.array_equal(data.X, theirs.data)
+        assert np.array_equal(data.labels_true, theirs.target)
+        assert list(data.table.feature_names) in ([], list(theirs.feature_names))
         assert data.source == "scikit-learn's copy"
         assert data.table.checksum() == REGISTRY[name].checksum
     code = "import sys; from sweeps.data.builtin import find; find('iris'); "
@@ -297,9 +316,86 @@ def test_what_is_missing_is_said_of_each_source(cache: Path, tmp_path: Path) -> 
     assert caught.value.reasons == (
         f"{files} holds no new-thyroid.data or thyroid+disease.zip",
         f"{cache} does not exist",
-        f"{REGISTRY['thyroid'].url}: not downloaded yet",
+        f"{REGISTRY['thyroid'].files[0].url}: not downloaded yet",
     )
     records = {record.name: record for record in catalogue()}
     assert tuple(records) == BUILTIN
-    assert {name for name, record in records.items() if record.source} == {"iris", "wine"}
+    assert {name for name, record in records.items() if record.source} == set(BUNDLED)
     assert all(bool(record.source) != bool(record.reasons) for record in records.values())
+
+
+# The clustering suite: a file of features and one of classes each.
+
+
+def packed(text: str) -> bytes:
+    return gzip.compress(text.encode())
+
+
+def test_features_and_classes_of_a_suite_without_its_noise() -> None:
+    entry = replace(
+        REGISTRY["suite/uci/wine"], n_samples=3, class_names=("1", "2"), features=(0, 2), n_noise=1
+    )
+    features = packed("1 2\n3  4\n5\t6\n7 8\n")
+    table = parse([features, packed("2\n0\n1\n2\n")], entry)
+    assert table.X.tolist() == [[1.0, 2.0], [5.0, 6.0], [7.0, 8.0]]
+    assert table.labels_true is not None
+    assert table.labels_true.tolist() == [1, 0, 1]
+    assert table.notes == ("1 samples are noise (label 0) and left out",)
+    for classes in ("2\n0\n1\n", "2\n0\n1\n3\n", "2\n0\n0\n1\n", "2\n0\n1\nx\n", ""):
+        with pytest.raises(ValueError, match=r"expected 3 rows|no table of 2 numbers"):
+            parse([features, packed(classes)], entry)
+    for broken in (b"", b"1 2\n", features[:-9], packed("1 2 3\n")):
+        with pytest.raises(ValueError, match=r"no table of 2 numbers a row|expected 3 rows"):
+            parse([broken, packed("1\n")], entry)
+
+
+def test_names_and_patterns() -> None:
+    suite = [name for name in BUILTIN if name.startswith("suite/")]
+    assert len(suite) == 78
+    assert fitting("suite/*") == suite
+    assert fitting("suite/uci/w*") == ["suite/uci/wdbc", "suite/uci/wine"]
+    assert fitting("suite/mnist/*") == ["suite/mnist/digits", "suite/mnist/fashion"]
+    assert fitting("iris") == ["iris"]
+    assert fitting("iris*") == ["iris", "iris-uci"]
+    assert fitting("nothing*") == fitting("suite/uci") == []
+    known = [name for name in suite if REGISTRY[name].checksum]
+    assert len(known) == 73
+    assert all(len(file.sha256) == 64 for name in known for file in REGISTRY[name].files)
+    assert len({REGISTRY[name].files[0].url for name in suite}) == 78
+
+
+def test_sets_of_the_suite_are_those_published(shared_data: Path, tmp_path: Path, cache: Path) -> None:
+    home = shared_data / "suite"
+    if not home.is_dir():
+        pytest.skip("the clustering suite (../shared/data/suite) is not on this machine")
+    for name in ("suite/fcps/hepta", "suite/graves/zigzag_noisy", "suite/uci/wine"):
+        data, entry = find(name, data_dir=shared_data), REGISTRY[name]
+        assert data.table.checksum() == entry.checksum
+        assert (len(data.X), data.n_clusters) == (entry.n_samples, entry.n_clusters)
+        assert bool(data.table.notes) == bool(entry.n_noise)
+        assert data.source == f"data directory {shared_data / name}.data.gz"
+    # a folder with one of two files, and with another file in place of one
+    half = tmp_path / "suite" / "uci"
+    half.mkdir(parents=True)
+    shutil.copy(home / "uci" / "wine.data.gz", half)
+    with pytest.raises(Unavailable, match=r"holds no suite/uci/wine\.labels0\.gz"):
+        find("suite/uci/wine", data_dir=tmp_path, download=False)
+    shutil.copy(home / "uci" / "glass.labels0.gz", half / "wine.labels0.gz")
+    with pytest.raises(Unavailable, match=r"wine\.labels0\.gz: \d+ bytes with sha256"):
+        find("suite/uci/wine", data_dir=tmp_path, download=False)
+
+
+def test_a_set_without_a_checksum_goes_by_its_sizes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path
+) -> None:
+    tiny = replace(REGISTRY["suite/sipu/birch1"], n_samples=2, class_names=("1", "2"), features=(0, 1))
+    assert not tiny.files[0].sha256
+    monkeypatch.setattr(builtin, "REGISTRY", {tiny.name: tiny})
+    for place in (tmp_path, cache):
+        (place / "suite" / "sipu").mkdir(parents=True)
+        (place / "suite" / "sipu" / "birch1.data.gz").write_bytes(packed("1\n2\n"))
+        (place / "suite" / "sipu" / "birch1.labels0.gz").write_bytes(packed("1\n2\n"))
+        assert find(tiny.name, data_dir=place if place == tmp_path else None).X.tolist() == [[1.0], [2.0]]
+    (tmp_path / "suite" / "sipu" / "birch1.data.gz").write_bytes(packed("1\n2\n3\n"))
+    with pytest.raises(Unavailable, match="expected 2 rows of 2 classes and 0 of noise"):
+        find(tiny.name, data_dir=tmp_path)
