@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from pipeline.report.elements import cells_of, check_folder
-from pipeline.scoring.raw import write_raw
+from pipeline.scoring.raw import raw_text
 from pipeline.scoring.scores import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
@@ -75,7 +75,8 @@ def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False
             if how == "raw":
                 made = (run.fingerprint for run in manifest.runs)
                 file = making / f"scores{FORMATS[how]}"
-                names = [write_raw(file, tree, manifest.spec, manifest.plans, made).name]
+                file.write_text(raw_text(tree, manifest.spec, manifest.plans, made), encoding="utf-8")
+                names = [file.name]
             else:
                 write = _write_grids if how == "netcdf" else _write_tables
                 names = list(write(tree, manifest.plans, making, FORMATS[how]))

@@ -1,6 +1,6 @@
 """Raw scores of the cells of a sweep in one CSV, with all that another needs to compute them again.
 
-`write_raw` makes such a file of a cube, `read_raw` reads one that may come from anywhere, and `differences`
+`raw_text` makes such a file of a cube, `read_raw` reads one that may come from anywhere, and `differences`
 says what it was made of that another sweep is not. It begins with lines of `#`, a key and a JSON value, the
 head. Then come a line of columns and one for each cell: coordinates, status, and scores with all digits.
 """
@@ -114,19 +114,16 @@ def software(spec: SweepSpec) -> dict[str, str]:
     return {f"method {each.name}": each.code for each in spec.grid.methods if each.code and not each.path}
 
 
-def write_raw(
-    path: Path,
+def raw_text(
     tree: xr.DataTree,
     spec: SweepSpec,
     plans: Mapping[str, DatasetPlan],
     fingerprints: Iterable[Mapping[str, str]],
-) -> Path:
-    """Write the raw scores of a cube.
+) -> str:
+    """Text of a file of the raw scores of a cube.
 
     Parameters
     ----------
-    path : Path
-        The file.
     tree : xarray.DataTree
         The opened cube.
     spec : SweepSpec
@@ -140,10 +137,8 @@ def write_raw(
     head = {"format": FORMAT, "sweep": spec.name, **head_of(spec, plans)}
     head["made_with"] = [each for place, each in enumerate(made) if each not in made[:place]]
     cells = cell_table(tree, plans)[list(COLUMNS)]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(f"# {key}: {json.dumps(value)}\n" for key, value in head.items())
-        cells.to_csv(file, index=False, lineterminator="\n")
-    return path
+    lines = (f"# {key}: {json.dumps(value)}\n" for key, value in head.items())
+    return "".join(lines) + str(cells.to_csv(index=False, lineterminator="\n"))
 
 
 def read_raw(path: Path) -> RawScores:
