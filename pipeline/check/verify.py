@@ -26,7 +26,7 @@ from sweeps.data.lines import shortened
 from sweeps.errors import InputError, Problem, cause_of, collecting, given
 from sweeps.file.spec import SweepSpec
 from sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
-from sweeps.plan import AskedPath, Cell, DatasetPlan, find_cell
+from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CODES
 from sweeps.words import SHIPPED, asks, is_model
 
@@ -284,12 +284,13 @@ def verify_scores(
         inputs = load_inputs(spec, where, data_dir=data_dir)
         plans = {plan.name: plan for plan in inputs.plans}
         problems += differences(scores, spec, plans, where)
+        cells = {cell for plan in inputs.plans for block in plan.blocks() for cell in block.cells()}
         here = [each for each in scores.cells if each.cell.dataset not in inputs.skipped]
-        for each in here:
-            try:
-                find_cell(str(each.cell), inputs.plans)
-            except InputError as error:
-                problems += [replace(found, where=f"{each.where}, {found.where}") for found in error.problems]
+        problems += [
+            Problem(each.where, repr(str(each.cell)), f"a cell of {where}")
+            for each in here
+            if each.cell not in cells
+        ]
         answered = [each for each in here if each.status in (STATUS_WORDS[state] for state in ANSWERED)]
         if not answered:
             problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
@@ -299,10 +300,9 @@ def verify_scores(
     drawn = [answered[at] for at in rng.choice(len(answered), size=min(sample, len(answered)), replace=False)]
     sources = inputs.sources
     checks = tuple(_check_scores(spec, plans, calls, sources[each.cell.dataset], each) for each in drawn)
-    n_cells = sum(len(list(block.cells())) for plan in inputs.plans for block in plan.blocks())
     counts = {
         "in the file without an answer": len(here) - len(answered),
-        f"of {where} that the file has not": n_cells - len(here),
+        f"of {where} that the file has not": len(cells) - len(here),
         "of data sets that are not available here": len(scores.cells) - len(here),
     }
     notes = tuple(f"not looked at: {count:,} cells {what}" for what, count in counts.items() if count)
@@ -325,7 +325,10 @@ def _check_scores(
     if asks(cell.design):
         asked, science = NO_ANSWERS, Science.of(spec, plan)
         while len(asked) < given(cell.m):
-            batch = ask_batch(science, AskedPath.of(cell), asked, (X, labels_true))
+            try:
+                batch = ask_batch(science, AskedPath.of(cell), asked, (X, labels_true))
+            except Exception as error:
+                return CellCheck(str(cell), (), cause_of(error))
             asked = np.concatenate([asked, batch])
         asked = asked[: cell.m]
     found = _again(spec, plan, calls, cell, source, asked)

@@ -182,7 +182,7 @@ def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     assert [line.split(", expected")[0] for line in found] == [
         "FILE, head: settings seed: found 4",
         f"FILE, head: data iris: found {shown(read_raw(other).head.data['iris'])}",
-        "FILE, line 8, cell 'iris/p=0.8/m=75/replicate=0/mine': found 'mine'",
+        "FILE, line 8: found 'iris/p=0.8/m=75/replicate=0/mine'",
     ]
     (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))
     entry = f'{{name = "own", call = "{tmp_path}/own.py:cluster", options = {{cut = 1}}}}'
