@@ -1,5 +1,9 @@
-"""Whether a cube holds what was computed: `verify` computes cells again from coordinates and inputs."""
+"""Whether a cube, or a file of raw scores, holds what was computed: cells are computed again and compared.
 
+`verify` takes coordinates and inputs from the cube, `verify_scores` from a sweep file: it needs no cube.
+"""
+
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,17 +12,22 @@ import numpy as np
 import xarray as xr
 
 from pipeline.methods.loading import MethodCall
+from pipeline.scoring.raw import RawCell, RawScores, differences, software
+from pipeline.scoring.scores import cell_scores
 from pipeline.work.merge import BlockResult, CellResult
-from pipeline.work.records import Failed, Science, Span, Task
+from pipeline.work.records import NO_ANSWERS, Answers, Failed, Science, Span, Task
 from pipeline.work.tasks import ask_batch, method_calls, run_task
 from storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import ANSWERED
+from storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
 from storage.provenance import fingerprint
-from sweeps.errors import InputError, Problem, cause_of, given
-from sweeps.inputs import RealSource, cell_annotations
-from sweeps.plan import AskedPath, Cell
+from sweeps.data.lines import shortened
+from sweeps.errors import InputError, Problem, cause_of, collecting, given
+from sweeps.file.spec import SweepSpec
+from sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
+from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweeps.shapes import CODES
 from sweeps.words import SHIPPED, asks, is_model
 
 # A path is as much work as some hundreds of restarts: one is asked again for so many cells.
@@ -34,7 +43,8 @@ class CellCheck:
     cell : str
         Which.
     differs : tuple of str
-        Variables with other bits than in the cube; empty when the cell is reproduced.
+        Variables with other bits than in the cube, or scores with both values; empty when the cell is
+        reproduced.
     cause : str
         Why it could not be computed; empty when it could.
     """
@@ -56,7 +66,7 @@ class Verification:
     Parameters
     ----------
     cube : Path
-        The cube.
+        The cube, or the file of raw scores.
     checks : tuple of CellCheck
         In the order they were drawn.
     here : dict
@@ -67,6 +77,10 @@ class Verification:
         Cells of methods whose code was not to be run.
     paths : tuple of CellCheck
         Paths of questions asked again, each batch given the answers in the cube before it.
+    what : {"bits", "scores"}
+        What was compared.
+    notes : tuple of str
+        What else is to be known of the cells.
     """
 
     cube: Path
@@ -75,6 +89,8 @@ class Verification:
     there: tuple[dict[str, str], ...]
     left_out: int = 0
     paths: tuple[CellCheck, ...] = ()
+    what: str = "bits"
+    notes: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -89,14 +105,14 @@ class Verification:
         """Summary for people."""
         cells, paths = (sum(check.good for check in checks) for checks in (self.checks, self.paths))
         wrong = [check for check in (*self.checks, *self.paths) if not check.good]
-        lines = [f"{self.cube}: {cells} of {len(self.checks)} cells have the same bits"]
+        lines = [f"{self.cube}: {cells} of {len(self.checks)} cells have the same {self.what}", *self.notes]
         if self.paths:
             lines.append(f"asked again: {paths} of {len(self.paths)} paths have the same answers")
         if self.left_out:
             lines.append(f"not looked at: {self.left_out:,} cells of methods of one's own; see --run-methods")
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
         if wrong and self.there:
-            made = [("computed here with", self.here), *(("in the cube, also", each) for each in self.there)]
+            made = [("computed here with", self.here), *(("made with, also,", each) for each in self.there)]
             lines += [f"{place} {', '.join(map(' '.join, each.items()))}" for place, each in made]
             lines.append("equal bits are promised only for equal software and CPU model")
         return lines
@@ -158,20 +174,15 @@ def _check(
 ) -> CellCheck:
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     block = plan.block_of(cell)
-    stop = spec.stop if is_model(cell.model) else None
-    science = replace(Science.of(spec, plan, calls), stop=stop)
-    source, restarts, stored = _source(tree, cell), plan.restarts_of(cell.model), store.read(block)
+    source, stored = _source(tree, cell), store.read(block)
     asked = stored["annotations"][block.graph(cell)] if asks(cell.design) else None
-    result: Any
-    (result,) = run_task(Task(science, cell.dataset, (Span(cell, 0, restarts, answers=asked),), 0.0), source)
-    if isinstance(result, Failed):
-        return CellCheck(str(cell), (), result.cause)
-    merged = CellResult(cell, restarts, stop)
-    merged.add(result)
+    merged = _again(spec, plan, calls, cell, source, asked)
+    if isinstance(merged, Failed):
+        return CellCheck(str(cell), (), merged.cause)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.node.baseline and asked is None:
         fresh["annotations"][block.graph(cell)] = cell_annotations(
-            science.seed, cell, source.labels_true, source.pool
+            spec.seed, cell, source.labels_true, source.pool
         )
     differs = []
     for name in (name for name in stored if name not in UNPROMISED):
@@ -179,6 +190,27 @@ def _check(
         if differing_rows(stored[name], fresh[name])[row]:
             differs.append(name)
     return CellCheck(str(cell), tuple(differs))
+
+
+def _again(
+    spec: SweepSpec,
+    plan: DatasetPlan,
+    calls: tuple[MethodCall, ...],
+    cell: Cell,
+    source: Source,
+    answers: Answers | None,
+) -> CellResult | Failed:
+    """All restarts of a cell, run once more; with its annotations where these were asked for."""
+    stop, restarts = spec.stop if is_model(cell.model) else None, plan.restarts_of(cell.model)
+    science = replace(Science.of(spec, plan, calls), stop=stop)
+    task = Task(science, cell.dataset, (Span(cell, 0, restarts, answers=answers),), 0.0)
+    result: Any
+    (result,) = run_task(task, source)
+    if isinstance(result, Failed):
+        return result
+    merged = CellResult(cell, restarts, stop)
+    merged.add(result)
+    return merged
 
 
 def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: Cell) -> CellCheck:
@@ -208,3 +240,116 @@ def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None
     pool = node["annotation_pool"].values if "annotation_pool" in node else None
     return RealSource(np.ascontiguousarray(node["X"].sel(where).values), labels, pool)
+
+
+# Scores are compared up to what other orders of summation can do: that of one label fewer is far more.
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+
+
+def verify_scores(
+    scores: RawScores,
+    spec: SweepSpec,
+    where: str,
+    *,
+    sample: int,
+    seed: int = 0,
+    data_dir: Path | None = None,
+) -> Verification:
+    """Compute random cells of a file of raw scores again, from a sweep file alone, and compare scores.
+
+    Parameters
+    ----------
+    scores : RawScores
+        The file.
+    spec : SweepSpec
+        The sweep whose cells they are said to be; the code of its methods is run.
+    where : str
+        Its file, for messages.
+    sample : int
+        How many cells, drawn without replacement from those that have an answer in the file.
+    seed : int
+        Of the choice of cells.
+    data_dir : Path, optional
+        Where to look for raw data first.
+
+    Raises
+    ------
+    InputError
+        If the file is of another sweep, has cells that the sweep has not, or none with an answer.
+    """
+    problems = list[Problem]()
+    with collecting(problems):
+        calls = method_calls(where, spec.grid.methods, loaded=True)
+    with collecting(problems):
+        inputs = load_inputs(spec, where, data_dir=data_dir)
+        plans = {plan.name: plan for plan in inputs.plans}
+        problems += differences(scores, spec, plans, where)
+        cells = {cell for plan in inputs.plans for block in plan.blocks() for cell in block.cells()}
+        here = [each for each in scores.cells if each.cell.dataset not in inputs.skipped]
+        problems += [
+            Problem(each.where, repr(str(each.cell)), f"a cell of {where}")
+            for each in here
+            if each.cell not in cells
+        ]
+        answered = [each for each in here if each.status in (STATUS_WORDS[state] for state in ANSWERED)]
+        if not answered:
+            problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
+    if problems:
+        raise InputError(shortened(scores.path, problems))
+    rng = np.random.default_rng(seed)
+    drawn = [answered[at] for at in rng.choice(len(answered), size=min(sample, len(answered)), replace=False)]
+    sources = inputs.sources
+    checks = tuple(_check_scores(spec, plans, calls, sources[each.cell.dataset], each) for each in drawn)
+    counts = {
+        "in the file without an answer": len(here) - len(answered),
+        f"of {where} that the file has not": len(cells) - len(here),
+        "of data sets that are not available here": len(scores.cells) - len(here),
+    }
+    notes = tuple(f"not looked at: {count:,} cells {what}" for what, count in counts.items() if count)
+    made = fingerprint() | software(spec)
+    there = tuple(each for each in scores.head.made_with if each != made)
+    return Verification(scores.path, checks, made, there, what="scores", notes=notes)
+
+
+def _check_scores(
+    spec: SweepSpec,
+    plans: Mapping[str, DatasetPlan],
+    calls: tuple[MethodCall, ...],
+    source: Source,
+    raw: RawCell,
+) -> CellCheck:
+    cell, plan = raw.cell, plans[raw.cell.dataset]
+    X, labels_true = source.arrays(cell.mixture)
+    arrays: dict[str, Any] = {"X": X} if labels_true is None else {"X": X, "labels_true": labels_true}
+    asked = None
+    if asks(cell.design):
+        asked, science = NO_ANSWERS, Science.of(spec, plan)
+        while len(asked) < given(cell.m):
+            try:
+                batch = ask_batch(science, AskedPath.of(cell), asked, (X, labels_true))
+            except Exception as error:
+                return CellCheck(str(cell), (), cause_of(error))
+            asked = np.concatenate([asked, batch])
+        asked = asked[: cell.m]
+    found = _again(spec, plan, calls, cell, source, asked)
+    if isinstance(found, Failed):
+        return CellCheck(str(cell), (), found.cause)
+    if found.status != DONE or raw.status != STATUS_WORDS[DONE]:
+        now = STATUS_WORDS[found.status]
+        return CellCheck(str(cell), (f"{raw.status} in the file, {now} here",) if now != raw.status else ())
+    best = given(found.best)
+    arrays |= {name: getattr(best, name) for name in ("labels", "centroids", "covariances")}
+    arrays |= {"log_likelihood": found.objectives, "covariance_shape": CODES[best.shape]}
+    arrays["covariance_prior"] = spec.search_of(cell.search).settings.covariance_prior
+    if cell.m is not None:
+        drawn = cell_annotations(spec.seed, cell, labels_true, source.pool) if asked is None else asked
+        arrays["annotations"] = drawn
+    values = dict.fromkeys(raw.scores, np.nan) | cell_scores(arrays)
+    return CellCheck(
+        str(cell),
+        tuple(
+            f"{name} {there!r} in the file, {values[name]!r} here"
+            for name, there in raw.scores.items()
+            if not np.isclose(there, values[name], rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True)
+        ),
+    )

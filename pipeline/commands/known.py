@@ -177,6 +177,23 @@ def template() -> None:
     next_step("methods", "check", "FILE.py:FUNCTION")
 
 
+@methods.command("sweep")
+@click.argument("called", nargs=-1, required=True, metavar="METHOD...")
+@shared.place("--like", default="sweeps/suite.toml", help="Sweep file whose cells they are to have.")
+def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
+    """Print a sweep file of METHOD on the data sets, annotations and seeds of another one.
+
+    METHOD is FILE.py:FUNCTION, MODULE:FUNCTION or a name of "sweep methods list"; or, in braces, a table as
+    in a sweep file: '{name = "mine", call = "own.py:cluster", restarts = 5}'.
+    """
+    from sweeps.file.reading import as_toml
+
+    with reported():
+        text = as_toml(shared.sweep_of(like, called))
+    click.echo(text, nl=False)
+    next_step("submit", "FILE.toml")
+
+
 @methods.command("check")
 @click.argument("method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION")
 @click.option(
@@ -231,7 +248,7 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
     else:
         shared.show(list(_lines(method, report)))
         if not report.breaches:
-            next_step("plan", "sweeps/methods.toml")
+            next_step("methods", "sweep", method)
     sys.exit(FAILED_CELLS if report.breaches else COMPLETE)
 
 

@@ -20,10 +20,11 @@ import click
 
 from kernels.settings import OFFERED, PARAMETERS, Setting
 from pipeline.common import BAD_INPUT, INTERNAL, plural
-from sweeps.errors import InputError, Problem, unstyled
+from sweeps.errors import InputError, Problem, collecting, unstyled
 
 if TYPE_CHECKING:
     from storage.remote import Place
+    from sweeps.file.spec import SweepSpec
 
 # What the arguments of commands name: a sweep file, a cube, a run. Storage and what reads sweep files are
 # loaded where they are needed: help needs neither, and a command that is given a cube no sweep file.
@@ -45,6 +46,28 @@ def find_spec(path: Path) -> tuple[Path, bool]:
         return shipped / path.name, True
     names = ", ".join(f"sweeps/{name}" for name in installed)
     raise InputError([Problem(str(path), "no such file", f"a sweep file, or an installed one: {names}")])
+
+
+def sweep_of(spec: Path, called: Sequence[str]) -> SweepSpec:
+    """Sweep of the file at `spec`, or of these methods on its cells, as `find_spec` finds the file.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong.
+    """
+    from sweeps.file.methods import entry_of
+    from sweeps.file.reading import load_sweep
+
+    problems, entries = list[Problem](), list[dict[str, Any]]()
+    for text in called:
+        with collecting(problems):
+            entries.append(entry_of(text))
+    with collecting(problems):
+        found = load_sweep(find_spec(spec)[0], entries)
+    if problems:
+        raise InputError(problems)
+    return found
 
 
 def find_place(path: Path, results: Path) -> Place:

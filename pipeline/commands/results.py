@@ -88,9 +88,10 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
 @click.option(
     "--format",
     "how",
-    type=options.Word(("csv", "parquet", "netcdf")),
+    type=options.Word(("csv", "parquet", "netcdf", "raw")),
     default="csv",
-    help="Tables in CSV or parquet, or grids in netCDF.",
+    help="Tables in CSV or parquet, or grids in netCDF; or raw scores in one CSV, which `sweep verify` checks"
+    " without CUBE.",
 )
 @place("--out", help="Folder of the files.  [default: beside the cube]")
 @flag("--force", help="Overwrite files that are there.")
@@ -169,7 +170,17 @@ def compare(
 
 
 @click.command()
-@options.takes_cube
+@click.argument("cube", metavar="CUBE|SCORES.csv", type=options.PLACE)
+@options.results_option
+@place("--sweep", help="Of SCORES.csv: the sweep file whose cells they are.")
+@options.several(
+    "--method",
+    "methods",
+    metavar="METHOD",
+    help="Of SCORES.csv: a method in the place of the models and methods of --sweep, as `sweep methods sweep`"
+    " takes it; runs its code. May be repeated.",
+)
+@options.data_dir_option
 @click.option("--sample", type=click.IntRange(min=1), default=10, help="Number of cells, drawn at random.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the choice.")
 @flag("--checksums", help="Read every file of CUBE and check its checksum; compute nothing.")
@@ -179,11 +190,49 @@ def compare(
 )
 @options.json_option
 def verify(
-    cube: Path, results: Path, sample: int, seed: int, checksums: bool, run_methods: bool, as_json: bool
+    cube: Path,
+    results: Path,
+    sweep: Path | None,
+    methods: tuple[str, ...],
+    data_dir: Path | None,
+    sample: int,
+    seed: int,
+    checksums: bool,
+    run_methods: bool,
+    as_json: bool,
 ) -> None:
-    """Compute random cells of CUBE again and compare bits; exit with 1 if any differs."""
+    """Compute random cells of CUBE again and compare bits; exit with 1 if any differs.
+
+    Of SCORES.csv, which `sweep export --format raw` makes of a cube, cells of --sweep are computed again and
+    their scores compared.
+    """
     found: Any
+    is_table = cube.suffix == ".csv"
+    given = {"--sweep": sweep is not None, "--method": bool(methods)}
+    given = {"--checksums": checksums, "--run-methods": run_methods} if is_table else given
     with reported():
+        problems = [
+            Problem(option, f"with {cube}", f"{'a cube' if is_table else 'SCORES.csv'} with this option")
+            for option, is_given in given.items()
+            if is_given
+        ]
+        if is_table and sweep is None:
+            problems.append(Problem("--sweep", "nothing", "the sweep file whose cells these are"))
+        if problems:
+            raise InputError(problems)
+        if sweep is not None:
+            from pipeline.check.verify import verify_scores
+            from pipeline.scoring.raw import read_raw
+
+            with collecting(problems):
+                spec = options.sweep_of(sweep, methods)
+            with collecting(problems):
+                table = read_raw(cube)
+            if problems:
+                raise InputError(problems)
+            found = verify_scores(table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir)
+            tell(found, as_json)
+            sys.exit(COMPLETE if found.good else INTERNAL)
         path = find_cube(cube, results)
         if checksums:
             from storage.damage import scan

@@ -13,6 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from pipeline.report.elements import cells_of, check_folder
+from pipeline.scoring.raw import raw_text
 from pipeline.scoring.scores import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
 from storage.cube.growth import open_cube
@@ -24,7 +25,7 @@ from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
 
 # End of a file's name, by format.
-FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc"}
+FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc", "raw": ".csv"}
 
 EXTRA = "pip install 'sweep-clustering[tables]'"
 # Coordinates of a cell beside its model.
@@ -40,10 +41,11 @@ def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False
         The cube, or its address; a sweep may be writing to it.
     folder : Path
         Made if it is not there.
-    how : {"csv", "parquet", "netcdf"}
+    how : {"csv", "parquet", "netcdf", "raw"}
         Tables with one row for each cell (`cells`), for each group of cells and score (`summary`), and for
         each sample of each cell, of one data set (`labels-<data set>`); or grids, a file for each node of the
-        cube with the scores and labels of its cells.
+        cube with the scores and labels of its cells; or, "raw", one table of the scores of all cells
+        (`scores`) with what another needs to compute them again.
     overwrite : bool
         Whether files of these names may be there.
 
@@ -70,8 +72,15 @@ def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False
     with storage_errors(folder):
         making.mkdir(parents=True)
         try:
-            write = _write_grids if how == "netcdf" else _write_tables
-            written = [folder / name for name in write(tree, manifest.plans, making, FORMATS[how])]
+            if how == "raw":
+                made = (run.fingerprint for run in manifest.runs)
+                file = making / f"scores{FORMATS[how]}"
+                file.write_text(raw_text(tree, manifest.spec, manifest.plans, made), encoding="utf-8")
+                names = [file.name]
+            else:
+                write = _write_grids if how == "netcdf" else _write_tables
+                names = list(write(tree, manifest.plans, making, FORMATS[how]))
+            written = [folder / name for name in names]
             folder.mkdir(parents=True, exist_ok=True)
             for path in written:
                 (making / path.name).replace(path)

@@ -243,6 +243,29 @@ def baseline_scores(
     return _scores(tree, node, tree[dataset].to_dataset(), xr.DataArray(model), normalizer)
 
 
+def cell_scores(arrays: Mapping[str, Any]) -> dict[str, float]:
+    """Scores of one cell that is done, of its arrays alone; without those that need others than these.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array
+        By the names that `Score.arrays` has for them.
+
+    Returns
+    -------
+    dict of str to float
+        The values that `scores` or `baseline_scores` gives for the cell of a cube.
+    """
+    return {
+        name: score.of_cell(
+            *(arrays[array] for array in score.arrays),
+            **dict.fromkeys(score.options, score.normalizer or "min"),
+        )
+        for name, score in CATALOGUE.items()
+        if score.function is not None and all(array in arrays for array in score.arrays)
+    }
+
+
 def score_nodes(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
     """Scores of a data set by the path of their node, relative NMI among them.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import math
+import tomllib
 from collections.abc import Mapping
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from sweeps.errors import InputError, did_you_mean, shown
+from sweeps.errors import InputError, did_you_mean, refused, shown
 from sweeps.files import read_file
 from sweeps.plan import Length, MethodPlan, Name
 from sweeps.records import Checked, Choice, Each, Given, Real, Record, StandIn, Text, Whole, refusal
@@ -202,6 +203,35 @@ def name_of(entry: Any) -> Any:
     if isinstance(entry, Mapping):
         return entry.get("name", entry.get("call"))
     return entry if isinstance(entry, str) else (type(entry), entry)  # 1 == true
+
+
+def entry_of(text: str) -> dict[str, Any]:
+    """A method as a command line names it, as the entry of a sweep file in any folder.
+
+    Parameters
+    ----------
+    text : str
+        What is called, a file relative to the working directory; its name in the sweep is then that of the
+        file, or of the function of a package. Or, in braces, a table as a sweep file has it.
+
+    Raises
+    ------
+    InputError
+        If it begins with a brace, and is no table.
+    """
+    entry: dict[str, Any] = {"call": text}
+    if text.startswith("{"):
+        try:
+            entry = tomllib.loads(f"method = {text}")["method"]
+        except ValueError as error:
+            raise refused("METHOD", f"a TOML error: {error}", "a table in one line") from None
+    call = entry.get("call")
+    if not isinstance(call, str) or call in SHIPPED:
+        return entry
+    place, colon, function = call.rpartition(":")
+    is_file = place.endswith(".py") or "/" in place
+    named = {"name": Path(place).stem if is_file else function.rpartition(".")[2]} if colon else {}
+    return named | entry | ({"call": f"{Path(place).resolve()}:{function}"} if is_file else {})
 
 
 def uses_links(entry: Any) -> bool:

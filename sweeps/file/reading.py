@@ -8,7 +8,7 @@ come at once.
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +29,7 @@ from kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGUL
 from sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pattern
 from sweeps.errors import closest, did_you_mean, refused
 from sweeps.file import spec
-from sweeps.file.methods import METHODS, Method, uses_links
+from sweeps.file.methods import METHODS, Method, name_of, uses_links
 from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
 from sweeps.files import read_file
 from sweeps.plan import Clusters, Name, Scale
@@ -327,13 +327,16 @@ class SweepFile(spec.SweepSpec):
         return values
 
 
-def load_sweep(path: str | Path) -> spec.SweepSpec:
+def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> spec.SweepSpec:
     """Read a sweep file.
 
     Parameters
     ----------
     path : str or Path
         TOML file; a `path` inside it is relative to its folder.
+    methods : sequence of mapping
+        Entries to take in the place of its models and methods, from `sweeps.file.methods.entry_of`: the same
+        cells, of other methods, under a name of their own.
 
     Returns
     -------
@@ -352,6 +355,8 @@ def load_sweep(path: str | Path) -> spec.SweepSpec:
     """
     path = Path(path)
     values = read_toml(path)
+    if methods:
+        values = _of_methods(values, methods)
     data = values.get("data")
     scale = data.get("scale") if isinstance(data, dict) else None
     # a wrong scale is reported where it stands; the data sets are validated with one that is right
@@ -362,6 +367,21 @@ def load_sweep(path: str | Path) -> spec.SweepSpec:
         "restarts": restarts if type(restarts) is int and restarts > 0 else 10**6,
     }
     return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
+
+
+def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What a sweep file holds, with other methods alone; what is wrong in it stays."""
+    name, grid, search = (values.get(key) for key in ("name", "grid", "search"))
+    changed = dict[str, Any]()
+    if isinstance(name, str):
+        changed["name"] = "-".join([name, *(str(name_of(entry)) for entry in methods)])
+    if isinstance(grid, Mapping):
+        kept = {key: value for key, value in grid.items() if key != "models"}
+        changed["grid"] = kept | {"methods": list(methods)}
+    if isinstance(search, list) and len(search) > 1 and isinstance(search[0], Mapping):
+        # a method searches by itself
+        changed["search"] = {key: value for key, value in search[0].items() if key != "name"}
+    return values | changed
 
 
 # Sweeps as files: the JSON Schema of a sweep file, and a resolved sweep written as one.

@@ -1,0 +1,258 @@
+"""Raw scores in one file: written of a cube, computed again from a sweep file, and read from anywhere."""
+
+import csv
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from processes.commandline import sweep
+from processes.sweeping import TINY, run, write_spec
+
+from pipeline.check.verify import verify_scores
+from pipeline.report.export import write_export
+from pipeline.scoring.raw import RAW, read_raw
+from pipeline.scoring.scores import baseline_scores, scores
+from storage.cube.growth import open_cube
+from sweeps.errors import InputError, shown
+from sweeps.file.methods import entry_of
+from sweeps.file.reading import load_sweep
+
+LIKE = """
+name = "small"
+seed = 3
+[grid]
+datasets = ["iris"]
+p = [0.9]
+m = ["0.5N"]
+replicates = 2
+models = ["unsupervised", "posterior"]
+restarts = 3
+[data]
+scale = "standard"
+"""
+OWN = """
+import numpy as np
+
+
+def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, cut=0.0):
+    labels = (X[:, 2] > cut).astype(int)
+    labels[must_link[:, 1]] = labels[must_link[:, 0]]
+    return labels
+"""
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a sweep, a method, and the scores of the method on the cells of the sweep."""
+    folder = tmp_path_factory.mktemp("sent")
+    (folder / "like.toml").write_text(LIKE)
+    (folder / "own.py").write_text(OWN)
+    printed = sweep("methods", "sweep", f"{folder}/own.py:cluster", "--like", folder / "like.toml")
+    (folder / "own.toml").write_text(printed.stdout)
+    assert run(folder / "own.toml", folder) == 0
+    (path,) = write_export(folder / "small-own.zarr", folder / "export", "raw")
+    return path.rename(folder / "scores.csv").parent
+
+
+@pytest.fixture
+def changed(sent: Path, tmp_path: Path) -> Any:
+    """Writes the file of scores with a text in the place of another one."""
+
+    def change(*pairs: tuple[str, str]) -> Path:
+        text = (sent / "scores.csv").read_text()
+        for old, new in pairs:
+            assert old in text, old
+            text = text.replace(old, new, 1)
+        (tmp_path / "changed.csv").write_text(text)
+        return tmp_path / "changed.csv"
+
+    return change
+
+
+def verified(path: Path, sent: Path, *more: object) -> Any:
+    method = "--method", f"{sent}/own.py:cluster"
+    return sweep("verify", path, "--sweep", sent / "like.toml", *(more or method))
+
+
+def problems(path: Path, sent: Path, *more: object) -> list[str]:
+    result = verified(path, sent, *more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    return [line.strip().replace(f"{path}", "FILE") for line in result.stderr.splitlines()[1:]]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(line for line in path.read_text().splitlines() if line[0] != "#"))
+
+
+def test_the_sweep_of_a_method_has_the_cells_of_another_sweep(sent: Path) -> None:
+    like, own = load_sweep(sent / "like.toml"), load_sweep(sent / "own.toml")
+    assert own == load_sweep(sent / "like.toml", [entry_of(f"{sent}/own.py:cluster")])
+    assert (own.name, own.grid.models, [each.name for each in own.grid.methods]) == ("small-own", (), ["own"])
+    for key in ("seed", "search", "data"):
+        assert getattr(own, key) == getattr(like, key)
+    for key in ("datasets", "p", "m", "replicates"):
+        assert getattr(own.grid, key) == getattr(like.grid, key)
+    several = tomllib.loads(sweep("methods", "sweep", "ward", "genie", "--like", sent / "like.toml").stdout)
+    assert (several["name"], len(several["grid"]["methods"])) == ("small-ward-genie", 2)
+
+
+def test_methods_are_named_in_words_and_in_tables(sent: Path, tmp_path: Path) -> None:
+    call = f"{sent}/own.py:cluster"
+    assert entry_of("ward") == {"call": "ward"}
+    assert entry_of(call) == {"name": "own", "call": call}
+    assert entry_of("sklearn.cluster:Birch") == {"name": "Birch", "call": "sklearn.cluster:Birch"}
+    assert entry_of('{name = "b", call = "own.py:f", options = {cut = 1}}') == {
+        "name": "b",
+        "call": f"{Path.cwd()}/own.py:f",
+        "options": {"cut": 1},
+    }
+    searches = '[[search]]\nname = "a"\n[[search]]\nname = "b"\npopulation = 4\n'
+    (tmp_path / "several.toml").write_text(LIKE.replace("[data]", f"{searches}[data]"))
+    assert load_sweep(tmp_path / "several.toml", [{"call": "ward"}]).search_names == ()
+    result = sweep("methods", "sweep", "{name = 3", f"{call}s", "warde", "--like", tmp_path / "none.toml")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (2, "2 problems, nothing was started:")
+    result = sweep("methods", "sweep", f"{call}s", "warde", "--like", sent / "like.toml")
+    assert "methods[0] call: found no 'clusters'" in result.stderr
+    assert "methods[1] call: found 'warde'" in result.stderr
+
+
+def test_the_scores_are_those_of_the_cube_and_are_computed_again(sent: Path, monkeypatch: Any) -> None:
+    found, expected = rows(sent / "scores.csv"), scores(open_cube(sent / "small-own.zarr"), "iris")
+    assert [row["replicate"] for row in found] == ["0", "1"]
+    for row in found:
+        for name in set(RAW) & set(expected):
+            value = expected[name].sel(replicate=int(row["replicate"])).values.item()
+            assert row[name] == ("" if np.isnan(value) else repr(value))
+    done = verified(sent / "scores.csv", sent)
+    assert (done.exit_code, done.stdout) == (0, f"{sent}/scores.csv: 2 of 2 cells have the same scores\n")
+    monkeypatch.chdir(sent)
+    assert (
+        sweep("verify", "scores.csv", "--sweep", "own.toml", "--sample", 1).stdout.count("1 of 1 cells") == 1
+    )
+
+
+def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> None:
+    score = rows(sent / "scores.csv")[1]["adjusted_rand"]
+    result = verified(changed((score, "0.99")), sent)
+    name = "iris/p=0.9/m=75/replicate=1/own"
+    assert (result.exit_code, "1 of 2 cells have the same scores" in result.stdout) == (1, True)
+    assert f"DIFFERS {name}: adjusted_rand 0.99 in the file, {score} here\n" in result.stdout
+    # rounding is no difference, and a file without one of the cells says so
+    table = (sent / "scores.csv").read_text().splitlines(keepends=True)
+    almost = changed((score, repr(float(score) + 1e-13)), (table[-2], ""))
+    assert verified(almost, sent).stdout.splitlines() == [
+        f"{almost}: 1 of 1 cells have the same scores",
+        "not looked at: 1 cells of like.toml that the file has not",
+    ]
+    found = json.loads(
+        verified(
+            changed((",done,", ",no solution,")), sent, "--method", f"{sent}/own.py:cluster", "--json"
+        ).stdout
+    )
+    assert [each["differs"] for each in found["checks"] if each["differs"]] == [
+        ["no solution in the file, done here"]
+    ]
+    assert verified(changed((",done,", ",failed,")), sent).stdout.endswith(
+        "1 cells in the file without an answer\n"
+    )
+
+
+def test_a_difference_names_the_software_of_both(sent: Path, changed: Any) -> None:
+    score = rows(sent / "scores.csv")[0]["nmi"]
+    result = verified(changed((score, "0.5"), ('"numba": "', '"numba": "0.')), sent)
+    assert [line.split(" sweep ")[0] for line in result.stdout.splitlines()[2:4]] == [
+        "computed here with",
+        "made with, also,",
+    ]
+
+
+def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
+    sent: Path, changed: Any, tmp_path: Path
+) -> None:
+    other = changed(
+        ('"seed": 3', '"seed": 4'),
+        ("scale standard", "scale none"),
+        (",own,", ",mine,"),
+        ("iris,,0.9", "iris,,0.8"),
+    )
+    found = problems(other, sent)
+    assert [line.split(", expected")[0] for line in found] == [
+        "FILE, head: settings seed: found 4",
+        f"FILE, head: data iris: found {shown(read_raw(other).head.data['iris'])}",
+        "FILE, line 8: found 'iris/p=0.8/m=75/replicate=0/mine'",
+    ]
+    (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))
+    entry = f'{{name = "own", call = "{tmp_path}/own.py:cluster", options = {{cut = 1}}}}'
+    found = problems(sent / "scores.csv", sent, "--method", entry)
+    assert [line.split(":")[0] + line.split(":")[1] for line in found] == [
+        "FILE, head methods own code",
+        "FILE, head methods own options",
+    ]
+    assert problems(sent / "scores.csv", sent, "--data-dir", tmp_path)[0].startswith(
+        "FILE, head: methods own: found"
+    )
+
+
+def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> None:
+    table = (sent / "scores.csv").read_text().splitlines(keepends=True)
+    first = table[7]
+    broken = changed(
+        ("# format: 1", "# format: 2"),
+        ("# sweep: ", "# swap: "),
+        (
+            table[8],
+            first.replace(",own,", ",own,x,")
+            + first
+            + first.replace("0.9,75", "9,m").replace(",done,0", ",over,x0"),
+        ),
+        (first, first),
+    )
+    found = problems(broken, sent)
+    for words in (
+        "head: format: found 2, expected a whole number 1..1",
+        "unknown key 'swap'",
+        "sweep: found nothing",
+        "line 9: found 17 cells, expected 16",
+        "line 10: found the cell of FILE, line 8 again",
+        "line 11, p: found 9.0, expected an accuracy in (0, 1]",
+        "line 11, m: found 'm', expected a whole number",
+        "line 11, status: found 'over', expected one of",
+        "line 11, nmi: found 'x0",
+    ):
+        assert any(words in line for line in found), (words, found)
+    assert (
+        "found 0 columns 'nmi', expected one column 'nmi'" in problems(changed((",nmi,", ",nmj,")), sent)[0]
+    )
+    assert "expected # key: JSON value" in problems(changed(("# data: {", "# data: ")), sent)[0]
+    for words, said in (
+        ([], "--sweep: found nothing"),
+        (["--sweep", sent / "like.toml", "--checksums"], "--checksums: found with"),
+    ):
+        result = sweep("verify", sent / "scores.csv", *words)
+        assert (result.exit_code, said in result.stderr) == (2, True)
+    result = sweep("verify", sent / "small-own.zarr", "--sweep", sent / "like.toml")
+    assert (result.exit_code, "--sweep: found with" in result.stderr) == (2, True)
+
+
+def test_every_kind_of_cell_is_computed_again(tmp_path: Path) -> None:
+    """Models, baselines, mixtures, and annotations that are asked for."""
+    document = TINY.replace(
+        'models = ["unsupervised", ', 'design = ["uniform", "active"]\nmodels = ["unsupervised-full", '
+    )
+    document = document.replace("p = [0.8, 1.0]", "p = [0.8]").replace("replicates = 2", "replicates = 1")
+    document += "[ask]\nbatch = 50\nrestarts = 2\n"
+    spec = write_spec(tmp_path, document)
+    assert run(spec, tmp_path) == 0
+    (path,) = write_export(tmp_path / "tiny.zarr", tmp_path / "export", "raw")
+    raw = read_raw(path)
+    found = verify_scores(raw, load_sweep(spec), "tiny.toml", sample=1000)
+    assert found.lines() == [f"{path}: {len(raw.cells)} of {len(raw.cells)} cells have the same scores"]
+    assert {each.cell.design for each in raw.cells} == {None, "uniform", "active"}
+    full = baseline_scores(open_cube(tmp_path / "tiny.zarr"), "iris", "unsupervised-full")
+    (baseline,) = (each for each in raw.cells if each.cell.dataset == "iris" and each.cell.p is None)
+    assert baseline.scores["goldberger_kl"] == full["goldberger_kl"].values.item()
+    with pytest.raises(InputError, match="head: settings seed"):
+        verify_scores(raw, load_sweep(spec).model_copy(update={"seed": 1}), "tiny.toml", sample=1)
