@@ -249,7 +249,7 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     """Find a built-in data set.
 
     Sources, in order: `data_dir` (or `SWEEP_DATA_DIR`), the user cache, scikit-learn's own copy
-    (iris, wine, wdbc, digits), the public address. Every raw file is checked against its sha256.
+    (iris, wine, wdbc, digits and three of them), the public address. Every raw file is checked against its sha256.
 
     Parameters
     ----------
@@ -350,7 +350,11 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> Found:
         )
     except (OSError, ValueError):
         values = np.empty((0, 1))
-    X, labels_true = np.ascontiguousarray(values[:, :-1]), values[:, -1].astype(np.int16)
+    found = values[:, -1]
+    codes = np.asarray(entry.sklearn_codes or range(entry.n_clusters))
+    kept = np.isin(found, codes)
+    X = np.ascontiguousarray(values[kept, :-1])
+    labels_true = np.searchsorted(codes, found[kept]).astype(np.int16)
     table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
     if table.checksum() != entry.checksum:
         raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")

@@ -72,6 +72,8 @@ class Entry:
         File of scikit-learn's own copy of the same table, if it has one.
     sklearn_header : int
         Lines to skip at its top.
+    sklearn_codes : tuple of int
+        Its codes of the classes; from 0 unless given. Rows of other classes are left out.
     n_noise : int
         Rows that belong to no class, and are left out.
     feature_names : tuple of str
@@ -93,6 +95,7 @@ class Entry:
     missing: str = ""
     sklearn: str = ""
     sklearn_header: int = 1
+    sklearn_codes: tuple[int, ...] = ()
     n_noise: int = 0
     feature_names: tuple[str, ...] = ()
 
