@@ -127,9 +127,9 @@ def test_data_sets_are_listed_checked_and_fetched(
     monkeypatch.delenv("SWEEP_DATA_DIR", raising=False)
     monkeypatch.setenv("SWEEP_USER_CACHE", str(tmp_path))
     rows = json.loads(sweep("datasets", "list", "--json").stdout)
-    assert len(rows) == 11 + 78
+    assert len(rows) == 12 + 78
     bundled = {row["name"] for row in rows if "scikit-learn" in row["source"]}
-    assert bundled == {"iris", "wine", "wdbc", "digits"}
+    assert bundled == {"iris", "wine", "wdbc", "digits", "digits-389"}
     listed = sweep("datasets", "list").stdout
     assert "not on this machine" in listed
     assert "0 of 78 data sets of the clustering suite are here" in listed
@@ -138,7 +138,7 @@ def test_data_sets_are_listed_checked_and_fetched(
     missing = sweep("datasets", "check", "ecoli")
     assert (missing.exit_code, missing.stderr) == (1, "next: sweep datasets fetch ecoli\n")
     result = sweep("datasets", "check", "--data-dir", raw_data)
-    assert (result.exit_code, result.stdout.count("good")) == (0, 11)
+    assert (result.exit_code, result.stdout.count("good")) == (0, 12)
 
     def find(name: str, *, data_dir: Path | None) -> SimpleNamespace:
         if name == "ecoli":

@@ -294,6 +294,14 @@ def test_scikit_learn_holds_the_same_bits(tmp_path: Path, monkeypatch: pytest.Mo
     assert find("iris").source == "scikit-learn's copy"
 
 
+def test_three_of_the_digits() -> None:
+    three, whole = find("digits-389"), find("digits")
+    kept = np.isin(whole.labels_true, (3, 8, 9))
+    assert np.array_equal(three.X, whole.X[kept])
+    assert np.array_equal(np.array([3, 8, 9])[three.labels_true], whole.labels_true[kept])
+    assert (three.n_clusters, three.table.class_names) == (3, ("3", "8", "9"))
+
+
 def test_the_irises_differ_in_two_rows(
     tmp_path: Path, cache: Path, raw_data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -320,7 +328,7 @@ def test_what_is_missing_is_said_of_each_source(cache: Path, tmp_path: Path) -> 
     )
     records = {record.name: record for record in catalogue()}
     assert tuple(records) == BUILTIN
-    assert {name for name, record in records.items() if record.source} == set(BUNDLED)
+    assert {name for name, record in records.items() if record.source} == {*BUNDLED, "digits-389"}
     assert all(bool(record.source) != bool(record.reasons) for record in records.values())
 
 
