@@ -249,8 +249,8 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     """Find a built-in data set.
 
     Sources, in order: `data_dir` (or `SWEEP_DATA_DIR`), the user cache, scikit-learn's own copy (iris, wine,
-    wdbc, digits and three of them), the public address. Every raw file is checked against its sha256; where that
-    is not known, the sizes of the table are.
+    wdbc, digits and three of them), the public address. Every raw file is checked against its sha256; where
+    that is not known, the sizes of the table are.
 
     Parameters
     ----------
