@@ -70,6 +70,10 @@ TIMIDITY = 0.75
 LEFT = 10
 RACE = ((0, 1), tuple(range(2, FOLDS)))
 
+# Rows of the part of a large table on which structures and restarts are compared: at least, and for each
+# class; of its restarts, those that are fitted to all rows.
+PART, PART_OF_CLASS, REFINED = 4_000, 100, 2
+
 # Shares of a prediction that are due to the fit: it is never worse than the base rate.
 SURE = np.linspace(0.0, 1.0, 21)
 
@@ -368,6 +372,75 @@ def _gain(values: Floats, weights: Floats) -> tuple[float, float]:
     return mean, float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())
 
 
+# Large tables, coarse to fine: a part of the rows for what is compared, all of them for the fit that counts.
+
+
+def part_of(table: Table, layers: Sequence[Layer]) -> tuple[Table, list[Layer]] | None:
+    """Some rows of a large table, with the annotations among them; None if the table is not large."""
+    most = max(PART, PART_OF_CLASS * table.n_classes)
+    if not table.is_large or len(table.X) < 2 * most:
+        return None
+    rng = np.random.default_rng(below(table.seed, HELD_OUT + 3 + FOLDS))
+    some, between = some_rows(table.X, layers, most, rng)
+    return Table(some, table.n_classes, table.seed), between
+
+
+def some_rows(
+    X: Floats, layers: Sequence[Layer], most: int, rng: np.random.Generator
+) -> tuple[Floats, list[Layer]]:
+    """So many rows, those of annotations drawn at random before others, and the annotations among them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    layers : sequence of Layer
+        Annotations.
+    most : int
+        Rows; all of them, if there are no more.
+    rng : numpy.random.Generator
+        Of the draw.
+    """
+    if len(X) <= most:
+        return X, list(layers)
+    answered = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
+    # each answer adds two rows at most; rows without answers fill up
+    rows = np.concatenate([answered[: most // 2].ravel(), rng.permutation(len(X))])
+    kept = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:most])
+    place = np.full(len(X), -1)
+    place[kept] = np.arange(len(kept))
+    between = []
+    for layer in layers:
+        pairs = place[layer.pairs].reshape(-1, 2)
+        some = (pairs >= 0).all(axis=1)
+        of_each = {"weights": layer.weights, "accuracies": layer.accuracies}
+        known = {name: np.asarray(values)[some] for name, values in of_each.items() if values is not None}
+        between.append(replace(layer, pairs=pairs[some], **known))
+    return X[kept], between
+
+
+def refined(table: Table, layers: Sequence[Layer], coarse: Solution, stream: SeedSequence) -> Solution:
+    """Fit a structure to all rows, from a fit of it to some of them.
+
+    Parameters
+    ----------
+    table : Table
+        All rows.
+    layers : sequence of Layer
+        Annotations.
+    coarse : Solution
+        Of the part.
+    stream : numpy.random.SeedSequence
+        Of the fit.
+    """
+    rng, structure, Z = np.random.default_rng(stream), coarse.structure, coarse.place(table.X)
+    if structure.first is None:
+        labels = coarse.union.log_densities(Z).argmax(axis=1)
+        return table.solve(structure, layers, rng, steps=FOLD_STEPS, labels=labels)
+    seen = replace(coarse, union=replace(coarse.union, classes=coarse.union.predict(Z)))
+    return table.solve(structure, layers, rng, steps=FOLD_STEPS, first=seen)
+
+
 # Fits of what was chosen.
 
 
@@ -421,7 +494,12 @@ def structure_choice(
     is_open = AUTO in (components, subspace, shape)
     if is_open or (predict and list_annotations(layers, table.seed).n_pairs >= LEAST_PAIRS):
         named: Any = {"components": components, "subspace": subspace, "covariance": str(shape)}
-        return choose_structure(table, layers, run=run, **named)
+        part = part_of(table, layers)
+        if part is None:
+            return choose_structure(table, layers, run=run, **named)
+        found = choose_structure(*part, run=run, **named)
+        table.dear = part[0].dear
+        return found
     return StructureChoice((named_structure(subspace, components, str(shape)),), {}, None)
 
 
@@ -470,9 +548,18 @@ def settle(
     if not isinstance(wanted, str) and wanted > table.rank:
         notes.append(f"features have {table.rank} principal components, not {wanted}: all are used")
     notes += [*([choice.note] if choice.note else []), *table.left_out()]
+    part = part_of(table, layers)
+    if part is not None:
+        compared = f"structures and {len(streams)} restarts were compared on {len(part[0].X):,} of the rows"
+        notes.append(f"{compared}, and the best {min(REFINED, len(streams))} restarts fitted to all")
     for structure in choice.ranked:
-        fit = partial(_restart, table, structure, layers)
-        solutions = tuple(run(fit, streams))
+        if part is None or structure.covariance == KMEANS:
+            solutions = tuple(run(partial(_restart, table, structure, layers), streams))
+        else:
+            coarse = list(run(partial(_restart, part[0], structure, part[1]), streams))
+            order = sorted(range(len(coarse)), key=lambda number: (-coarse[number].union.bound, number))
+            fine = partial(_refined_restart, table, layers, coarse, streams)
+            solutions = tuple(run(fine, order[:REFINED]))
         best = max(range(len(solutions)), key=lambda number: (solutions[number].union.bound, -number))
         expected = choice.candidates.get(structure)
         why = falls_short(solutions[best].union, annotations, expected) if expected is not None else ""
@@ -523,6 +610,16 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
 
     best = max(agreeing, key=least)
     return max((found for (each, _), found in done if each == best), key=lambda one: one.union.bound)
+
+
+def _refined_restart(
+    table: Table,
+    layers: Sequence[Layer],
+    coarse: Sequence[Solution],
+    streams: Sequence[SeedSequence],
+    number: int,
+) -> Solution:
+    return refined(table, layers, coarse[number], below(streams[number], 1))
 
 
 def _restart(table: Table, structure: Structure, layers: Sequence[Layer], stream: SeedSequence) -> Solution:

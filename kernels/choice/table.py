@@ -137,7 +137,8 @@ class Table:
             values, vectors = np.linalg.eigh(moved.T @ moved)
         self.rank = int((values > RANK * values[-1]).sum())
         self.vectors = vectors[:, ::-1]
-        self.closely = LARGE_CLOSELY if len(self.X) * n_classes * self.rank > LARGE else CLOSELY
+        self.is_large = len(self.X) * n_classes * self.rank > LARGE
+        self.closely = LARGE_CLOSELY if self.is_large else CLOSELY
         self._placed: dict[int | str, Floats] = {}
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._of_features: dict[Structure, Solution] = {}

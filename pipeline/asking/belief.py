@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from kernels.choice import held_out
-from kernels.choice.structures import Runner, Settled, choose_structure, settle
+from kernels.choice.structures import Runner, Settled, choose_structure, settle, some_rows
 from kernels.choice.table import FOLD_STEPS, Table
 from kernels.problem.data import MUST, Layer, layer_weights
 from kernels.problem.problem import build_problem
@@ -177,7 +177,7 @@ def believe(
     fitted: Any = {"n_clusters": n_clusters, "model": model_for(layers), "settings": settings}
     if covariance == AUTO:
         held_out.warm_up()
-        some = _some_rows(X, layers, stream(6))
+        some = some_rows(X, layers, MOST_ROWS, stream(6))
         covariance = held_out.choose_covariance(*some, seed=held_out.below(seed, 0), **fitted).covariance
     problem = build_problem(X, layers, covariance=covariance, **fitted)
     runs = [
@@ -217,7 +217,7 @@ def _of_union(
     """Labels, draws and structure of classes that are unions of components."""
     choice, own = None, held_out.below(seed, 0)
     if len(X) > MOST_ROWS:
-        some, between = _some_rows(X, layers, np.random.default_rng(held_out.below(seed, 6)))
+        some, between = some_rows(X, layers, MOST_ROWS, np.random.default_rng(held_out.below(seed, 6)))
         parts: dict[str, Any] = {"components": settings.components, "subspace": settings.subspace}
         parts = {} if covariance == ANY else parts | {"covariance": covariance}
         choice = choose_structure(Table(some, n_clusters, own), between, run=run, **parts)
@@ -264,28 +264,6 @@ def _drawn_from_many(
             np.add.at(shared, (draw, labels), 1.0)
             drawn.append(linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)[draw])
     return np.array(drawn)
-
-
-def _some_rows(
-    X: NDArray[np.float64], layers: Sequence[Layer], rng: np.random.Generator
-) -> tuple[NDArray[np.float64], list[Layer]]:
-    """Rows and annotations that a shape is chosen from: all, or those of answers drawn at random."""
-    if len(X) <= MOST_ROWS:
-        return X, list(layers)
-    answered = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
-    # each answer adds two rows at most; rows without answers fill up
-    rows = np.concatenate([answered[: MOST_ROWS // 2].ravel(), rng.permutation(len(X))])
-    kept = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:MOST_ROWS])
-    place = np.full(len(X), -1)
-    place[kept] = np.arange(len(kept))
-    between = []
-    for layer in layers:
-        pairs = place[layer.pairs].reshape(-1, 2)
-        some = (pairs >= 0).all(axis=1)
-        of_each = {"weights": layer.weights, "accuracies": layer.accuracies}
-        known = {name: np.asarray(values)[some] for name, values in of_each.items() if values is not None}
-        between.append(replace(layer, pairs=pairs[some], **known))
-    return X[kept], between
 
 
 def model_for(layers: Sequence[Layer]) -> str:
