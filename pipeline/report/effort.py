@@ -130,7 +130,7 @@ def _by_model(
     *,
     steps: bool = False,
 ) -> Figure | None:
-    """A panel for each data set, and for each shape where there are many, with a line for each model.
+    """A panel for each data set with a line for each model.
 
     Points of short lines have markers, but for those with steps; others have words at some places alone.
     """
@@ -154,7 +154,7 @@ def _by_model(
         axes.grid()
         axes.tick_params(labelbottom=True)
 
-    shown = [(look.short(*item), there) for item, there in elements.by_shape(rows, rows["dataset"]).items()]
+    shown = [(look.short(name), there) for name, there in elements.by_dataset(rows, rows["dataset"]).items()]
     return figures.wrapped(shown, panel, PANEL, labels[1], share="all")
 
 

@@ -129,7 +129,7 @@ LONGEST_MODEL = 28
 # Letters of a name beside an axis; a longer one would take the room of the figure.
 LONGEST_NAME = 22
 # What one figure shows; a larger grid is shown in part, and the CSV files hold all of it.
-MOST_ACCURACIES, MOST_DATASETS = 6, 24
+MOST_ACCURACIES, MOST_DATASETS = 6, 8
 # Panels in a row where each data set has one, or several.
 ACROSS = 3
 # Before the words on points, in the name of their group.
@@ -164,10 +164,9 @@ def mark(model: str) -> Mark:
     return Mark(color, marker, color if look.filled else PAPER, look.line, look.half, area, look.hatch)
 
 
-def short(name: str, group: str = "", longest: int = LONGEST_NAME) -> str:
-    """A name that fits a panel, and the group of models that it shows, where there are several."""
-    name = name if len(name) <= longest else name[: longest - 1] + "…"
-    return f"{name}, {group}" if group else name
+def short(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name that fits a panel."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def panels(

@@ -1,7 +1,7 @@
 """The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.common import cells_left_out, plural
-from pipeline.report import against, effort, elements, look, scores, variants, winners
+from pipeline.common import Progress, cells_left_out, plural, silent
+from pipeline.report import against, effort, elements, kinds, look, scores, variants, winners
 from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING
+from pipeline.report.figures import USUAL
 from pipeline.report.page import write_page
 from pipeline.scoring import tables as scored
 from pipeline.scoring.ranking import RANKED
@@ -35,7 +36,9 @@ TITLES = {name: LABELS[name].short for name in QUALITIES}
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
 INCOMPLETE = "This sweep is not complete: every number below is over the cells that are done."
 
-# Widths of the text tables, and of their columns. A table of more models continues below.
+# Lines that a terminal shows at once; and widths of the text tables, and of their columns. A table of more
+# models continues below.
+SCREEN = 36
 WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
 MODELS_ACROSS = 3
 # Name, p, m, model, then counts, and last what was predicted: of shapes chosen, and of all models.
@@ -51,6 +54,8 @@ class Report:
     ----------
     text : str
         Summary and tables, at most 100 columns wide.
+    screen : str
+        The beginning of it, which a terminal shows at once.
     page : Path
         The page, which needs none of the other files.
     files : tuple of Path
@@ -60,6 +65,7 @@ class Report:
     """
 
     text: str
+    screen: str
     page: Path
     files: tuple[Path, ...]
     cells: pd.DataFrame
@@ -77,7 +83,13 @@ class Report:
 
 
 def write_report(
-    cube: Place, folder: Path, *, published: Path | None = None, cell: str | None = None
+    cube: Place,
+    folder: Path,
+    *,
+    published: Path | None = None,
+    cell: str | None = None,
+    formats: Sequence[str] = USUAL,
+    progress: Progress = silent,
 ) -> Report:
     """Score a cube; write its tables as text and CSV, its figures, and a page with all of it.
 
@@ -95,6 +107,10 @@ def write_report(
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
         Cell to be drawn as scatter plots; else `pipeline.report.cell.choose_cell` takes one.
+    formats : sequence of str
+        Of the figures, as `pipeline.report.figures.save` takes them.
+    progress : callable
+        Goes through the data sets, then through the sections of the page.
 
     Returns
     -------
@@ -121,7 +137,7 @@ def write_report(
     if manifest is None or problems:
         raise InputError(problems)
     tree = open_cube(cube)
-    every = scored.cell_table(tree, manifest.plans)
+    every = scored.cell_table(tree, manifest.plans, progress)
     whole = scored.summary_table(every)
     # means are of one design and search, never over several: what compares models does so in one of them
     chosen = scored.compared(every)
@@ -149,7 +165,9 @@ def write_report(
     )
     text = render(content)
     tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
-    tables |= winners.winner_files(content) | variants.design_files(content.designs) | content.searches
+    tables["restarts"] = scored.restart_table(cells)
+    tables |= winners.winner_files(content) | kinds.kind_files(content)
+    tables |= variants.design_files(content.designs) | content.searches
     if content.chooses:
         chosen_tables = {"choices": scored.choice_table(every), "structures": scored.structure_table(every)}
         tables |= {name: table for name, table in chosen_tables.items() if len(table)}
@@ -162,8 +180,8 @@ def write_report(
         folder.mkdir(parents=True, exist_ok=True)
         plain, page = folder / "report.txt", folder / "report.html"
         plain.write_text(text, encoding="utf-8")
-        files = [plain, *elements.csv(folder, tables), *write_page(content, page)]
-    return Report(text, page, tuple(files), every, whole)
+        files = [plain, *elements.csv(folder, tables), *write_page(content, page, formats, progress)]
+    return Report(text, first_screen(text), page, tuple(files), every, whole)
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -200,6 +218,17 @@ def render(content: Content) -> str:
         title = "held-out annotations predicted (means over cells), and their log loss in nats"
         parts.append(_held_out(title, content.predictions, {"n": "cells"}, PREDICTED, content.written))
     return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
+
+
+def first_screen(text: str) -> str:
+    """The first lines of a report, up to the end of a part where one ends in their second half."""
+    lines = text.splitlines()
+    if len(lines) <= SCREEN:
+        return text
+    ends = [place for place in range(SCREEN // 2, SCREEN) if not lines[place]]
+    shown = lines[: max(ends, default=SCREEN)]
+    more = plural(len(lines) - len(shown), "more line")
+    return "\n".join([*shown, "", f"{more} in report.txt, or with --full"]) + "\n"
 
 
 def _head(content: Content) -> Iterator[str]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from kernels.settings import Structure
-from pipeline.common import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM, Progress, silent
 from pipeline.scoring.scores import SCORES, SHAPES, score_nodes
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
@@ -57,7 +57,9 @@ RESTARTS = ("dataset", "model", "cells", "restarts", *RATES)
 GAPS = np.concatenate([[SAME_OPTIMUM], np.logspace(-4, 5, 19)])
 
 
-def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
+def cell_table(
+    tree: xr.DataTree, plans: Mapping[str, DatasetPlan], progress: Progress = silent
+) -> pd.DataFrame:
     """Compute every score of every cell.
 
     Parameters
@@ -66,6 +68,8 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
         An opened cube.
     plans : mapping of str to DatasetPlan
         Grid of each data set, from the cube's manifest.
+    progress : callable
+        Goes through the data sets.
 
     Returns
     -------
@@ -75,7 +79,7 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
         is not defined or not there yet.
     """
     frames = []
-    for plan in plans.values():
+    for plan in progress(list(plans.values()), "scores of data sets"):
         nodes = score_nodes(tree, plan.name)
         supervised = nodes.pop(plan.name)
         frames += [
