@@ -14,6 +14,7 @@ from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
 from pipeline.scoring.kinds import facts, ranks_by_kind
 from pipeline.scoring.pairs import compared_searches
+from pipeline.scoring.published import Beside
 from pipeline.scoring.ranking import Ranking, rankings
 from pipeline.scoring.worth import design_scores
 from storage.cube.manifest import Manifest
@@ -41,6 +42,8 @@ class Content:
         Drawn as a matrix of scatter plots.
     compared : pandas.DataFrame or None
         From `pipeline.report.against.compare`.
+    published : Beside or None
+        From `pipeline.scoring.published.rank_beside`.
     failures : tuple of FailureRecord
         On record beside the cube.
     holder : str or None
@@ -57,6 +60,7 @@ class Content:
     summary: pd.DataFrame
     cell: Cell | None
     compared: pd.DataFrame | None
+    published: Beside | None
     failures: tuple[FailureRecord, ...]
     holder: str | None
     all_cells: pd.DataFrame

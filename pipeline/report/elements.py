@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import jinja2
 import pandas as pd
 
-from pipeline.report.look import MOST_DATASETS, VARIABLES
+from pipeline.report.look import EXAMPLES, MOST_DATASETS, VARIABLES
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES, REDRAWS
 from storage.provenance import package_version
@@ -32,7 +32,7 @@ from sweeps.errors import InputError, Problem
 Item = TypeVar("Item")
 
 # Of all designs, searches, m: how the sweep file writes each m, by data set and number.
-Written = Mapping[tuple[str, int], str]
+Written = Mapping[tuple[str, float], str]
 
 KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}
 
@@ -253,7 +253,7 @@ def names(kinds: Iterable[object]) -> str:
     return " and ".join(kind for kind in KINDS if kind in found) or "nothing"
 
 
-def count_of(written: Written, dataset: str, m: int) -> str:
+def count_of(written: Written, dataset: str, m: float) -> str:
     """A number of annotations as the sweep file writes it: `"1.5N"`, or a number."""
     return written.get((dataset, m), str(m))
 
@@ -273,10 +273,15 @@ def spread(values: Sequence[Item], most: int) -> list[Item]:
     return [values[round(position * step)] for position in range(most)]
 
 
+def some(datasets: Iterable[str]) -> list[str]:
+    """Data sets that a figure has a panel for: all of them, or of many a few examples."""
+    names = list(dict.fromkeys(datasets))
+    return names if len(names) <= MOST_DATASETS else spread(names, EXAMPLES)
+
+
 def by_dataset(rows: pd.DataFrame, datasets: Iterable[str]) -> dict[str, pd.DataFrame]:
-    """Rows of each panel: of a data set, some of many."""
-    shown = spread(list(dict.fromkeys(datasets)), MOST_DATASETS)
-    return {name: rows[rows["dataset"] == name] for name in shown}
+    """Rows of each panel: of a data set, of many of some."""
+    return {name: rows[rows["dataset"] == name] for name in some(datasets)}
 
 
 def are(count: int) -> str:

@@ -196,7 +196,7 @@ def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequenc
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(folder / f"{name}.png", metadata=UNDATED["png"], dpi=look.PNG_DPI)
         # The layout is computed once, for the PNG: all files show the same.
-        figure.set_layout_engine("none")
+        figure.set_layout_engine(None)
         if "pdf" in formats:
             figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=look.IMAGE_DPI)
         figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=look.PAGE_DPI)

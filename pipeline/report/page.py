@@ -21,6 +21,8 @@ SECTIONS = (
             needs=lambda content: content.designs),
     Section("searches", "How solutions were searched for", variants.searches,
             needs=lambda content: content.searches),
+    Section("labels", "Among published labels", against.labels_beside,
+            needs=lambda content: content.published is not None),
     Section("kinds", "Ranks by p, m and kind of data", kinds.kinds),
     Section("curves", "NMI, ARI and KL divergence against annotations", scores.curves, says_why=True),
     Section("scores", "Scores", scores.means),

@@ -25,7 +25,7 @@ from pipeline.report.content import Content, Part
 from pipeline.report.elements import NOTHING, WORDS, Table, Value, number, spread, words
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import choice_table, pooled_means, summary_table
+from pipeline.scoring.tables import choice_table, over_datasets, pooled_means, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
@@ -48,8 +48,6 @@ MOST_INDEX = 3
 
 # Cells of a box below which each is a point.
 FEW = 10
-# Data sets of a figure of boxes or bars, each of which is many marks.
-MOST_BOXED = 6
 # Numbers of annotations in a panel of boxes, and models in one of that width; those of more are wider.
 MOST_COUNTS, MOST_BOXES = 8, 6
 # Rows of the summary by score, data set, p and m where they have any, and model.
@@ -217,12 +215,11 @@ def _models(rows: Rows, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
 
 def curves(content: Content) -> Iterator[Part]:
     """NMI, ARI and KL divergence, with published means where there are any."""
-    most = (("data sets", "dataset", look.MOST_DATASETS), ("accuracies", "p", look.MOST_ACCURACIES))
-    large = [
-        f"{limit} of {n} {what}" for what, key, limit in most if (n := content.cells[key].nunique()) > limit
-    ]
-    if large:
-        yield f"Figures show {' and '.join(large)}, evenly spread; summary.csv and cells.csv hold all."
+    names, n = content.cells["dataset"].unique(), content.cells["p"].nunique()
+    if len(shown := elements.some(names)) < len(names):
+        yield WORDS["curves"]["many"].format(n=len(names), shown=len(shown))
+    if n > look.MOST_ACCURACIES:
+        yield f"Figures show {look.MOST_ACCURACIES} of {n} accuracies; summary.csv and cells.csv hold all."
     said, summary = WORDS["curves"], content.summary
     text = said["over"].format(units=over(summary))
     if summary["p"].isna().any():
@@ -271,8 +268,11 @@ def draw_curves(
         A row of panels per data set, a column per accuracy; None if no supervised cell has the score.
     """
     rows = summary[(summary["score"] == score) & (summary["n"] > 0)]
-    supervised = rows[rows["p"].notna()]
+    supervised, written = rows[rows["p"].notna()], written or {}
     panels = elements.by_dataset(rows, supervised["dataset"])
+    if len(panels) < supervised["dataset"].nunique():
+        whole, texts = _over_all(rows, written)
+        panels, written = elements.by_dataset(whole, whole["dataset"]) | panels, {**written, **texts}
     # published baselines are those of a line
     theirs = pd.DataFrame() if published is None else published[published["score"] == score]
     if len(theirs):
@@ -284,7 +284,7 @@ def draw_curves(
             how, error = look.mark(str(row.model)), 0.0 if pd.isna(row.se) else row.se
             axes.axhline(row.mean, color=how.color, linestyle=how.line, linewidth=1.2, label=row.model)
             axes.axhspan(row.mean - error, row.mean + error, color=how.color, alpha=0.14, linewidth=0)
-        names = {m: elements.count_of(written or {}, name, m) for m in sorted(there["m"].dropna().unique())}
+        names = {m: elements.count_of(written, name, m) for m in sorted(there["m"].dropna().unique())}
         figures.curves(axes, there[there["p"] == p], "m", lambda row: f"m = {names[row.m]}", 0.22)
         look.tick_counts(axes, list(names), names)
         if score == AGREEMENT:
@@ -305,6 +305,20 @@ def draw_curves(
         lambda name: f"{look.short(name)}\n{up or LABELS[score].axis}",
         also=() if published is None else (cross,),
     )
+
+
+def _over_all(
+    rows: pd.DataFrame, written: elements.Written
+) -> tuple[pd.DataFrame, dict[tuple[str, float], str]]:
+    """Means over data sets of one score, along m / N, where m is the same where it is written alike."""
+    places = zip(rows["dataset"], rows["m"], strict=True)
+    texts = ["" if pd.isna(m) else elements.count_of(written, name, m) for name, m in places]
+    keyed = rows.assign(text=texts)
+    ratios = keyed.groupby("text")["m_over_n"].mean().astype(float).round(3)
+    whole = over_datasets(keyed, ["p", "text", "model"]).reset_index()
+    name = f"mean of {rows['dataset'].nunique()} data sets"
+    whole = whole.assign(dataset=name, m=whole["text"].map(ratios), score=rows["score"].iloc[0])
+    return whole, {(name, ratio): str(text) for text, ratio in ratios.items() if text}
 
 
 def index(content: Content) -> Iterator[Part]:
@@ -371,7 +385,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figu
     models = sorted(rows["model"].unique())
     times = max(1, math.ceil(len(models) / MOST_BOXES))
     size = (BOX_PANEL[0] * min(times, look.ACROSS), BOX_PANEL[1])
-    shown = [(look.short(name), name) for name in spread(list(rows["dataset"].unique()), MOST_BOXED)]
+    shown = [(look.short(name), name) for name in elements.some(rows["dataset"])]
 
     def panel(axes: Axes, dataset: str) -> None:
         there = rows[rows["dataset"] == dataset]
@@ -466,7 +480,7 @@ def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | Non
         None without any row.
     """
     models = sorted(table["model"].unique())
-    names = spread(list(table["dataset"].unique()), MOST_BOXED)
+    names = elements.some(table["dataset"])
 
     def panel(axes: Axes, item: tuple[str, str]) -> None:
         rows = table[(table["dataset"] == item[0]) & (table["model"] == item[1])].sort_values("m")

@@ -444,7 +444,7 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     whole = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
     if len(names) > 1:
-        names = [MEAN, *elements.spread(names, look.MOST_DATASETS)]
+        names = [MEAN, *elements.some(names)]
     title = {MEAN: f"mean of {int(whole['n'].max())} data sets"}
     shown = [(look.short(title.get(name, name)), table[table["dataset"] == name]) for name in names]
 

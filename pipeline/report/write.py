@@ -18,6 +18,7 @@ from pipeline.report.elements import NOTHING
 from pipeline.report.figures import USUAL
 from pipeline.report.page import write_page
 from pipeline.scoring import tables as scored
+from pipeline.scoring.published import rank_beside
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES
 from storage.cube.growth import open_cube
@@ -28,7 +29,7 @@ from storage.remote import Place
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
-from sweeps.errors import InputError, Problem, collecting
+from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.shapes import CANDIDATES
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
@@ -142,7 +143,9 @@ def write_report(
     # means are of one design and search, never over several: what compares models does so in one of them
     chosen = scored.compared(every)
     cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
-    beside = None if theirs is None else against.compare(summary, manifest.plans, theirs)
+    means = theirs is not None and "ari" not in theirs
+    beside = against.compare(summary, manifest.plans, given(theirs)) if means else None
+    among = rank_beside(cells, given(theirs)) if theirs is not None and not means else None
     failures: tuple[FailureRecord, ...] = ()
     holder = None
     # the directory of a run is its owner's alone; a cube is for everybody
@@ -158,6 +161,7 @@ def write_report(
         summary=summary,
         cell=choose_cell(cells if named is None else every, named),
         compared=beside,
+        published=among,
         failures=failures,
         holder=holder,
         all_cells=every,
@@ -176,6 +180,9 @@ def write_report(
     if beside is not None:
         text += f"\n{textwrap.fill(against.summarise(beside), WIDTH)}\n"
         tables["against"] = beside
+    if among is not None:
+        tables |= {"published": among.scores, "published-methods": among.methods}
+        tables["published-ranks"] = among.ranking.table()
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         plain, page = folder / "report.txt", folder / "report.html"
@@ -196,7 +203,8 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def render(content: Content) -> str:
     """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
     manifest, summary = content.manifest, content.summary
-    parts = [_head(content), winners.winner_lines(content, WIDTH), variants.design_lines(content.designs)]
+    parts = [_head(content), winners.winner_lines(content, WIDTH)]
+    parts += [against.label_lines(content.published, WIDTH), variants.design_lines(content.designs)]
     parts.append(variants.search_lines(content.searches, WIDTH))
     parts += [_pooled(content, score) for score in RANKED]
     alone = summary[summary["p"].isna()]
@@ -287,17 +295,18 @@ def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: element
     every = pd.concat([alone, rows])
     # models without annotations have 0 for m, and their means in the first row of a score alone
     found = {(row.score, row.model, 0 if pd.isna(row.m) else row.m): _cell(row) for row in every.itertuples()}
-    baselines = sorted(alone["model"].unique())
-    for models in _across(baselines + sorted(rows["model"].unique())):
+    baselines, drawn = sorted(alone["model"].unique()), sorted(rows["model"].unique())
+    places = set(zip(rows["score"], rows["model"], rows["m"], strict=True))
+    for models in _across(baselines + drawn):
         lead = f"{'mean ± s.e. (median)':<{LABEL + COUNT - 2}} m"
         yield lead + "".join(f"{model:>{COLUMN}}" for model in models)
         for score, label in TITLES.items():
-            there = rows[(rows["score"] == score) & rows["model"].isin(models)]
-            for place, m in enumerate(sorted(there["m"].unique()) or [0]):
+            counts = sorted({m for of, model, m in places if of == score and model in models})
+            for place, m in enumerate(counts or [0]):
                 keys = [(score, model, 0 if model in baselines else m) for model in models]
                 values = ["" if place and key[1] in baselines else found.get(key, "-") for key in keys]
-                if len(there) or set(values) != {"-"}:
-                    text = elements.count_of(written, there["dataset"].iloc[0], m) if m else ""
+                if counts or set(values) != {"-"}:
+                    text = elements.count_of(written, rows["dataset"].iloc[0], m) if m else ""
                     yield _row("" if place else label, text, values)
     # which means leave out cells that are done: a line per score, broken where it grows too wide
     for score, label in TITLES.items():
