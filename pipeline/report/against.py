@@ -70,7 +70,7 @@ class PublishedScore(Record):
 
 
 # What a table may have in its lines; the one that shares most columns with it is meant.
-LINES = (PublishedMean, PublishedScore)
+LINES: tuple[type[Record], ...] = (PublishedMean, PublishedScore)
 # Of one published score.
 SCORED = ("battery", "name", "method", "ari")
 # Of one published mean: `score` as the cube calls it, and digits behind the point in print.
@@ -243,10 +243,14 @@ def labels_beside(content: Content) -> Iterator[Part]:
         yield from winners.findings([ranking])
         yield said["reading"].format(ranked=ranked, n=len(methods), most=MOST_PUBLISHED)
         yield elements.declared("ranked_beside", ranking.table())
-        yield "ranks-published", winners.draw_ranks(ranking), said["diagram"].format(
-            datasets=plural(len(ranking.datasets), "data set")
+        yield (
+            "ranks-published",
+            winners.draw_ranks(ranking),
+            said["diagram"].format(datasets=plural(len(ranking.datasets), "data set")),
         )
-    yield elements.declared("labels", methods.assign(ranked=["yes" if each else "" for each in methods["ranked"]]))
+    yield elements.declared(
+        "labels", methods.assign(ranked=["yes" if each else "" for each in methods["ranked"]])
+    )
 
 
 def beside(content: Content) -> Iterator[Part]:

@@ -272,7 +272,8 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
     Returns
     -------
     Figure or None
-        A row of panels per data set, design and search, a column per accuracy, baselines at m = 0; None without any pair.
+        A row of panels per data set, design and search, a column per accuracy, baselines at m = 0; None
+        without any pair.
     """
     rows = rows[rows["n_cells"] > 0]
     texts = [

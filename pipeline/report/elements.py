@@ -32,11 +32,11 @@ from sweeps.errors import InputError, Problem
 Item = TypeVar("Item")
 
 # Of all designs, searches, m: how the sweep file writes each m, by data set and number.
-Written = Mapping[tuple[str, float], str]
+Written = Mapping[tuple[str, int], str]
 
 KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}
 
-# Rows from which on a table is folded, and those of a table that stands in a file as well: the page stays small.
+# Rows from which on a table is folded, and those of one that stands in a file as well: the page stays small.
 LONG, MOST_ROWS = 40, 100
 # Names of a list in a sentence.
 MOST_NAMES = 4
@@ -253,7 +253,7 @@ def names(kinds: Iterable[object]) -> str:
     return " and ".join(kind for kind in KINDS if kind in found) or "nothing"
 
 
-def count_of(written: Written, dataset: str, m: float) -> str:
+def count_of(written: Written, dataset: str, m: int) -> str:
     """A number of annotations as the sweep file writes it: `"1.5N"`, or a number."""
     return written.get((dataset, m), str(m))
 

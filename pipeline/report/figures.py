@@ -41,8 +41,8 @@ UNDATED: dict[str, dict[str, Any]] = {
 SUFFIXES = tuple(UNDATED)
 # Formats that every report has; a PDF, which takes as long as both, is for those who ask.
 USUAL = SUFFIXES[:2]
-# Panels from which on a figure is folded: a page opens with those that say most at a glance.
-MOST_PANELS = 12
+# Panels, and inches of height, from which on a figure is folded: a page opens with what is seen at a glance.
+MOST_PANELS, MOST_INCHES = 12, 10
 # An opening tag: neither text nor attributes have a bare angle bracket.
 TAG = re.compile(r"<[a-zA-Z][^<>]*>")
 ATTRIBUTE = re.compile(r' ([\w:-]+)="([^"]*)"')
@@ -200,9 +200,10 @@ def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequenc
         if "pdf" in formats:
             figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=look.IMAGE_DPI)
         figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=look.PAGE_DPI)
+    folded = len(figure.axes) > MOST_PANELS or figure.get_figheight() > MOST_INCHES
     svg = _small(buffer.getvalue().replace("'DejaVu Sans'", look.FONTS))
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return Picture(name, caption, inline(svg, name), tuple(formats), len(figure.axes) > MOST_PANELS)
+    return Picture(name, caption, inline(svg, name), tuple(formats), folded)
 
 
 def inline(svg: str, name: str) -> str:

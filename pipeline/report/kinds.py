@@ -11,7 +11,6 @@ from matplotlib.patches import Rectangle
 from pipeline.report import elements, look
 from pipeline.report.content import Content, Part
 from pipeline.report.elements import WORDS, Column, Value
-from pipeline.scoring import kinds as scored
 from pipeline.scoring.scores import LABELS
 
 # Inches of a cell of the map, and of what stands beside and above it.

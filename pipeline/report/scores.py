@@ -309,7 +309,7 @@ def draw_curves(
 
 def _over_all(
     rows: pd.DataFrame, written: elements.Written
-) -> tuple[pd.DataFrame, dict[tuple[str, float], str]]:
+) -> tuple[pd.DataFrame, dict[tuple[str, Any], str]]:
     """Means over data sets of one score, along m / N, where m is the same where it is written alike."""
     places = zip(rows["dataset"], rows["m"], strict=True)
     texts = ["" if pd.isna(m) else elements.count_of(written, name, m) for name, m in places]
@@ -333,7 +333,9 @@ def index(content: Content) -> Iterator[Part]:
         indices = (*(f"{index}, %" for index in range(MOST_INDEX)), f"{MOST_INDEX} or more, %")
         note = "Share of cells by centroid index, over all p, m and draws."
         heads = ("data set", "model", "cells", *indices)
-        yield Table("Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True, whole="cells.csv")
+        yield Table(
+            "Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True, whole="cells.csv"
+        )
     table = share_table(content.cells)
     figure = draw_curves(table, INDEX, written=content.written, up="cells with index 0 (share)")
     for axes in figure.axes if figure is not None else ():

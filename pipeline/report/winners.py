@@ -31,6 +31,8 @@ FORM = ".3f"
 
 # Units, as a note says them.
 KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
+# Most ranks that are written along the diagram.
+TICKS = 18
 # Inches: of the diagram, of a line of labels, from bar to bar, and of the axis with its title.
 WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
 
@@ -308,7 +310,8 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
     note = WORDS["winners"]["note"].format(units="; ".join(over), errors=stats.ERRORS)
     title = f"{ranking.label} of each model on each data set"
     whole = f"{ranking.label} of each model over data sets"
-    yield elements.table(title if across else whole, ranking.table(), columns, note=note, pinned=True)
+    first, said = (title, note) if across else (whole, WORDS["winners"]["over"])
+    yield elements.table(first, ranking.table(), columns, note=said, pinned=True)
     if not across:
         heads = ("data set", *ranking.models)
         rows = [(elements.words(names[name]), *(entry(name, model) for model in heads[1:])) for name in names]
@@ -344,7 +347,12 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     levels = _levels(ranking.groups)
     deep = BAR * (max(levels, default=-1) + 2)
     figure, axes = look.panel(WIDTH, HEAD + deep + ROW * left + 0.1)
-    axes.set(xlim=(1, len(models)), ylim=(deep + ROW * left, 0), xticks=range(1, len(models) + 1), yticks=[])
+    axes.set(
+        xlim=(1, len(models)),
+        ylim=(deep + ROW * left, 0),
+        xticks=range(1, len(models) + 1, -(-len(models) // TICKS)),
+        yticks=[],
+    )
     axes.set_xlabel("mean rank (1 is best)")
     axes.xaxis.set(ticks_position="top", label_position="top")
     axes.spines[["left", "right", "bottom"]].set_visible(False)

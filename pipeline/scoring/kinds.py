@@ -1,7 +1,8 @@
 """Kinds of data sets and of places, and how models rank on each of them.
 
 `facts` says what a cube knows of its data sets, `kinds` which of them are alike in something, and
-`ranks_by_kind` has mean ranks on all of them, at each accuracy p and number of annotations m, and on each kind.
+`ranks_by_kind` has mean ranks on all of them, at each accuracy p and number of annotations m, and on each
+kind.
 """
 
 import re
@@ -58,11 +59,11 @@ def facts(plans: Mapping[str, DatasetPlan], tree: xr.DataTree) -> pd.DataFrame:
         suite = suite_name(name)
         battery = suite[0] if suite else TABLES if plan.mixtures is None else MIXTURES
         sizes = (plan.n_samples, plan.n_features, plan.n_clusters)
-        rows[name] = (battery, *sizes, _imbalance(tree[name]) if plan.has_labels else np.nan)
+        rows[name] = (battery, *sizes, _imbalance(tree[name].to_dataset()) if plan.has_labels else np.nan)
     return pd.DataFrame.from_dict(rows, "index", columns=[BATTERY, "N", "D", "K", "imbalance"])
 
 
-def _imbalance(node: xr.DataTree) -> float:
+def _imbalance(node: xr.Dataset) -> float:
     """Largest class over the smallest, of all mixtures together."""
     counts = np.unique(node["labels_true"].to_numpy(), return_counts=True)[1]
     return float(counts.max() / counts.min())
@@ -111,7 +112,7 @@ def ranks_by_kind(
     Returns
     -------
     pandas.DataFrame
-        `COLUMNS`: what is alike, the kind, its data sets that are ranked, model, mean rank and mean score over
+        `COLUMNS`: what is alike, the kind, its ranked data sets, model, mean rank and mean score over
         them, and on how many of them it has the best mean of all.
     """
     parts = [(ALL, ALL, ranking.means)]
@@ -133,15 +134,15 @@ def _of_part(what: str, kind: str, means: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(head | numbers)
 
 
-def _along(
-    ranking: Ranking, key: Callable[[str, float, int], Any]
-) -> list[tuple[Any, pd.DataFrame]]:
-    """Scores by data set and model over the places that are alike in something, where there are several kinds."""
+def _along(ranking: Ranking, key: Callable[[str, float, int], Any]) -> list[tuple[Any, pd.DataFrame]]:
+    """Scores by data set and model over places that are alike in something, where there are several kinds."""
     found: dict[Any, dict[str, pd.Series]] = {}
     for name in ranking.datasets:
         places = ranking.places[name]
         at = [key(name, p, m) for p, m in zip(*map(places.index.get_level_values, ("p", "m")), strict=True)]
         for value, rows in places.groupby(np.array(at, dtype=object)):
             found.setdefault(value, {})[name] = by_unit(rows).mean()[ranking.models]
-    known = {value: rows for value, rows in found.items() if value == value}  # no p of models without annotations
+    known = {
+        value: rows for value, rows in found.items() if value == value
+    }  # no p of models without annotations
     return [(value, pd.DataFrame(rows).T) for value, rows in known.items()] if len(known) > 1 else []

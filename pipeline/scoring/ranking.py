@@ -192,14 +192,14 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     ranks = pd.DataFrame(best_first(means.to_numpy()), means.index, means.columns)
     order = list(ranks.mean().sort_values(kind="stable").index) if len(ranks) else list(means.columns)
     verdicts = {name: _verdicts(found) for name, found in places.items() if len(found)}
-    signs = {name: verdicts[name].loc[order, order].to_numpy() for name in means.index}
+    signs = [verdicts[name].loc[order, order].to_numpy() for name in means.index if order]
     tested = len(means) >= FEWEST_DATASETS and len(order) > 1
     statistic, p = friedman(ranks.to_numpy()) if tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
     duels = []
     for i, j in combinations(range(len(order)), 2):
         a, b = order[i], order[j]
         differences = (means[a] - means[b]).to_numpy()
-        found_signs = [each[i, j] for each in signs.values()]
+        found_signs = [each[i, j] for each in signs]
         chance = signed_ranks(differences) if tested else np.nan
         mean = differences.mean() if len(differences) else np.nan
         duels.append((a, b, *map(found_signs.count, (1, 0, -1)), mean, chance))

@@ -1,5 +1,6 @@
 """Sections by hand: what is left out of a large grid, boxes, shares, one cell, and bad input; see `shown`."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ from cubes.reported import content, make, tables
 
 from pipeline.commands.main import main
 from pipeline.report import cell as cell_room
-from pipeline.report import effort, scores
+from pipeline.report import effort, elements, scores, write
 from pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
 from pipeline.report.figures import save
 from pipeline.report.look import house_style
@@ -65,12 +66,54 @@ def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
 
 
 def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
-    for datasets, accuracies, part in ((30, 6, "24 of 30 data sets"), (1, 7, "6 of 7 accuracies")):
+    many = "Curves are of the mean over 30 data sets, against m / N, and of 3 data sets as examples"
+    for datasets, accuracies, first in (
+        (30, 6, f"{many}; summary.csv has all."),
+        (1, 7, "Figures show 6 of 7 accuracies; summary.csv and cells.csv hold all."),
+    ):
         cells = pd.DataFrame({"dataset": np.arange(210) % datasets, "p": np.arange(210) % accuracies})
-        first = f"Figures show {part}, evenly spread; summary.csv and cells.csv hold all."
         assert next(scores.curves(content(cells))) == first
         shown = content(cells).accuracies
         assert (len(shown), shown[-1]) == (6, accuracies - 1)
+
+
+def test_curves_of_many_data_sets_begin_with_their_mean_where_m_is_written_alike() -> None:
+    names = [f"d{number}" for number in range(10)]
+    row = {"p": 0.9, "model": "posterior", "score": "nmi", "n": 3, "se": 0.1}
+    rows = [
+        {**row, "dataset": name, "m": 50 * share + at, "m_over_n": share / 2, "mean": 0.05 * at + 0.1 * share}
+        for at, name in enumerate(names)
+        for share in (1, 2)
+    ]
+    written = {
+        (name, 50 * share + at): f"{share / 2:g}N" for at, name in enumerate(names) for share in (1, 2)
+    }
+    figure = scores.draw_curves(pd.DataFrame(rows), "nmi", written=written)
+    assert figure is not None
+    labels = [axes.get_ylabel().splitlines()[0] for axes in figure.axes]
+    assert labels == ["mean of 10 data sets", "d0", "d4", "d9"]
+    (line,) = (line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 2)
+    assert line.get_xdata().tolist() == [0.5, 1.0]
+    assert line.get_ydata() == pytest.approx([0.325, 0.425])  # 0.05 · 4.5, and 0.1 or 0.2
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5N", "1N"]
+
+
+def test_the_first_screen_ends_with_a_part_and_says_how_much_follows() -> None:
+    lines = [f"line {at}" if at % 10 else "" for at in range(1, 101)]
+    shown = write.first_screen("\n".join(lines)).splitlines()
+    assert shown == [*lines[:29], "", "70 more lines in report.txt, or with --full"]
+    assert write.first_screen("a\nb\n") == "a\nb\n"
+    unbroken = write.first_screen("\n".join("x" for _ in range(80))).splitlines()
+    assert unbroken == ["x"] * write.SCREEN + ["", "44 more lines in report.txt, or with --full"]
+
+
+def test_a_long_table_is_folded_and_ends_where_a_file_has_the_rest() -> None:
+    rows = tuple((elements.number(at),) for at in range(120))
+    whole = elements.Table("t", ("n",), rows, note="A note.")
+    assert (whole.on_page().folded, len(whole.on_page().rows)) == (True, 120)
+    capped = replace(whole, whole="all.csv").on_page()
+    assert (len(capped.rows), capped.note) == (100, "A note. The first 100 of 120 rows; all.csv has all.")
+    assert not replace(whole, rows=rows[:40], whole="all.csv").on_page().folded
 
 
 def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
