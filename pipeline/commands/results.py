@@ -47,7 +47,11 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
 @click.command()
 @options.takes_cube
 @place("--out", help="Folder of the page, tables and figures.  [default: beside the cube]")
-@place("--against", help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with.")
+@place(
+    "--against",
+    help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with, or of scores of"
+    " published labels (battery, dataset, method, ari) to rank among the models.",
+)
 @click.option("--cell", help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.")
 @pdf_option
 @flag("--full", help="Show all of the summary, not the first screen of it.")

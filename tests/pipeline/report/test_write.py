@@ -13,12 +13,13 @@ from cubes import toy
 from cubes.reported import content, make, tables
 
 from pipeline.commands.main import main
+from pipeline.report import against, effort, elements, scores, write
 from pipeline.report import cell as cell_room
-from pipeline.report import effort, elements, scores, write
 from pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
 from pipeline.report.figures import save
 from pipeline.report.look import house_style
 from pipeline.report.write import write_report
+from pipeline.scoring.published import rank_beside
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError
 from sweeps.plan import AskedPath
@@ -96,6 +97,27 @@ def test_curves_of_many_data_sets_begin_with_their_mean_where_m_is_written_alike
     assert line.get_xdata().tolist() == [0.5, 1.0]
     assert line.get_ydata() == pytest.approx([0.325, 0.425])  # 0.05 · 4.5, and 0.1 or 0.2
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5N", "1N"]
+
+
+def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
+    names = [f"suite/uci/{name}" for name in ("glass", "wine")]
+    cells = table(cell(name, "posterior", 0.6, p=p) for name in names for p in (0.8, 1.0))
+    rows = [
+        ("uci", name, method, ari) for name in ("glass", "wine") for method, ari in (("a", 0.9), ("b", 0.1))
+    ]
+    theirs = pd.DataFrame(rows, columns=list(against.SCORED))
+    found = rank_beside(cells, theirs)
+    *words, first, (name, figure, _), every = against.labels_beside(content(cells, published=found))
+    assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
+    assert (name, figure is not None) == ("ranks-published", True)
+    assert [row[-1].text for row in every.rows] == ["yes", "yes"]  # type: ignore[union-attr]
+    assert "2 of 2 published methods" in str(words[-1])
+    lines = list(against.label_lines(found, 100))
+    assert lines[0] == "among published labels"
+    assert "ARI: a* has the best mean rank, 1.0 of 3" in lines[1]
+    none = rank_beside(cells, theirs.assign(battery="wut"))
+    said, nothing = against.labels_beside(content(cells, published=none))
+    assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
 
 
 def test_the_first_screen_ends_with_a_part_and_says_how_much_follows() -> None:
