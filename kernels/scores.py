@@ -230,9 +230,8 @@ def cluster_gaussians(
     counted = np.where(sizes > 0, sizes, 1)
     # Sums of differences from the overall mean: columns far from 0 lose no digits.
     overall = features.mean(axis=0)
-    centroids = np.zeros((n_clusters, features.shape[1]))
-    np.add.at(centroids, given, features - overall)
-    centroids = centroids / counted[:, None] + overall
+    sums = [np.bincount(given, column, n_clusters) for column in (features - overall).T]
+    centroids = np.stack(sums, axis=1) / counted[:, None] + overall
     squares = np.square(features - centroids[given]).sum(axis=1)
     errors = np.bincount(given, weights=squares, minlength=n_clusters)
     variances = errors / (features.shape[1] * counted)

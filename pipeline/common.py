@@ -9,13 +9,22 @@ import logging
 import math
 import os
 import re
-from collections.abc import Container, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from sweeps.errors import InputError, Problem, plain_lines
 
 if TYPE_CHECKING:
     from sweeps.file.spec import SweepSpec
+
+
+# Steps of something that takes long, and what they are: whoever calls it may show how far it is.
+Progress = Callable[[Sequence[Any], str], Iterable[Any]]
+
+
+def silent(steps: Sequence[Any], title: str) -> Iterable[Any]:
+    """Go through steps, and tell nobody."""
+    return steps
 
 
 # Numbers and times in words, as logs, commands and pages write them.

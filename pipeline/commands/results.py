@@ -33,14 +33,38 @@ class ScoreName(options.Word):
         return tuple(LABELS)
 
 
+# A figure as PDF takes as long as its other files together.
+pdf_option = flag("--pdf", help="Write figures as PDF, too.")
+
+
+def formats_of(pdf: bool) -> tuple[str, ...]:
+    """Formats of the figures."""
+    from pipeline.report.figures import SUFFIXES, USUAL
+
+    return SUFFIXES if pdf else USUAL
+
+
 @click.command()
 @options.takes_cube
 @place("--out", help="Folder of the page, tables and figures.  [default: beside the cube]")
-@place("--against", help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with.")
+@place(
+    "--against",
+    help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with, or of scores of"
+    " published labels (battery, dataset, method, ari) to rank among the models.",
+)
 @click.option("--cell", help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.")
+@pdf_option
+@flag("--full", help="Show all of the summary, not the first screen of it.")
 @options.json_option
 def report(
-    cube: Path, results: Path, out: Path | None, against: Path | None, cell: str | None, as_json: bool
+    cube: Path,
+    results: Path,
+    out: Path | None,
+    against: Path | None,
+    cell: str | None,
+    pdf: bool,
+    full: bool,
+    as_json: bool,
 ) -> None:
     """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.
 
@@ -50,11 +74,18 @@ def report(
 
     with reported():
         path = options.find_place(cube, results)
-        written = write_report(path, out or options.beside(path, ".report"), published=against, cell=cell)
+        written = write_report(
+            path,
+            out or options.beside(path, ".report"),
+            published=against,
+            cell=cell,
+            formats=formats_of(pdf),
+            progress=options.progress_bar,
+        )
     if as_json:
         options.show(written.to_dict())
         return
-    click.echo(written.text)
+    click.echo(written.text if full else written.screen)
     click.echo(f"page: {written.page}")
     next_step("export" if isinstance(path, str) else "open", path)
 
@@ -141,9 +172,16 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
     help="Score to compare; may be repeated.  [default: nmi and adjusted_rand]",
 )
 @place("--out", help="Folder of the tables and figures.  [default: beside CUBE_B]")
+@pdf_option
 @options.json_option
 def compare(
-    cube_a: Path, cube_b: Path, results: Path, scores: tuple[str, ...], out: Path | None, as_json: bool
+    cube_a: Path,
+    cube_b: Path,
+    results: Path,
+    scores: tuple[str, ...],
+    out: Path | None,
+    pdf: bool,
+    as_json: bool,
 ) -> None:
     """Compare the cells of CUBE_B with the same cells of CUBE_A: paired differences, B minus A.
 
@@ -165,7 +203,7 @@ def compare(
         folder = out or options.beside(second, ".compare").with_name(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
         )
-        comparison = write_comparison(first, second, folder, scores or RANKED)
+        comparison = write_comparison(first, second, folder, scores or RANKED, formats_of(pdf))
     tell(comparison, as_json, "report", second)
 
 

@@ -1,9 +1,10 @@
-"""Published means beside those of the cube, and a verdict for each.
+"""Published values beside those of the cube: means with a verdict for each, and scores that enter the ranks.
 
-`read_published` reads a table that was written by hand, `compare` sets it beside the means of the cube.
+`read_published` reads a table of either; `compare` sets means beside those of the cube.
 """
 
 import math
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,14 +16,16 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.report import elements, figures, look
+from pipeline.common import plural
+from pipeline.report import elements, figures, look, winners
 from pipeline.report.content import Content, Part
 from pipeline.report.elements import WORDS, Table, Value, number, words
+from pipeline.scoring.published import MOST_PUBLISHED, Beside
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
 from sweeps.plan import DatasetPlan
-from sweeps.records import Choice, Real, Record, Whole, read
+from sweeps.records import Choice, Real, Record, Text, Whole, read
 from sweeps.words import BASELINES, MODEL_CODES
 
 # Scores by their names in a table of published values.
@@ -57,6 +60,19 @@ class PublishedMean(Record):
     value: Annotated[float, Real("a number, 0 or more", ge=0)]
 
 
+class PublishedScore(Record):
+    """A line of a table of scores of published labels, on data sets of the benchmark suite."""
+
+    battery: Annotated[str, Text("the battery of a data set", min_length=1)]
+    dataset: Annotated[str, Text("the name of a data set in its battery", min_length=1)]
+    method: Annotated[str, Text("a method, with its settings", min_length=1)]
+    ari: Annotated[float, Real("a number from -1 to 1", ge=-1, le=1)]
+
+
+# What a table may have in its lines; the one that shares most columns with it is meant.
+LINES: tuple[type[Record], ...] = (PublishedMean, PublishedScore)
+# Of one published score.
+SCORED = ("battery", "name", "method", "ari")
 # Of one published mean: `score` as the cube calls it, and digits behind the point in print.
 PUBLISHED = ("p", "n_clusters", "m", "model", "score", "published", "digits")
 PLACE = ("of_p", "of_m")
@@ -64,17 +80,18 @@ BESIDE = ("dataset", "n_clusters", "p", "m", "model", "score", "mean", "se", "n"
 
 
 def read_published(path: Path) -> pd.DataFrame:
-    """Read a table of published means.
+    """Read a table of published means, or of scores of published labels.
 
     Parameters
     ----------
     path : Path
-        CSV with the columns of `PublishedMean`, in any order; metrics are those of `METRICS`.
+        CSV with the columns of `PublishedMean` or of `PublishedScore`, in any order, others among them;
+        metrics are those of `METRICS`.
 
     Returns
     -------
     pandas.DataFrame
-        Columns `PUBLISHED`; m is 0 for a model without annotations.
+        Of means columns `PUBLISHED`, where m is 0 for a model without annotations; of scores `SCORED`.
 
     Raises
     ------
@@ -83,47 +100,57 @@ def read_published(path: Path) -> pd.DataFrame:
     """
     lines = list(read_lines(path))
     if not lines:
-        head = "p,n_clusters,m,model,metric,value"
-        raise InputError([Problem(str(path), "nothing", f"a line of columns: {head}")])
+        heads = " or ".join(",".join(form.model_fields) for form in LINES)
+        raise InputError([Problem(str(path), "nothing", f"a line of columns: {heads}")])
     names = split_cells(lines[0].text)
+    form = max(LINES, key=lambda form: len(form.model_fields.keys() & set(names)))
+    values, columns = (_mean, PUBLISHED) if form is PublishedMean else (_score, SCORED)
     listed = ", ".join(map(repr, names))
     problems: list[Problem] = []
-    for name in PublishedMean.model_fields:
+    for name in form.model_fields:
         if (n := names.count(name)) != 1:
             said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
             problems.append(Problem(lines[0].where, *said))
     if not problems and len(lines) == 1:
-        problems.append(Problem(str(path), "no values", "a line for each published mean"))
+        problems.append(Problem(str(path), "no values", "a line for each published value"))
     if problems:
         raise InputError(problems)
     found: dict[tuple[Any, ...], str] = {}
     rows = []
     for line in lines[1:]:
         with collecting(problems):
-            p, *place, value, digits = _mean(line, names)
-            key = round(p, 9), *place
+            cells = split_cells(line.text)
+            if len(cells) != len(names):
+                expected = f"{len(names)}, one for each column"
+                raise InputError([Problem(line.where, f"{len(cells)} cells", expected)])
+            row = {name: cell for name, cell in zip(names, cells, strict=True) if name in form.model_fields}
+            key, value = values(line, row)
             if key in found:
                 raise InputError([Problem(line.where, f"the value of {found[key]} again", "each value once")])
             found[key] = line.where
-            rows.append((p, *place, value, digits))
+            rows.append(value)
     if problems:
         raise InputError(shortened(path, problems))
-    return pd.DataFrame(rows, columns=list(PUBLISHED))
+    return pd.DataFrame(rows, columns=list(columns))
 
 
-def _mean(line: Line, names: list[str]) -> tuple[Any, ...]:
-    """`PUBLISHED` of a line."""
-    cells = split_cells(line.text)
-    if len(cells) != len(names):
-        expected = f"{len(names)}, one for each column"
-        raise InputError([Problem(line.where, f"{len(cells)} cells", expected)])
-    row = {name: cell for name, cell in zip(names, cells, strict=True) if name in PublishedMean.model_fields}
+def _score(line: Line, row: dict[str, str]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What must be there once, and `SCORED` of a line."""
+    typed = {name: _value(cell) if name == "ari" else cell for name, cell in row.items()}
+    found = read(PublishedScore, typed, f"{line.where},")
+    place = found.battery, found.dataset, found.method
+    return place, (*place, found.ari)
+
+
+def _mean(line: Line, row: dict[str, str]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """What must be there once, and `PUBLISHED` of a line."""
     mean = read(PublishedMean, {name: _value(cell) for name, cell in row.items()}, f"{line.where},")
     if (mean.m == 0) != (mean.model in BASELINES):
         expected = "m = 0 for a model without annotations, and for no other"
         raise InputError([Problem(line.where, f"m = {mean.m} for {mean.model}", expected)])
     digits = EXACT if "e" in row["value"].lower() else len(row["value"].partition(".")[2])
-    return mean.p, mean.n_clusters, mean.m, mean.model, METRICS[mean.metric], mean.value, digits
+    place = mean.n_clusters, mean.m, mean.model, METRICS[mean.metric]
+    return (round(mean.p, 9), *place), (mean.p, *place, mean.value, digits)
 
 
 def _value(cell: str) -> float | str:
@@ -194,6 +221,36 @@ def summarise(compared: pd.DataFrame) -> str:
     )
     rest = [f"{counts[word]} {word}" for word in (NO_ERROR, NOT_DONE, ABSENT) if word in counts]
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
+
+
+def label_lines(found: Beside | None, width: int) -> Iterator[str]:
+    """For a terminal: who ranks best among models and published labels, where there are any."""
+    if found is None:
+        return
+    yield "among published labels"
+    for paragraph in winners.findings([found.ranking]):
+        yield from textwrap.wrap(paragraph, width, initial_indent="  ", subsequent_indent="    ")
+
+
+def labels_beside(content: Content) -> Iterator[Part]:
+    """Who ranks best among models and published labels, all of them by mean rank, and the diagram."""
+    said, found = WORDS["labels"], given(content.published)
+    ranking, methods = found.ranking, found.methods
+    ranked = int(methods["ranked"].sum())
+    if not ranked or not ranking.datasets:
+        yield said["none"]
+    else:
+        yield from winners.findings([ranking])
+        yield said["reading"].format(ranked=ranked, n=len(methods), most=MOST_PUBLISHED)
+        yield elements.declared("ranked_beside", ranking.table())
+        yield (
+            "ranks-published",
+            winners.draw_ranks(ranking),
+            said["diagram"].format(datasets=plural(len(ranking.datasets), "data set")),
+        )
+    yield elements.declared(
+        "labels", methods.assign(ranked=["yes" if each else "" for each in methods["ranked"]])
+    )
 
 
 def beside(content: Content) -> Iterator[Part]:

@@ -19,6 +19,7 @@ from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Part, write_chapters
 from pipeline.report.elements import EMPTY, NOTHING, WORDS, Table, Value, Written, number, with_error, words
+from pipeline.report.figures import USUAL
 from pipeline.report.scores import PANEL
 from pipeline.report.write import records
 from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
@@ -125,7 +126,9 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
         yield elements.text((*row[:3], "", *row[3:6], "", *row[6:]), layout)
 
 
-def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence[str]) -> Comparison:
+def write_comparison(
+    first: Place, second: Place, folder: Path, scores: Sequence[str], formats: Sequence[str] = USUAL
+) -> Comparison:
     """Compare two cubes; write `pairs.csv`, `differences.csv`, `unpaired.csv`, figures and a page.
 
     Parameters
@@ -136,6 +139,8 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
         Made if it is not there.
     scores : sequence of str
         Some of `pipeline.scoring.scores.LABELS`.
+    formats : sequence of str
+        Of the figures, as `figures.save` takes them.
 
     Raises
     ------
@@ -179,7 +184,7 @@ def write_comparison(first: Place, second: Place, folder: Path, scores: Sequence
         asked: list[Part] = [*what, Table("Cubes", ("which", "path"), cubes)]
         sections.append(("settings", "What the two have differently", asked, False))
         title, page = f"{Path(second).stem} against {Path(first).stem}", folder / "compare.html"
-        files += [*write_chapters(page, title, sections, [*_lead(parts), f"{count}."]), page]
+        files += [*write_chapters(page, title, sections, [*_lead(parts), f"{count}."], formats), page]
     document = {
         "a": str(first),
         "b": str(second),
@@ -267,8 +272,8 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
     Returns
     -------
     Figure or None
-        A row of panels per data set, design and search, and per shape where there are many, a column per
-        accuracy, baselines at m = 0; None without any pair.
+        A row of panels per data set, design and search, a column per accuracy, baselines at m = 0; None
+        without any pair.
     """
     rows = rows[rows["n_cells"] > 0]
     texts = [
@@ -278,9 +283,9 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
     # rows of one panel are of one design and search
     named = [titled(row["dataset"], row) for row in with_variants(rows).to_dict("records")]
     rows = rows.assign(dataset=named, text=texts)
-    panels = elements.by_shape(rows, rows["dataset"])
+    panels = elements.by_dataset(rows, rows["dataset"])
 
-    def panel(axes: Axes, item: tuple[str, str], p: float) -> None:
+    def panel(axes: Axes, item: str, p: float) -> None:
         there = panels[item][panels[item]["p"].isna() | (panels[item]["p"] == p)]
         axes.axhline(0, color=look.GREY, linewidth=1)
         for model, points in there.groupby("model", sort=True):
@@ -297,8 +302,8 @@ def draw_differences(rows: pd.DataFrame, label: str, written: Written) -> Figure
         names = dict(zip(there["m"].fillna(0).astype(int), there["text"], strict=True))
         look.tick_counts(axes, sorted({0, *names}), {0: "0"} | names)
 
-    def up(item: tuple[str, str]) -> str:
-        return f"{look.short(*item)}\n{label}, B minus A"
+    def up(item: str) -> str:
+        return f"{look.short(item)}\n{label}, B minus A"
 
     return figures.facets(list(panels), rows["p"], panel, PANEL, up)
 

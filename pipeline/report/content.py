@@ -9,10 +9,12 @@ import pandas as pd
 import xarray as xr
 
 from pipeline.report.elements import Chapter, Table, explained, html, spread
-from pipeline.report.figures import SUFFIXES, Drawn, save
+from pipeline.report.figures import USUAL, Drawn, save
 from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
+from pipeline.scoring.kinds import facts, ranks_by_kind
 from pipeline.scoring.pairs import compared_searches
+from pipeline.scoring.published import Beside
 from pipeline.scoring.ranking import Ranking, rankings
 from pipeline.scoring.worth import design_scores
 from storage.cube.manifest import Manifest
@@ -40,6 +42,8 @@ class Content:
         Drawn as a matrix of scatter plots.
     compared : pandas.DataFrame or None
         From `pipeline.report.against.compare`.
+    published : Beside or None
+        From `pipeline.scoring.published.rank_beside`.
     failures : tuple of FailureRecord
         On record beside the cube.
     holder : str or None
@@ -56,6 +60,7 @@ class Content:
     summary: pd.DataFrame
     cell: Cell | None
     compared: pd.DataFrame | None
+    published: Beside | None
     failures: tuple[FailureRecord, ...]
     holder: str | None
     all_cells: pd.DataFrame
@@ -80,6 +85,14 @@ class Content:
     def ranked(self) -> list[Ranking]:
         """Those of two models or more that have ranks."""
         return [ranking for ranking in self.rankings if ranking.comparable and ranking.datasets]
+
+    @cached_property
+    def kinds(self) -> dict[str, pd.DataFrame]:
+        """Ranks by kind of data, by score."""
+        if not self.ranked:
+            return {}
+        known = facts(self.manifest.plans, self.tree)
+        return {each.score: ranks_by_kind(each, known, self.written) for each in self.ranked}
 
     @cached_property
     def designs(self) -> dict[str, pd.DataFrame]:
@@ -148,7 +161,11 @@ class Section:
 
 
 def write_chapters(
-    path: Path, title: str, sections: Iterable[tuple[str, str, Iterable[Part], bool]], lead: Sequence[str]
+    path: Path,
+    title: str,
+    sections: Iterable[tuple[str, str, Iterable[Part], bool]],
+    lead: Sequence[str],
+    formats: Sequence[str] = USUAL,
 ) -> list[Path]:
     """Write a page, and its figures to the folder `figures` beside it.
 
@@ -163,6 +180,8 @@ def write_chapters(
         draw; one that shows nothing has no place.
     lead : sequence of str
         Paragraphs before the first of them.
+    formats : sequence of str
+        Of the figures, as `figures.save` takes them.
 
     Returns
     -------
@@ -179,15 +198,15 @@ def write_chapters(
                 entries = (value.text for row in part.rows for value in row)
                 heads = (head for group in part.groups for head, _ in group)
                 more = explained(part.title, *heads, *part.columns, *entries, part.note)
-                tables.append(replace(part, note=" ".join(filter(None, (part.note, more)))))
+                tables.append(replace(part, note=" ".join(filter(None, (part.note, more)))).on_page())
             elif (figure := part[1]) is not None:
                 axes = (text for each in figure.axes for text in (each.get_xlabel(), each.get_ylabel()))
                 caption = " ".join(filter(None, (part[2], explained(part[2], *axes))))
-                pictures.append(save(figure, folder, part[0], caption))
+                pictures.append(save(figure, folder, part[0], caption, formats))
         if says_why and not pictures:
             text.insert(0, "Nothing to show: no cell that is done has what this needs.")
         if text or tables or pictures:
             chapters.append(Chapter(key, head, tuple(text), tuple(tables), tuple(pictures)))
     path.write_text(html(title, chapters, lead), encoding="utf-8")
     pictures = [picture for chapter in chapters for picture in chapter.pictures]
-    return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in SUFFIXES]
+    return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in picture.formats]

@@ -48,7 +48,8 @@ def restarts(content: Content) -> Iterator[Part]:
         }
         shares = 100 * found[["hit_rate", "once", "unseen"]]
         yield elements.declared("restarts", found.assign(**shares, **enough))
-    names = {name: plan.baselines for name, plan in content.manifest.plans.items()}
+    plans = content.manifest.plans
+    names = {name: plans[name].baselines for name in elements.some(plans)}
     gaps = tables.gap_table(tables.tree_of(content.tree, content.chosen), names)
     yield "gaps", draw_gaps(gaps), said["gaps"]
     yield "restarts", draw_chances(content.cells), said["chances"]
@@ -130,7 +131,7 @@ def _by_model(
     *,
     steps: bool = False,
 ) -> Figure | None:
-    """A panel for each data set, and for each shape where there are many, with a line for each model.
+    """A panel for each data set with a line for each model.
 
     Points of short lines have markers, but for those with steps; others have words at some places alone.
     """
@@ -154,7 +155,7 @@ def _by_model(
         axes.grid()
         axes.tick_params(labelbottom=True)
 
-    shown = [(look.short(*item), there) for item, there in elements.by_shape(rows, rows["dataset"]).items()]
+    shown = [(look.short(name), there) for name, there in elements.by_dataset(rows, rows["dataset"]).items()]
     return figures.wrapped(shown, panel, PANEL, labels[1], share="all")
 
 
@@ -191,7 +192,7 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
     rows = cells[cells["seconds"] > 0]
     if rows.empty:
         return None
-    shown = rows[rows["dataset"].isin(spread(list(rows["dataset"].unique()), look.MOST_DATASETS))]
+    shown = rows[rows["dataset"].isin(elements.some(rows["dataset"]))]
     names, seconds = zip(*shown.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
     figure, axes = look.panel(8.2, BOX_HEIGHT * len(names) + 1.0)
     looks: dict[str, Any] = {"showfliers": False, "patch_artist": True, "widths": 0.62}

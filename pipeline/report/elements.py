@@ -13,7 +13,7 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -22,13 +22,12 @@ from typing import Any, TypeVar
 import jinja2
 import pandas as pd
 
-from pipeline.report.look import MOST_DATASETS, VARIABLES
+from pipeline.report.look import EXAMPLES, MOST_DATASETS, VARIABLES
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES, REDRAWS
 from storage.provenance import package_version
 from sweeps.data.lines import as_cell
 from sweeps.errors import InputError, Problem
-from sweeps.words import SHAPE_CODES, is_model, shape_of
 
 Item = TypeVar("Item")
 
@@ -37,10 +36,8 @@ Written = Mapping[tuple[str, int], str]
 
 KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}
 
-# Group of what is no model.
-METHODS = "methods"
-# Shapes whose models share a panel, or a table; each of more shapes has its own.
-MOST_SHAPES = 2
+# Rows from which on a table is folded, and those of one that stands in a file as well: the page stays small.
+LONG, MOST_ROWS = 40, 100
 # Names of a list in a sentence.
 MOST_NAMES = 4
 
@@ -101,7 +98,9 @@ class Table:
     pinned : bool
         Whether the first column stays in sight where the table is wider than the page.
     folded : bool
-        Whether it is shown when asked for; printing shows it.
+        Whether it is shown when asked for, as all tables of more than `LONG` rows are; printing shows it.
+    whole : str
+        Name of a file that has all rows; the page then has the first `MOST_ROWS` of them.
     """
 
     title: str
@@ -111,6 +110,15 @@ class Table:
     note: str = ""
     pinned: bool = False
     folded: bool = False
+    whole: str = ""
+
+    def on_page(self) -> "Table":
+        """What a page has of it."""
+        folded, n = self.folded or len(self.rows) > LONG, len(self.rows)
+        if not self.whole or n <= MOST_ROWS:
+            return replace(self, folded=folded)
+        note = f"{self.note} The first {MOST_ROWS} of {n:,} rows; {self.whole} has all."
+        return replace(self, rows=self.rows[:MOST_ROWS], folded=folded, note=note.strip())
 
 
 @dataclass(frozen=True)
@@ -125,11 +133,17 @@ class Picture:
         What it shows.
     svg : str
         For the page; colours are variables of the style sheet.
+    formats : tuple of str
+        Of its files.
+    folded : bool
+        Whether it is shown when asked for; printing shows it.
     """
 
     name: str
     caption: str
     svg: str
+    formats: tuple[str, ...]
+    folded: bool
 
 
 @dataclass(frozen=True)
@@ -181,9 +195,10 @@ def table(title: str, rows: pd.DataFrame | Iterable[Any], columns: Iterable[Colu
 def declared(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "") -> Table:
     """A table of `page.toml`; `more` is added to its note."""
     found = DECLARED["tables"][key]
+    whole = found.get("whole", "")
     note = " ".join([*found["note"].split(), *more.split()])
     columns = [(head, what, form) for head, (what, form) in found["columns"].items()]
-    return table(found["title"], rows, columns, note=note)
+    return table(found["title"], rows, columns, note=note, whole=whole)
 
 
 def explained(*texts: str) -> str:
@@ -258,37 +273,15 @@ def spread(values: Sequence[Item], most: int) -> list[Item]:
     return [values[round(position * step)] for position in range(most)]
 
 
-def shape_groups(models: Iterable[str]) -> dict[str, list[str]]:
-    """Models that share a panel, or a table, by what is said of them there: their shape, or nothing.
-
-    Parameters
-    ----------
-    models : iterable of str
-        Of a cube, in any order.
-
-    Returns
-    -------
-    dict of str to list of str
-        Names in order: all under "" if they are of few shapes, otherwise those of each shape; methods are a
-        group of their own.
-    """
-    shapes = {model: shape_of(model) if is_model(model) else METHODS for model in sorted(set(models))}
-    if len(set(shapes.values())) <= MOST_SHAPES:
-        return {"": list(shapes)}
-    groups = {
-        group: [model for model in shapes if shapes[model] == group] for group in (*SHAPE_CODES, METHODS)
-    }
-    return {group: found for group, found in groups.items() if found}
+def some(datasets: Iterable[str]) -> list[str]:
+    """Data sets that a figure has a panel for: all of them, or of many a few examples."""
+    names = list(dict.fromkeys(datasets))
+    return names if len(names) <= MOST_DATASETS else spread(names, EXAMPLES)
 
 
-def by_shape(rows: pd.DataFrame, datasets: Iterable[str]) -> dict[tuple[str, str], pd.DataFrame]:
-    """Rows of each panel: of a data set, some of many, and of models that share one (`shape_groups`)."""
-    groups = shape_groups(rows["model"])
-    return {
-        (name, group): rows[(rows["dataset"] == name) & rows["model"].isin(models)]
-        for name in spread(list(dict.fromkeys(datasets)), MOST_DATASETS)
-        for group, models in groups.items()
-    }
+def by_dataset(rows: pd.DataFrame, datasets: Iterable[str]) -> dict[str, pd.DataFrame]:
+    """Rows of each panel: of a data set, of many of some."""
+    return {name: rows[rows["dataset"] == name] for name in some(datasets)}
 
 
 def are(count: int) -> str:

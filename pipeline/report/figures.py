@@ -39,6 +39,10 @@ UNDATED: dict[str, dict[str, Any]] = {
     "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
 }
 SUFFIXES = tuple(UNDATED)
+# Formats that every report has; a PDF, which takes as long as both, is for those who ask.
+USUAL = SUFFIXES[:2]
+# Panels, and inches of height, from which on a figure is folded: a page opens with what is seen at a glance.
+MOST_PANELS, MOST_INCHES = 12, 10
 # An opening tag: neither text nor attributes have a bare angle bracket.
 TAG = re.compile(r"<[a-zA-Z][^<>]*>")
 ATTRIBUTE = re.compile(r' ([\w:-]+)="([^"]*)"')
@@ -171,16 +175,8 @@ def log_axis(axes: Axes, subs: Sequence[float], numticks: int | None = None) -> 
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def same_heights(panels: Sequence[Axes], room: float = 0.0) -> None:
-    """Give panels the same range up, with room beyond it as a share of it."""
-    ends = [axes.get_ylim() for axes in panels]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
-    for axes in panels:
-        axes.set_ylim(low - room * (high - low), high + room * (high - low))
-
-
-def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
-    """Write a figure as SVG, PNG and PDF, light on white, and give it back for the page.
+def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequence[str] = USUAL) -> Picture:
+    """Write a figure in some formats, light on white, and give it back for the page.
 
     Parameters
     ----------
@@ -190,6 +186,8 @@ def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
         Made if it is not there.
     name, caption : str
         As in `Picture`.
+    formats : sequence of str
+        Some of `SUFFIXES`; SVG and PNG are always among them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     buffer = io.StringIO()
@@ -198,12 +196,14 @@ def save(figure: Figure, folder: Path, name: str, caption: str) -> Picture:
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(folder / f"{name}.png", metadata=UNDATED["png"], dpi=look.PNG_DPI)
         # The layout is computed once, for the PNG: all files show the same.
-        figure.set_layout_engine("none")
-        figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=look.IMAGE_DPI)
+        figure.set_layout_engine(None)
+        if "pdf" in formats:
+            figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=look.IMAGE_DPI)
         figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=look.PAGE_DPI)
+    folded = len(figure.axes) > MOST_PANELS or figure.get_figheight() > MOST_INCHES
     svg = _small(buffer.getvalue().replace("'DejaVu Sans'", look.FONTS))
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return Picture(name, caption, inline(svg, name))
+    return Picture(name, caption, inline(svg, name), tuple(formats), folded)
 
 
 def inline(svg: str, name: str) -> str:

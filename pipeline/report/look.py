@@ -129,7 +129,9 @@ LONGEST_MODEL = 28
 # Letters of a name beside an axis; a longer one would take the room of the figure.
 LONGEST_NAME = 22
 # What one figure shows; a larger grid is shown in part, and the CSV files hold all of it.
-MOST_ACCURACIES, MOST_DATASETS = 6, 24
+MOST_ACCURACIES, MOST_DATASETS = 6, 8
+# Data sets that a figure has as examples where they are more.
+EXAMPLES = 3
 # Panels in a row where each data set has one, or several.
 ACROSS = 3
 # Before the words on points, in the name of their group.
@@ -138,7 +140,7 @@ TIP = "tip-"
 MOST_TICKS = 5
 COUNTS_LABEL = "annotations m (N: samples)"
 # Dots per inch of a PNG file, and of points that are an image within a PDF and within an SVG.
-PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 144
+PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 100
 
 
 # Settings under which all figures are drawn: a context.
@@ -164,10 +166,9 @@ def mark(model: str) -> Mark:
     return Mark(color, marker, color if look.filled else PAPER, look.line, look.half, area, look.hatch)
 
 
-def short(name: str, group: str = "", longest: int = LONGEST_NAME) -> str:
-    """A name that fits a panel, and the group of models that it shows, where there are several."""
-    name = name if len(name) <= longest else name[: longest - 1] + "…"
-    return f"{name}, {group}" if group else name
+def short(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name that fits a panel."""
+    return name if len(name) <= longest else name[: longest - 1] + "…"
 
 
 def panels(

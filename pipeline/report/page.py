@@ -1,9 +1,12 @@
 """The page of a cube: its sections, in order, in one HTML file that needs nothing else."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.report import against, cell, effort, scores, variants, winners
+from pipeline.common import Progress, silent
+from pipeline.report import against, cell, effort, kinds, scores, variants, winners
 from pipeline.report.content import Content, Section, write_chapters
+from pipeline.report.figures import USUAL
 from pipeline.report.look import house_style
 
 # Results first, what made them last. To add a section: a row here, with a function of the content that gives
@@ -18,6 +21,9 @@ SECTIONS = (
             needs=lambda content: content.designs),
     Section("searches", "How solutions were searched for", variants.searches,
             needs=lambda content: content.searches),
+    Section("labels", "Among published labels", against.labels_beside,
+            needs=lambda content: content.published is not None),
+    Section("kinds", "Ranks by p, m and kind of data", kinds.kinds),
     Section("curves", "NMI, ARI and KL divergence against annotations", scores.curves, says_why=True),
     Section("scores", "Scores", scores.means),
     Section("relative", "Relative NMI", scores.relative, says_why=True),
@@ -39,7 +45,9 @@ SECTIONS = (
 # fmt: on
 
 
-def write_page(content: Content, path: Path) -> list[Path]:
+def write_page(
+    content: Content, path: Path, formats: Sequence[str] = USUAL, progress: Progress = silent
+) -> list[Path]:
     """Write the page and its figures.
 
     Parameters
@@ -48,6 +56,10 @@ def write_page(content: Content, path: Path) -> list[Path]:
         What to show.
     path : Path
         Of the page.
+    formats : sequence of str
+        Of the figures, as `figures.save` takes them.
+    progress : callable
+        Goes through the sections.
 
     Returns
     -------
@@ -68,8 +80,8 @@ def write_page(content: Content, path: Path) -> list[Path]:
             each.shows(content),
             each.says_why,
         )
-        for each in SECTIONS
+        for each in progress(SECTIONS, "sections of the page")
         if each.needs(content)
     )
     with house_style():
-        return [path, *write_chapters(path, content.manifest.spec.name, shown, lead)]
+        return [path, *write_chapters(path, content.manifest.spec.name, shown, lead, formats)]

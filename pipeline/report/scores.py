@@ -25,7 +25,7 @@ from pipeline.report.content import Content, Part
 from pipeline.report.elements import NOTHING, WORDS, Table, Value, number, spread, words
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import choice_table, pooled_means, summary_table
+from pipeline.scoring.tables import choice_table, over_datasets, pooled_means, summary_table
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
@@ -33,6 +33,8 @@ from sweeps.words import BASELINES, baseline_of
 
 # Of a score; the published ones have four digits.
 FORM, PAPER_FORM = ".3f", ".4f"
+# Has every mean.
+WHOLE = "summary.csv"
 # Columns of models that fit a page.
 MOST_MODELS = 9
 PAPER_SCORES = (*RANKED, "goldberger_kl")
@@ -151,7 +153,7 @@ def _real(content: Content, rows: Rows, score: str) -> Iterator[Table]:
         for p, m in product(sorted(plan.p), sorted(plan.m))
     ]
     title, models = f"{LABELS[score].short}: real data sets", _models(rows, score, real)
-    more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
+    more: dict[str, Any] = {"note": note, "folded": score not in RANKED, "whole": WHOLE}
     yield from _wide(title, ("data set", "p", "m"), places, models, partial(_entry, rows, score), **more)
 
 
@@ -194,7 +196,7 @@ def _baselines(content: Content, rows: Rows) -> Iterator[Table]:
         heads = ("data set", "model", *(LABELS[score].short for score in scores))
         once = "Nothing draws a real data set again: one cell, no error."
         note = f"Mean ± standard error over mixtures. {once}"
-        yield Table("Without annotations", heads, table, note=note, pinned=True)
+        yield Table("Without annotations", heads, table, note=note, pinned=True, whole=WHOLE)
 
 
 def _entry(
@@ -213,12 +215,11 @@ def _models(rows: Rows, score: str, plans: Iterable[DatasetPlan]) -> list[str]:
 
 def curves(content: Content) -> Iterator[Part]:
     """NMI, ARI and KL divergence, with published means where there are any."""
-    most = (("data sets", "dataset", look.MOST_DATASETS), ("accuracies", "p", look.MOST_ACCURACIES))
-    large = [
-        f"{limit} of {n} {what}" for what, key, limit in most if (n := content.cells[key].nunique()) > limit
-    ]
-    if large:
-        yield f"Figures show {' and '.join(large)}, evenly spread; summary.csv and cells.csv hold all."
+    names, n = content.cells["dataset"].unique(), content.cells["p"].nunique()
+    if len(shown := elements.some(names)) < len(names):
+        yield WORDS["curves"]["many"].format(n=len(names), shown=len(shown))
+    if n > look.MOST_ACCURACIES:
+        yield f"Figures show {look.MOST_ACCURACIES} of {n} accuracies; summary.csv and cells.csv hold all."
     said, summary = WORDS["curves"], content.summary
     text = said["over"].format(units=over(summary))
     if summary["p"].isna().any():
@@ -264,52 +265,60 @@ def draw_curves(
     Returns
     -------
     Figure or None
-        A row of panels per data set, and per shape where there are many, a column per accuracy; None if no
-        supervised cell has the score.
+        A row of panels per data set, a column per accuracy; None if no supervised cell has the score.
     """
     rows = summary[(summary["score"] == score) & (summary["n"] > 0)]
-    supervised, groups = rows[rows["p"].notna()], elements.shape_groups(rows["model"])
-    panels = elements.by_shape(rows, supervised["dataset"])
+    supervised, written = rows[rows["p"].notna()], written or {}
+    panels = elements.by_dataset(rows, supervised["dataset"])
+    if len(panels) < supervised["dataset"].nunique():
+        whole, texts = _over_all(rows, written)
+        panels, written = elements.by_dataset(whole, whole["dataset"]) | panels, {**written, **texts}
     # published baselines are those of a line
     theirs = pd.DataFrame() if published is None else published[published["score"] == score]
     if len(theirs):
         theirs = theirs[~theirs["model"].isin(BASELINES)]
 
-    def panel(axes: Axes, item: tuple[str, str], p: float) -> None:
-        there = panels[item]
+    def panel(axes: Axes, name: str, p: float) -> None:
+        there = panels[name]
         for row in there[there["p"].isna()].itertuples():
             how, error = look.mark(str(row.model)), 0.0 if pd.isna(row.se) else row.se
             axes.axhline(row.mean, color=how.color, linestyle=how.line, linewidth=1.2, label=row.model)
             axes.axhspan(row.mean - error, row.mean + error, color=how.color, alpha=0.14, linewidth=0)
-        names = {
-            m: elements.count_of(written or {}, item[0], m) for m in sorted(there["m"].dropna().unique())
-        }
+        names = {m: elements.count_of(written, name, m) for m in sorted(there["m"].dropna().unique())}
         figures.curves(axes, there[there["p"] == p], "m", lambda row: f"m = {names[row.m]}", 0.22)
         look.tick_counts(axes, list(names), names)
         if score == AGREEMENT:
             axes.axhline(p, color=look.GREY, linestyle="-.", linewidth=1.2, label="accuracy p")
         if len(theirs):
-            here = theirs[(theirs["dataset"] == item[0]) & (theirs["p"] == p)]
-            for model, points in here[here["model"].isin(groups[item[1]])].groupby("model", sort=True):
+            here = theirs[(theirs["dataset"] == name) & (theirs["p"] == p)]
+            for model, points in here[here["model"].isin(there["model"])].groupby("model", sort=True):
                 x, y = points["m"].to_numpy(dtype=float), points["published"].to_numpy(dtype=float)
                 axes.plot(x, y, "x", color=look.PAPER, markersize=7.5, markeredgewidth=3.2)
                 axes.plot(x, y, "x", color=look.mark(str(model)).color, markersize=6, markeredgewidth=1.5)
 
     cross = Line2D([], [], color=look.GREY, marker="x", linestyle="", markeredgewidth=1.5, label="published")
-    figure = figures.facets(
+    return figures.facets(
         list(panels),
         supervised["p"],
         panel,
         PANEL,
-        lambda item: f"{look.short(*item)}\n{up or LABELS[score].axis}",
+        lambda name: f"{look.short(name)}\n{up or LABELS[score].axis}",
         also=() if published is None else (cross,),
     )
-    # the divergence is one of Gaussians of the shape: those of other shapes may have another order
-    if figure is not None and score != "goldberger_kl" and len(groups) > 1:
-        first = [axes for axes in figure.axes if axes.get_ylabel()]
-        for start in range(0, len(first), len(groups)):
-            figures.same_heights(first[start : start + len(groups)])
-    return figure
+
+
+def _over_all(
+    rows: pd.DataFrame, written: elements.Written
+) -> tuple[pd.DataFrame, dict[tuple[str, Any], str]]:
+    """Means over data sets of one score, along m / N, where m is the same where it is written alike."""
+    places = zip(rows["dataset"], rows["m"], strict=True)
+    texts = ["" if pd.isna(m) else elements.count_of(written, name, m) for name, m in places]
+    keyed = rows.assign(text=texts)
+    ratios = keyed.groupby("text")["m_over_n"].mean().astype(float).round(3)
+    whole = over_datasets(keyed, ["p", "text", "model"]).reset_index()
+    name = f"mean of {rows['dataset'].nunique()} data sets"
+    whole = whole.assign(dataset=name, m=whole["text"].map(ratios), score=rows["score"].iloc[0])
+    return whole, {(name, ratio): str(text) for text, ratio in ratios.items() if text}
 
 
 def index(content: Content) -> Iterator[Part]:
@@ -324,7 +333,9 @@ def index(content: Content) -> Iterator[Part]:
         indices = (*(f"{index}, %" for index in range(MOST_INDEX)), f"{MOST_INDEX} or more, %")
         note = "Share of cells by centroid index, over all p, m and draws."
         heads = ("data set", "model", "cells", *indices)
-        yield Table("Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True)
+        yield Table(
+            "Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True, whole="cells.csv"
+        )
     table = share_table(content.cells)
     figure = draw_curves(table, INDEX, written=content.written, up="cells with index 0 (share)")
     for axes in figure.axes if figure is not None else ():
@@ -376,7 +387,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figu
     models = sorted(rows["model"].unique())
     times = max(1, math.ceil(len(models) / MOST_BOXES))
     size = (BOX_PANEL[0] * min(times, look.ACROSS), BOX_PANEL[1])
-    shown = [(look.short(name), name) for name in spread(list(rows["dataset"].unique()), look.MOST_DATASETS)]
+    shown = [(look.short(name), name) for name in elements.some(rows["dataset"])]
 
     def panel(axes: Axes, dataset: str) -> None:
         there = rows[rows["dataset"] == dataset]
@@ -471,7 +482,7 @@ def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | Non
         None without any row.
     """
     models = sorted(table["model"].unique())
-    names = spread(list(table["dataset"].unique()), look.MOST_DATASETS)
+    names = elements.some(table["dataset"])
 
     def panel(axes: Axes, item: tuple[str, str]) -> None:
         rows = table[(table["dataset"] == item[0]) & (table["model"] == item[1])].sort_values("m")
@@ -490,5 +501,5 @@ def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | Non
         _count_axis(axes, [elements.count_of(written, item[0], m) for m in rows["m"]])
         axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1])
 
-    shown = [(look.short(*item), item) for item in product(names, models)]
+    shown = [(f"{look.short(name)}, {model}", (name, model)) for name, model in product(names, models)]
     return figures.wrapped(shown, panel, CHOICE_PANEL, "cells (share)", across=min(3, len(models)))

@@ -31,12 +31,14 @@ FORM = ".3f"
 
 # Units, as a note says them.
 KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
+# Most ranks that are written along the diagram.
+TICKS = 18
 # Inches: of the diagram, of a line of labels, from bar to bar, and of the axis with its title.
 WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
 
+# Inches of a row of points, and of the axis and the legend below them; letters of a name beside a row.
+STRIP, STRIP_ENDS, LONG_NAME = 0.17, 1.6, 34
 PANEL = (2.75, 2.1)
-# Of the height of a panel, for markers at its ends.
-ROOM = 0.04
 # Inches: of the figure of costs, and of a label in the column of labels.
 COST_WIDTH, LEAST_HEIGHT, COST_ROW = 6.6, 3.0, 0.21
 # Of a name beside a figure, and of the line from it to its point.
@@ -241,7 +243,8 @@ def standing(content: Content) -> Iterator[Part]:
     yield from findings(content.rankings)
     if compared:
         yield said["reading"]
-    yield from map(_standing, compared)
+    for ranking in compared:
+        yield from _standing(ranking)
     for ranking in content.rankings:
         bars = said["bars"].format(level=stats.LEVEL) if ranking.tested else said["no_bars"]
         if ranking.tested and not ranking.decisive:
@@ -249,32 +252,70 @@ def standing(content: Content) -> Iterator[Part]:
         over = plural(len(ranking.datasets), "data set")
         text = said["ranks"].format(label=ranking.label, datasets=over, bars=bars)
         yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), text
+    for ranking in content.ranked:
+        text = WORDS["strip"]["points"].format(label=ranking.label, csv="winners.csv")
+        yield f"standing-{ranking.label.lower()}", draw_standing(ranking), text
 
 
-def _standing(ranking: Ranking) -> Table:
-    """Models, best mean rank first, by data sets; the best of each data set is marked."""
+def draw_standing(ranking: Ranking) -> Figure | None:
+    """Draw a row of points for each data set, one for each model; none of a single data set.
+
+    Parameters
+    ----------
+    ranking : Ranking
+        That has ranks.
+    """
+    names, means = ranking.datasets, ranking.means
+    if len(names) < 2:
+        return None
+    figure, axes = look.panel(WIDTH, STRIP * len(names) + STRIP_ENDS)
+    for model in ranking.models:
+        how = look.mark(model)
+        (drawn,) = axes.plot(means[model], range(len(names)), color=how.color, linestyle="", label=model)
+        drawn.set(**how.markers, markersize=5.5)
+        look.hover(drawn, [f"{model}, {name}: {means.at[name, model]:{FORM}}" for name in names])
+    axes.set(ylim=(len(names) - 0.4, -0.6), xlabel=LABELS[ranking.score].axis)
+    axes.set_yticks(range(len(names)), [look.short(name, longest=LONG_NAME) for name in names])
+    axes.grid()
+    look.legend(figure, [axes])
+    return figure
+
+
+def _standing(ranking: Ranking) -> Iterator[Table]:
+    """Models, best mean rank first, by data sets, which go down where they are many; the best are marked."""
     values = ranking.values.set_index(["dataset", "model"])
+    best = values["mean"].unstack().astype(float).idxmax(axis="columns")
+
+    def entry(name: str, model: str) -> Value:
+        mean, se = values.at[(name, model), "mean"], values.at[(name, model), "se"]
+        found = elements.mean_and_error(mean, se, FORM)
+        if not ranking.as_good.at[name, model]:
+            return found
+        return replace(found, kind="best" if best[name] == model else "good")
 
     def on(name: str, row: Any) -> Value:
-        found = values.loc[(name, row.model)]
-        entry = elements.mean_and_error(found["mean"], found["se"], FORM)
-        if not ranking.as_good.loc[name, row.model]:
-            return entry
-        return replace(entry, kind="best" if values.loc[name, "mean"].idxmax() == row.model else "good")
+        return entry(name, row.model)
 
     columns: list[Column] = [("model", "model", ""), ("mean rank", "mean_rank", ".2f")]
     columns.append((f"mean {ranking.label}", "mean", FORM))
     if values["no_solution"].any():
         columns.append(("solved", lambda row: row.done / ((row.done + row.no_solution) or np.nan), ".0%"))
-    for name in ranking.places:
-        columns.append((name + " (not ranked)" * (name in ranking.left_out), partial(on, name), ""))
+    names = {name: name + " (not ranked)" * (name in ranking.left_out) for name in ranking.places}
+    across = len(names) <= look.MOST_DATASETS
+    columns += [(names[name], partial(on, name), "") for name in names if across]
     over = []
     for unit, kind in KINDS.items():
         if len(known := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
             over.append(f"{' to '.join(map(str, dict.fromkeys((known.min(), known.max()))))} {kind}")
     note = WORDS["winners"]["note"].format(units="; ".join(over), errors=stats.ERRORS)
     title = f"{ranking.label} of each model on each data set"
-    return elements.table(title, ranking.table(), columns, note=note, pinned=True)
+    whole = f"{ranking.label} of each model over data sets"
+    first, said = (title, note) if across else (whole, WORDS["winners"]["over"])
+    yield elements.table(first, ranking.table(), columns, note=said, pinned=True)
+    if not across:
+        heads = ("data set", *ranking.models)
+        rows = [(elements.words(names[name]), *(entry(name, model) for model in heads[1:])) for name in names]
+        yield Table(title, heads, tuple(rows), note=note, pinned=True, folded=True)
 
 
 def _point(axes: Axes, x: float, y: float, model: str, size: float, tip: str, **more: Any) -> None:
@@ -306,7 +347,12 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     levels = _levels(ranking.groups)
     deep = BAR * (max(levels, default=-1) + 2)
     figure, axes = look.panel(WIDTH, HEAD + deep + ROW * left + 0.1)
-    axes.set(xlim=(1, len(models)), ylim=(deep + ROW * left, 0), xticks=range(1, len(models) + 1), yticks=[])
+    axes.set(
+        xlim=(1, len(models)),
+        ylim=(deep + ROW * left, 0),
+        xticks=range(1, len(models) + 1, -(-len(models) // TICKS)),
+        yticks=[],
+    )
     axes.set_xlabel("mean rank (1 is best)")
     axes.xaxis.set(ticks_position="top", label_position="top")
     axes.spines[["left", "right", "bottom"]].set_visible(False)
@@ -389,7 +435,7 @@ def robustness(content: Content) -> Iterator[Part]:
 
 
 def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
-    """Draw lines over p: the mean of all data sets, and each of them where models are of few shapes.
+    """Draw lines over p: the mean of all data sets, and each of some of them.
 
     Parameters
     ----------
@@ -405,26 +451,17 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     """
     whole = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
-    several = len(elements.shape_groups(table["model"])) > 1
     if len(names) > 1:
-        names = [MEAN, *([] if several else elements.spread(names, look.MOST_DATASETS))]
+        names = [MEAN, *elements.some(names)]
     title = {MEAN: f"mean of {int(whole['n'].max())} data sets"}
-    shown = [
-        (look.short(title.get(name, name), group), rows)
-        for each in names
-        for (name, group), rows in elements.by_shape(table, [each]).items()
-    ]
+    shown = [(look.short(title.get(name, name)), table[table["dataset"] == name]) for name in names]
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         figures.curves(axes, rows.sort_values("p", kind="stable"), "p", lambda row: f"p = {row.p:g}", 0.16)
         look.tick_counts(axes, sorted(rows["p"].unique()))
         axes.set_xlabel("accuracy p")
 
-    figure = figures.wrapped(shown, panel, PANEL, LABELS[score].axis)
-    if figure is not None and several:
-        # panels of one mean compare; a shared axis would take the ticks from those above an empty place
-        figures.same_heights(figure.axes, ROOM)
-    return figure
+    return figures.wrapped(shown, panel, PANEL, LABELS[score].axis)
 
 
 def cost(content: Content) -> Iterator[Part]:

@@ -1,7 +1,7 @@
 """The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.common import cells_left_out, plural
-from pipeline.report import against, effort, elements, look, scores, variants, winners
+from pipeline.common import Progress, cells_left_out, plural, silent
+from pipeline.report import against, effort, elements, kinds, look, scores, variants, winners
 from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING
+from pipeline.report.figures import USUAL
 from pipeline.report.page import write_page
 from pipeline.scoring import tables as scored
+from pipeline.scoring.published import rank_beside
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES
 from storage.cube.growth import open_cube
@@ -27,7 +29,7 @@ from storage.remote import Place
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
-from sweeps.errors import InputError, Problem, collecting
+from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.shapes import CANDIDATES
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
@@ -35,7 +37,9 @@ TITLES = {name: LABELS[name].short for name in QUALITIES}
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
 INCOMPLETE = "This sweep is not complete: every number below is over the cells that are done."
 
-# Widths of the text tables, and of their columns. A table of more models continues below.
+# Lines that a terminal shows at once; and widths of the text tables, and of their columns. A table of more
+# models continues below.
+SCREEN = 36
 WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
 MODELS_ACROSS = 3
 # Name, p, m, model, then counts, and last what was predicted: of shapes chosen, and of all models.
@@ -51,6 +55,8 @@ class Report:
     ----------
     text : str
         Summary and tables, at most 100 columns wide.
+    screen : str
+        The beginning of it, which a terminal shows at once.
     page : Path
         The page, which needs none of the other files.
     files : tuple of Path
@@ -60,6 +66,7 @@ class Report:
     """
 
     text: str
+    screen: str
     page: Path
     files: tuple[Path, ...]
     cells: pd.DataFrame
@@ -77,7 +84,13 @@ class Report:
 
 
 def write_report(
-    cube: Place, folder: Path, *, published: Path | None = None, cell: str | None = None
+    cube: Place,
+    folder: Path,
+    *,
+    published: Path | None = None,
+    cell: str | None = None,
+    formats: Sequence[str] = USUAL,
+    progress: Progress = silent,
 ) -> Report:
     """Score a cube; write its tables as text and CSV, its figures, and a page with all of it.
 
@@ -95,6 +108,10 @@ def write_report(
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
         Cell to be drawn as scatter plots; else `pipeline.report.cell.choose_cell` takes one.
+    formats : sequence of str
+        Of the figures, as `pipeline.report.figures.save` takes them.
+    progress : callable
+        Goes through the data sets, then through the sections of the page.
 
     Returns
     -------
@@ -121,12 +138,14 @@ def write_report(
     if manifest is None or problems:
         raise InputError(problems)
     tree = open_cube(cube)
-    every = scored.cell_table(tree, manifest.plans)
+    every = scored.cell_table(tree, manifest.plans, progress)
     whole = scored.summary_table(every)
     # means are of one design and search, never over several: what compares models does so in one of them
     chosen = scored.compared(every)
     cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
-    beside = None if theirs is None else against.compare(summary, manifest.plans, theirs)
+    means = theirs is not None and "ari" not in theirs
+    beside = against.compare(summary, manifest.plans, given(theirs)) if means else None
+    among = rank_beside(cells, given(theirs)) if theirs is not None and not means else None
     failures: tuple[FailureRecord, ...] = ()
     holder = None
     # the directory of a run is its owner's alone; a cube is for everybody
@@ -142,6 +161,7 @@ def write_report(
         summary=summary,
         cell=choose_cell(cells if named is None else every, named),
         compared=beside,
+        published=among,
         failures=failures,
         holder=holder,
         all_cells=every,
@@ -149,7 +169,9 @@ def write_report(
     )
     text = render(content)
     tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
-    tables |= winners.winner_files(content) | variants.design_files(content.designs) | content.searches
+    tables["restarts"] = scored.restart_table(cells)
+    tables |= winners.winner_files(content) | kinds.kind_files(content)
+    tables |= variants.design_files(content.designs) | content.searches
     if content.chooses:
         chosen_tables = {"choices": scored.choice_table(every), "structures": scored.structure_table(every)}
         tables |= {name: table for name, table in chosen_tables.items() if len(table)}
@@ -158,12 +180,15 @@ def write_report(
     if beside is not None:
         text += f"\n{textwrap.fill(against.summarise(beside), WIDTH)}\n"
         tables["against"] = beside
+    if among is not None:
+        tables |= {"published": among.scores, "published-methods": among.methods}
+        tables["published-ranks"] = among.ranking.table()
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         plain, page = folder / "report.txt", folder / "report.html"
         plain.write_text(text, encoding="utf-8")
-        files = [plain, *elements.csv(folder, tables), *write_page(content, page)]
-    return Report(text, page, tuple(files), every, whole)
+        files = [plain, *elements.csv(folder, tables), *write_page(content, page, formats, progress)]
+    return Report(text, first_screen(text), page, tuple(files), every, whole)
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
@@ -178,7 +203,8 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 def render(content: Content) -> str:
     """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
     manifest, summary = content.manifest, content.summary
-    parts = [_head(content), winners.winner_lines(content, WIDTH), variants.design_lines(content.designs)]
+    parts = [_head(content), winners.winner_lines(content, WIDTH)]
+    parts += [against.label_lines(content.published, WIDTH), variants.design_lines(content.designs)]
     parts.append(variants.search_lines(content.searches, WIDTH))
     parts += [_pooled(content, score) for score in RANKED]
     alone = summary[summary["p"].isna()]
@@ -200,6 +226,17 @@ def render(content: Content) -> str:
         title = "held-out annotations predicted (means over cells), and their log loss in nats"
         parts.append(_held_out(title, content.predictions, {"n": "cells"}, PREDICTED, content.written))
     return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
+
+
+def first_screen(text: str) -> str:
+    """The first lines of a report, up to the end of a part where one ends in their second half."""
+    lines = text.splitlines()
+    if len(lines) <= SCREEN:
+        return text
+    ends = [place for place in range(SCREEN // 2, SCREEN) if not lines[place]]
+    shown = lines[: max(ends, default=SCREEN)]
+    more = plural(len(lines) - len(shown), "more line")
+    return "\n".join([*shown, "", f"{more} in report.txt, or with --full"]) + "\n"
 
 
 def _head(content: Content) -> Iterator[str]:
@@ -258,17 +295,18 @@ def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: element
     every = pd.concat([alone, rows])
     # models without annotations have 0 for m, and their means in the first row of a score alone
     found = {(row.score, row.model, 0 if pd.isna(row.m) else row.m): _cell(row) for row in every.itertuples()}
-    baselines = sorted(alone["model"].unique())
-    for models in _across(baselines + sorted(rows["model"].unique())):
+    baselines, drawn = sorted(alone["model"].unique()), sorted(rows["model"].unique())
+    places = set(zip(rows["score"], rows["model"], rows["m"], strict=True))
+    for models in _across(baselines + drawn):
         lead = f"{'mean ± s.e. (median)':<{LABEL + COUNT - 2}} m"
         yield lead + "".join(f"{model:>{COLUMN}}" for model in models)
         for score, label in TITLES.items():
-            there = rows[(rows["score"] == score) & rows["model"].isin(models)]
-            for place, m in enumerate(sorted(there["m"].unique()) or [0]):
+            counts = sorted({m for of, model, m in places if of == score and model in models})
+            for place, m in enumerate(counts or [0]):
                 keys = [(score, model, 0 if model in baselines else m) for model in models]
                 values = ["" if place and key[1] in baselines else found.get(key, "-") for key in keys]
-                if len(there) or set(values) != {"-"}:
-                    text = elements.count_of(written, there["dataset"].iloc[0], m) if m else ""
+                if counts or set(values) != {"-"}:
+                    text = elements.count_of(written, rows["dataset"].iloc[0], m) if m else ""
                     yield _row("" if place else label, text, values)
     # which means leave out cells that are done: a line per score, broken where it grows too wide
     for score, label in TITLES.items():

@@ -192,14 +192,17 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     ranks = pd.DataFrame(best_first(means.to_numpy()), means.index, means.columns)
     order = list(ranks.mean().sort_values(kind="stable").index) if len(ranks) else list(means.columns)
     verdicts = {name: _verdicts(found) for name, found in places.items() if len(found)}
+    signs = [verdicts[name].loc[order, order].to_numpy() for name in means.index if order]
     tested = len(means) >= FEWEST_DATASETS and len(order) > 1
     statistic, p = friedman(ranks.to_numpy()) if tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
     duels = []
-    for a, b in combinations(order, 2):
-        differences = means[a] - means[b]
-        signs = [verdicts[name].loc[a, b] for name in means.index]
-        chance = signed_ranks(differences.to_numpy()) if tested else np.nan
-        duels.append((a, b, *map(signs.count, (1, 0, -1)), differences.mean(), chance))
+    for i, j in combinations(range(len(order)), 2):
+        a, b = order[i], order[j]
+        differences = (means[a] - means[b]).to_numpy()
+        found_signs = [each[i, j] for each in signs]
+        chance = signed_ranks(differences) if tested else np.nan
+        mean = differences.mean() if len(differences) else np.nan
+        duels.append((a, b, *map(found_signs.count, (1, 0, -1)), mean, chance))
     pairs = pd.DataFrame(duels, columns=list(PAIRS[:-2]))
     pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if tested else np.nan
     # if the first test does not find that the models differ, no pair does

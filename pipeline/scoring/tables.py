@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import dask
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from kernels.settings import Structure
-from pipeline.common import SAME_OPTIMUM
+from pipeline.common import SAME_OPTIMUM, Progress, silent
 from pipeline.scoring.scores import SCORES, SHAPES, score_nodes
 from storage.cube.schema import DONE, STATUS_WORDS
 from sweeps.file.spec import AnnotationCount
@@ -39,6 +40,9 @@ FOUND = ("hits", "unseen_mass")
 CHOICE = ("covariance_shape", "log_loss", "predicted")
 COLUMNS = (*KEYS, *VARIANTS, *STATE, *FOUND, *CHOICE, *SCORES)
 
+# Bytes of the arrays of a data set that are read at once.
+SMALL = 2**28
+
 REDRAWS, MIXTURES = "redraws", "mixtures"
 # Of a unit, by the coordinate of cells that numbers it.
 NAMES = {"mixture": MIXTURES, "replicate": REDRAWS}
@@ -57,7 +61,9 @@ RESTARTS = ("dataset", "model", "cells", "restarts", *RATES)
 GAPS = np.concatenate([[SAME_OPTIMUM], np.logspace(-4, 5, 19)])
 
 
-def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFrame:
+def cell_table(
+    tree: xr.DataTree, plans: Mapping[str, DatasetPlan], progress: Progress = silent
+) -> pd.DataFrame:
     """Compute every score of every cell.
 
     Parameters
@@ -66,6 +72,8 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
         An opened cube.
     plans : mapping of str to DatasetPlan
         Grid of each data set, from the cube's manifest.
+    progress : callable
+        Goes through the data sets.
 
     Returns
     -------
@@ -75,22 +83,32 @@ def cell_table(tree: xr.DataTree, plans: Mapping[str, DatasetPlan]) -> pd.DataFr
         is not defined or not there yet.
     """
     frames = []
-    for plan in plans.values():
-        nodes = score_nodes(tree, plan.name)
+    for plan in progress(list(plans.values()), "scores of data sets"):
+        there = _at_hand(tree, plan.name)
+        nodes = score_nodes(there, plan.name)
         supervised = nodes.pop(plan.name)
         frames += [
-            _frame(found, tree[path].to_dataset(), plan).assign(model=path.rpartition("/")[2])
+            _frame(found, there[path].to_dataset(), plan).assign(model=path.rpartition("/")[2])
             for path, found in nodes.items()
         ]
         if plan.supervised:
-            frame = _frame(supervised, tree[plan.name].to_dataset(), plan)
+            frame = _frame(supervised, there[plan.name].to_dataset(), plan)
             # what has one value is no dimension of the cube
             frames.append(frame.assign(**{dim.name: dim.values[0] for dim in plan.dims if not dim.stored}))
     if not frames:
         return pd.DataFrame(columns=list(COLUMNS))
-    table = pd.concat([_complete(frame) for frame in frames], ignore_index=True)
+    table = _complete(pd.concat(frames, ignore_index=True))
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
+
+
+def _at_hand(tree: xr.DataTree, name: str) -> xr.DataTree:
+    """A data set of a cube alone, in memory where it is small: a lazy one takes twice as long to score."""
+    nodes = {path: node.to_dataset() for path, node in tree[name].subtree_with_keys}
+    if sum(node.nbytes for node in nodes.values()) <= SMALL:
+        nodes = dict(zip(nodes, dask.compute(*nodes.values(), scheduler="synchronous"), strict=True))
+    whole = {f"{name}/{path}" if path != "." else name: node for path, node in nodes.items()}
+    return xr.DataTree.from_dict({"/": tree.to_dataset(), **whole})
 
 
 def _frame(found: xr.Dataset, node: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:

@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "everything/why-none": ("why", "results/everything.zarr", CHOSEN.replace("strong", "stron")),
     "everything/report": (
         "report",
+        "--full",
         "results/everything.zarr",
         "--against",
         "published.csv",

@@ -35,7 +35,7 @@ def tables(*plans: DatasetPlan) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, D
 
 def content(cells: pd.DataFrame | None = None, **parts: object) -> Content:
     """What a section reads of a cube in memory; the rest of it is not there."""
-    nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "holder"))
+    nothing = dict.fromkeys(("manifest", "tree", "summary", "cell", "compared", "published", "holder"))
     given = {**nothing, "all_cells": cells, "failures": (), **parts}
     cached = {name: given.pop(name) for name in ("written",) if name in given}
     found = Content(cells=cells, **given)  # type: ignore[arg-type]

@@ -338,13 +338,19 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
         asked.append((*arguments, *options.values()))
         raise InputError([Problem("--cell", "'x'", "a cell of the cube")])
 
+    bar = options.progress_bar
+    usual = ("svg", "png"), bar
     for place in ("write.write_report", "export.write_export", "compare.write_comparison"):
         monkeypatch.setattr(f"pipeline.report.{place}", refuse)
     for words, expected in [
-        (("report", finished / "tiny.toml", "--cell", "x"), (cube, finished / "tiny.report", None, "x")),
-        (("report", cube, "--out", "elsewhere"), (cube, Path("elsewhere"), None, None)),
+        (
+            ("report", finished / "tiny.toml", "--cell", "x"),
+            (cube, finished / "tiny.report", None, "x", *usual),
+        ),
+        (("report", cube, "--out", "elsewhere"), (cube, Path("elsewhere"), None, None, *usual)),
+        (("report", cube, "--pdf"), (cube, finished / "tiny.report", None, None, ("svg", "png", "pdf"), bar)),
         (("export", cube, "--force"), (cube, finished / "tiny.export", "csv", True)),
-        (("compare", cube, cube, "--score", "nmi"), (cube, cube, against, ("nmi",))),
+        (("compare", cube, cube, "--score", "nmi"), (cube, cube, against, ("nmi",), ("svg", "png"))),
     ]:
         result = sweep(*words, "--results", finished)
         assert (result.exit_code, result.stdout, asked.pop()) == (2, "", expected)

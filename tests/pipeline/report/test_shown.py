@@ -224,6 +224,13 @@ THEIRS = """p,n_clusters,m,model,metric,value
 0.8,2,100,posterior,nmi
 0.80,2,100,posterior,nmi,0.6
 """
+SCORES = """battery,dataset,n,method,ari
+uci,wine,178,plain,1.5
+uci,wine,178,,none
+uci,wine,178,plain,0.5
+uci,wine,178,plain,0.5
+uci,wine
+"""
 GOOD = "0.8,2,100,posterior,nmi,0.5"
 
 
@@ -236,6 +243,8 @@ def typed() -> Iterator[str]:
         head,
         f"p,n_clusters,m,model,score,value\n{GOOD}",
         f"{head},p\n{GOOD},0.8",
+        SCORES,
+        "battery,dataset,ari\nuci,wine,0.5",
         None,
     ):
         with tempfile.TemporaryDirectory() as folder:

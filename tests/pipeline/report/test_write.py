@@ -1,5 +1,6 @@
 """Sections by hand: what is left out of a large grid, boxes, shares, one cell, and bad input; see `shown`."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,12 +13,13 @@ from cubes import toy
 from cubes.reported import content, make, tables
 
 from pipeline.commands.main import main
+from pipeline.report import against, effort, elements, scores, write
 from pipeline.report import cell as cell_room
-from pipeline.report import effort, scores
 from pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
 from pipeline.report.figures import save
 from pipeline.report.look import house_style
 from pipeline.report.write import write_report
+from pipeline.scoring.published import rank_beside
 from pipeline.scoring.tables import row_cell
 from sweeps.errors import InputError
 from sweeps.plan import AskedPath
@@ -65,12 +67,75 @@ def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
 
 
 def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
-    for datasets, accuracies, part in ((30, 6, "24 of 30 data sets"), (1, 7, "6 of 7 accuracies")):
+    many = "Curves are of the mean over 30 data sets, against m / N, and of 3 data sets as examples"
+    for datasets, accuracies, first in (
+        (30, 6, f"{many}; summary.csv has all."),
+        (1, 7, "Figures show 6 of 7 accuracies; summary.csv and cells.csv hold all."),
+    ):
         cells = pd.DataFrame({"dataset": np.arange(210) % datasets, "p": np.arange(210) % accuracies})
-        first = f"Figures show {part}, evenly spread; summary.csv and cells.csv hold all."
         assert next(scores.curves(content(cells))) == first
         shown = content(cells).accuracies
         assert (len(shown), shown[-1]) == (6, accuracies - 1)
+
+
+def test_curves_of_many_data_sets_begin_with_their_mean_where_m_is_written_alike() -> None:
+    names = [f"d{number}" for number in range(10)]
+    row = {"p": 0.9, "model": "posterior", "score": "nmi", "n": 3, "se": 0.1}
+    rows = [
+        {**row, "dataset": name, "m": 50 * share + at, "m_over_n": share / 2, "mean": 0.05 * at + 0.1 * share}
+        for at, name in enumerate(names)
+        for share in (1, 2)
+    ]
+    written = {
+        (name, 50 * share + at): f"{share / 2:g}N" for at, name in enumerate(names) for share in (1, 2)
+    }
+    figure = scores.draw_curves(pd.DataFrame(rows), "nmi", written=written)
+    assert figure is not None
+    labels = [axes.get_ylabel().splitlines()[0] for axes in figure.axes]
+    assert labels == ["mean of 10 data sets", "d0", "d4", "d9"]
+    (line,) = (line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 2)
+    assert line.get_xdata().tolist() == [0.5, 1.0]
+    assert line.get_ydata() == pytest.approx([0.325, 0.425])  # 0.05 · 4.5, and 0.1 or 0.2
+    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["0.5N", "1N"]
+
+
+def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
+    names = [f"suite/uci/{name}" for name in ("glass", "wine")]
+    cells = table(cell(name, "posterior", 0.6, p=p) for name in names for p in (0.8, 1.0))
+    rows = [
+        ("uci", name, method, ari) for name in ("glass", "wine") for method, ari in (("a", 0.9), ("b", 0.1))
+    ]
+    theirs = pd.DataFrame(rows, columns=list(against.SCORED))
+    found = rank_beside(cells, theirs)
+    *words, first, (name, figure, _), every = against.labels_beside(content(cells, published=found))
+    assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
+    assert (name, figure is not None) == ("ranks-published", True)
+    assert [row[-1].text for row in every.rows] == ["yes", "yes"]  # type: ignore[union-attr]
+    assert "2 of 2 published methods" in str(words[-1])
+    lines = list(against.label_lines(found, 100))
+    assert lines[0] == "among published labels"
+    assert "ARI: a* has the best mean rank, 1.0 of 3" in lines[1]
+    none = rank_beside(cells, theirs.assign(battery="wut"))
+    said, nothing = against.labels_beside(content(cells, published=none))
+    assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
+
+
+def test_the_first_screen_ends_with_a_part_and_says_how_much_follows() -> None:
+    lines = [f"line {at}" if at % 10 else "" for at in range(1, 101)]
+    shown = write.first_screen("\n".join(lines)).splitlines()
+    assert shown == [*lines[:29], "", "70 more lines in report.txt, or with --full"]
+    assert write.first_screen("a\nb\n") == "a\nb\n"
+    unbroken = write.first_screen("\n".join("x" for _ in range(80))).splitlines()
+    assert unbroken == ["x"] * write.SCREEN + ["", "44 more lines in report.txt, or with --full"]
+
+
+def test_a_long_table_is_folded_and_ends_where_a_file_has_the_rest() -> None:
+    rows = tuple((elements.number(at),) for at in range(120))
+    whole = elements.Table("t", ("n",), rows, note="A note.")
+    assert (whole.on_page().folded, len(whole.on_page().rows)) == (True, 120)
+    capped = replace(whole, whole="all.csv").on_page()
+    assert (len(capped.rows), capped.note) == (100, "A note. The first 100 of 120 rows; all.csv has all.")
+    assert not replace(whole, rows=rows[:40], whole="all.csv").on_page().folded
 
 
 def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:

@@ -1,0 +1,65 @@
+"""Kinds of data sets and places, and mean ranks on each: by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from contests import cell, table
+from cubes import toy
+
+from pipeline.scoring.kinds import facts, kinds, ranks_by_kind, suite_name
+from pipeline.scoring.ranking import rank
+
+
+def test_the_battery_is_in_the_name_and_sizes_of_classes_in_the_cube() -> None:
+    plans = [toy.plan("suite.uci.wine"), toy.plan("iris", n_features=4), toy.plan("mix", mixtures=2)]
+    plans.append(toy.plan("odd", has_labels=False))
+    tree = toy.tree(*plans)
+    labels = np.repeat([0, 1, 2], [12, 8, 4]).astype("i2")
+    tree["iris"]["labels_true"] = xr.DataArray(labels, dims="sample")
+    known = facts({plan.name: plan for plan in plans}, tree)
+    assert known["battery"].to_dict() == {
+        "suite.uci.wine": "uci", "iris": "other tables", "mix": "mixtures", "odd": "other tables"
+    }  # fmt: skip
+    assert known.loc["iris", ["N", "D", "K", "imbalance"]].tolist() == [24, 4, 3, 3.0]
+    assert np.isnan(known.at["odd", "imbalance"])
+    assert [suite_name(name) for name in ("suite/wut/x1", "suite-x", "iris")] == [("wut", "x1"), None, None]
+
+
+def test_data_sets_are_of_kinds_where_these_differ() -> None:
+    known = pd.DataFrame(
+        {"battery": "uci", "N": 100, "D": [2, 3, 9, 10], "K": [2, 2, 2, 6], "imbalance": np.nan},
+        index=list("abcd"),
+    )
+    assert list(kinds(known)) == [
+        ("features", "D ≤ 2", ["a"]),
+        ("features", "2 < D ≤ 9", ["b", "c"]),
+        ("features", "D > 9", ["d"]),
+        ("classes", "K ≤ 2", ["a", "b", "c"]),
+        ("classes", "K > 5", ["d"]),
+    ]
+
+
+def test_ranks_are_at_each_p_and_m_and_on_each_kind() -> None:
+    # a wins at p = 1, b at p = 0.8; k-means is level
+    levels = {("a", 1.0): 0.9, ("a", 0.8): 0.2, ("b", 1.0): 0.7, ("b", 0.8): 0.6}
+    rows = [cell(name, "k-means", 0.5) for name in ("d0", "d1")]
+    rows += [
+        cell(name, model, value, p=p, m=10 + at)
+        for at, name in enumerate(("d0", "d1"))
+        for (model, p), value in levels.items()
+    ]
+    known = pd.DataFrame(
+        {"battery": ["x", "y"], "N": 1, "D": 1, "K": 1, "imbalance": 1.0}, index=["d0", "d1"]
+    )
+    ranking = rank(table(sorted(rows, key=lambda row: str(row["dataset"]))), "nmi")
+    found = ranks_by_kind(ranking, known, {("d0", 10): "1N", ("d1", 11): "1N"})
+    ranks = found.pivot(index=["what", "kind", "n_datasets"], columns="model", values="mean_rank")
+    assert ranks.loc[("all", "all", 2)].to_dict() == {"a": 2, "b": 1, "k-means": 3}
+    assert ranks.loc[("accuracy", "p = 1", 2)].to_dict() == {"a": 1, "b": 2, "k-means": 3}
+    assert ranks.loc[("accuracy", "p = 0.8", 2)].to_dict() == {"a": 3, "b": 1, "k-means": 2}
+    assert ranks.loc[("battery", "x", 1)].to_dict() == {"a": 2, "b": 1, "k-means": 3}
+    # one m, as the sweep file writes it, is no kind
+    assert "annotations" not in found["what"].tolist()
+    best = found[(found["kind"] == "p = 1") & (found["model"] == "a")].iloc[0]
+    assert (best["mean"], best["best"]) == (pytest.approx(0.9), 2)
