@@ -550,8 +550,7 @@ def settle(
     notes += [*([choice.note] if choice.note else []), *table.left_out()]
     part = part_of(table, layers)
     if part is not None:
-        compared = f"structures and {len(streams)} restarts were compared on {len(part[0].X):,} of the rows"
-        notes.append(f"{compared}, and the best {min(REFINED, len(streams))} restarts fitted to all")
+        notes.append(f"structures were compared on {len(part[0].X):,} of the {len(table.X):,} rows")
     for structure in choice.ranked:
         if part is None or structure.covariance == KMEANS:
             solutions = tuple(run(partial(_restart, table, structure, layers), streams))
@@ -560,6 +559,9 @@ def settle(
             order = sorted(range(len(coarse)), key=lambda number: (-coarse[number].union.bound, number))
             fine = partial(_refined_restart, table, layers, coarse, streams)
             solutions = tuple(run(fine, order[:REFINED]))
+            notes.append(
+                f"of {len(coarse)} restarts on these, the best {len(solutions)} were fitted to all rows"
+            )
         best = max(range(len(solutions)), key=lambda number: (solutions[number].union.bound, -number))
         expected = choice.candidates.get(structure)
         why = falls_short(solutions[best].union, annotations, expected) if expected is not None else ""

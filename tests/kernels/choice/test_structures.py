@@ -19,6 +19,8 @@ from kernels.choice.held_out import HeldOut, list_annotations
 from kernels.choice.structures import DISCRIMINATIVE, KMEANS, NONE, Structure, Trials, choose_structure
 from kernels.choice.table import Table
 from kernels.problem.data import CANNOT, MUST, Layer
+from kernels.settings import settings_of
+from sweeps.errors import given
 
 Table_ = tuple[NDArray[Any], NDArray[np.int64]]
 
@@ -300,3 +302,43 @@ def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
     trials.found[one, 1] = HeldOut(sure, found.right, found.weights, found.agreeing)
     trials.add([one, other], 3)
     assert trials.ranked(3)
+
+
+def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    labels = np.arange(900) % 3
+    X = rng.standard_normal((900, 2)) * [1.0, 0.2] + np.array([[0.0, 0.0], [0.0, 2.0], [0.0, 4.0]])[labels]
+    layers = drawn(labels, 900, 1.0, 0.95)
+    assert structures.part_of(table_of(X, 3), layers) is None
+    monkeypatch.setattr(tables, "LARGE", 1000)
+    monkeypatch.setattr(structures, "PART", 300)
+    table = table_of(X, 3)
+    part, between = given(structures.part_of(table, layers))
+    assert (len(part.X), part.n_classes) == (300, 3)
+    assert {tuple(row) for row in part.X.tolist()} <= {tuple(row) for row in X.tolist()}
+    # annotations whose samples are both there, and what each of them says
+    for layer, some in zip(layers, between, strict=True):
+        told = {tuple(X[pair].ravel().tolist()) for pair in layer.pairs}
+        assert 40 <= len(some.pairs) <= len(layer.pairs)
+        assert {tuple(part.X[pair].ravel().tolist()) for pair in some.pairs} <= told
+        assert (some.kind, some.accuracy) == (layer.kind, layer.accuracy)
+    again, _ = given(structures.part_of(table, layers))
+    assert np.array_equal(part.X, again.X)
+    assert structures.part_of(table_of(X[:500], 3), ()) is None  # less than twice as many rows
+    streams = [SeedSequence(0, spawn_key=(number,)) for number in range(4)]
+    named: Any = {"covariance": "full", "settings": settings_of({"subspace": 2})}
+    settled = structures.settle(table, layers, streams=streams, **named)
+    assert len(settled.solutions) == structures.REFINED
+    assert settled.notes == (
+        "structures were compared on 300 of the 900 rows",
+        "of 4 restarts on these, the best 2 were fitted to all rows",
+    )
+    assert settled.solutions[settled.best].union.labels.shape == (900,)
+    assert adjusted_rand_score(labels, settled.solutions[settled.best].union.labels) > 0.95
+    # directions of the part lead to those of all rows
+    first = Structure(NONE, 1, "diagonal")
+    along = Structure(DISCRIMINATIVE, 1, "full", first=first)
+    coarse = solved(part, along, between)
+    found = structures.refined(table, layers, coarse, SeedSequence(1))
+    assert found.structure == along
+    assert adjusted_rand_score(labels, found.union.labels) > 0.95
