@@ -40,7 +40,7 @@ Name = Annotated[
 DataName = Annotated[
     str,
     Text(
-        "up to three names of letters, digits, '.', '_' and '-', with '/' between them",
+        "a name of letters, digits, '.', '_' and '-', or up to three of them with '/' between",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}){0,2}$",
     ),
 ]

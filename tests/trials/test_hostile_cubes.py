@@ -110,6 +110,7 @@ CHANGES: list[tuple[Callable[[Document], object], str]] = [
     (updated(*A, models="posterior"), "models: found 'posterior', expected a list"),
     (updated(*A, models=["__class__", "posterior"]), "expected of .'conditional"),
     (updated(*A, name="../a"), "name: found '../a', expected a name of letters"),
+    (updated(*A, name="b/../a"), r"name: found 'b/\.\./a', expected a name of letters"),
     (updated("datasets", a=3), "datasets.a: found 3, expected a table"),
     (updated("datasets", **{"..": {"name": ".."}}), r"data set \.\.: name: found '\.\.'"),
     (lambda d: d["attributes"].update(datasets=[]), r"datasets: found \[\], expected a table"),
