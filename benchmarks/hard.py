@@ -95,7 +95,9 @@ def hard(
     given = {"n_classes": k, "n_components": many, "covariance": made.covariance}
     seen, _ = components.observe(Z, layers, proportions=made.proportions, **given)
     rng = np.random.default_rng(stream)
-    labels = soft.union.shares.argmax(axis=1) if is_begun else best_start(Z, many, rng)
+    within = soft.union.log_densities(Z) - soft.union.class_densities(Z)[:, soft.union.class_of]
+    shares = np.exp(within) * soft.union.classes[:, soft.union.class_of]
+    labels = shares.argmax(axis=1) if is_begun else best_start(Z, many, rng)
     fields = components.new_fields(seen, labels, many)
     fields.class_of[:] = soft.union.class_of
     objective = search(seen, fields, rng, is_begun)

@@ -128,8 +128,6 @@ class Union:
 
     Parameters
     ----------
-    shares : ndarray of shape (n_samples, n_components)
-        Of each component in each sample; rows add up to 1.
     class_of : ndarray of shape (n_components,), int64
         Class of each component.
     classes : ndarray of shape (n_samples, n_classes)
@@ -148,7 +146,6 @@ class Union:
         That it took.
     """
 
-    shares: Floats
     class_of: NDArray[np.int64]
     classes: Floats
     weights: Floats
@@ -346,7 +343,6 @@ def fit_components(
     taken = _fit(observed, fields, rng, steps)
     is_matrix = observed.shape in MATRICES
     return Union(
-        shares=fields.shares,
         class_of=fields.class_of,
         classes=fields.classes,
         weights=np.exp(fields.log_weights),

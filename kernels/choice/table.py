@@ -319,7 +319,6 @@ def hard_union(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Union:
     shares[np.arange(len(Z)), labels] = 1.0
     variance = np.square(Z - means[labels]).mean()
     return Union(
-        shares=shares,
         class_of=np.arange(n_classes),
         classes=shares,
         weights=np.full(n_classes, 1.0 / n_classes),
