@@ -97,8 +97,7 @@ def draw(cells: dict[str, pd.DataFrame], summaries: dict[str, pd.DataFrame], aga
         figures[f"relative-nmi-p{p:g}"] = draw_boxes(uci, p, written(uci))
     for name, figure in figures.items():
         save(figure, REPEAT / "figures", name, "")
-        for suffix in ("svg", "pdf"):
-            (REPEAT / "figures" / f"{name}.{suffix}").unlink()
+        (REPEAT / "figures" / f"{name}.svg").unlink()
 
 
 def written(cells: pd.DataFrame) -> dict[tuple[str, int], str]:
