@@ -429,7 +429,7 @@ def _fit(seen: Observed, fields: Fields, rng: Generator, steps: int) -> int:
         set_densities(seen, fields)
         set_shares(seen, fields, ROUNDS)
         set_accuracies(seen, fields)
-        if step % CLASS_STEPS == CLASS_STEPS - 1:
+        if len(fields.sizes) > seen.n_classes and step % CLASS_STEPS == CLASS_STEPS - 1:
             set_links(seen, fields)
             if climb(fields) > 0:
                 set_classes(fields)
@@ -581,6 +581,40 @@ def set_densities(seen: Observed, fields: Fields) -> None:
                 fields.densities[i, g] = -0.5 * distances[i - panel * PANEL]
 
 
+# Exponentials of shares.
+
+# ln 2 in two parts, of which the first has so few bits that its multiples are exact; powers of 1/2.
+LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.6931471803691238, 1.9082149292705877e-10
+HALVES = 0.5 ** np.arange(64.0)
+(_0, _1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11, T12, T13) = [1.0 / math.factorial(k) for k in range(14)]
+
+
+@jit_part
+def quick_exp(x: float) -> float:
+    """Exponential of a logarithm that is not above 0, and 0 below `LEAST_LOG`: without a branch or a call.
+
+    x = r - n ln 2 with |r| ≤ ln 2 / 2, and Taylor's series of exp(r) to its 13th power: right up to rounding.
+    """
+    kept = max(x, LEAST_LOG)
+    n = math.floor(0.5 - kept * LOG2_E)
+    r = (kept + n * LN2_HIGH) + n * LN2_LOW
+    s = T13
+    s = s * r + T12
+    s = s * r + T11
+    s = s * r + T10
+    s = s * r + T9
+    s = s * r + T8
+    s = s * r + T7
+    s = s * r + T6
+    s = s * r + T5
+    s = s * r + T4
+    s = s * r + T3
+    s = s * r + T2
+    s = s * r + 1.0
+    s = s * r + 1.0
+    return s * HALVES[np.int32(n)] if x > LEAST_LOG else 0.0
+
+
 # Shares of the samples, given the parameters and the shares of the samples that they are annotated with.
 
 
@@ -591,7 +625,8 @@ def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
     A sample without annotations has the same share in each round; without rounds nobody has any. Annotations
     leave the shares of the components of one class in proportion, so that rounds go over classes alone.
     """
-    set_evidence(seen, fields)
+    are_classes = rounds > 0 and len(fields.sizes) == seen.n_classes
+    set_evidence(seen, fields, are_classes)
     fields.bound[0] = 0.0
     for turn in range(max(rounds, 1)):
         for i in range(seen.Z.shape[0]):
@@ -605,6 +640,10 @@ def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
             if turn == rounds - 1 or not is_annotated:
                 fields.bound[0] += value
     for i in range(seen.Z.shape[0]):
+        if are_classes:
+            for g in range(len(fields.sizes)):
+                fields.shares[i, g] = fields.classes[i, g]
+            continue
         for g in range(len(fields.sizes)):
             fields.shares[i, g] *= fields.classes[i, fields.class_of[g]]
 
@@ -621,9 +660,16 @@ def set_field(seen: Observed, fields: Fields, i: int, is_annotated: bool) -> Non
 
 
 @jit_inner
-def set_evidence(seen: Observed, fields: Fields) -> None:
-    """Log-density of each sample in each class, and the shares of the components within their class."""
+def set_evidence(seen: Observed, fields: Fields, are_classes: bool) -> None:
+    """Log-density of each sample in each class, and the shares of the components within their class.
+
+    Each component may be a class: then it has all of it.
+    """
     for i in range(seen.Z.shape[0]):
+        if are_classes:
+            for g in range(len(fields.sizes)):
+                fields.evidence[i, g] = fields.log_weights[g] + fields.densities[i, g]
+            continue
         for c in range(seen.n_classes):
             fields.evidence[i, c] = -np.inf
             fields.work[c] = 0.0
@@ -647,16 +693,31 @@ def set_evidence(seen: Observed, fields: Fields) -> None:
 @jit_part
 def set_class_shares(seen: Observed, fields: Fields, i: int) -> float:
     """Set the classes of a sample, given `field`; what features and entropy add to the bound."""
-    largest, total, pulled = -np.inf, 0.0, 0.0
-    for c in range(seen.n_classes):
-        largest = max(largest, fields.evidence[i, c] + fields.field[c])
-    for c in range(seen.n_classes):
-        less = fields.evidence[i, c] + fields.field[c] - largest
-        fields.classes[i, c] = math.exp(less) if less > LEAST_LOG else 0.0
-        total += fields.classes[i, c]
-    for c in range(seen.n_classes):
-        fields.classes[i, c] /= total
-        pulled += fields.classes[i, c] * fields.field[c]
+    classes, evidence, field, n_classes = fields.classes[i], fields.evidence[i], fields.field, seen.n_classes
+    # four sums, and four maxima, at a time: one alone waits for itself
+    wide = n_classes - n_classes % WIDE
+    largest = -np.inf
+    m0, m1, m2, m3 = largest, largest, largest, largest
+    for c in range(0, wide, WIDE):
+        m0, m1 = max(m0, evidence[c] + field[c]), max(m1, evidence[c + 1] + field[c + 1])
+        m2, m3 = max(m2, evidence[c + 2] + field[c + 2]), max(m3, evidence[c + 3] + field[c + 3])
+    for c in range(wide, n_classes):
+        largest = max(largest, evidence[c] + field[c])
+    largest = max(largest, max(max(m0, m1), max(m2, m3)))
+    for c in range(n_classes):
+        classes[c] = quick_exp(evidence[c] + field[c] - largest)
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    p0, p1, p2, p3 = 0.0, 0.0, 0.0, 0.0
+    for c in range(0, wide, WIDE):
+        s0, s1, s2, s3 = s0 + classes[c], s1 + classes[c + 1], s2 + classes[c + 2], s3 + classes[c + 3]
+        p0, p1 = p0 + classes[c] * field[c], p1 + classes[c + 1] * field[c + 1]
+        p2, p3 = p2 + classes[c + 2] * field[c + 2], p3 + classes[c + 3] * field[c + 3]
+    for c in range(wide, n_classes):
+        s0, p0 = s0 + classes[c], p0 + classes[c] * field[c]
+    total, pulled = (s0 + s1) + (s2 + s3), (p0 + p1) + (p2 + p3)
+    pulled /= total
+    for c in range(n_classes):
+        classes[c] /= total
     return largest + math.log(total) - pulled
 
 

@@ -184,3 +184,11 @@ def test_rings_are_found_where_one_gaussian_a_class_cannot() -> None:
     few = np.repeat(Z[:3], 9, axis=0)
     with pytest.raises(ValueError, match="3 distinct rows"):
         fit_components(few, [], n_classes=2, components=2, covariance="full", rng=rng)
+
+
+def test_exponentials_of_shares_are_right_up_to_rounding() -> None:
+    exact = components.quick_exp.py_func
+    for x in np.linspace(-30.0, 0.0, 20_001)[1:].tolist():
+        assert exact(x) == pytest.approx(math.exp(x), rel=4e-16)
+    assert exact(0.0) == 1.0
+    assert exact(-30.0) == exact(-1e300) == exact(-math.inf) == 0.0
