@@ -1,6 +1,6 @@
 """Fits without options of tables of full size, beside k-means: `python -m benchmarks large [--write]`.
 
-Mixtures of spherical Gaussians whose neighbours overlap, and as many pairs as samples, of which nine in ten are
+Mixtures of spherical Gaussians whose neighbours overlap, and as many pairs as samples, nine in ten of them
 right. Each fit is in a process of its own on all cores, after k-means (scikit-learn, one start) in the same
 process. Takes five minutes on two cores.
 """
