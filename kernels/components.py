@@ -249,12 +249,21 @@ def observe(
     for layer in layers:
         ends, p = np.asarray(layer.pairs, np.int64).reshape(-1, 2), pair_accuracies(layer)
         used = ends[:, 0] != ends[:, 1]
-        known = np.clip(p[used], UNSURE, 1.0 - UNSURE)
+        told = np.clip(p[used], UNSURE, 1.0 - UNSURE)
         pairs.append(ends[used])
         signed.append(layer_weights(layer)[used] * (1.0 if layer.kind == MUST else -1.0))
-        odds.append(np.where(np.isnan(known), 0.0, np.log(known / (1.0 - known))))
-        who.append(np.where(np.isnan(known), layer.annotator, -1))
-    ends, whose = np.concatenate(pairs), np.concatenate(who)
+        odds.append(np.where(np.isnan(told), 0.0, np.log(told / (1.0 - told))))
+        who.append(np.where(np.isnan(told), layer.annotator, -1))
+    # Pairs that were given twice are one of their summed weight, in the order of samples: bits do not depend on
+    # the order in which they came, nor on which end came first.
+    low, high = np.sort(np.concatenate(pairs), axis=1).T
+    weights = np.concatenate(signed)
+    columns = [np.concatenate(odds), np.sign(weights), np.concatenate(who), high, low]
+    order = np.lexsort(columns)
+    columns = [each[order] for each in columns]
+    new = np.flatnonzero(np.any([np.diff(each, prepend=np.nan) != 0.0 for each in columns], axis=0))
+    known, _, whose, high, low = (each[new] for each in columns)
+    weights, ends = np.add.reduceat(weights[order], new), np.column_stack([low, high])
     annotators = tuple(sorted(set(whose[whose >= 0].tolist())))
     first, second = np.concatenate([ends, ends[:, ::-1]]).T
     order = np.argsort(first, kind="stable")
@@ -271,8 +280,8 @@ def observe(
         partners=np.ascontiguousarray(second[order]),
         entries=order % max(len(ends), 1),
         pairs=ends,
-        signed=np.concatenate(signed),
-        odds=np.concatenate(odds),
+        signed=weights,
+        odds=known,
         sources=np.array([annotators.index(each) if each >= 0 else -1 for each in whose.tolist()], np.int64),
     )
     return observed, annotators
