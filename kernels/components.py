@@ -254,8 +254,8 @@ def observe(
         signed.append(layer_weights(layer)[used] * (1.0 if layer.kind == MUST else -1.0))
         odds.append(np.where(np.isnan(told), 0.0, np.log(told / (1.0 - told))))
         who.append(np.where(np.isnan(told), layer.annotator, -1))
-    # Pairs that were given twice are one of their summed weight, in the order of samples: bits do not depend on
-    # the order in which they came, nor on which end came first.
+    # A pair that was given twice is one of the summed weight, and pairs stand in the order of samples:
+    # bits do not depend on the order in which they came, nor on which end came first.
     low, high = np.sort(np.concatenate(pairs), axis=1).T
     weights = np.concatenate(signed)
     columns = [np.concatenate(odds), np.sign(weights), np.concatenate(who), high, low]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -29,6 +29,7 @@ from kernels.choice.held_out import (
 from kernels.choice.table import (
     COARSE_STEPS,
     FOLD_STEPS,
+    Kept,
     Solution,
     Table,
     union_criteria,
@@ -72,7 +73,7 @@ RACE = ((0, 1), tuple(range(2, FOLDS)))
 
 # Rows of the part of a large table on which structures and restarts are compared: at least, and for each
 # class; of its restarts, those that are fitted to all rows.
-PART, PART_OF_CLASS, REFINED = 4_000, 100, 2
+PART, PART_OF_CLASS, REFINED = 4_000, 50, 2
 
 # Shares of a prediction that are due to the fit: it is never worse than the base rate.
 SURE = np.linspace(0.0, 1.0, 21)
@@ -83,6 +84,18 @@ Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 # Predictions of the annotations of each fold, from the others.
 
 
+class Tried(NamedTuple):
+    """What is kept of a fit, and the fit itself if others start from it.
+
+    `said` has for each fold the probability that the samples of each held-out annotation are of one class,
+    and the accuracies of these annotations.
+    """
+
+    kept: Kept
+    solution: Solution | None
+    said: dict[int, tuple[Floats, Floats]]
+
+
 class Trials:
     """Candidates, and how well each predicts held-out annotations."""
 
@@ -90,6 +103,8 @@ class Trials:
         self.table, self.layers, self.annotations, self.run = table, layers, annotations, run
         self.seen = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
         self.found: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
+        # By fold, too: what a fit says of its held-out annotations, and those that others start from.
+        self.predicted: dict[tuple[Structure, int, int], tuple[Floats, Floats]] = {}
         self.fits: dict[tuple[Structure, int, int], Solution] = {}
         self.rates = np.zeros(len(annotations.folds))
         for fold in range(FOLDS):
@@ -108,8 +123,11 @@ class Trials:
         scored = [(found.log_loss, each) for (each, number), found in self.found.items() if number == starts]
         return [each for _, each in sorted(scored, key=lambda one: one[0])]
 
-    def add(self, candidates: Iterable[Structure], starts: int) -> None:
-        """Predict with candidates, each from the best of some starts; those clearly behind end early."""
+    def add(self, candidates: Iterable[Structure], starts: int, firsts: Sequence[Structure] = ()) -> None:
+        """Predict with candidates, each from the best of some starts; those clearly behind end early.
+
+        Fits take memory as large as the table times K: only those of `firsts`, which others start from, stay.
+        """
         running = [each for each in dict.fromkeys(candidates) if (each, starts) not in self.found]
         for each in running:  # not at once in several threads
             for number in range(starts if each.first is None else 0):
@@ -120,10 +138,13 @@ class Trials:
                 (each, fold)
                 for each in running
                 for fold in (folds if each.annotated else (-1,))
-                if (each, starts, fold) not in self.fits
+                if (each, starts, max(fold, 0)) not in self.predicted
             ]
-            done = self.run(lambda one: self._fit(one[0], one[1], starts), work)
-            self.fits |= {(each, starts, fold): fit for (each, fold), fit in zip(work, done, strict=True)}
+            done = self.run(lambda one: self._tried(one[0], one[1], starts, one[0] in firsts), work)
+            for (each, fold), tried in zip(work, done, strict=True):
+                self.predicted |= {(each, starts, own): said for own, said in tried.said.items()}
+                if tried.solution is not None:
+                    self.fits[each, starts, fold] = tried.solution
             tested |= np.isin(self.annotations.folds, folds)
             predicted = {each: self._predict(each, starts, tested) for each in running}
             # of as many starts alone: fits from fewer may be better by chance, and all others would end
@@ -151,14 +172,20 @@ class Trials:
         ]
         return max(found, key=lambda one: one.union.bound)
 
+    def _tried(self, each: Structure, fold: int, starts: int, is_first: bool) -> Tried:
+        fit = self._fit(each, fold, starts)
+        said = {}
+        for number in (fold,) if each.annotated else range(FOLDS):
+            own = self.annotations.folds == number
+            said[number] = alike(fit.union, self.annotations.pairs[own]), self._accuracies(fit.union, own)
+        return Tried(Kept.of(fit), fit if is_first else None, said)
+
     def _predict(self, each: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
-        whole, folds = self.annotations, self.annotations.folds
+        folds = self.annotations.folds
         together, accuracies = np.zeros((2, len(folds)))
         for fold in np.unique(folds[tested]).tolist():
             own = folds == fold
-            union = self.fits[each, starts, fold if each.annotated else -1].union
-            together[own] = alike(union, whole.pairs[own])
-            accuracies[own] = self._accuracies(union, own)
+            together[own], accuracies[own] = self.predicted[each, starts, fold]
         must = accuracies * together + (1.0 - accuracies) * (1.0 - together)
         return self._predicted(must, together, tested)
 
@@ -292,7 +319,7 @@ def choose_structure(
         if one.subspace not in [first.subspace for first in firsts] and len(firsts) < table.closely.firsts:
             firsts.append(one)
     starts = table.closely.starts
-    trials.add([*ranked[: table.closely.top], *firsts], starts)
+    trials.add([*ranked[: table.closely.top], *firsts], starts, firsts)
     if DISCRIMINATIVE in spaces or (subspace == AUTO and table.rank > LEAST_RANK):
         along = [
             (shape, many)
@@ -576,7 +603,7 @@ def settle(
     return replace(found, notes=(*notes, short), alarms=(*found.alarms, short))
 
 
-def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any, Solution]]) -> Solution:
+def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any, Any]]) -> Solution:
     """The best of the fits that a choice had made when it was ended.
 
     Parameters
@@ -586,7 +613,8 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
     layers : sequence of Layer
         Annotations that the model sees.
     done : sequence of tuple
-        What was tried, and what was found: a structure and a fold, or a structure that features alone judge.
+        What was tried, and what was found: a structure and a fold, and a `Tried`; or a structure that
+        features alone judge, and its `Solution`.
 
     Returns
     -------
@@ -594,24 +622,25 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         By BIC, if features judge; else of the structure whose fits agree most, by the least that two standard
         errors leave of it, with annotations that they have not seen.
     """
-    alone = [found for tried, found in done if isinstance(tried, Structure)]
+    alone = [found for _, found in done if isinstance(found, Solution)]
     if alone:
         return max(alone, key=lambda one: union_criteria(one, table.X).bic)
     annotations = list_annotations(layers, table.seed)
+    fits: dict[Structure, list[Kept]] = {}
     agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}
-    for (structure, fold), found in done:
-        tested = (annotations.folds == fold) if structure.annotated else slice(None)
-        together, is_must = alike(found.union, annotations.pairs[tested]), annotations.is_must[tested]
-        values = np.where(is_must, together, 1.0 - together), annotations.weights[tested]
-        agreeing.setdefault(structure, []).append(values)
+    for (structure, _), tried in done:
+        fits.setdefault(structure, []).append(tried.kept)
+        for fold, (together, _) in tried.said.items():
+            own = annotations.folds == fold
+            values = np.where(annotations.is_must[own], together, 1.0 - together)
+            agreeing.setdefault(structure, []).append((values, annotations.weights[own]))
 
     def least(structure: Structure) -> float:
         values, weights = map(np.concatenate, zip(*agreeing[structure], strict=True))
         mean, error = _gain(values, weights)
         return mean - CLEAR * error
 
-    best = max(agreeing, key=least)
-    return max((found for (each, _), found in done if each == best), key=lambda one: one.union.bound)
+    return max(fits[max(agreeing, key=least)], key=lambda one: one.solution.union.bound).whole()
 
 
 def _refined_restart(

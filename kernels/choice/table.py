@@ -6,13 +6,14 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
+from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from kernels.choice.criteria import Criteria
@@ -65,6 +66,9 @@ RIDGE = 0.1
 # Seconds of a processor for each operation of a step.
 SECONDS = 2.5e-10
 
+# A share of a class below it is not kept where memory counts.
+NEGLIGIBLE = 1e-6
+
 # Of the largest eigenvalue: directions of less variance are none.
 RANK = 1e-12
 
@@ -93,6 +97,25 @@ class Solution:
     def place(self, X: Floats) -> Floats:
         """Coordinates of samples, of shape (n_samples, n_dims)."""
         return place(X, self.center, self.axes)
+
+
+class Kept(NamedTuple):
+    """A solution in little memory: the shares of its classes are apart, those below `NEGLIGIBLE` are none."""
+
+    solution: Solution
+    shares: sparse.csr_array
+
+    @classmethod
+    def of(cls, solution: Solution) -> Kept:
+        """Of a solution, which may go."""
+        classes = solution.union.classes
+        shares = sparse.csr_array(np.where(classes < NEGLIGIBLE, 0.0, classes).astype(np.float32))
+        return cls(replace(solution, union=replace(solution.union, classes=classes[:0].copy())), shares)
+
+    def whole(self) -> Solution:
+        """The solution, its shares rounded."""
+        union = replace(self.solution.union, classes=self.shares.toarray().astype(np.float64))
+        return replace(self.solution, union=union)
 
 
 def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:

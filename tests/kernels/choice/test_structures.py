@@ -143,7 +143,7 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop() -> None
     table = table_of(X, 2)
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]
-    trials.add(candidates, 3)
+    trials.add(candidates, 3, candidates)
     base = trials.base_rate.log_loss
     for each in [one for one in candidates if (one, 3) in trials.found]:
         assert trials.found[each, 3].log_loss == pytest.approx(slow_log_loss(trials, each, layers))
