@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
-from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from kernels.choice.criteria import Criteria
@@ -100,22 +99,27 @@ class Solution:
 
 
 class Kept(NamedTuple):
-    """A solution in little memory: the shares of its classes are apart, those below `NEGLIGIBLE` are none."""
+    """A solution in little memory: its classes are apart, their shares below `NEGLIGIBLE` are none."""
 
     solution: Solution
-    shares: sparse.csr_array
+    shape: tuple[int, ...]
+    places: NDArray[np.int64]  # (n_shares,), of rows one after the other
+    shares: NDArray[np.float32]  # (n_shares,)
 
     @classmethod
     def of(cls, solution: Solution) -> Kept:
         """Of a solution, which may go."""
         classes = solution.union.classes
-        shares = sparse.csr_array(np.where(classes < NEGLIGIBLE, 0.0, classes).astype(np.float32))
-        return cls(replace(solution, union=replace(solution.union, classes=classes[:0].copy())), shares)
+        places = np.flatnonzero(classes >= NEGLIGIBLE)
+        shares = classes.ravel()[places].astype(np.float32)
+        bare = replace(solution, union=replace(solution.union, classes=classes[:0].copy()))
+        return cls(bare, classes.shape, places, shares)
 
     def whole(self) -> Solution:
         """The solution, its shares rounded."""
-        union = replace(self.solution.union, classes=self.shares.toarray().astype(np.float64))
-        return replace(self.solution, union=union)
+        classes = np.zeros(self.shape)
+        classes.flat[self.places] = self.shares
+        return replace(self.solution, union=replace(self.solution.union, classes=classes))
 
 
 def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
