@@ -38,7 +38,6 @@ BENCHMARKS = (
     "confidence",
     "checksums",
     "breadth",
-    "large",
     "rough",
     "methods",
     "asking",
