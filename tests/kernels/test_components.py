@@ -192,3 +192,27 @@ def test_exponentials_of_shares_are_right_up_to_rounding() -> None:
         assert exact(x) == pytest.approx(math.exp(x), rel=4e-16)
     assert exact(0.0) == 1.0
     assert exact(-30.0) == exact(-1e300) == exact(-math.inf) == 0.0
+
+
+def test_annotations_in_another_order_or_added_up_are_laid_out_alike() -> None:
+    rng = np.random.default_rng(5)
+    Z, pairs, weights = rng.normal(size=(30, 2)), rng.integers(30, size=(80, 2)), rng.uniform(0.5, 2.0, 80)
+    pairs[40:] = pairs[:40, ::-1]  # each pair twice, the other way round
+    order = rng.permutation(80)
+    shape: dict[str, Any] = {"n_classes": 2, "n_components": 2, "covariance": "diagonal"}
+    whole, _ = observe(Z, [Layer(MUST, pairs, weights)], **shape)
+    mixed, _ = observe(Z, [Layer(MUST, pairs[order], weights[order])], **shape)
+    sums = {
+        (i, j): sum(w for pair, w in zip(pairs.tolist(), weights, strict=True) if sorted(pair) == [i, j])
+        for i, j in (sorted(pair) for pair in pairs.tolist())
+        if i != j
+    }
+    assert whole.pairs.tolist() == [list(pair) for pair in sorted(sums)]
+    assert whole.signed == pytest.approx([sums[pair] for pair in sorted(sums)])
+    for name in ("row_start", "partners", "entries", "pairs"):
+        assert np.array_equal(getattr(whole, name), getattr(mixed, name)), name
+    # once both ways, without weights: the same bits as twice in one line
+    single, _ = observe(Z, [Layer(MUST, pairs[order])], **shape)
+    double, _ = observe(Z, [Layer(MUST, pairs[:40], np.full(40, 2.0))], **shape)
+    for name in Observed._fields:
+        assert np.array_equal(getattr(single, name), getattr(double, name)), name

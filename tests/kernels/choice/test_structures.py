@@ -342,3 +342,15 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     found = structures.refined(table, layers, coarse, SeedSequence(1))
     assert found.structure == along
     assert adjusted_rand_score(labels, found.union.labels) > 0.95
+
+
+def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
+    X, y = blobs()
+    fit = table_of(X, 3).solve(
+        Structure(NONE, 1, "diagonal"), drawn(y, 100, 0.9, 0.9), np.random.default_rng(0)
+    )
+    kept = tables.Kept.of(fit)
+    assert len(kept.solution.union.classes) == 0
+    assert kept.solution.union.bound == fit.union.bound
+    assert np.abs(kept.whole().union.classes - fit.union.classes).max() < 2e-6
+    assert np.array_equal(kept.whole().union.labels, fit.union.labels)
