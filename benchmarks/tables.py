@@ -84,7 +84,7 @@ def replaced(text: str, measured: Mapping[str, str]) -> str:
 
 
 def show(measured: Mapping[str, str], *, write: bool) -> None:
-    """Print what was measured, by the name of its block, and put it into the documents if that is asked for."""
+    """Print what was measured, by the name of its block, and put it into the documents if `write`."""
     for name, text in measured.items():
         click.echo(f"{name}\n\n{text}\n")
     for path in documents() if write else ():
