@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 # As `pytest.ini` has it for what pytest measures: small sweeps and ways into kernels are those of the tests.
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "helpers"), str(HERE.parent)]
 
-from tables import Sentence, Table, blocks, documents, replaced  # noqa: E402
+from tables import Sentence, Table, blocks, documents, show  # noqa: E402
 
 BENCHMARKS = (
     "speed",
@@ -90,14 +90,7 @@ def main(names: tuple[str, ...], write: bool, cubes: tuple[Path, ...], check: bo
     for name in () if check else names or BENCHMARKS:
         module = importlib.import_module(name)
         measured = module.measure(cubes) if name == FROM_CUBES else module.measure()
-        for block, text in measured.items():
-            click.echo(f"{block}\n\n{text}\n")
-        for path in documents() if write else ():
-            before = path.read_text(encoding="utf-8")
-            after = replaced(before, measured)
-            if after != before:
-                path.write_text(after, encoding="utf-8")
-                click.echo(f"written: {path}")
+        show(measured, write=write)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import click
 import pandas as pd
 import xarray as xr
 from checkout import ROOT
-from tables import Sentence, Table, documents, replaced
+from tables import Sentence, Table, show
 
 from pipeline.report.against import read_published
 from pipeline.report.look import house_style
@@ -95,15 +95,9 @@ def main(cube: Path, published: Path, write: bool) -> None:
     """See above."""
     tree, manifest = open_cube(cube), read_manifest(cube)
     measured, beside = tables(tree, manifest, published)
-    for block, text in measured.items():
-        click.echo(f"{block}\n\n{text}\n")
+    show(measured, write=write)
     if not write:
         return
-    for path in documents():
-        before = path.read_text(encoding="utf-8")
-        if (after := replaced(before, measured)) != before:
-            path.write_text(after, encoding="utf-8")
-            click.echo(f"written: {path}")
     raw = raw_text(tree, manifest.spec, manifest.plans, (run.fingerprint for run in manifest.runs))
     (DOCS / "side-by-side").mkdir(exist_ok=True)
     (DOCS / "side-by-side" / "scores.csv").write_text(raw, encoding="utf-8")

@@ -16,7 +16,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from suite import SUITE, drawn, published
-from tables import Table, documents, replaced
+from tables import Table, show
 
 from kernels.problem.problem import Layer
 from kernels.scores import adjusted_rand
@@ -100,8 +100,4 @@ def main(suite: Path, write: bool) -> None:
             found.append(row)
             said = "; ".join(text.partition(":")[0][:60] for text in row.alarms)
             click.echo(f"{row.name:20} {row.answers:15} {row.ari:6.3f}  {row.choice[:60]}  {said}", err=True)
-    text = TABLE.markdown(rows(found))
-    click.echo(f"{TABLE.name}\n\n{text}\n")
-    for path in documents() if write else ():
-        before = path.read_text(encoding="utf-8")
-        path.write_text(replaced(before, {TABLE.name: text}), encoding="utf-8")
+    show({TABLE.name: TABLE.markdown(rows(found))}, write=write)

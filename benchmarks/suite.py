@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from quality import SHARED
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
-from tables import Table, documents, replaced
+from tables import Table, show
 
 from kernels.problem.data import CANNOT, MUST
 from kernels.problem.problem import Layer
@@ -177,8 +177,4 @@ def main(names: tuple[str, ...], suite: Path, write: bool) -> None:
                 for row in rows
             ]
             found[EACH.name] = EACH.markdown(each)
-        for block, text in found.items():
-            click.echo(f"{block}\n\n{text}\n")
-        for path in documents() if write else ():
-            before = path.read_text(encoding="utf-8")
-            path.write_text(replaced(before, found), encoding="utf-8")
+        show(found, write=write)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 from checkout import ROOT
 from numpy.typing import NDArray
@@ -80,6 +81,17 @@ def replaced(text: str, measured: Mapping[str, str]) -> str:
         return found[1] + measured.get(found["name"], found["text"]) + found[4]
 
     return BLOCK.sub(block, text)
+
+
+def show(measured: Mapping[str, str], *, write: bool) -> None:
+    """Print what was measured, by the name of its block, and put it into the documents if `write`."""
+    for name, text in measured.items():
+        click.echo(f"{name}\n\n{text}\n")
+    for path in documents() if write else ():
+        before = path.read_text(encoding="utf-8")
+        if (after := replaced(before, measured)) != before:
+            path.write_text(after, encoding="utf-8")
+            click.echo(f"written: {path}")
 
 
 def mean_error(values: NDArray[np.float64]) -> str:

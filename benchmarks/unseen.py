@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from quality import SHARED
 from suite import Row, compared, drawn, summary
-from tables import Table, documents, replaced
+from tables import Table, show
 
 from kernels.problem.data import CANNOT, MUST
 from kernels.problem.problem import Layer
@@ -145,8 +145,4 @@ def main(write: bool) -> None:
     tables = {OVERALL.name: OVERALL.markdown(overall(found)), EACH.name: EACH.markdown(each_table(found))}
     if of_pairs:
         tables[PAIRS.name] = PAIRS.markdown(pair_rows(of_pairs))
-    for block, text in tables.items():
-        click.echo(f"{block}\n\n{text}\n")
-    for path in documents() if write else ():
-        before = path.read_text(encoding="utf-8")
-        path.write_text(replaced(before, tables), encoding="utf-8")
+    show(tables, write=write)

@@ -49,7 +49,8 @@ def datasets() -> None:
 def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Show sizes, licence, and where each data set would come from on this machine.
 
-    NAMES are data sets, or patterns such as 'suite/uci/*'. Without any, a suite is one line.
+    NAMES are data sets, or patterns in quotes, such as suite/uci/* for a battery. Without
+    any, a suite is one line.
     """
     from sweeps.data.builtin import catalogue
 
@@ -86,7 +87,8 @@ TOLD = 3
 def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     """Download what is not on this machine yet, for nodes without a network; what is here stays.
 
-    NAMES are data sets, or patterns such as 'suite/*'; by default all data sets but those of the suite.
+    NAMES are data sets, or patterns in quotes, such as suite/* for a whole suite; by default
+    all data sets but those of the suite.
     """
     from rich.console import Console
     from rich.progress import track
@@ -119,7 +121,8 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
 def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
     """Verify the checksums of what is on this machine; exit with 1 if something is missing or damaged.
 
-    NAMES are data sets, or patterns such as 'suite/uci/*'; by default all data sets but those of the suite.
+    NAMES are data sets, or patterns in quotes, such as suite/uci/* for a battery; by
+    default all data sets but those of the suite.
     """
     from sweeps.data.builtin import catalogue
 
