@@ -358,7 +358,14 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     axes.spines[["left", "right", "bottom"]].set_visible(False)
     for ends, level in zip(ranking.groups, levels, strict=True):
         first, last = ranks.iloc[list(ends)]
-        axes.plot([first - 0.04, last + 0.04], [BAR * (level + 1)] * 2, color=look.INK, linewidth=4)
+        # Cut off at its ends: a round or square end would reach a neighbour that the bar does not join.
+        axes.plot(
+            [first - 0.04, last + 0.04],
+            [BAR * (level + 1)] * 2,
+            color=look.INK,
+            linewidth=4,
+            solid_capstyle="butt",
+        )
     label, means = ranking.label, ranking.means.mean()
     for place, model in enumerate(models):
         rank, name, to_left = float(ranks[model]), look.short(model, longest=look.LONGEST_MODEL), place < left
