@@ -38,6 +38,7 @@ BENCHMARKS = (
     "confidence",
     "checksums",
     "breadth",
+    "large",
     "rough",
     "methods",
     "asking",

@@ -1,0 +1,258 @@
+"""Large tables, ours beside others: `python -m benchmarks large [--write]`, half an hour.
+
+Mixtures of spherical Gaussians whose neighbours overlap, the sets of the clustering suite above 3,600 rows
+that are below ../shared/data/suite, and pairs of which nine in ten are right. Every run is in a process of
+its own on all cores; methods take turns on each table. PCKMeans of active-semi-supervised-clustering refuses
+answers that contradict each other, and so is given right ones; where it is not installed, it is left out.
+"""
+
+import math
+import multiprocessing
+import resource
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+from checkout import SHARED
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.mixture import GaussianMixture
+from suite import LARGEST, read
+from tables import Table
+
+from kernels.scores import adjusted_rand
+from pipeline import AnnotatedClustering
+from pipeline.methods.shipped.links import pckmeans
+
+RIGHT = 0.9
+# Seconds after which a run is ended.
+PATIENCE = 60.0
+SUITE = SHARED / "data" / "suite"
+PEER = "active_semi_clustering"
+
+SIZES = Table("large", ("N × D, K", "k-means, s", "ARI", "fit, s", "ARI", "GiB", "what was chosen"))
+SETS = Table("large/suite", ("set", "N × D, K", "k-means, s", "ARI", "mixture, s", "ARI", "fit, s", "ARI"))
+TENFOLD = ("N × 10", "K × 10", "D × 10", "m × 10")
+GROWTH = Table("large/growth", ("seconds, ARI", "2,000 × 10, K = 5, m = N", *TENFOLD, "exponents"))
+TABLES = (SIZES, SETS, GROWTH)
+
+
+class Size(NamedTuple):
+    """A mixture: samples, features, classes, pairs a sample, and how far centres are apart.
+
+    The last is the deviation of a centre in each feature, in units of that in a class.
+    """
+
+    n_samples: int
+    n_features: int
+    n_classes: int
+    apart: float
+    pairs: float = 1.0
+
+    def __str__(self) -> str:
+        return _shape(self.n_samples, self.n_features, self.n_classes)
+
+
+LARGE = (
+    Size(20_000, 64, 20, 0.4),
+    Size(5_000, 384, 20, 0.25),
+    Size(20_000, 768, 20, 0.2),
+    Size(60_000, 10, 100, 1.6),
+    Size(1_000_000, 10, 10, 1.0),
+)
+BASE = Size(2_000, 10, 5, 1.0)
+LARGER = (
+    BASE._replace(n_samples=20_000),
+    BASE._replace(n_classes=50, apart=1.4),
+    BASE._replace(n_features=100, apart=0.33),
+    BASE._replace(pairs=10.0),
+)
+
+
+class Problem(NamedTuple):
+    """A table with answers about pairs."""
+
+    X: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    must: NDArray[np.int64]
+    cannot: NDArray[np.int64]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.labels.max()) + 1
+
+
+def problem_of(source: Size | str) -> Problem:
+    """A mixture, or a set of the suite by its name; pairs are drawn uniformly."""
+    rng = np.random.default_rng(0)
+    if isinstance(source, str):
+        X, found = read(SUITE, source)
+        labels, share = found.astype(np.int64), 1.0
+    else:
+        labels, share = rng.integers(source.n_classes, size=source.n_samples), source.pairs
+        centers = source.apart * rng.standard_normal((source.n_classes, source.n_features))
+        X = rng.standard_normal((source.n_samples, source.n_features)) + centers[labels]
+    pairs = rng.integers(len(X), size=(int(share * len(X)), 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    together = (labels[pairs[:, 0]] == labels[pairs[:, 1]]) ^ (rng.random(len(pairs)) > RIGHT)
+    return Problem(X, labels, pairs[together], pairs[~together])
+
+
+# Methods, from a problem to labels, and what was chosen.
+
+
+def estimated(problem: Problem, **settings: Any) -> tuple[NDArray[np.integer], str]:
+    """Ours, with the search compiled before."""
+    estimator = AnnotatedClustering(problem.n_classes, random_state=0, **settings)
+    estimator.fit(problem.X, must_link=problem.must, cannot_link=problem.cannot)
+    return estimator.labels_, (estimator.choice_ or "").partition(";")[0]
+
+
+def mixed(problem: Problem, shape: str) -> tuple[NDArray[np.integer], str]:
+    """A mixture of scikit-learn, which sees no pairs."""
+    return GaussianMixture(problem.n_classes, covariance_type=shape, random_state=0).fit_predict(
+        problem.X
+    ), ""
+
+
+def own_pckmeans(problem: Problem) -> tuple[NDArray[np.integer], str]:
+    """The shipped method "pckmeans"."""
+    weights = np.ones(len(problem.must)), np.ones(len(problem.cannot))
+    given = (problem.X, problem.n_classes, problem.must, problem.cannot)
+    return pckmeans(*given, weights=weights, random_state=0).labels, ""
+
+
+def peer(problem: Problem) -> tuple[NDArray[np.integer], str]:
+    """PCKMeans of active-semi-supervised-clustering, with the right answer to each pair."""
+    PCKMeans = import_module(f"{PEER}.semi_supervised.pairwise_constraints").PCKMeans
+    pairs = np.concatenate([problem.must, problem.cannot])
+    together = problem.labels[pairs[:, 0]] == problem.labels[pairs[:, 1]]
+    must, cannot = ([tuple(pair) for pair in pairs[own].tolist()] for own in (together, ~together))
+    model = PCKMeans(n_clusters=problem.n_classes)
+    model.fit(problem.X, ml=must, cl=cannot)
+    return np.asarray(model.labels_), ""
+
+
+METHODS: dict[str, Callable[[Problem], tuple[NDArray[np.integer], str]]] = {
+    "no options": lambda problem: estimated(problem),
+    "conditional, full": lambda problem: estimated(problem, model="conditional", covariance="full"),
+    "conditional, spherical": lambda problem: estimated(problem, model="conditional", covariance="spherical"),
+    "posterior": lambda problem: estimated(problem, model="posterior", accuracy=RIGHT),
+    "pckmeans": own_pckmeans,
+    "PCKMeans of active-semi-supervised-clustering, right answers": peer,
+    "gaussian mixture, full, of scikit-learn": lambda problem: mixed(problem, "full"),
+    "gaussian mixture, spherical, of scikit-learn": lambda problem: mixed(problem, "spherical"),
+    "k-means of scikit-learn": lambda problem: (
+        KMeans(problem.n_classes, n_init=1, random_state=0).fit_predict(problem.X),
+        "",
+    ),
+}
+OURS, KMEANS, MIXTURE = "no options", "k-means of scikit-learn", "gaussian mixture, full, of scikit-learn"
+
+
+class Found(NamedTuple):
+    """Seconds, ARI, memory of the process in GiB, and what the classes are made of."""
+
+    seconds: float
+    ari: float
+    memory: float
+    chosen: str
+
+
+def _run(method: str, source: Size | str, answer: Any) -> None:
+    """One fit; a small one before it loads what is compiled, or imported."""
+    warnings.simplefilter("ignore")
+    problem, small = problem_of(source), problem_of(Size(300, 3, 3, 2.0))
+    METHODS[method](small)
+    begun = time.perf_counter()
+    labels, chosen = METHODS[method](problem)
+    seconds = time.perf_counter() - begun
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    answer.send(Found(seconds, adjusted_rand(problem.labels, labels.astype(np.int64)), memory, chosen))
+
+
+def measured(method: str, source: Size | str, patience: float = math.inf) -> Found | None:
+    """One fit in a process of its own, which is ended where it takes longer; None then."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_run, args=(method, source, theirs))
+    process.start()
+    theirs.close()
+    try:
+        # reading, drawing and loading come on top
+        there = ours.poll(None if math.isinf(patience) else patience + 30.0)
+        found: Found | None = ours.recv() if there else None
+    except EOFError:
+        found = None
+    process.kill()
+    process.join()
+    return found if found is not None and found.seconds <= patience else None
+
+
+# Tables.
+
+
+def sizes() -> Iterator[tuple[str, ...]]:
+    """Goals of one fit without options."""
+    for size in LARGE:
+        kmeans, fit = measured(KMEANS, size), measured(OURS, size)
+        assert kmeans is not None
+        assert fit is not None
+        yield str(size), *_pair(kmeans), *_pair(fit), f"{fit.memory:.1f}", fit.chosen
+
+
+def sets() -> Iterator[tuple[str, ...]]:
+    """Sets of the suite that its own benchmark leaves out for their size."""
+    for path in sorted(SUITE.glob("*/*.data.gz")):
+        name = f"{path.parent.name}/{path.name.removesuffix('.data.gz')}"
+        problem = problem_of(name)
+        if len(problem.X) <= LARGEST:
+            continue
+        found = [measured(each, name) for each in (KMEANS, MIXTURE, OURS)]
+        shape = _shape(*problem.X.shape, problem.n_classes)
+        yield name, shape, *(text for each in found for text in _pair(each))
+
+
+def growth() -> Iterator[tuple[str, ...]]:
+    """Each method on one table, and on tables that are ten times as large in one way."""
+    names = [each for each in METHODS if METHODS[each] is not peer or find_spec(PEER)]
+    if len(names) < len(METHODS):
+        click.echo(f"left out, as it is not installed: {PEER}")
+    found = {(name, size): measured(name, size, PATIENCE) for size in (BASE, *LARGER) for name in names}
+    for name in names:
+        base, *larger = (found[name, size] for size in (BASE, *LARGER))
+        yield name, *map(_text, (base, *larger)), ", ".join(_exponent(base, each) for each in larger)
+
+
+def _shape(n_samples: int, n_features: int, n_classes: int) -> str:
+    return f"{n_samples:,} × {n_features}, {n_classes}"
+
+
+def _pair(found: Found | None) -> tuple[str, str]:
+    return ("–", "–") if found is None else (f"{found.seconds:.2g}", f"{found.ari:.3f}")
+
+
+def _text(found: Found | None) -> str:
+    return f"> {PATIENCE:.0f}" if found is None else f"{found.seconds:.2g}, {found.ari:.3f}"
+
+
+def _exponent(base: Found | None, larger: Found | None) -> str:
+    if base is None:
+        return "–"
+    seconds = PATIENCE if larger is None else larger.seconds
+    return f"{'> ' if larger is None else ''}{math.log10(seconds / base.seconds):.1f}"
+
+
+def measure() -> dict[str, str]:
+    """The tables."""
+    return {
+        SIZES.name: SIZES.markdown(sizes()),
+        SETS.name: SETS.markdown(sets()),
+        GROWTH.name: GROWTH.markdown(growth()),
+    }
