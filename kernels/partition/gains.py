@@ -12,7 +12,7 @@ import numpy as np
 from kernels.jit import jit_inner, jit_part
 from kernels.partition import blockmodel, shaped, statistics
 from kernels.partition.objective import error_after_removal
-from kernels.partition.state import State
+from kernels.partition.state import DISTANCES, State
 from kernels.partition.statistics import cluster_term, x_log_x
 from kernels.problem import data as codes
 from kernels.problem.data import Data, Floats
@@ -122,6 +122,7 @@ def set_distances(data: Data, state: State, sample: int) -> None:
 
     Those of "diagonal" are weighted by `State.ratios`.
     """
+    state.counters[DISTANCES] += data.n_clusters
     if data.shape <= codes.COMMON:
         squared_distances(data.Z[sample], state.means, state.distances)
     elif data.shape == codes.DIAGONAL:

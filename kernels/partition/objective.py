@@ -85,23 +85,52 @@ def refresh_gaussians(data: Data, state: State) -> None:
     The squared error becomes error + join[0] d² + prior; a cluster is then degenerate up to join[3], and
     gains join[1] log(that) + join[2] if it is not. Under a common variance the first row alone counts.
     """
-    n_features = data.X.shape[1]
     for k in range(data.n_clusters):
-        size = state.sizes[k]
-        term = statistics.cluster_term(data, size, state.errors[k])
-        half = -0.5 * data.feature_weight * n_features * (size + 1.0 + data.kappa)
-        state.terms[k] = term
-        state.join[0, k] = size / (size + 1.0)
-        state.join[1, k] = half
-        state.join[2, k] = half * (1.0 - data.log_freedom[size + 1]) - term
-        state.join[3, k] = codes.DEGENERATE * data.total_variance * n_features * (size + 1.0)
-        if data.kappa > 0.0:
-            state.join[3, k] = 0.0  # no cluster is degenerate under a variance prior
-        elif size == 0:
-            state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
+        refresh_gaussian(data, state, k)
+    refresh_pooled(data, state)
+
+
+@jit_inner
+def refresh_gaussian(data: Data, state: State, k: int) -> None:
+    """Set term and `join` of one cluster."""
+    n_features = data.X.shape[1]
+    size = state.sizes[k]
+    term = statistics.cluster_term(data, size, state.errors[k])
+    half = -0.5 * data.feature_weight * n_features * (size + 1.0 + data.kappa)
+    state.terms[k] = term
+    state.join[0, k] = size / (size + 1.0)
+    state.join[1, k] = half
+    state.join[2, k] = half * (1.0 - data.log_freedom[size + 1]) - term
+    state.join[3, k] = codes.DEGENERATE * data.total_variance * n_features * (size + 1.0)
+    if data.kappa > 0.0:
+        state.join[3, k] = 0.0  # no cluster is degenerate under a variance prior
+    elif size == 0:
+        state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
+
+
+@jit_inner
+def refresh_pooled(data: Data, state: State) -> None:
+    """Set the terms if all clusters share a variance: that of all in the first."""
     if data.shape == codes.COMMON:
         state.terms[:] = 0.0
         state.terms[0] = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
+
+
+@jit_inner
+def refresh_moved(data: Data, state: State, source: int, target: int) -> None:
+    """As `refresh`, after a relocation; where nothing else changes, for its two clusters alone: O(K)."""
+    if data.shape > codes.COMMON or len(state.edge_counts) > 0:
+        refresh(data, state)
+        return
+    refresh_gaussian(data, state, source)
+    refresh_gaussian(data, state, target)
+    refresh_pooled(data, state)
+    if data.proportions:
+        for k in range(data.n_clusters):
+            for moved in (source, target):
+                n_moved, n_other = state.sizes[moved], state.sizes[k]
+                state.base[moved, k] = statistics.proportions_gain(data, n_moved, n_other)
+                state.base[k, moved] = statistics.proportions_gain(data, n_other, n_moved)
 
 
 @jit_inner
@@ -255,7 +284,7 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
             state.agreed[layer] += links[target] - links[source]
     state.counters[STALE] = 1
     state.counters[RELOCATIONS] += 1
-    refresh(data, state)
+    refresh_moved(data, state, source, target)
 
 
 @jit_part

@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 
 from kernels.interrupt import new_flag
 from kernels.jit import by_pointer
-from kernels.problem.data import CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
+from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
 # Places in `State.counters`; STALE is 1 until the statistics are recomputed from members.
-EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE = 0, 1, 2, 3, 4
+EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE, DISTANCES = 0, 1, 2, 3, 4, 5
+
+# Clusters from which bounds on distances pay; see kernels.partition.bounds.
+LEAST_CLUSTERS = 8
 
 by_pointer(Data)  # here, as commands that solve nothing load its module, and not the compiler
 
@@ -56,7 +59,7 @@ class State(NamedTuple):
     own: Annotated[Floats, "samples"]  # squared distance to the own centroid, or a sampling weight
     order: NDArray[np.int32]  # (n_annotated,)
     cluster_order: NDArray[np.int64]  # (n_clusters,)
-    counters: Annotated[NDArray[np.int64], "5"]
+    counters: Annotated[NDArray[np.int64], "6"]
     stop: NDArray[np.int64]  # (1,): not 0 ends every loop that lasts, whatever is then left behind
 
     # Statistics of members.
@@ -84,6 +87,11 @@ class State(NamedTuple):
     base: Annotated[Floats, "clusters clusters"]  # see blockmodel
     slack: Annotated[Floats, "2 clusters clusters"]  # see blockmodel
 
+    # Bounds on distances; none for few clusters, see bounds.
+    nearest: Annotated[Floats, "bounded clusters"]  # lower bound, plus the path of the centroid until then
+    reach: Annotated[Floats, "5 clusters"]  # see bounds.PATH
+    anchors: Annotated[Floats, "dims clusters"]  # means at the end of the path
+
     # Of the sample under test.
     links: Annotated[Floats, "layers clusters"]  # a_r
     touched: Annotated[NDArray[np.int64], "layers clusters"]  # first the clusters with a_r > 0
@@ -107,6 +115,7 @@ def sizes_of(data: Data) -> dict[str, int]:
         "layers": layers,
         "blocks": 0 if data.model == CONDITIONAL else layers,
         "diagonals": dims * (data.shape == DIAGONAL),
+        "bounded": samples * (clusters >= LEAST_CLUSTERS and data.shape <= COMMON),
         "matrices": matrices,
         "matrix": dims * (matrices > 0),
         "vectors": clusters + 2,

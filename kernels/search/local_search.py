@@ -12,6 +12,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from kernels.jit import by_pointer, jit_inner, jit_part
+from kernels.partition import bounds
 from kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
 from kernels.partition.objective import collect, move_edges, objective_of, relocate
 from kernels.partition.shaped import ONLY, factorise, logdet_of
@@ -39,6 +40,8 @@ def local_search(data: Data, state: State, rng: Generator) -> float:
     """
     state.counters[LOCAL_SEARCHES] += 1
     state.counters[STALE] = 1
+    if bounds.in_use(state):
+        bounds.forget(state)
     best = -np.inf
     value = -np.inf
     unsettled = True
@@ -102,6 +105,9 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
     """
     shuffle(rng, state.order)
     total = 0
+    bounded = bounds.in_use(state)
+    if bounded:
+        bounds.follow_all(data, state)
     for sample in state.order:
         if state.stop[0] != 0:
             break
@@ -109,10 +115,16 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
         if state.sizes[source] <= data.min_size:
             continue
         degree = set_links(data, state, sample)
+        if bounded and bounds.stays(data, state, sample, degree):
+            state.counters[EVALUATIONS] += data.n_clusters - 1
+            continue
         moved = 0
         place = 0
         while place < data.n_clusters:
-            if set_gains(data, state, sample, degree) <= codes.IMPROVEMENT and moved == 0:
+            largest = set_gains(data, state, sample, degree)
+            if bounded:
+                bounds.renew(data, state, sample)
+            if largest <= codes.IMPROVEMENT and moved == 0:
                 state.counters[EVALUATIONS] += data.n_clusters - 1
                 break
             if moved == 0:
@@ -127,6 +139,9 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
                         found = target
             if found >= 0:
                 relocate(data, state, sample, found)
+                if bounded:
+                    bounds.follow(data, state, source)
+                    bounds.follow(data, state, found)
                 source = found
                 moved += 1
         total += moved
@@ -146,6 +161,9 @@ def assignment_pass(data: Data, state: State) -> int:
     if data.proportions:
         for k in range(data.n_clusters):
             offset[k] -= data.log_size[state.sizes[k]]
+    bounded = bounds.in_use(state)
+    if bounded:
+        bounds.follow_all(data, state)
     moved = 0
     for sample in data.unannotated:
         if state.stop[0] != 0:
@@ -153,7 +171,12 @@ def assignment_pass(data: Data, state: State) -> int:
         source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size or offset[source] == np.inf:
             continue
+        if bounded and bounds.keeps(data, state, sample):
+            state.counters[EVALUATIONS] += data.n_clusters - 1
+            continue
         set_distances(data, state, sample)
+        if bounded:
+            bounds.renew(data, state, sample)
         cheapest = 0
         lowest = np.inf
         for k in range(data.n_clusters):
