@@ -39,6 +39,7 @@ BENCHMARKS = (
     "checksums",
     "breadth",
     "large",
+    "memory",
     "rough",
     "methods",
     "asking",

@@ -11,7 +11,7 @@ import click
 from pipeline.commands import options
 from pipeline.commands.options import flag, next_step, reported, show, tell
 from pipeline.common import COMPLETE, FAILED_CELLS
-from sweeps.errors import InputError
+from sweeps.errors import InputError, Problem, collecting
 
 
 @click.command()
@@ -82,12 +82,23 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
 @click.option(
     "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: cores]"
 )
+@click.option("--profile", default="local", help="Compute cluster to plan for, named in cluster.yaml.")
+@options.place("--cluster", "cluster_file", help="cluster.yaml to take instead of searching.")
 @flag("--pilot", help="Time a few restarts and predict core-hours.")
 @flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
 @options.json_option
 @options.data_dir_option
-def plan(spec: Path, workers: int | None, pilot: bool, resolved: bool, as_json: bool, **places: Any) -> None:
-    """Show how much work SPEC is: cells, restarts, batches, files and bytes."""
+def plan(
+    spec: Path,
+    workers: int | None,
+    profile: str,
+    cluster_file: Path | None,
+    pilot: bool,
+    resolved: bool,
+    as_json: bool,
+    **places: Any,
+) -> None:
+    """Show how much work SPEC is: cells, restarts, batches, files, bytes and the memory of a worker."""
     if resolved:
         from sweeps.file.reading import as_file, as_toml, load_sweep
 
@@ -95,11 +106,19 @@ def plan(spec: Path, workers: int | None, pilot: bool, resolved: bool, as_json: 
             sweep = load_sweep(options.find_spec(spec)[0])
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
+    from pipeline.cluster.profiles import load_profile
     from pipeline.run.request import prepare
+    from pipeline.submit.memory import memory_problems
     from pipeline.submit.overview import plan_lines, plan_overview
 
     with reported():
-        prepared = prepare(options.find_spec(spec)[0], **places)
+        problems: list[Problem] = []
+        with collecting(problems):
+            prepared = prepare(options.find_spec(spec)[0], **places)
+        with collecting(problems):
+            site = load_profile(profile, cluster_file)
+        if problems or (problems := list(memory_problems(prepared, site, workers))):
+            raise InputError(problems)
         found = plan_overview(prepared, workers=workers, pilot=pilot)
     show(found if as_json else plan_lines(prepared, found))
     if not as_json:

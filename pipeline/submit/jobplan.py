@@ -9,17 +9,7 @@ from pipeline.common import duration, plural
 from pipeline.jobs.cluster import job_problems, job_script
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import CommandFailed, run, walltime_seconds
-from pipeline.methods.process import PROCESS_BYTES, processes_kept
 from pipeline.run.request import Prepared
-
-# Memory of a worker process that compiles the kernels: 450 MiB measured; 215 MiB with cached kernels.
-WORKER_BYTES = 500 * 2**20
-
-# Memory of the process that starts a job's workers: 60 MiB measured.
-NANNY_BYTES = 65 * 2**20
-
-# Of a data set in a worker: as received, as read, centred and scaled.
-COPIES = 4
 
 
 def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int) -> list[str]:
@@ -38,23 +28,13 @@ def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
     n_jobs : int
         Number of jobs.
     """
-    largest = max((8 * plan.n_samples * plan.n_features for plan in prepared.inputs.plans), default=0)
     warnings = [
         *job_problems(options, where, prepared.run),
-        *memory_warnings(options, COPIES * largest + PROCESS_BYTES * processes_kept(prepared.methods)),
         *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
     script = job_script(options, prepared.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
     return [head, "", *script, "", *(f"WARNING: {warning}" for warning in warnings)]
-
-
-def memory_warnings(options: JobQueue, more: int) -> Iterator[str]:
-    """Of workers that take `more` bytes each, of data and of the processes of methods."""
-    need = NANNY_BYTES + options.cores * (WORKER_BYTES + more)
-    if options.memory < need:
-        has, wanted = format_bytes(options.memory), format_bytes(need)
-        yield f"memory {has} of a job is below the {wanted} that {options.cores} worker processes need"
 
 
 def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:

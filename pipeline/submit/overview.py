@@ -9,12 +9,14 @@ from itertools import chain, product
 from typing import Any
 
 import numpy as np
+from dask.utils import format_bytes
 
 from kernels.problem.shapes import unused_priors
 from kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
 from pipeline.common import at_hand, plural, span
 from pipeline.fit.data_notes import data_notes
 from pipeline.run.request import Prepared
+from pipeline.submit.memory import worker_bytes
 from pipeline.work.records import NO_ANSWERS, Failed, Science, Span, Task
 from pipeline.work.tasks import run_task
 from pipeline.work.timing import TIMED, Timing, target_seconds
@@ -160,6 +162,7 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
         "".join(f"{head:{place}}" for head, _, place, _ in COLUMNS),
         *map(_row, (*plan["datasets"], {"name": "total", **total})),
         f"{work}, about {time} in all ({_how(plan)})",
+        f"memory of a worker: about {format_bytes(plan['worker_bytes'])}",
     ]
     if least < 1:
         few = math.ceil(least * total["restarts"])
@@ -210,7 +213,8 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         times that were measured, or rough guesses where nothing was timed: `seconds_per_restart` and
         `worker_hours` are time that passes for a worker, `core_hours` CPU time. Questions are counted in
         whole batches; both include them, and the `asking_hours` are their CPU time. `least` is the share of
-        restarts that are run in any case. `moment` says when and where was timed, None where nobody knows.
+        restarts that are run in any case. `worker_bytes` is a prediction of the most memory that a worker
+        takes. `moment` says when and where was timed, None where nobody knows.
     """
     workers = workers or len(os.sched_getaffinity(0))
     timing = Timing() if pilot else Timing.load(prepared.run)
@@ -240,6 +244,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         "search": searches[0] if len(searches) == 1 else searches,
         "search_notes": search_notes(spec),
         "workers": workers,
+        "worker_bytes": max((each["worker_bytes"] for each in datasets), default=0),
         "batches": batches,
         "timed": timed,
         "moment": timing.moment._asdict() if timed and timing.moment else None,
@@ -304,6 +309,7 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str,
         "blocks": sum(1 for _ in plan.blocks()),
         "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),
         "bytes": sum(_bytes(spec) for spec in specs),
+        "worker_bytes": worker_bytes(prepared, plan),
         "seconds_per_restart": seconds / plan.n_restarts,
         "core_hours": (cpu_seconds + asking_cpu) / 3600,
         "worker_hours": (seconds + asking) / 3600,

@@ -22,6 +22,7 @@ from pipeline.jobs.keys import JobQueue, SlurmQueue
 from pipeline.monitor.status import last_lines, read_run_state
 from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
 from pipeline.run.request import Options, Request, Wanted, is_settled, prepare
+from pipeline.submit.memory import memory_problems
 from pipeline.submit.overview import note_lines, plan_lines, plan_overview, search_notes, sweep_notes
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.lease import Lease, LeaseHeld
@@ -112,6 +113,8 @@ def _checked(path: Path, options: Options) -> Request:
             problems = [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
         elif not options.dry_run:  # which shows these as warnings
             problems = job_problems(profile.options, profile.where, prepared.run)
+    if not problems:
+        problems = list(memory_problems(prepared, profile, options.workers))
     if problems:
         raise InputError(problems)
     return Request(path, prepared, wanted, profile, options)

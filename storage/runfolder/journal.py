@@ -1,9 +1,10 @@
 """The journal: results of finished batches whose block is not complete yet, safe against any kill.
 
 A record is a head and a body. The head holds a mark, the length of the body, its sha256 and a checksum of
-itself; the body holds the length of a JSON text, the text, and one npy array after the other. Records are
-only ever added. A kill leaves a torn tail: invalid bytes with no valid record after them. Anything else is
-damage, and an error.
+itself; the body holds the length of a JSON text, the text, and one npy array after the other. An array of
+many whole numbers, such as labels, is packed: compressed, in the narrowest type that has its values. Records
+are only ever added. A kill leaves a torn tail: invalid bytes with no valid record after them. Anything else
+is damage, and an error.
 
 Each holder of the lease has a journal of its own, so that one that was suspended and wakes after another has
 taken over harms nobody: it adds to a file that nobody reads any more.
@@ -36,13 +37,28 @@ Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
 # Of this format, and of what `pipeline.work.journalled` puts into a record, which a test keeps as it is.
-VERSION = 2
+VERSION = 3
+
+# Versions that are read; in a record of version 2 no array is packed.
+READ = (2, VERSION)
 
 # Starts every record; its fifth byte is the version of the format.
-MARK = b"\x93SWJ" + bytes([VERSION]) + b"\r\n\x1a"
+MARKS = {version: b"\x93SWJ" + bytes([version]) + b"\r\n\x1a" for version in READ}
+MARK = MARKS[VERSION]
 
 HEAD = struct.Struct("<8sQ32sI")
 TEXT_LENGTH = struct.Struct("<I")
+PACKED_LENGTH = struct.Struct("<Q")
+
+# Bytes of whole numbers from which an array is packed. Below, a record is mostly its text, and the sync of
+# the file takes longer than anything that is saved.
+PACKED_FROM = 2**16
+
+# Of zlib: labels of 60,000 rows in 100 clusters take 2 ms; the default level, 6, saves less than 1 % more.
+LEVEL = 1
+
+# Types of packed numbers, the narrowest first.
+NARROW = ("|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8")
 
 
 @dataclass(eq=False)
@@ -243,13 +259,34 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
 
 
 def _encode(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike], generation: int) -> bytes:
-    record = {"generation": generation, "header": header, "arrays": list(arrays)}
+    given = {name: np.asarray(values) for name, values in arrays.items()}
+    # the type that each packed array has outside of the journal
+    packed = {name: values.dtype.str for name, values in given.items() if _is_long(values)}
+    record = {"generation": generation, "header": header, "arrays": list(given), "packed": packed}
     text = json.dumps(record).encode()
     body = io.BytesIO()
     body.write(TEXT_LENGTH.pack(len(text)) + text)
-    for values in arrays.values():
-        np.lib.format.write_array(body, np.asarray(values), allow_pickle=False)
+    for name, values in given.items():
+        if name in packed:
+            _pack(body, values)
+        else:
+            np.lib.format.write_array(body, values, allow_pickle=False)
     return _frame(body.getvalue())
+
+
+def _is_long(values: npt.NDArray[Any]) -> bool:
+    return values.dtype.kind in "iu" and values.nbytes >= PACKED_FROM
+
+
+def _pack(body: BinaryIO, values: npt.NDArray[Any]) -> None:
+    """Add the header of an array in its narrowest type, the length of its packed values, and these."""
+    low, high = int(values.min()), int(values.max())
+    bounds = {narrow: np.iinfo(narrow) for narrow in NARROW}
+    narrow = next(each for each, bound in bounds.items() if bound.min <= low and high <= bound.max)
+    about = {"descr": narrow, "fortran_order": False, "shape": values.shape}
+    np.lib.format.write_array_header_1_0(body, about)
+    data = zlib.compress(np.ascontiguousarray(values, dtype=narrow).data, LEVEL)
+    body.write(PACKED_LENGTH.pack(len(data)) + data)
 
 
 def _frame(body: bytes) -> bytes:
@@ -262,7 +299,12 @@ def _decode(body: bytes) -> tuple[Header, Arrays]:
     record = _text(body)
     stream = io.BytesIO(body)
     stream.seek(TEXT_LENGTH.size + TEXT_LENGTH.unpack_from(body)[0])
-    return record["header"], {name: _array(stream, name) for name in record["arrays"]}
+    packed = record.get("packed", {})
+    arrays = {
+        name: _unpacked(stream, name).astype(packed[name]) if name in packed else _array(stream, name)
+        for name in record["arrays"]
+    }
+    return record["header"], arrays
 
 
 def _array(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
@@ -273,6 +315,19 @@ def _array(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
         raise ValueError(f"an array of shape {header.shape}, type {header.dtype} in {len(values)} bytes")
     flat = np.frombuffer(bytearray(values), dtype=header.dtype)
     return flat.reshape(header.shape, order="F" if header.fortran else "C")
+
+
+def _unpacked(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
+    """The next array, a packed one: no more memory is taken than its values unpack to."""
+    header = read_header(stream, f"array {name}")
+    (length,) = PACKED_LENGTH.unpack(stream.read(PACKED_LENGTH.size))
+    unpacking = zlib.decompressobj()
+    values = unpacking.decompress(stream.read(length), header.n_bytes + 1)
+    if header.dtype.str not in NARROW or len(values) != header.n_bytes or not unpacking.eof:
+        raise ValueError(
+            f"a packed array of shape {header.shape}, type {header.dtype} in {len(values)} bytes"
+        )
+    return np.frombuffer(values, dtype=header.dtype).reshape(header.shape)
 
 
 @contextmanager
@@ -303,10 +358,12 @@ def _bodies(path: Path) -> Iterator[bytes]:
             offset += HEAD.size + len(body)
         file.seek(offset)
         tail = file.read()
-        marks = (found.start() for found in re.finditer(re.escape(MARK), tail))
+        any_mark = b"|".join(map(re.escape, MARKS.values()))
+        marks = (found.start() for found in re.finditer(any_mark, tail))
         if any(at > 0 and _body_at(file, offset + at) is not None for at in marks):
             raise JournalDamaged(path, offset, "a bad record with good ones after it")
-        if offset == 0 and tail.strip(b"\0") and not tail.startswith(MARK[: len(tail)]):
+        is_begun = any(tail.startswith(mark[: len(tail)]) for mark in MARKS.values())
+        if offset == 0 and tail.strip(b"\0") and not is_begun:
             raise JournalDamaged(path, offset, _foreign(tail))
 
 
@@ -314,7 +371,8 @@ def _foreign(tail: bytes) -> str:
     """What a file is that begins otherwise than a journal of this version."""
     before, _, after = MARK.partition(bytes([VERSION]))
     if tail.startswith(before) and tail[len(before) + 1 :].startswith(after[: len(tail) - len(before) - 1]):
-        return f"a journal of format version {tail[len(before)]}, expected version {VERSION}"
+        expected = " or ".join(map(str, READ))
+        return f"a journal of format version {tail[len(before)]}, expected version {expected}"
     return "no journal"
 
 
@@ -324,7 +382,7 @@ def _body_at(file: BinaryIO, offset: int) -> bytes | None:
     if len(head) < HEAD.size:
         return None
     mark, length, digest, checksum = HEAD.unpack(head)
-    if mark != MARK or checksum != zlib.crc32(HEAD.pack(mark, length, digest, 0)):
+    if mark not in MARKS.values() or checksum != zlib.crc32(HEAD.pack(mark, length, digest, 0)):
         return None
     # A head has its own checksum, but may be made up: no memory is taken for more than there is.
     if length > os.fstat(file.fileno()).st_size - offset - HEAD.size:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from rich.console import Console
 
 from pipeline.jobs.keys import JobQueue, job_queue
 from pipeline.jobs.slurm import CommandFailed, head_name
-from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import MOST_PROCESSES
 from pipeline.monitor.status import read_run_state
-from pipeline.run.request import Options, Request, prepare
+from pipeline.run.request import Options, Request
 from pipeline.submit import jobplan, submission
 from pipeline.submit.submission import submit
 from storage.runfolder.folder import RunFolder
@@ -207,19 +204,3 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
     unchecked = "the limits of SLURM were not checked: scontrol: "
     assert warnings(profile(4, "4GiB")) == [f"{unchecked}no default partition"]
     assert warnings(partition="") == [f"{unchecked}Unable to contact"]
-
-
-def test_the_memory_of_a_job(tmp_path: Path) -> None:
-    prepared = prepare(write_spec(tmp_path), results=tmp_path, data_dir=None)
-
-    def needed(n_methods: int, memory: str = "2GiB") -> list[str]:
-        calls = tuple(MethodCall(f"m{each}", "mine.py:f", f"# {each}") for each in range(n_methods))
-        more = replace(prepared, methods=calls)
-        found = jobplan.job_lines(profile(2, memory), more, where="profile", n_jobs=1)
-        assert found[:3] == ["1 worker job of this script would be kept running:", "", "#!/usr/bin/env bash"]
-        return [line for line in found if "memory" in line and "need" in line]
-
-    need = "WARNING: memory {} of a job is below the {} that 2 worker processes need"
-    assert needed(0, "1GiB") == [need.format("1.00 GiB", "1.04 GiB")]
-    assert (needed(2), needed(3)) == ([], [need.format("2.00 GiB", "2.12 GiB")])
-    assert needed(MOST_PROCESSES) == needed(MOST_PROCESSES + 1) != needed(MOST_PROCESSES - 1)

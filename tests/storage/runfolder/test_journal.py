@@ -1,8 +1,10 @@
 """The journal after every kind of end."""
 
 import errno
+import hashlib
 import io
 import os
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,16 @@ from processes.crash import crash_everywhere
 
 from storage.errors import LeaseLost, StorageError
 from storage.runfolder import journal as module
-from storage.runfolder.journal import MARK, VERSION, Journal, JournalDamaged, replay
+from storage.runfolder.journal import (
+    HEAD,
+    MARK,
+    PACKED_FROM,
+    TEXT_LENGTH,
+    VERSION,
+    Journal,
+    JournalDamaged,
+    replay,
+)
 
 ARRAYS = {
     "objectives": np.array([1.5, np.nan, -0.0]),
@@ -63,6 +74,89 @@ def test_records_come_back_as_they_went_in_while_it_is_written(path: Path) -> No
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def framed(body: bytes, version: int = VERSION) -> bytes:
+    """A record of a body, as a journal of a version has it."""
+    mark = MARK.replace(bytes([VERSION]), bytes([version]))
+    digest = hashlib.sha256(body).digest()
+    checksum = zlib.crc32(HEAD.pack(mark, len(body), digest, 0))
+    return HEAD.pack(mark, len(body), digest, checksum) + body
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1, 99), (0, 255), (-1, 128), (0, 2**16 - 1), (-(2**40), 2**62)])
+@pytest.mark.parametrize("dtype", ["<i2", "<i4", ">i8", "<u8"])
+def test_long_arrays_of_whole_numbers_are_packed_and_come_back(
+    path: Path, low: int, high: int, dtype: str
+) -> None:
+    bounds = np.iinfo(dtype)
+    rng = np.random.default_rng(0)
+    low, high = max(low, bounds.min), min(high, bounds.max)
+    values = rng.integers(low, high, (3, PACKED_FROM), endpoint=True).astype(dtype)
+    values[0, :2] = low, high
+    arrays = {
+        "labels": values,
+        "columns first": np.asfortranarray(values),
+        "one": np.full(PACKED_FROM, low, dtype),
+        "floats": np.arange(PACKED_FROM) / 3,
+        "short": np.arange(4),
+    }
+    with Journal(path) as journal:
+        journal.append({"number": 0}, arrays)
+    ((_, found),) = replay(path)
+    for name, wanted in arrays.items():
+        assert found[name].dtype == wanted.dtype, name
+        np.testing.assert_array_equal(found[name], wanted, err_msg=name)
+        assert found[name].flags.writeable
+
+
+def test_labels_of_many_rows_take_less_than_a_byte_each(path: Path) -> None:
+    labels = np.random.default_rng(0).integers(100, size=(1, 60_000)).astype(np.int16)
+    with Journal(path) as journal:
+        journal.append({}, {"labels": labels})
+        assert journal.size < 0.9 * labels.size < labels.nbytes
+        before = journal.size
+        journal.append({}, {"labels": labels[:, : PACKED_FROM // 2 - 1]})
+        assert journal.size - before > PACKED_FROM - 2  # short: as it is
+
+
+def test_a_journal_of_the_version_before_is_read_and_gone_on_with(path: Path) -> None:
+    text = b'{"generation": 0, "header": {"number": 0}, "arrays": ["labels"]}'
+    values = io.BytesIO()
+    labels = np.arange(2 * PACKED_FROM, dtype=np.int16)
+    np.save(values, labels)
+    path.write_bytes(framed(TEXT_LENGTH.pack(len(text)) + text + values.getvalue(), version=2))
+    with Journal(path) as journal:
+        journal.append({"number": 1}, {"labels": labels})
+        journal.compact(lambda header: True)
+    records = list(replay(path))
+    assert [header["number"] for header, _ in records] == [0, 1]
+    for _, arrays in records:
+        np.testing.assert_array_equal(arrays["labels"], labels)
+
+
+def test_a_packed_array_that_was_cut_or_unpacks_to_more_is_damage(path: Path) -> None:
+    labels = np.random.default_rng(0).integers(9, size=PACKED_FROM)
+    with Journal(path) as journal:
+        journal.append({}, {"labels": labels})
+    whole = path.read_bytes()
+    body = whole[HEAD.size :]
+    assert framed(body) == whole
+    for cut in (1, 4, 5, 1000, len(body) // 2):  # with a right checksum: somebody made it up
+        path.write_bytes(framed(body[:-cut]))
+        with pytest.raises(JournalDamaged, match="cannot be read"):
+            list(replay(path))
+    path.write_bytes(framed(body.replace(b"(65536,)", b"(65535,)")))
+    with pytest.raises(JournalDamaged, match="a packed array of shape"):
+        list(replay(path))
+    path.write_bytes(framed(body.replace(b"(65536,)", b"(65537,)")))
+    with pytest.raises(JournalDamaged, match="a packed array of shape"):
+        list(replay(path))
+    path.write_bytes(whole[:-9])  # a kill: the record is torn
+    assert list(replay(path)) == []
+    path.write_bytes(whole[:-9] + whole)
+    with pytest.raises(JournalDamaged, match="good ones after it"):
+        list(replay(path))
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_torn_last_record_alone_is_lost(path: Path, count: int, caplog: pytest.LogCaptureFixture) -> None:
     begin, end = [0, *make(path, *range(count))][-2:]
@@ -98,7 +192,7 @@ def test_a_bit_turned_in_any_byte_is_found_and_nothing_damaged_or_of_others_is_e
             Journal(path)
         assert path.read_bytes() == before
     older = MARK.replace(bytes([VERSION]), b"\x01") + b"of another"
-    cases = {older: "format version 1, expected version 2", b"something else": "no journal"}
+    cases = {older: "format version 1, expected version 2 or 3", b"something else": "no journal"}
     for content, said in cases.items():
         path.write_bytes(content)
         with pytest.raises(JournalDamaged, match=said):
