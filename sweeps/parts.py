@@ -1,4 +1,4 @@
-"""Parts of a sweep, for several heads: each is a sweep of its own, of some data sets or of a range of mixtures.
+"""Parts of a sweep, for several heads: each is a sweep of its own, of some data sets or a range of mixtures.
 
 A part has the cells of the whole, by the same names, and so the same seeds and the same bits; its own name
 gives it a cube and a run folder of its own.
@@ -46,8 +46,8 @@ def part_named(name: str) -> Part | None:
 def part_of(spec: SweepSpec, text: str) -> SweepSpec:
     """A part of a sweep.
 
-    A real data set and a mixture have the same number of cells. In the order of the file they are divided into
-    ranges that are as long as each other, or one longer.
+    A real data set and a mixture have the same number of cells. In the order of the file they are divided
+    into ranges that are as long as each other, or one longer.
 
     Parameters
     ----------

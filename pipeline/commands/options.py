@@ -113,7 +113,8 @@ def find_places(paths: Sequence[Path], results: Path) -> tuple[Place, ...]:
     InputError
         With every path where there is none.
     """
-    problems, places = list[Problem](), list[Place]()
+    problems: list[Problem] = []
+    places: list[Place] = []
     for path in paths:
         with collecting(problems):
             places += _parts_of(path, results) or [find_place(path, results)]
@@ -400,13 +401,9 @@ class Grouped(click.Command):
 
 
 takes_cube = stacked(click.argument("cube", type=PLACE), results_option)
-takes_cubes = stacked(
-    click.argument("cubes", metavar="CUBE...", type=PLACE, nargs=-1, required=True), results_option
-)
-takes_runs = stacked(
-    click.argument("cubes_or_spec", metavar="CUBE...|SPEC", type=PLACE, nargs=-1, required=True),
-    results_option,
-)
+argument_of_several = functools.partial(click.argument, type=PLACE, nargs=-1, required=True)
+takes_cubes = stacked(argument_of_several("cubes", metavar="CUBE..."), results_option)
+takes_runs = stacked(argument_of_several("cubes_or_spec", metavar="CUBE...|SPEC"), results_option)
 takes_run = stacked(click.argument("cube_or_spec", metavar="CUBE|SPEC", type=PLACE), results_option)
 takes_spec = stacked(click.argument("spec", type=PLACE), results_option)
 # The options that say what the columns of a table are.

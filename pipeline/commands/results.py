@@ -71,8 +71,8 @@ def report(
 ) -> None:
     """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.
 
-    CUBE may be an address (https://, s3://), of which nothing but the cube is read. Several cubes, parts of one
-    sweep, are read as one.
+    CUBE may be an address (https://, s3://), of which nothing but the cube is read. Several cubes, parts of
+    one sweep, are read as one.
     """
     from pipeline.report.write import write_report
 
@@ -151,7 +151,8 @@ def export(
             for option, is_given in given.items()
             if only_scores and is_given
         ]
-        local, places = None, tuple[Place, ...]()
+        local: Path | None = None
+        places: tuple[Place, ...] = ()
         with collecting(problems):
             places = options.find_places(cubes, results)
             if only_scores and len(places) > 1:

@@ -20,8 +20,6 @@ Places = Place | Sequence[Place]
 
 # What the same bits are promised for, beside the machine: parts may be computed on several.
 SOFTWARE = ("sweep", "numba", "numpy")
-# Of a plan what a range of mixtures has of its own.
-OWN = ("mixtures", "first_mixture", "mixture_chunk")
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,8 @@ def read_parts(places: Places) -> Parts:
     Raises
     ------
     InputError
-        With all that keeps them from being parts of one sweep: other sweeps, seeds or versions, cells that two
-        of them have; or as `read_manifest`.
+        With all that keeps them from being parts of one sweep: other sweeps, seeds or versions, cells that
+        two of them have; or as `read_manifest`.
     """
     every = [places] if isinstance(places, (Path, str)) else list(places)
     problems, cubes = list[Problem](), list[Manifest]()
@@ -141,7 +139,7 @@ def _differences(first: Manifest, other: Manifest) -> list[Problem]:
                 found, expected = (json.dumps(each.get(key))[:200] for each in (theirs, ours))
                 place, hint = (
                     f"{other.path}: {where}{key}",
-                    "cubes that are read as one are parts of one sweep",
+                    "cubes read as one are parts of one sweep",
                 )
                 problems.append(Problem(place, found, f"{expected}, as in {first.path}", hint))
     return problems
@@ -184,7 +182,7 @@ def _joined(there: DatasetPlan | None, plan: DatasetPlan) -> DatasetPlan:
         return plan
     begin = min(each.first_mixture for each in (there, plan))
     end = max(each.first_mixture + given(each.mixtures) for each in (there, plan))
-    return replace(there, **dict(zip(OWN, (end - begin, begin, end - begin), strict=True)))
+    return replace(there, mixtures=end - begin, first_mixture=begin, mixture_chunk=end - begin)
 
 
 def _entries(cubes: Iterable[Manifest]) -> tuple[Dataset, ...]:
