@@ -252,9 +252,9 @@ Figures = dict[str, float]
     help="Heads, and workers of all of them together.",
 )
 @click.option("--processes", default=8, show_default=True, help="That share the workers of all heads.")
-@click.option("--sleep", "seconds", default=4.0, show_default=True, help="Seconds that a restart sleeps.")
+@click.option("--sleep", "seconds", default=2.0, show_default=True, help="Seconds that a restart sleeps.")
 @click.option("--batch", default=10, show_default=True, help="Restarts of a batch.")
-@click.option("--rounds", default=2.0, show_default=True, help="Batches of each worker.")
+@click.option("--rounds", default=1.5, show_default=True, help="Batches of each worker.")
 @click.option("--write", is_flag=True, help="Put the table into the page.")
 def heads(
     cases: tuple[tuple[int, int], ...], processes: int, seconds: float, batch: int, rounds: float, write: bool
@@ -305,8 +305,8 @@ def heads(
                 f"{files:,.0f}",
             )
         )
-        click.echo(" | ".join(rows[-1]))
-    show({"scale/heads": Table("scale/heads", HEADS).markdown(rows)}, write=write)
+        # after each case: the later ones take long
+        show({"scale/heads": Table("scale/heads", HEADS).markdown(rows)}, write=write)
 
 
 def head(
