@@ -88,7 +88,9 @@ def find_place(path: Path, results: Path) -> Place:
         return cube
     if cube is path:
         raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
-    raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
+    parts = _parts_of(path, results)
+    hint = f"its parts are {', '.join(map(str, parts[:8]))}" if parts else 'run "sweep submit" first'
+    raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", hint)])
 
 
 def find_cube(path: Path, results: Path) -> Path:
@@ -150,8 +152,7 @@ def _parts_of(path: Path, results: Path) -> list[Path]:
     whole = cube_of(path, results)
     if whole.exists():
         return []
-    cubes = (cube for cube in results.glob(f"*.part-*{CUBE_SUFFIX}"))
-    parts = [(part_named(cube.stem), cube) for cube in cubes]
+    parts = [(part_named(cube.stem), cube) for cube in results.glob(f"*.part-*{CUBE_SUFFIX}")]
     own = [(part, cube) for part, cube in parts if part is not None and part.sweep == whole.stem]
     return [cube for _, cube in sorted(own, key=lambda each: (each[0].of, each[0].number))]
 

@@ -104,6 +104,9 @@ def test_commands_find_the_parts_of_a_sweep_file_and_read_them_as_one(folder: Pa
     assert done.exit_code == 0, done.output
     for name in ("labels-iris.csv", "labels-mix_k2.csv"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    refused = sweep("verify", spec, "--results", folder / "parts")
+    assert refused.exit_code == 2
+    assert "its parts are" in refused.stderr
     again = sweep("submit", spec, "--results", folder / "parts", "--part", "2/3", "--workers", "0")
     assert again.exit_code == 0, again.output
 
