@@ -19,7 +19,7 @@ from distributed.security import Security
 from pipeline.cluster import connect
 from pipeline.cluster.connect import allow_open_files
 
-PATIENCE = 300.0
+PATIENCE = 900.0
 """Seconds for all workers to come."""
 
 QUIET = {

@@ -3,6 +3,7 @@
     plan     a sweep of a million cells: every command that looks at it, and the making of its cube
     empty    restarts of no work, or of a sleep, through the real path: overhead, memory, blocks
     many     what the head spends on many workers that sleep or have no work
+    heads    the same of several heads at once, each with a part of one sweep; --write puts it into the page
     tls      batches of no work with TLS and in plain tcp, in turn
     busy     share of the workers' wall time that is spent in the solver, on a part of the real sweep
 
@@ -18,6 +19,7 @@ import tomllib
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -30,7 +32,7 @@ from distributed import LocalCluster
 from light_workers import light_cluster
 from processes.sweeping import batches_of
 from rich.console import Console
-from tables import Sentence, Table
+from tables import Sentence, Table, show
 from watching import WHO, NoWork, Watch, cpu_seconds, watching
 
 from pipeline.cluster import connect
@@ -46,6 +48,8 @@ from pipeline.work.timing import Timing, make_batches
 from storage.cube.blocks import failed_cells
 from storage.cube.growth import create, open_cube
 from storage.runfolder.lease import Lease
+from sweeps.file.reading import load_sweep
+from sweeps.parts import part_of
 
 NO_WORK = (
     "run",
@@ -67,7 +71,20 @@ MANY = (
     *("light workers, batches", "batches/s", "driver, a batch", "scheduler and I/O, a batch"),
     *("head's share of a core", "memory", "open files"),
 )
-TABLES = (Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS, Table("scale/many", MANY))
+HEADS = (
+    *(
+        "heads, light workers in all",
+        "batches",
+        "batches/s in all",
+        "driver, a batch",
+        "scheduler and I/O, a batch",
+    ),
+    *("a head's share of a core", "memory of a head", "open files of a head"),
+)
+TABLES = (
+    *(Table("scale/no_work", NO_WORK), Table("scale/workers", IN_FEW), TLS, Table("scale/many", MANY)),
+    Table("scale/heads", HEADS),
+)
 """Joined by hand from runs of `empty` on a quiet machine and on a busy one."""
 SWEEP = """name = "scale"
 seed = 1
@@ -92,7 +109,9 @@ def run(
     spec: Path, restarts: int, seconds: float | None, *, batch: int | None = None, **choices: Any
 ) -> Watch:
     """Submit a sweep file into its own folder, watched, with so many restarts in each batch."""
-    watch = Watch(restarts, spec.parent / f"{spec.stem}.run")
+    part = choices.get("part")
+    name = load_sweep(spec).name if part is None else part_of(load_sweep(spec), part).name
+    watch = Watch(restarts, spec.parent / f"{name}.run")
     batches = make_batches if batch is None else batches_of(batch)
     with watching(watch, seconds), patch("pipeline.run.driver.make_batches", batches):
         code = submit(spec, Options(results=spec.parent, **choices), Console(stderr=True))
@@ -217,6 +236,96 @@ def many(workers: tuple[int, ...], processes: int, seconds: float, batch: int, r
             f"{max(size for _, size in watch.samples) / 1e6:.0f}",
             watch.open_files,
         )
+
+
+# A head's figures: of its batches in all, and of the time from its first to its last one.
+Figures = dict[str, float]
+
+
+@main.command()
+@click.option(
+    "--cases",
+    type=(int, int),
+    multiple=True,
+    default=((1, 500), (1, 1000), (1, 2000), (2, 2000), (4, 2000)),
+    show_default=True,
+    help="Heads, and workers of all of them together.",
+)
+@click.option("--processes", default=8, show_default=True, help="That share the workers of all heads.")
+@click.option("--sleep", "seconds", default=2.0, show_default=True, help="Seconds that a restart sleeps.")
+@click.option("--batch", default=10, show_default=True, help="Restarts of a batch.")
+@click.option("--rounds", default=1.5, show_default=True, help="Batches of each worker.")
+@click.option("--write", is_flag=True, help="Put the table into the page.")
+def heads(
+    cases: tuple[tuple[int, int], ...], processes: int, seconds: float, batch: int, rounds: float, write: bool
+) -> None:
+    """Several heads at once, each a process with a part of one sweep and its share of the light workers.
+
+    The parts are then opened as one, and all of their cells must be done.
+    """
+    rows = []
+    for count, workers in cases:
+        replicates = max(1, round(rounds * workers / count * batch / (2 * 25 * 50)))
+        with tempfile.TemporaryDirectory() as folder:
+            drawn = f"mixture = {{count = {count}, n_samples = 150, n_features = 4, n_clusters = [3]}}"
+            spec = write_sweep(Path(folder), f'[{{name = "light", {drawn}}}]', (5, 5, replicates), 50)
+            total = 2 * 25 * 50 * replicates
+            context = get_context("spawn")
+            queue = context.Queue()
+            shares = (spec, total, seconds, workers // count, max(1, processes // count), batch)
+            parts = [f"{number}/{count}" if count > 1 else None for number in range(1, count + 1)]
+            started = [context.Process(target=head, args=(queue, part, *shares)) for part in parts]
+            for process in started:
+                process.start()
+            # a head that fails ends without figures, and all others are left to end
+            for process in started:
+                while process.is_alive() and queue.qsize() < count:
+                    time.sleep(0.5)
+            if queue.qsize() < count:
+                raise RuntimeError("a head has failed")
+            found: list[Figures] = [queue.get() for _ in started]
+            for process in started:
+                process.join()
+            tree = open_cube(sorted(Path(folder).glob("*.zarr")))
+            if not bool((tree["light_k3"]["status"] == 1).all()):
+                raise RuntimeError("cells are not done")
+        batches, wall = (sum(each[key] for each in found) for key in ("batches", "wall"))
+        spent = [1e3 * sum(each[who] for each in found) / batches for who in WHO[:2]]
+        rate = sum(each["batches"] / each["wall"] for each in found)
+        share = 100 * sum(each[who] for each in found for who in WHO[:2]) / wall
+        memory, files = (max(each[key] for each in found) for key in ("memory", "files"))
+        rows.append(
+            (
+                f"{count}, {workers:,}",
+                f"{batches:,.0f} of {batch * seconds:g} s",
+                f"{rate:.1f}",
+                *(f"{each:.2f}" for each in spent),
+                f"{share:.0f} %",
+                f"{memory / 1e6:.0f} MB",
+                f"{files:,.0f}",
+            )
+        )
+        # after each case: the later ones take long
+        show({"scale/heads": Table("scale/heads", HEADS).markdown(rows)}, write=write)
+
+
+def head(
+    queue: Any,
+    part: str | None,
+    spec: Path,
+    total: int,
+    seconds: float,
+    workers: int,
+    processes: int,
+    batch: int,
+) -> None:
+    """A process that is a head of light workers: puts its figures into a queue."""
+    logging.basicConfig(level=logging.WARNING)
+    with light_cluster(processes):
+        watch = run(spec, total, seconds, batch=batch, workers=workers, part=part)
+    figures: Figures = {"batches": watch.batches, "wall": watch.wall, "files": watch.open_files}
+    figures |= {who: watch.used(who) for who in WHO}
+    queue.put(figures | {"memory": max(size for _, size in watch.samples)})
 
 
 @main.command()

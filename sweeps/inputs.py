@@ -104,7 +104,9 @@ class MixtureSource:
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels of one mixture."""
         rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, given(mixture)))
-        X, labels_true = draw_mixture(rng, **self.recipe.model_dump(exclude={"name", "count", "scale"}))
+        X, labels_true = draw_mixture(
+            rng, **self.recipe.model_dump(exclude={"name", "count", "scale", "first"})
+        )
         return scale(X, self.recipe.scale), labels_true
 
 
@@ -141,7 +143,7 @@ class Inputs:
         source = self.sources[plan.name]
         if plan.mixtures is None:
             return source.arrays(None)
-        features, labels = zip(*(source.arrays(mixture) for mixture in range(plan.mixtures)), strict=True)
+        features, labels = zip(*(source.arrays(mixture) for mixture in plan.dims[0].values), strict=True)
         return np.stack(features), np.stack(labels)
 
     def stored(self, plan: DatasetPlan) -> tuple[*Arrays, Pool | None, Texts | None]:
@@ -232,8 +234,8 @@ def _plan(
     grid, mixtures = spec.grid, None
     if isinstance(entry, Mixtures):
         mixtures = entry.count
-        # the number of mixtures is left out of the checksum, as it may grow
-        recipe = entry.model_dump(exclude={"count", "scale"})
+        # which mixtures there are is left out of the checksum: they may grow, and a part has a range of them
+        recipe = entry.model_dump(exclude={"count", "scale", "first"})
         its = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
         its["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
         its |= {"source": "drawn from the sweep's seed", "has_labels": True}
@@ -249,6 +251,7 @@ def _plan(
     plan = DatasetPlan(
         name=entry.name,
         mixtures=mixtures,
+        first_mixture=getattr(entry, "first", 0),
         p=grid.p if grid.supervised else (),
         m=tuple(count.resolve(its["n_samples"]) for count in grid.m) if grid.supervised else (),
         replicates=grid.replicates,

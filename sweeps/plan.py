@@ -170,7 +170,7 @@ class Dim:
     def index(self, value: object) -> int | None:
         """Position of a value; None of one that is not there, or of another type."""
         if isinstance(self.values, range):
-            return value if type(value) is int and value in self.values else None
+            return self.values.index(value) if type(value) is int and value in self.values else None
         wanted = _identity(value)
         return next((at for at, each in enumerate(self.values) if _identity(each) == wanted), None)
 
@@ -193,7 +193,7 @@ class Dim:
     def shown(self) -> str:
         """What values there are, for people."""
         if isinstance(self.values, range):
-            return f"0..{len(self.values) - 1}"
+            return f"{self.values.start}..{self.values.stop - 1}"
         return " | ".join(map(_text, self.values))
 
 
@@ -465,6 +465,8 @@ class DatasetPlan:
         Sha256 of the names of the samples; empty where they have none.
     unions : tuple of UnionPlan
         Where classes are unions of Gaussians; without those that a cube of format 2 holds already.
+    first_mixture : int
+        The first of the mixtures, above 0 in a part of a sweep that has a range of them.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -498,6 +500,7 @@ class DatasetPlan:
     class_names: Names = ()
     sample_names: Source = ""
     unions: Annotated[tuple[UnionPlan, ...], Each(repr, shortest=0)] = ()
+    first_mixture: Annotated[int, Whole(0, 10**6)] = 0
 
     @property
     def supervised(self) -> bool:
@@ -517,8 +520,9 @@ class DatasetPlan:
         """
         designs = () if self.designs == DEFAULT else self.designs
         replicates = range(self.replicates if self.models else 0)
+        mixtures = range(self.first_mixture, self.first_mixture + (self.mixtures or 0))
         return (
-            _dim("mixture", range(self.mixtures or 0), chunk=self.mixture_chunk, ranged=True),
+            _dim("mixture", mixtures, chunk=self.mixture_chunk, ranged=True),
             _dim("p", self.p),
             _dim("m", self.m),
             _dim("design", designs, stored=len(designs) > 1),

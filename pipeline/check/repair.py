@@ -11,7 +11,10 @@ from sweeps.inputs import load_inputs
 from sweeps.plan import DatasetPlan
 
 # Fields of a plan that the inputs of a cube are a function of.
-SAME = ("checksum", "annotations_checksum", "n_samples", "n_features", "scale", "has_labels", "mixtures")
+SAME = (
+    *("checksum", "annotations_checksum", "n_samples", "n_features"),
+    *("scale", "has_labels", "mixtures", "first_mixture"),
+)
 
 
 def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: Progress = iter) -> Repair:

@@ -88,7 +88,9 @@ def find_place(path: Path, results: Path) -> Place:
         return cube
     if cube is path:
         raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
-    raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", 'run "sweep submit" first')])
+    parts = _parts_of(path, results)
+    hint = f"its parts are {', '.join(map(str, parts[:8]))}" if parts else 'run "sweep submit" first'
+    raise InputError([Problem(str(cube), "nothing", f"the cube of {path}", hint)])
 
 
 def find_cube(path: Path, results: Path) -> Path:
@@ -103,6 +105,67 @@ def find_cube(path: Path, results: Path) -> Path:
     if isinstance(place, str):
         raise InputError([Problem(place, "an address", "a cube on this machine")])
     return place
+
+
+def find_places(paths: Sequence[Path], results: Path) -> tuple[Place, ...]:
+    """Cubes that are only read, as one: as `find_place` finds each, or all parts of a sweep file's sweep.
+
+    Raises
+    ------
+    InputError
+        With every path where there is none.
+    """
+    problems: list[Problem] = []
+    places: list[Place] = []
+    for path in paths:
+        with collecting(problems):
+            places += _parts_of(path, results) or [find_place(path, results)]
+    if problems:
+        raise InputError(problems)
+    return tuple(dict.fromkeys(places))
+
+
+def find_runs(paths: Sequence[Path], results: Path) -> tuple[Path, ...]:
+    """Cubes of runs, as `find_run` finds each, or those of all parts of a sweep file's sweep.
+
+    Raises
+    ------
+    InputError
+        With every path where there is none.
+    """
+    problems, runs = list[Problem](), list[Path]()
+    for path in paths:
+        with collecting(problems):
+            runs += _parts_of(path, results) or [find_run(path, results)]
+    if problems:
+        raise InputError(problems)
+    return tuple(dict.fromkeys(runs))
+
+
+def _parts_of(path: Path, results: Path) -> list[Path]:
+    """Cubes of the parts of the sweep file at `path`, where there is none of the whole."""
+    if path.suffix != ".toml":
+        return []
+    from storage.runfolder.folder import CUBE_SUFFIX
+    from sweeps.parts import part_named
+
+    whole = cube_of(path, results)
+    if whole.exists():
+        return []
+    parts = [(part_named(cube.stem), cube) for cube in results.glob(f"*.part-*{CUBE_SUFFIX}")]
+    own = [(part, cube) for part, cube in parts if part is not None and part.sweep == whole.stem]
+    return [cube for _, cube in sorted(own, key=lambda each: (each[0].of, each[0].number))]
+
+
+def whole_of(places: Sequence[Place]) -> Place:
+    """A cube, or where the cube of the whole would be, of several that are parts of one sweep."""
+    from sweeps.parts import part_named
+
+    first = places[0]
+    part = part_named(Path(first).stem)
+    if len(places) == 1 or part is None:
+        return first
+    return (Path() if isinstance(first, str) else first.parent) / f"{part.sweep}.zarr"
 
 
 def beside(cube: Place, suffix: str) -> Path:
@@ -127,8 +190,8 @@ def find_run(path: Path, results: Path) -> Path:
     return cube if known else find_cube(path, results)
 
 
-def cube_of(path: Path, results: Path) -> Path:
-    """Where the cube at a path, or of the sweep file there, is or would be.
+def cube_of(path: Path, results: Path, part: str | None = None) -> Path:
+    """Where the cube at a path, or of the sweep file there or a part of it, is or would be.
 
     Raises
     ------
@@ -140,7 +203,12 @@ def cube_of(path: Path, results: Path) -> Path:
     from storage.runfolder.folder import cube_path
     from sweeps.file.reading import load_sweep
 
-    return cube_path(results, load_sweep(find_spec(path)[0]).name)
+    spec = load_sweep(find_spec(path)[0])
+    if part is not None:
+        from sweeps.parts import part_of
+
+        spec = part_of(spec, part)
+    return cube_path(results, spec.name)
 
 
 # Options and arguments that several commands have, and what those of a kind have in common.
@@ -158,6 +226,12 @@ data_dir_option = place(
     envvar="SWEEP_DATA_DIR",
     show_envvar=True,
     help="Folder with raw data files, searched first.",
+)
+part_option = click.option(
+    "--part",
+    metavar="K/N",
+    help="Take the K-th of N parts of SPEC alone, such as 1/4: some data sets, or a range of mixtures, with a"
+    " cube of its own.",
 )
 json_option = flag("--json", "as_json", help="One JSON document on stdout.")
 
@@ -328,6 +402,9 @@ class Grouped(click.Command):
 
 
 takes_cube = stacked(click.argument("cube", type=PLACE), results_option)
+argument_of_several = functools.partial(click.argument, type=PLACE, nargs=-1, required=True)
+takes_cubes = stacked(argument_of_several("cubes", metavar="CUBE..."), results_option)
+takes_runs = stacked(argument_of_several("cubes_or_spec", metavar="CUBE...|SPEC"), results_option)
 takes_run = stacked(click.argument("cube_or_spec", metavar="CUBE|SPEC", type=PLACE), results_option)
 takes_spec = stacked(click.argument("spec", type=PLACE), results_option)
 # The options that say what the columns of a table are.

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,9 @@ from pipeline.commands import options
 from pipeline.commands.options import find_cube, flag, next_step, place, reported, tell
 from pipeline.common import COMPLETE, INTERNAL
 from sweeps.errors import InputError, Problem, collecting, not_one_of
+
+if TYPE_CHECKING:
+    from storage.remote import Place
 
 
 class ScoreName(options.Word):
@@ -45,7 +48,7 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
 
 
 @click.command()
-@options.takes_cube
+@options.takes_cubes
 @place("--out", help="Folder of the page, tables and figures.  [default: beside the cube]")
 @place(
     "--against",
@@ -57,7 +60,7 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
 @flag("--full", help="Show all of the summary, not the first screen of it.")
 @options.json_option
 def report(
-    cube: Path,
+    cubes: tuple[Path, ...],
     results: Path,
     out: Path | None,
     against: Path | None,
@@ -68,14 +71,16 @@ def report(
 ) -> None:
     """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.
 
-    CUBE may be an address (https://, s3://), of which nothing but the cube is read.
+    CUBE may be an address (https://, s3://), of which nothing but the cube is read. Several cubes, parts of
+    one sweep, are read as one.
     """
     from pipeline.report.write import write_report
 
     with reported():
-        path = options.find_place(cube, results)
+        places = options.find_places(cubes, results)
+        path = options.whole_of(places)
         written = write_report(
-            path,
+            places if len(places) > 1 else path,
             out or options.beside(path, ".report"),
             published=against,
             cell=cell,
@@ -87,7 +92,7 @@ def report(
         return
     click.echo(written.text if full else written.screen)
     click.echo(f"page: {written.page}")
-    next_step("export" if isinstance(path, str) else "open", path)
+    next_step(*(("export", *places) if isinstance(path, str) or len(places) > 1 else ("open", path)))
 
 
 @click.command("open")
@@ -115,7 +120,7 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
 
 
 @click.command()
-@options.takes_cube
+@options.takes_cubes
 @click.option(
     "--format",
     "how",
@@ -132,8 +137,13 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
     help="Store the scores beside CUBE instead, as <name>.scores.zarr, which xarray opens; computed again"
     " only if CUBE has changed.",
 )
-def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, only_scores: bool) -> None:
-    """Write labels, scores and summaries of CUBE for other programs."""
+def export(
+    cubes: tuple[Path, ...], results: Path, how: str, out: Path | None, force: bool, only_scores: bool
+) -> None:
+    """Write labels, scores and summaries of CUBE for other programs.
+
+    Several cubes, parts of one sweep, are read as one.
+    """
     with reported():
         given = {"--out": out is not None, "--force": force, "--format": how != "csv"}
         problems = [
@@ -141,11 +151,18 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
             for option, is_given in given.items()
             if only_scores and is_given
         ]
+        local: Path | None = None
+        places: tuple[Place, ...] = ()
         with collecting(problems):
-            local = find_cube(cube, results) if only_scores else None
-            path = local or options.find_place(cube, results)
+            places = options.find_places(cubes, results)
+            if only_scores and len(places) > 1:
+                expected = "one cube with --scores, which stores the scores beside it"
+                problems.append(Problem("CUBE...", f"{len(places)} cubes", expected))
+            elif only_scores:
+                local = find_cube(cubes[0], results)
         if problems:
             raise InputError(problems)
+        path = options.whole_of(places)
         if local is not None:
             from pipeline.scoring.scores import store_scores
             from storage.cube.growth import open_cube
@@ -156,9 +173,10 @@ def export(cube: Path, results: Path, how: str, out: Path | None, force: bool, o
             return
         from pipeline.report.export import write_export
 
-        for file in write_export(path, out or options.beside(path, ".export"), how, overwrite=force):
+        read = places if len(places) > 1 else path
+        for file in write_export(read, out or options.beside(path, ".export"), how, overwrite=force):
             click.echo(file)
-    next_step("report", path)
+    next_step("report", *places)
 
 
 @click.command()

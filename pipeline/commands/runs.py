@@ -40,6 +40,7 @@ from sweeps.errors import InputError, Problem, collecting
     metavar="CELL",
     help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
 )
+@options.part_option
 @flag("--strict", help="Exit with 3 when data sets were skipped.")
 @options.data_dir_option
 @options.json_option
@@ -56,13 +57,14 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
         if shipped:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
         chosen = Options(**choices)
+        part = [] if chosen.part is None else ["--part", chosen.part]
         code = run(path, chosen, Console(stderr=True), show_plan=show if as_json else None)
     if chosen.dry_run:
         if not as_json:
-            next_step("submit", spec)
+            next_step("submit", spec, *part)
         sys.exit(code)
     with reported():
-        cube = options.cube_of(path, chosen.results)
+        cube = options.cube_of(path, chosen.results, chosen.part)
     if as_json:
         state: dict[str, Any] = {"cube": str(cube)}  # all there is where no cube was created
         with suppress(InputError):
@@ -73,7 +75,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     elif code == FAILED_CELLS:
         next_step("why", cube)
     elif code > options.INTERRUPTS:
-        next_step("submit", spec)
+        next_step("submit", spec, *part)
     sys.exit(code)
 
 
@@ -88,6 +90,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
 @flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
 @options.json_option
 @options.data_dir_option
+@options.part_option
 def plan(
     spec: Path,
     workers: int | None,
@@ -103,6 +106,8 @@ def plan(
         from sweeps.file.reading import as_file, as_toml, load_sweep
 
         with reported():
+            if places["part"] is not None:
+                raise InputError([Problem("--part", "--resolved as well", "one of them")])
             sweep = load_sweep(options.find_spec(spec)[0])
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
@@ -122,22 +127,32 @@ def plan(
         found = plan_overview(prepared, workers=workers, pilot=pilot)
     show(found if as_json else plan_lines(prepared, found))
     if not as_json:
-        next_step("submit", spec)
+        next_step("submit", spec, *([] if places["part"] is None else ["--part", places["part"]]))
 
 
 @click.command()
-@options.takes_run
+@options.takes_runs
 @options.json_option
-def status(cube_or_spec: Path, results: Path, as_json: bool) -> None:
-    """Show the progress of a cube, or of the cube of a sweep file; reads files only."""
+def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> None:
+    """Show the progress of a cube, or of the cube of a sweep file; reads files only.
+
+    Several cubes, parts of one sweep, are shown as one.
+    """
     # numpy starts the threads of its linear algebra when it is loaded: a tenth of the time of this command,
     # which only counts
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from pipeline.monitor.status import read_status
 
     with reported():
-        state = read_status(options.find_run(cube_or_spec, results))
-    tell(state, as_json, *state.outlook[1])
+        cubes = options.find_runs(cubes_or_spec, results)
+        if len(cubes) > 1:
+            from pipeline.monitor.parts import read_parts_status
+
+            state = read_parts_status(cubes)
+            tell(state, as_json, *state.outlook)
+            return
+        found = read_status(cubes[0])
+    tell(found, as_json, *found.outlook[1])
 
 
 @click.command()

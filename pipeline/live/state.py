@@ -135,8 +135,10 @@ class Keeper:
                 alike.setdefault((each.cell.dataset, each.cell.mixture), []).append(each)
         for (dataset, mixture), group in alike.items():
             truth = self._truths[dataset]
+            if mixture is not None:  # a part of a sweep need not begin with the first one
+                truth = truth[self._plans[dataset].dims[0].index(mixture)]
             labels = np.stack([given(each.labels) for each in group])
-            values = scores_of_many(truth if mixture is None else truth[mixture], labels)
+            values = scores_of_many(truth, labels)
             for each, value in zip(group, values, strict=True):
                 self.board.score(each.cell, value)
 

@@ -25,6 +25,7 @@ from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Holder, LeaseState, read_lease
 from sweeps.errors import InputError, Problem, did_you_mean, plain_lines
 from sweeps.file.spec import SweepSpec
+from sweeps.parts import part_named
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,14 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
     head = records.HeadRecord.read(RunFolder(cube).last_run.head)
     file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
     data_dir = [] if head is None or head.data_dir is None else ["--data-dir", head.data_dir]
-    return ["sweep", "submit", file, "--results", str(cube.resolve().parent), *options, *data_dir]
+    where = ["--results", str(cube.resolve().parent), *part_words(cube)]
+    return ["sweep", "submit", file, *where, *options, *data_dir]
+
+
+def part_words(cube: Path) -> list[str]:
+    """The option that names the part of a sweep whose cube it is; none of a whole one."""
+    part = part_named(cube.stem)
+    return [] if part is None else ["--part", str(part)]
 
 
 # How far a sweep is.
@@ -276,7 +284,7 @@ class Status:
             return text, ("why" if total.failed else "report", self.cube)
         if run.closed:
             return f"whether it runs cannot be seen: {run.closed}", ("report", self.cube)
-        again = () if run.head is None else ("submit", run.head.spec)
+        again = () if run.head is None else ("submit", run.head.spec, *part_words(self.cube))
         return "not running: submit again to resume", again
 
     def _job_lines(self) -> list[str]:

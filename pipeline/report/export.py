@@ -1,5 +1,6 @@
 """What a cube holds as tables and grids for other programs: labels, scores, summaries."""
 
+import logging
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -16,13 +17,14 @@ from pipeline.report.elements import cells_of, check_folder
 from pipeline.scoring.raw import raw_text
 from pipeline.scoring.scores import plain, score_datasets
 from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
+from storage.cube.parts import Places, read_parts
 from storage.cube.schema import DONE
+from storage.cube.store import open_parts
 from storage.errors import storage_errors
-from storage.remote import Place
 from sweeps.errors import InputError, Problem
 from sweeps.plan import DatasetPlan
+
+logger = logging.getLogger(__name__)
 
 # End of a file's name, by format.
 FORMATS = {"csv": ".csv", "parquet": ".parquet", "netcdf": ".nc", "raw": ".csv"}
@@ -32,13 +34,13 @@ EXTRA = "pip install 'sweep-clustering[tables]'"
 CELL = ("mixture", "p", "m", "m_over_n", "design", "replicate", "search")
 
 
-def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
+def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = False) -> list[Path]:
     """Write labels, scores and summaries of a cube to a folder, each file whole or not at all.
 
     Parameters
     ----------
-    cube : Path or str
-        The cube, or its address; a sweep may be writing to it.
+    cube : Path, str or sequence of them
+        The cube, or its address; a sweep may be writing to it. Several are read as one.
     folder : Path
         Made if it is not there.
     how : {"csv", "parquet", "netcdf", "raw"}
@@ -67,7 +69,10 @@ def write_export(cube: Place, folder: Path, how: str, *, overwrite: bool = False
         raise InputError([Problem(str(folder), "files", "an empty folder, or none", hint)])
     if how == "parquet" and find_spec("pyarrow") is None:
         raise InputError([Problem("--format parquet", "no pyarrow", "pyarrow", EXTRA)])
-    manifest, tree = read_manifest(cube), open_cube(cube)
+    parts = read_parts(cube)
+    manifest, tree = parts.manifest, open_parts(parts)
+    if parts.missing:
+        logger.warning(parts.missing)
     making = folder.with_name(f".{folder.name}.{os.getpid()}")
     with storage_errors(folder):
         making.mkdir(parents=True)

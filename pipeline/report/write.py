@@ -1,5 +1,6 @@
 """The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
 
+import logging
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,16 +22,18 @@ from pipeline.scoring import tables as scored
 from pipeline.scoring.published import rank_beside
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES
-from storage.cube.growth import open_cube
-from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.manifest import Manifest
+from storage.cube.parts import Places, read_parts
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
+from storage.cube.store import open_parts
 from storage.errors import StorageError, storage_errors
-from storage.remote import Place
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
 from sweeps.errors import InputError, Problem, collecting, given
 from sweeps.shapes import CANDIDATES
+
+logger = logging.getLogger(__name__)
 
 # Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
 TITLES = {name: LABELS[name].short for name in QUALITIES}
@@ -84,7 +87,7 @@ class Report:
 
 
 def write_report(
-    cube: Place,
+    cube: Places,
     folder: Path,
     *,
     published: Path | None = None,
@@ -96,8 +99,8 @@ def write_report(
 
     Parameters
     ----------
-    cube : Path or str
-        The cube, or its address; a sweep may be writing to it.
+    cube : Path, str or sequence of them
+        The cube, or its address; a sweep may be writing to it. Several are read as one.
     folder : Path
         Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or more
         `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with several searches `searches.csv`
@@ -127,17 +130,20 @@ def write_report(
     """
     # everything that may be bad input is read before anything is computed
     problems: list[Problem] = []
-    manifest, theirs, named = None, None, None
+    parts, manifest, theirs, named = None, None, None, None
     with collecting(problems):
         elements.check_folder(folder)
     with collecting(problems):
         theirs = against.read_published(published) if published is not None else None
     with collecting(problems):
-        manifest = read_manifest(cube)
+        parts = read_parts(cube)
+        manifest = parts.manifest
         named = named_cell(manifest.plans, cell) if cell is not None else None
-    if manifest is None or problems:
+    if parts is None or manifest is None or problems:
         raise InputError(problems)
-    tree = open_cube(cube)
+    tree = open_parts(parts)
+    if parts.missing:
+        logger.warning(parts.missing)
     every = scored.cell_table(tree, manifest.plans, progress)
     whole = scored.summary_table(every)
     # means are of one design and search, never over several: what compares models does so in one of them
@@ -149,11 +155,12 @@ def write_report(
     failures: tuple[FailureRecord, ...] = ()
     holder = None
     # the directory of a run is its owner's alone; a cube is for everybody
-    with suppress(PermissionError):
-        failures = tuple(read_failures(RunFolder(Path(cube))))
-    with suppress(PermissionError, StorageError):
-        lease = read_lease(Path(cube))
-        holder = str(lease.holder) if lease is not None and not lease.free else None
+    for each in (Path(part.path) for part in parts.cubes):
+        with suppress(PermissionError):
+            failures += tuple(read_failures(RunFolder(each)))
+        with suppress(PermissionError, StorageError):
+            lease = read_lease(each)
+            holder = str(lease.holder) if lease is not None and not lease.free else holder
     content = Content(
         manifest=manifest,
         tree=tree,

@@ -21,6 +21,7 @@ from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec
 from sweeps.inputs import Inputs, load_inputs
+from sweeps.parts import part_of
 from sweeps.plan import Block, Cell, DatasetPlan
 
 # Everything that can be checked before a sweep starts.
@@ -53,8 +54,8 @@ class Prepared:
         return RunFolder(self.cube)
 
 
-def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
-    """Read a sweep file, its data, and the cube it belongs to.
+def prepare(path: Path, *, results: Path, data_dir: Path | None, part: str | None = None) -> Prepared:
+    """Read a sweep file, or a part of it such as "1/4", its data, and the cube it belongs to.
 
     Raises
     ------
@@ -62,6 +63,8 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None) -> Prepared:
         With every problem found; nothing was written.
     """
     spec = load_sweep(path)
+    if part is not None:
+        spec = part_of(spec, part)
     cube = cube_path(results, spec.name)
     # where each of these folders is to be made, if it is not there
     found = {
@@ -211,6 +214,8 @@ class Options:
         Folder with raw data files.
     only : tuple of str
         Names of the cells to run, marked failed or not; empty for all.
+    part : str or None
+        Which part of the sweep, such as "1/4"; all of it by default.
     time_limit : float or None
         Seconds a batch may run on a worker; None for a generous default.
     """
@@ -226,6 +231,7 @@ class Options:
     data_dir: Path | None = None
     only: tuple[str, ...] = ()
     time_limit: float | None = None
+    part: str | None = None
 
     def flags(self) -> list[str]:
         """The choices that a head needs, as arguments of `sweep submit`; paths are absolute."""

@@ -47,7 +47,7 @@ def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
     inputs, is_bounded = prepared.inputs, all(each.variance_prior > 0 for each in prepared.spec.search)
     notes = {}
     for plan in inputs.plans:
-        X, _ = inputs.sources[plan.name].arrays(0 if plan.mixtures else None)
+        X, _ = inputs.sources[plan.name].arrays(plan.dims[0].values[0])
         free = any(shape_of(model) in (SPHERICAL, AUTO, ANY) for model in (*plan.models, *plan.baselines))
         found = [
             *inputs.notes.get(plan.name, ()),
@@ -120,7 +120,7 @@ def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> flo
     ask = spec.ask
     restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (AUTO, ANY) else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
-    cell = Cell(plan.name, 0 if plan.mixtures else None, plan.p[0], answers, 0, model)
+    cell = Cell(plan.name, plan.dims[0].values[0], plan.p[0], answers, 0, model)
     return rough_seconds(spec.search[0], plan, Span(cell, 0, restarts))
 
 
@@ -292,7 +292,7 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str,
         cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
         alike = node.n_cells // len(cells)
         restarts += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
-    mixture, science = 0 if plan.mixtures else None, Science.of(prepared.spec, plan)
+    mixture, science = plan.dims[0].values[0], Science.of(prepared.spec, plan)
     paths = [AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asked)]
     questions = [(_questions_of(path, plan, science), plan.n_paths // len(paths)) for path in paths]
     seconds, cpu_seconds = _seconds(prepared, plan, timing, restarts, not timing.missing(plan))

@@ -100,7 +100,7 @@ def _checked(path: Path, options: Options) -> Request:
     """Everything that a submit needs, or all that is wrong with it."""
     problems: list[Problem] = []
     with collecting(problems):
-        prepared = prepare(path, results=options.results, data_dir=options.data_dir)
+        prepared = prepare(path, results=options.results, data_dir=options.data_dir, part=options.part)
         wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
     with collecting(problems):
         own_names()

@@ -121,7 +121,7 @@ class Timing:
 
     def missing_paths(self, plan: DatasetPlan) -> list[AskedPath]:
         """Paths of the extreme accuracies with fewer than `TIMED` timed batches, of the first draws."""
-        mixture = None if plan.mixtures is None else 0
+        mixture = plan.dims[0].values[0]
         corners = _ends(plan.p) if plan.asked else []
         paths = [AskedPath(plan.name, mixture, p, 0, design) for p in corners for design in plan.asked]
         timed = [key[:2] for key in self.measured]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +15,10 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
 from storage.cube.chunks import ROOT_FILE
-from storage.cube.manifest import Manifest, read_manifest
+from storage.cube.manifest import Manifest
+from storage.cube.parts import Parts, attributes_of, read_parts
 from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
 from storage.errors import storage_errors
-from storage.remote import place_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -76,8 +78,8 @@ class CubeStore(LocalStore):
 OF_ANSWERS = ("restarts_done", "seconds", "cpu_seconds")
 
 
-def open_cube(path: str | Path) -> xr.DataTree:
-    """Open a cube for reading, at any moment, also while it is written and grown.
+def open_cube(path: str | Path | Sequence[str | Path]) -> xr.DataTree:
+    """Open a cube for reading, or several that are parts of one sweep, also while they are written and grown.
 
     The status of all cells is read first and everything else is masked by it: what is not done reads NaN, or
     -1 for whole numbers, or 0 restarts. Files are whole or absent, and done cells never change, so what the
@@ -86,7 +88,8 @@ def open_cube(path: str | Path) -> xr.DataTree:
     Parameters
     ----------
     path : str or Path
-        The cube, `<name>.zarr`; or its address (http, https, s3), which is read and never written.
+        The cube, `<name>.zarr`; or its address (http, https, s3), which is read and never written. A sequence
+        of cubes is opened as one: of parts that are missing a warning says which.
 
     Returns
     -------
@@ -96,7 +99,8 @@ def open_cube(path: str | Path) -> xr.DataTree:
     Raises
     ------
     InputError
-        If this is not a cube, or one of another format version.
+        If this is not a cube, or one of another format version; of several, if they are not parts of one
+        sweep, or have cells in common.
     StorageError
         If the file system refuses. `DamagedChunk`, which is one, if a file has changed since it was written,
         or is gone: from here for status and coordinates, for anything else when it is computed.
@@ -108,11 +112,49 @@ def open_cube(path: str | Path) -> xr.DataTree:
     >>> tree["iris"]["log_likelihood"].dims
     ('p', 'm', 'replicate', 'model', 'restart')
     """
+    parts = read_parts(path)
+    if parts.missing:
+        warnings.warn(parts.missing, stacklevel=2)
+    return open_parts(parts)
+
+
+def open_parts(parts: Parts) -> xr.DataTree:
+    """Open cubes whose roots were read, as one; as `open_cube`."""
     import xarray as xr  # here, so that a run, which only writes, does not load it and pandas
 
-    path = place_of(path)
-    manifest = read_manifest(path)
-    with storage_errors(path):
+    found: dict[str, list[xr.Dataset]] = {}
+    for cube in parts.cubes:
+        for path, node in _nodes(cube).items():
+            found.setdefault(path, []).append(node)
+    nodes = {path: _joined(datasets) for path, datasets in found.items()}
+    if len(parts.cubes) > 1:
+        nodes["/"] = nodes["/"].assign_attrs(attributes_of(parts.manifest))
+    return xr.DataTree.from_dict(nodes)
+
+
+def _joined(datasets: list[xr.Dataset]) -> xr.Dataset:
+    """A node of several cubes, which have other mixtures each, or have it as a group without values."""
+    if len(datasets) == 1 or "mixture" not in datasets[0].dims:
+        return datasets[0]
+    import xarray as xr
+
+    # `left`: cubes may have grown in another order
+    return xr.concat(
+        datasets,
+        "mixture",
+        data_vars="minimal",
+        coords="minimal",
+        compat="override",
+        join="left",
+        combine_attrs="override",
+    )
+
+
+def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:
+    """Nodes of a cube by path."""
+    import xarray as xr
+
+    with storage_errors(manifest.path):
         # of format 3: else files of format 2 would be looked for as well
         tree = xr.open_datatree(
             CubeStore(manifest),  # type: ignore[arg-type]
@@ -121,8 +163,7 @@ def open_cube(path: str | Path) -> xr.DataTree:
             consolidated=True,
             zarr_format=3,
         )
-        nodes = {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
-    return xr.DataTree.from_dict(nodes)
+        return {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
 
 
 def _masked(node: xr.Dataset) -> xr.Dataset:

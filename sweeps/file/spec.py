@@ -218,6 +218,8 @@ class Mixtures(Draw, _OneSize):
     """
 
     scale: Scale = "none"
+    # of a part of a sweep, which has a range of the mixtures
+    first: Annotated[int, Whole(0, 10**6)] = 0
 
 
 def mixtures_name(name: str, n_clusters: object) -> str:
@@ -346,6 +348,8 @@ class SweepSpec(Record):
             for key in LATER:
                 if key in entry and entry[key] == UserTable.model_fields[key].default:
                     del entry[key]
+            if entry.get("first") == 0:
+                del entry["first"]
         if self.grid.design == DEFAULT:
             del plain["grid"]["design"]
         if not asked_of(self.grid.design):

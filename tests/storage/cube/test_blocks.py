@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from storage.cube import store as module
+from storage.cube import parts as module
 from storage.cube.blocks import BlockStore, CellMismatch, differing_rows
 from storage.cube.growth import create, grow, open_cube
 from storage.cube.manifest import Manifest

@@ -1,0 +1,175 @@
+"""Several cubes read as one: whole runs in parts against the same sweep in one run, and what is refused."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from processes.commandline import sweep
+from processes.sweeping import write_spec
+
+from storage.cube.growth import open_cube
+from storage.cube.parts import read_parts
+from sweeps.errors import InputError
+
+SWEEP = """name = "tiny"
+seed = 5
+[grid]
+datasets = ["iris", {name = "mix", mixture = {count = 5, n_samples = 40, n_features = 3, n_clusters = [2]}}]
+p = [0.9, 0.8]
+m = [10, 30]
+replicates = 2
+models = ["unsupervised", "likelihood"]
+restarts = 2
+[search]
+generations = 3
+"""
+OF_TIME = ("seconds", "cpu_seconds")
+
+
+def submit(folder: Path, *options: str, text: str = SWEEP) -> None:
+    folder.mkdir(exist_ok=True)
+    done = sweep("submit", write_spec(folder, text), "--results", folder, "--workers", "0", *options)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole in `whole`, and its three parts in `parts`: iris and a mixture, then two mixtures each."""
+    there = tmp_path_factory.mktemp("several")
+    submit(there / "whole")
+    for number in (1, 2, 3):
+        submit(there / "parts", "--part", f"{number}/3")
+    return there
+
+
+def parts(folder: Path) -> list[Path]:
+    return sorted((folder / "parts").glob("*.zarr"))
+
+
+def same_bits(ours: xr.DataTree, theirs: xr.DataTree) -> int:
+    """Compare all values of two trees but times, and count the arrays."""
+    assert [node.path for node in ours.subtree] == [node.path for node in theirs.subtree]
+    count = 0
+    for one, other in zip(ours.subtree, theirs.subtree, strict=True):
+        assert set(one.variables) == set(other.variables)
+        for name in set(one.variables) - set(OF_TIME):
+            assert one[name].dims == other[name].dims
+            assert one[name].dtype == other[name].dtype
+            np.testing.assert_array_equal(one[name].values, other[name].values, err_msg=f"{one.path}/{name}")
+            count += 1
+    return count
+
+
+def test_parts_opened_as_one_are_the_whole_bit_for_bit(folder: Path) -> None:
+    whole, joined = open_cube(folder / "whole" / "tiny.zarr"), open_cube(parts(folder))
+    assert same_bits(joined, whole) > 40
+    assert bool((joined["mix_k2"]["status"] == 1).all())
+    assert same_bits(open_cube(parts(folder)[::-1]), whole) > 40  # in whatever order
+    manifest, of_whole = (
+        read_parts(parts(folder)).manifest,
+        read_parts(folder / "whole" / "tiny.zarr").manifest,
+    )
+    assert manifest.plans == of_whole.plans
+    assert manifest.spec == of_whole.spec
+
+
+def test_nothing_is_read_before_it_is_asked_for(folder: Path) -> None:
+    labels = open_cube(parts(folder))["mix_k2"]["labels"].variable
+    assert labels.chunks is not None
+    assert sum(labels.chunks[0]) == 5
+    assert len(labels.chunks[0]) == 3
+
+
+def test_parts_that_are_missing_are_said(folder: Path) -> None:
+    first, _, last = parts(folder)
+    with pytest.warns(UserWarning, match="of 3 parts 1 missing: 2"):
+        tree = open_cube([first, last])
+    assert tree["mix_k2"]["mixture"].values.tolist() == [0, 3, 4]
+    shown = sweep("status", first, last)
+    assert shown.exit_code == 0, shown.output
+    assert "of 3 parts 1 missing: 2" in shown.stdout
+
+
+def test_commands_find_the_parts_of_a_sweep_file_and_read_them_as_one(folder: Path, tmp_path: Path) -> None:
+    spec = folder / "parts" / write_spec(folder / "parts", SWEEP).name
+    shown = sweep("status", spec, "--results", folder / "parts")
+    assert shown.exit_code == 0, shown.output
+    total = next(line for line in shown.stdout.splitlines() if line.startswith("total"))
+    assert total.split() == ["total", "54", "54", "0", "0"]
+    done = sweep("export", *parts(folder), "--out", tmp_path / "parts")
+    assert done.exit_code == 0, done.output
+    done = sweep("export", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole")
+    assert done.exit_code == 0, done.output
+    for name in ("labels-iris.csv", "labels-mix_k2.csv"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    refused = sweep("verify", spec, "--results", folder / "parts")
+    assert refused.exit_code == 2
+    assert "its parts are" in refused.stderr
+    again = sweep("submit", spec, "--results", folder / "parts", "--part", "2/3", "--workers", "0")
+    assert again.exit_code == 0, again.output
+
+
+def test_a_report_of_parts_is_that_of_the_whole(folder: Path, tmp_path: Path) -> None:
+    done = sweep("report", *parts(folder), "--out", tmp_path / "parts", "--json")
+    assert done.exit_code == 0, done.output
+    done = sweep("report", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole", "--json")
+    assert done.exit_code == 0, done.output
+    ours, theirs = ((tmp_path / name / "winners.csv").read_text() for name in ("parts", "whole"))
+    assert ours == theirs
+
+
+OTHERS = {
+    "seed": (SWEEP.replace("seed = 5", "seed = 6"), ("seed: found 6, expected 5",)),
+    "two at once": (
+        SWEEP.replace("restarts = 2", "restarts = 3").replace("m = [10, 30]", "m = [10, 20]"),
+        ("grid.restarts: found 3", "grid.m: found"),
+    ),
+    "name": (SWEEP.replace('"tiny"', '"other"'), ('name: found "other", expected "tiny"',)),
+    "recipe": (SWEEP.replace("n_features = 3", "n_features = 4"), ("data set mix_k2: found",)),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_parts_of_another_sweep_are_refused(folder: Path, tmp_path: Path, case: str) -> None:
+    text, problems = OTHERS[case]
+    submit(tmp_path, "--part", "2/3", text=text)
+    refused = sweep("report", parts(folder)[0], *tmp_path.glob("*.zarr"), "--out", tmp_path / "report")
+    assert refused.exit_code == 2, refused.output
+    for problem in problems:
+        assert problem in refused.stderr
+    assert not (tmp_path / "report").exists()
+
+
+def test_cells_that_two_have_are_refused(folder: Path) -> None:
+    first, second, _ = parts(folder)
+    for cubes, found in (
+        ([first, folder / "whole" / "tiny.zarr"], "data set iris: found there as well"),
+        ([second, folder / "whole" / "tiny.zarr"], "data set mix_k2, mixtures 1..2: found there as well"),
+    ):
+        refused = sweep("status", *cubes)
+        assert refused.exit_code == 2, refused.output
+        assert found in refused.stderr
+
+
+def test_another_version_is_refused(folder: Path, tmp_path: Path) -> None:
+    first, second, _ = parts(folder)
+    other = tmp_path / second.name
+    shutil.copytree(second, other)
+    root = other / "zarr.json"
+    version = str(read_parts(second).manifest.runs[-1].fingerprint["numba"])
+    root.write_text(root.read_text().replace(f'"numba": "{version}"', '"numba": "0.1"'))
+    with pytest.raises(InputError, match=r"version of numba: found \"0.1\", expected"):
+        open_cube([first, other])
+
+
+def test_what_is_no_cube_is_refused_with_all_others(tmp_path: Path) -> None:
+    refused = sweep("report", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert refused.exit_code == 2
+    assert "a.zarr: found no such directory" in refused.stderr
+    assert "b.zarr: found no such directory" in refused.stderr
+    with pytest.raises(InputError, match="at least one"):
+        open_cube([])
+    both = sweep("export", tmp_path, tmp_path / "b", "--scores")
+    assert both.exit_code == 2
