@@ -21,7 +21,7 @@ FILE = "a readable file"
 PART = 2**20
 
 # Bytes that reading one file may take, whatever the file says of its size.
-MOST_MEMORY = 2**30
+MOST_MEMORY = 2**31
 
 # Seconds after which a pipe is given up: one that nobody opens to write, and one that brings nothing.
 UNWRITTEN, SILENCE = 5.0, 60.0

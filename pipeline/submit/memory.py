@@ -41,7 +41,8 @@ MATRICES = 6
 def worker_bytes(prepared: Prepared, plan: DatasetPlan) -> int:
     """Predict the most memory that a worker takes for a cell of a data set.
 
-    It is above what was measured, and at most two and a half times as much.
+    It is above what was measured, and at most two and a half times as much, for models of one spherical
+    Gaussian a class; other shapes, many features and unions were not measured.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from sweeps.data.lines import counted
 from sweeps.data.table import (
     Frame,
     LabelledTable,
@@ -339,6 +340,48 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
 # Tables of Arrow.
 
 
+def _is_list_of_numbers(kind: Any) -> bool:
+    import pyarrow as pa
+
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(is_list and (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)))
+
+
+def _matrix(path: Path, name: str, column: Any, n_rows: int) -> NDArray[Any]:
+    """A column of lists, such as embeddings, as one row of numbers each; float32 stays float32.
+
+    Raises
+    ------
+    InputError
+        With the rows that have no list, or one of another length than the first.
+    """
+    import pyarrow.compute as pc
+
+    missing = -1
+    lengths = np.concatenate(
+        [pc.fill_null(pc.list_value_length(chunk), missing).to_numpy() for chunk in column.chunks]
+    )
+    width = int(next(iter(lengths[lengths != missing]), 0))
+    check_size(f"{path}, column {name}", n_rows, width)
+
+    def problem(row: int) -> Problem:
+        found = "no list" if lengths[row] == missing else f"a list of {lengths[row]:,} numbers"
+        where = f"{path}, row {row + 1}, column {name}"
+        return Problem(where, found, f"a list of {width:,} numbers, as in the other rows")
+
+    wrong = np.flatnonzero((lengths != width) | (lengths < 1)).tolist()
+    if wrong:
+        raise InputError(counted(wrong, problem))
+    is_short = str(column.type.value_type) in ("float", "halffloat")
+    matrix = np.empty((n_rows, width), np.float32 if is_short else np.float64)
+    start = 0
+    for chunk in column.chunks:
+        stop = start + len(chunk)
+        matrix[start:stop] = chunk.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+        start = stop
+    return matrix
+
+
 def load_arrow() -> None:
     """Load pandas, and what it and Arrow's formats allocate with, before memory is bounded.
 
@@ -377,7 +420,25 @@ def _frame(
     if len(index) > 1 or (index and empty.index.name in choice.named):
         # several of them name no row alone, and one that is asked for by its name is a column
         empty, columns, index = empty.reset_index(), index + columns, []
-    header = [str(name) for name in empty.columns]
+    # a column of lists of numbers is one feature for each place of its lists
+    lists: dict[int, NDArray[Any]] = {}
+    places = list[tuple[int, int | None]]()
+    header = list[str]()
+    for number, told_name in zip(columns, empty.columns, strict=True):
+        name = str(told_name)
+        # one that is dropped is not read, and stays a column
+        if name in choice.drop or not _is_list_of_numbers(schema.field(number).type):
+            places.append((number, None))
+            header.append(name)
+            continue
+        size = getattr(schema.field(number).type, "list_size", 1)
+        check_size(f"{path}, column {name}", n_rows, size)
+        table = read([number])
+        table.validate(full=True)
+        lists[number] = _matrix(path, name, table.column(0), n_rows)
+        width = lists[number].shape[1]
+        places += [(number, item) for item in range(width)]
+        header += [f"{name}[{item}]" for item in range(width)]
 
     def series(fields: Sequence[int]) -> list[Any]:
         order = sorted(fields)
@@ -402,9 +463,16 @@ def _frame(
         return f"{path}, row {row + 1}, column {column + 1} ({header[column]})"
 
     def cells(chosen: Sequence[int]) -> list[Any]:
-        return series([columns[column] for column in chosen])
+        fields = [places[column][0] for column in chosen if places[column][1] is None]
+        plain = iter(series(fields) if fields else ())
+        found = list[Any]()
+        for number, item in (places[column] for column in chosen):
+            whole = lists.get(number)
+            values = None if whole is None else pd.arrays.NumpyExtensionArray(whole[:, item])
+            found.append(next(plain) if values is None else values)
+        return found
 
-    return Frame(path, n_rows, len(columns), header, where, cells, names)
+    return Frame(path, n_rows, len(header), header, where, cells, names)
 
 
 # Workbooks, and what is said of any file.

@@ -185,8 +185,15 @@ def positions(choice: TableChoice, key: str, table: Frame, problems: list[Proble
 
 
 def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]:
-    """Names one by one, where several stand in one text, between commas, that is no column itself."""
+    """Names one by one, where several stand in one text, between commas, that is no column itself.
+
+    The name of a column of lists stands for all the features that are made of it.
+    """
     for name in names:
+        if isinstance(name, str) and name not in header and f"{name}[0]" in header:
+            begins = re.compile(re.escape(name) + r"\[\d+\]")
+            yield from filter(begins.fullmatch, header)
+            continue
         if isinstance(name, str) and "," in name and name not in header:
             yield from (part.strip() for part in next(csv.reader([name], skipinitialspace=True)))
         else:
@@ -215,7 +222,7 @@ def position(name: Column, header: Sequence[str], width: int, where: str) -> int
 # What a table of any format is asked for, before it is known which of its columns are what.
 
 # Numbers of a table: 8 bytes each, and as text a third of a microsecond.
-MOST_CELLS = 50_000_000
+MOST_CELLS = 100_000_000
 
 MOST_COLUMNS = 2**17
 

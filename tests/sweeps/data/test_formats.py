@@ -295,3 +295,59 @@ def test_types_of_columns() -> None:
         (np.float64(2.5), "2.5"), (" x ", "x"), (7, "7"), (b"z\xff", "z\ufffd"), (True, "True"),
     ):  # fmt: skip
         assert text_of(value) == text
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
+@pytest.mark.parametrize("kind", ["list", "large", "fixed"])
+@pytest.mark.parametrize("values", ["float32", "float64", "int16"])
+def test_a_column_of_lists_is_a_feature_for_each_place(
+    suffix: str, kind: str, values: str, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    rng = np.random.default_rng(0)
+    X = (100 * rng.standard_normal((40, 5))).astype(values)
+    one = getattr(pa, {"int16": "int16", "float32": "float32", "float64": "float64"}[values])()
+    types = {"list": pa.list_(one), "large": pa.large_list(one), "fixed": pa.list_(one, 5)}
+    words = [f"row {row}" for row in range(40)]
+    table = pa.table({"id": words, "e": pa.array(X.tolist(), types[kind]), "size": np.arange(40) / 3})
+    path = tmp_path / f"own{suffix}"
+    if suffix == ".parquet":
+        parquet.write_table(table, path, row_group_size=7)
+    else:
+        feather.write_feather(table, path, chunksize=7)
+    found = read(path, index_column="id")
+    assert found.feature_names == ("e[0]", "e[1]", "e[2]", "e[3]", "e[4]", "size")
+    assert found.X.tolist() == np.column_stack([X, np.arange(40) / 3]).tolist()
+    assert found.sample_names == tuple(words)
+    assert read(path, index_column="id", drop=("e",)).feature_names == ("size",)
+    assert read(path, columns=("e",)).X.tolist() == X.tolist()
+    assert read(path, columns=("e[3]", "size")).X[:, 0].tolist() == X[:, 3].tolist()
+
+
+def test_lists_that_are_no_rows_of_numbers(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "own.parquet"
+
+    def said(lists: list[Any], kind: Any = None) -> list[str]:
+        parquet.write_table(pa.table({"e": pa.array(lists, kind)}), path)
+        return problems(path)
+
+    numbers = pa.list_(pa.float32())
+    expected = "expected a list of 2 numbers, as in the other rows"
+    assert said([[1, 2], [3], None], numbers) == [
+        f"FILE, row 2, column e: found a list of 1 numbers, {expected}",
+        f"FILE, row 3, column e: found no list, {expected}",
+    ]
+    (many,) = said([[1, 2], [3], None, [4, 5, 6], []], numbers)
+    assert many.startswith("FILE, rows 2, 3, 4 and 1 more, column e: found a list of 1 numbers; no list;")
+    assert "found no list" in said([None, None], numbers)[0]
+    (empty,) = said([[1, 2], [3, None], [5, 6]], numbers)
+    assert empty.startswith("FILE, row 2, column 2 (e[1]): found")
+    (infinite,) = said([[1, 2], [3, np.inf], [5, 6]], numbers)
+    assert infinite.startswith("FILE, row 2, column 2 (e[1]): found 'inf'")
+    assert "found values of type list" in said([["a", "b"], ["c", "d"]])[0]
+    assert "found values of type list" in said([[[1.0], [2.0]], [[3.0], [4.0]]])[0]
