@@ -1,7 +1,7 @@
 """Lower bounds on the distances of samples to centroids, which prove that a sample stays (docs/model.md).
 
 A bound is kept for each sample and cluster, and weakened by the path that the centroid has gone since.
-`stays` asks whether a relocation would gain for some cluster, `keeps` whether an assignment would: each computes
+`stays` asks whether a relocation would gain for some cluster, `keeps` whether an assignment would. Each computes
 only those distances that the bounds leave open, and answers no where it has no proof. What is not proven is
 evaluated by the full scan, whose distances `renew` the bounds. So every decision, and every bit, is that of
 the full scan.
