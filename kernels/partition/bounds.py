@@ -1,10 +1,10 @@
 """Lower bounds on the distances of samples to centroids, which prove that a sample stays (docs/model.md).
 
 A bound is kept for each sample and cluster, and weakened by the path that the centroid has gone since.
-`stays` asks whether a relocation would gain for some cluster, `keeps` whether an assignment would. Each computes
-only those distances that the bounds leave open, and answers no where it has no proof. What is not proven is
-evaluated by the full scan, whose distances `renew` the bounds. So every decision, and every bit, is that of
-the full scan.
+`stays` asks whether a relocation would gain for some cluster, `keeps` whether an assignment would. Each
+computes only those distances that the bounds leave open, and answers no where it has no proof. What is not
+proven is evaluated by the full scan, whose distances `renew` the bounds. So every decision, and every bit,
+is that of the full scan.
 
 Rounding is on the safe side. A sum of D squares is off by less than D + 4 roundings, so that a distance kept
 is shortened, and a path lengthened, by more; a gain is to lie below the threshold by `SAFETY` times all that
