@@ -29,7 +29,10 @@ COMMANDS = {
     "logs": ("runs:logs", "Show the end of the driver's log, or of another log of a run."),
     "methods": ("known:methods", "List the methods that come with sweep, and try those of your own."),
     "open": ("results:open_page", "Show the page of a run of CUBE in a browser."),
-    "plan": ("runs:plan", "Show how much work SPEC is: cells, restarts, batches, files and bytes."),
+    "plan": (
+        "runs:plan",
+        "Show how much work SPEC is: cells, restarts, batches, files, bytes and the memory of a worker.",
+    ),
     "repair": ("results:repair", "Find damaged files of CUBE, and have what they held computed again."),
     "report": (
         "results:report",
