@@ -37,7 +37,8 @@ CLUSTER = (DOCS / "guides" / "cluster.md").read_text(encoding="utf-8")
 MODEL = (DOCS / "model.md").read_text(encoding="utf-8")
 STOPPING = (DOCS / "guides" / "stopping.md").read_text(encoding="utf-8")
 TUTORIAL = (DOCS / "start" / "tutorial.md").read_text(encoding="utf-8")
-SWEEP_FILE = (DOCS / "guides" / "sweep-file.md").read_text(encoding="utf-8")
+FIRST_SWEEP_FILE = (DOCS / "guides" / "sweep-file.md").read_text(encoding="utf-8")
+SWEEP_FILE = (DOCS / "reference" / "sweep-file.md").read_text(encoding="utf-8")
 
 # docs/repeat.md is made by a program, and tests/test_repeat.py looks at it.
 PAGES = [
@@ -173,6 +174,16 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     (tmp_path / "mymethod.py").write_text("def cluster(*arguments, **more): ...\n", encoding="utf-8")
     path.write_text(example.replace("[grid]\n", f"[grid]\n{methods}"), encoding="utf-8")
     assert [each.name for each in load_sweep(path).grid.methods] == ["k-means", "pckmeans", "mine"]
+
+
+def test_the_first_sweep_file_is_one(tmp_path: Path) -> None:
+    example, methods = blocks("toml", FIRST_SWEEP_FILE)
+    path = tmp_path / "mine.toml"
+    (tmp_path / "mymethod.py").write_text("def cluster(*arguments, **more): ...\n", encoding="utf-8")
+    path.write_text(example.replace("[grid]\n", f"[grid]\n{methods}"), encoding="utf-8")
+    spec = load_sweep(path)
+    assert (spec.name, list(spec.grid.models)) == ("mine", tomllib.loads(example)["grid"]["models"])
+    assert [each.name for each in spec.grid.methods] == ["k-means", "mine"]
 
 
 def test_every_design_and_the_defaults_of_stopping_are_explained() -> None:
