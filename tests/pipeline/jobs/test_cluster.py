@@ -136,7 +136,7 @@ dies: {kind: slurm, cores: 1, memory: 1GB, interface: lo, failed_starts: 2, star
        job_script_prologue: ["echo this node lacks the module >&2; exit 3"]}
 refused: {kind: slurm, cores: 1, memory: 1GB, queue: nowhere, interface: lo, failed_starts: 2}
 waits: {kind: slurm, cores: 1, memory: 1GB, queue: closed, interface: lo, start_timeout: 4s}
-short: {kind: slurm, cores: 3, memory: 900MB, queue: short, walltime: "00:07:00", job_mem: 4G, interface: lo}
+short: {kind: slurm, cores: 3, memory: 2GB, queue: short, walltime: "00:07:00", job_mem: 4G, interface: lo}
 """
 LONG = sweeping.TINY.replace("restarts = 5", "restarts = 60").replace("generations = 1", "generations = 4")
 """Some ten seconds of work: enough to lose a job in."""
@@ -234,13 +234,18 @@ def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: 
         return re.findall("WARNING: (.*)", done.stderr.replace("00:05:00", "5:00"))
 
     assert shown("short", "--workers", "2") == [
-        "memory 858.31 MiB of a job is below the 1.53 GiB that 3 worker processes need",
         "walltime 0:07:00 is above the 5:00 of partition short",
         "memory 3.73 GiB of a job is above the 2.93 GiB of a node of short",
         "cores 3 of a job are more than the 2 of a node of short",
         "2 jobs of 3 cores are more than the 4 of short: the others will wait",
     ]
     assert shown("slurm") == []
+    cluster_file.write_text(cluster_file.read_text().replace("memory: 2GB", "memory: 900MB"))
+    places = "--results", tmp_path / "r", "--profile", "short", "--cluster", cluster_file
+    done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
+    assert done.exit_code == 2
+    needed = r"short: memory: found 264\.\d+ MiB for each of 3 workers, expected the \d+\.\d+ MiB that a worker"
+    assert re.search(needed, " ".join(done.stderr.split()))
 
 
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.
