@@ -26,7 +26,8 @@ from pipeline.asking.belief import Share, share_at
 from pipeline.asking.strategies import STRATEGIES
 from pipeline.fit.inputs import answered
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import Annotation, Row, Samples, Skip, read_answers
+from sweeps.annotations.files import Samples, read_answers
+from sweeps.annotations.rows import Annotation, Row, Skip
 from sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(12))

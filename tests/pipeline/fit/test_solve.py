@@ -19,7 +19,8 @@ from pipeline.fit import inputs
 from pipeline.fit.alarms import Annotated, contradictions
 from pipeline.fit.data_notes import equal_rows
 from pipeline.fit.solve import find_confidence, fit, weighted_agreement
-from sweeps.annotations.files import Annotation, Samples
+from sweeps.annotations.files import Samples
+from sweeps.annotations.rows import Annotation
 from sweeps.data.table import SampleRows
 
 SMALL = Settings(population=4, offspring=4, generations=2)
