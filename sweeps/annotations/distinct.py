@@ -30,8 +30,8 @@ Finder = Callable[[str, str], int | None]
 
 ENDS = ("i", "j")
 
-# Different cells of the column that says how its row counts samples; a right file has two at most.
-MOST_MARKS = 4
+# Lines whose cells are there as texts at a time.
+CHUNK = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,15 +154,16 @@ class Distinct:
 
     def _ends(self, mark: str, find: Finder) -> NDArray[np.int32]:
         """Places of the two samples of each row, -1 of one that is not there."""
-        marks = self.cells.get(mark, [""])
+        # whatever else a row says of it is wrong, and counts as nothing
+        marks = np.array([int(cell) + 1 if cell in ("0", "1") else 0 for cell in self.cells.get(mark, [""])])
         ends = np.empty((len(self), 2), dtype=np.int32)
         for column, name in enumerate(ENDS):
-            places = np.full((len(marks), len(self.cells[name])), -1, dtype=np.int32)
-            for number, text in enumerate(marks):
+            places = np.full((3, len(self.cells[name])), -1, dtype=np.int32)
+            for number in np.unique(marks):
                 for code, cell in enumerate(self.cells[name]):
-                    place = find(cell, text)
+                    place = find(cell, ("", "0", "1")[number])
                     places[number, code] = -1 if place is None else place
-            ends[:, column] = places[self.codes.get(mark, 0), self.codes[name]]
+            ends[:, column] = places[marks[self.codes.get(mark, 0)], self.codes[name]]
         return ends
 
     def _problems(self, path: Path, places: NDArray[np.intp], read: Reader) -> list[Problem]:
@@ -206,30 +207,42 @@ def plain(content: bytes, separator: str, names: Sequence[str], least: int, skip
 
     import pandas as pd
 
-    frame = pd.read_csv(
+    # not as categories: pandas would take 1 and 1.0 as the same one
+    parts = pd.read_csv(
         io.BytesIO(rest),
         sep=separator,
         header=None,
         names=range(width),
         index_col=False,
-        dtype="category",
+        dtype=object,
         na_filter=False,
         quoting=csv.QUOTE_NONE,
         skip_blank_lines=False,
         encoding="utf-8",
+        chunksize=CHUNK,
     )
-    codes, cells = dict[str, Codes](), dict[str, list[str]]()
+    known: list[dict[str, int]] = [{} for _ in range(width)]
+    found: list[list[Codes]] = [[] for _ in range(width)]
+    with parts:
+        for part in parts:
+            for column, places in enumerate(known):
+                codes, texts = pd.factorize(part[column].to_numpy())
+                whole = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int32)
+                found[column].append(whole[codes])
+    codes_of, cells = dict[str, Codes](), dict[str, list[str]]()
     for column, name in enumerate(names[:width]):
         if not name:  # an index that pandas wrote
             continue
-        found = frame[column].array
-        codes[name], cells[name] = found.codes, [str(cell).strip() for cell in found.categories]
+        codes_of[name], cells[name] = np.concatenate(found[column]), [text.strip() for text in known[column]]
         # other blanks would separate as well, and a row without cells says nothing
         if separator == " " and not all(cell.split() == [cell] for cell in cells[name]):
             return None
         if name in ENDS and "" in cells[name]:
             return None
-    return Distinct(skip + 1, codes, cells)
+        # a tab at the end of a line separates in a file with a header, and does not in any other
+        if separator == "\t" and column == width - 1 and "" in cells[name]:
+            return None
+    return Distinct(skip + 1, codes_of, cells)
 
 
 def _width(text: NDArray[np.uint8], separator: int) -> int:

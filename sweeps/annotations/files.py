@@ -369,7 +369,7 @@ class PairFile:
 
     @classmethod
     def of(cls, path: Path, kind: int | None = None) -> PairFile:
-        """Read a file of columns (.parquet, .pq, .feather, .arrow, .npz) by its name, and any other as a text.
+        """Read a file of columns (.parquet, .pq, .feather, .arrow, .npz), or a text under any other name.
 
         Raises
         ------

@@ -64,7 +64,8 @@ def read_stored(path: Path) -> Stored:
     if len({*lengths.values()}) > 1:
         found = ", ".join(f"{length:,} of {name[:60]!r}" for name, length in [*lengths.items()][:10])
         raise refused(path, found, "as many values in each array")
-    if (n_rows := max(lengths.values())) > MOST_LINES:
+    n_rows: int = max(lengths.values())
+    if n_rows > MOST_LINES:
         raise refused(path, f"{n_rows:,} rows", f"at most {MOST_LINES:,}")
     codes, cells = dict[str, Codes](), dict[str, list[str]]()
     problems: list[Problem] = []
@@ -98,7 +99,7 @@ def _text(value: Any) -> str | None:
     if isinstance(value, int | np.integer):
         return str(int(value))
     if isinstance(value, float | np.floating):
-        return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+        return str(int(value)) if float(value).is_integer() and abs(float(value)) < 2**53 else repr(float(value))
     return None
 
 

@@ -120,7 +120,7 @@ def test_columns_are_the_rows_that_they_were_made_from() -> None:
 FRAME = pd.DataFrame(
     {
         "i": [1, 2, 3],
-        "j": [2.0, 3.0, 3.0],
+        "j": [2, 3, 3],
         "kind": ["must", "cannot", "must"],
         "weight": [1.0, 2.5, 2.0],
         "accuracy": [np.nan, 0.9, np.nan],
