@@ -142,7 +142,6 @@ READS = re.compile(
 
 OWN_FILES = {
     "sweeps/files.py": "the one that opens what a user names",
-    "sweeps/annotations/distinct.py": "a text that was read",
     "sweeps/annotations/stored.py": "members of an open archive",
     "sweeps/data/formats.py": "members of an open archive",
     "sweeps/data/builtin.py": "files of scikit-learn",

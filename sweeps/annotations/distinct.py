@@ -8,7 +8,6 @@ each kind, and about every row that is wrong, so that rows and messages are the 
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +31,9 @@ ENDS = ("i", "j")
 
 # Lines whose cells are there as texts at a time.
 CHUNK = 2**18
+
+# Bytes of a cell that is compared as one number.
+WORD = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +63,9 @@ class Distinct:
 
     def firsts(self, name: str) -> Iterator[tuple[int, str]]:
         """First place, and text, of each distinct cell of a column, in the order of these places."""
-        codes, n_rows = self.codes[name], len(self)
-        first = np.full(len(self.cells[name]), n_rows, dtype=np.int64)
-        first[codes[::-1]] = np.arange(n_rows - 1, -1, -1)  # of several that are set the last one stays
-        order = np.argsort(first, kind="stable")
-        return ((int(first[code]), self.cells[name][code]) for code in order if first[code] < n_rows)
+        codes = self.codes[name]
+        first, _ = _groups(codes.astype(np.int64), len(self.cells[name]))
+        return ((place, self.cells[name][codes[place]]) for place in np.sort(first).tolist())
 
     def called(self, names: Sequence[str]) -> Distinct:
         """The same with other names of its columns, by position; one without a name is left out."""
@@ -114,17 +114,14 @@ class Distinct:
         ends = self._ends(mark, find)
         is_right = (ends >= 0).all(axis=1)
         # rows whose other cells are the same, and that are self pairs or not, say the same of their pairs
-        alike = (ends[:, 0] == ends[:, 1]).astype(np.int64)
+        alike, count = (ends[:, 0] == ends[:, 1]).astype(np.int64), 2
         for name, codes in self.codes.items():
-            if name not in ENDS:
-                alike = alike * len(self.cells[name]) + codes
-                if len(self.cells[name]) > 1:
-                    alike = np.unique(alike, return_inverse=True)[1]
-        columns = np.zeros(len(self), dtype=COLUMNS)
-        says_nothing = np.zeros(len(self), dtype=np.bool_)
+            if name not in ENDS and len(self.cells[name]) > 1:
+                first, alike = _groups(alike * len(self.cells[name]) + codes, count * len(self.cells[name]))
+                count = len(first)
         annotators = dict[str, int]()
         right = np.flatnonzero(is_right)
-        _, first, group = np.unique(alike[right], return_index=True, return_inverse=True)
+        first, group = _groups(alike[right], count)
         by_group = np.zeros(len(first), dtype=COLUMNS)
         is_wrong, is_empty = np.zeros(len(first), dtype=np.bool_), np.zeros(len(first), dtype=np.bool_)
         for number in np.argsort(first):  # as annotators are numbered by their first row
@@ -143,14 +140,17 @@ class Distinct:
                 by_group["annotator"][number] = annotators.setdefault(row.annotator, len(annotators))
                 if row.accuracy is not None:
                     by_group["accuracy"][number] = row.accuracy
-        columns[right] = by_group[group]
-        says_nothing[right] = is_empty[group]
         wrong = np.union1d(np.flatnonzero(~is_right), right[is_wrong[group]])
         if len(wrong):
             raise InputError(self._problems(path, wrong, read))
+        columns = np.zeros(len(self), dtype=COLUMNS)
+        for field in ("kind", "count", "annotator", "accuracy"):
+            columns[field] = by_group[field][group]
         columns["first"], columns["second"] = ends.T
         columns["line"] = np.arange(self.begin, self.begin + len(self))
-        return AnnotationRows(columns[~says_nothing], tuple(annotators), (path,))
+        if is_empty.any():
+            columns = columns[~is_empty[group]]
+        return AnnotationRows(columns, tuple(annotators), (path,))
 
     def _ends(self, mark: str, find: Finder) -> NDArray[np.int32]:
         """Places of the two samples of each row, -1 of one that is not there."""
@@ -200,60 +200,69 @@ def plain(content: bytes, separator: str, names: Sequence[str], least: int, skip
     rest = memoryview(content)[begin:]
     if not len(rest) or content.find(b'"', begin) >= 0 or content.find(b"#", begin) >= 0:
         return None
-    width = _width(np.frombuffer(rest, dtype=np.uint8), ord(separator))
-    if not least <= width <= len(names):
+    text = np.frombuffer(rest, dtype=np.uint8)
+    marks = _marks(text, ord(separator))
+    if not least <= marks.shape[1] - 1 <= len(names):
         return None
-    import csv
-
-    import pandas as pd
-
-    # not as categories: pandas would take 1 and 1.0 as the same one
-    parts = pd.read_csv(
-        io.BytesIO(rest),
-        sep=separator,
-        header=None,
-        names=range(width),
-        index_col=False,
-        dtype=object,
-        na_filter=False,
-        quoting=csv.QUOTE_NONE,
-        skip_blank_lines=False,
-        encoding="utf-8",
-        chunksize=CHUNK,
-    )
-    known: list[dict[str, int]] = [{} for _ in range(width)]
-    found: list[list[Codes]] = [[] for _ in range(width)]
-    with parts:
-        for part in parts:
-            for column, places in enumerate(known):
-                codes, texts = pd.factorize(part[column].to_numpy())
-                whole = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int32)
-                found[column].append(whole[codes])
-    codes_of, cells = dict[str, Codes](), dict[str, list[str]]()
-    for column, name in enumerate(names[:width]):
+    codes, cells = dict[str, Codes](), dict[str, list[str]]()
+    for column, name in enumerate(names[: marks.shape[1] - 1]):
         if not name:  # an index that pandas wrote
             continue
-        codes_of[name], cells[name] = np.concatenate(found[column]), [text.strip() for text in known[column]]
-        # other blanks would separate as well, and a row without cells says nothing
-        if separator == " " and not all(cell.split() == [cell] for cell in cells[name]):
+        codes[name], found = _factorized(text, marks[:, column] + 1, marks[:, column + 1])
+        cells[name] = [cell.strip() for cell in found]
+        # other blanks separate as well, before semicolons do, and a row without cells says nothing
+        if separator in (" ", ";") and not all(cell.split() == [cell] for cell in found):
             return None
         if name in ENDS and "" in cells[name]:
             return None
         # a tab at the end of a line separates in a file with a header, and does not in any other
-        if separator == "\t" and column == width - 1 and "" in cells[name]:
+        if separator == "\t" and column == marks.shape[1] - 2 and "" in cells[name]:
             return None
-    return Distinct(skip + 1, codes_of, cells)
+    return Distinct(skip + 1, codes, cells)
 
 
-def _width(text: NDArray[np.uint8], separator: int) -> int:
-    """Number of cells of every line, 0 if lines differ."""
+def _marks(text: NDArray[np.uint8], separator: int) -> NDArray[np.int64]:
+    """What is before, between and behind the cells of each line; without lines if they are not alike."""
     ends = np.flatnonzero(text == 10)
     if not len(ends) or ends[-1] != len(text) - 1:
         ends = np.append(ends, len(text))
-    marks = np.flatnonzero(text == separator)
+    starts, marks = np.append(-1, ends[:-1]), np.flatnonzero(text == separator)
     width, rest = divmod(len(marks), len(ends))
-    if rest or not width:
-        return 0
-    by_line = marks.reshape(len(ends), width)
-    starts = np.append(-1, ends[:-1])
-    return width + 1 if (by_line[:, 0] > starts).all() and (by_line[:, -1] < ends).all() else 0
+    if not rest and width:
+        between = marks.reshape(len(ends), width)
+        if (between[:, 0] > starts).all() and (between[:, -1] < ends).all():
+            return np.column_stack([starts, between, ends])
+    return np.empty((0, 1), dtype=np.int64)
+
+
+def _factorized(
+    text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> tuple[Codes, list[str]]:
+    """Codes and texts of the cells that begin and end at some places of a text."""
+    import pandas as pd
+
+    lengths = ends - starts
+    if (most := int(lengths.max())) <= WORD:  # a cell is a number then, as no text has a byte 0
+        numbers = np.zeros(len(starts), dtype=np.uint64)
+        for at in range(most):
+            byte = text[np.minimum(starts + at, len(text) - 1)].astype(np.uint64)
+            numbers |= np.where(at < lengths, byte, 0) << np.uint64(8 * at)
+        codes, found = pd.factorize(numbers)
+        return codes, [int(each).to_bytes(WORD, "little").rstrip(b"\0").decode() for each in found]
+    known, parts, content = dict[bytes, int](), list[Codes](), text.tobytes()
+    for begin in range(0, len(starts), CHUNK):
+        part = slice(begin, begin + CHUNK)
+        cells = [content[i:j] for i, j in zip(starts[part].tolist(), ends[part].tolist(), strict=True)]
+        parts.append(np.array([known.setdefault(cell, len(known)) for cell in cells], dtype=np.int32))
+    return np.concatenate(parts), [cell.decode() for cell in known]
+
+
+def _groups(codes: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """First place of each code that is there, and the number of each among these; codes are below `count`."""
+    if count > 4 * len(codes) + 1000:
+        _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        return first, group
+    first = np.full(count, -1, dtype=np.int64)  # a table takes a tenth of the time of sorting
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several that are set the last one stays
+    is_there = first >= 0
+    return first[is_there], (np.cumsum(is_there) - 1)[codes]

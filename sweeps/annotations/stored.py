@@ -99,7 +99,9 @@ def _text(value: Any) -> str | None:
     if isinstance(value, int | np.integer):
         return str(int(value))
     if isinstance(value, float | np.floating):
-        return str(int(value)) if float(value).is_integer() and abs(float(value)) < 2**53 else repr(float(value))
+        return (
+            str(int(value)) if float(value).is_integer() and abs(float(value)) < 2**53 else repr(float(value))
+        )
     return None
 
 
