@@ -17,7 +17,8 @@ from pipeline.asking.belief import Belief, share_at
 from pipeline.asking.strategies import Pair, choose
 from pipeline.fit.inputs import answered
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import Annotation, Row, Samples, Skip
+from sweeps.annotations.files import Samples
+from sweeps.annotations.rows import Annotation, Row, Skip
 
 # How many questions are left until a share of the labels is right: a simulation under the model.
 

@@ -30,16 +30,8 @@ from pipeline.ask.questions import Question
 from pipeline.ask.summary import AskOptions, Standing, accuracy_given, confidence, outlook_words
 from pipeline.fit.inputs import FitInputs
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import (
-    ANNOTATOR,
-    ASKED,
-    FIRST_ROW,
-    SETTLES,
-    Annotation,
-    Row,
-    Samples,
-    Skip,
-)
+from sweeps.annotations.files import ANNOTATOR, ASKED, FIRST_ROW, SETTLES, Samples
+from sweeps.annotations.rows import Annotation, Row, Skip
 from sweeps.data.lines import as_cell
 
 # Where a session shows its questions, and where its keys come from: a terminal, or lines of a pipe.

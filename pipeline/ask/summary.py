@@ -20,7 +20,8 @@ from pipeline.ask.answers import check_answers_file
 from pipeline.fit import inputs as fit_inputs
 from pipeline.fit.inputs import FitInputs, FitOptions, answered
 from sweeps.annotations.draw import MUST
-from sweeps.annotations.files import ASKED, Row, read_answers
+from sweeps.annotations.files import ASKED, read_answers
+from sweeps.annotations.rows import AnnotationRows, Row
 from sweeps.errors import InputError, Problem, not_one_of
 from sweeps.words import STRATEGIES
 
@@ -195,7 +196,7 @@ def stand(
         belief = beside(
             lambda: believe(
                 inputs.X,
-                fit_inputs.annotator_layers(answers, inputs.accuracies, options.accuracy),
+                fit_inputs.annotator_layers(AnnotationRows.of(answers), inputs.accuracies, options.accuracy),
                 n_clusters=options.n_clusters,
                 accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
                 seed=seed,

@@ -184,7 +184,7 @@ def fit_command(
     """
     from pipeline.choosing import option_problems, read_counts
     from pipeline.fit.counts import TRIED, possible
-    from pipeline.fit.inputs import FitOptions, answered, judge, labels_csv, place_problems, read_inputs
+    from pipeline.fit.inputs import SHOWN, FitOptions, judge, labels_csv, place_problems, read_inputs
     from sweeps.data.table import expanded
 
     counts, wrong = (TRIED, []) if clusters is None else read_counts(clusters)
@@ -220,7 +220,9 @@ def fit_command(
             result = fitted(n_clusters=n_clusters, confidence=confidence)
         else:
             result = choice.chosen.result
-    judged, judgement = judge(answered(inputs.rows), result.best.labels, inputs.samples)
+    judged, judgement = judge(
+        inputs.rows.answered, result.best.labels, inputs.samples, None if as_json else SHOWN
+    )
     judged["first_row"], judgement = inputs.samples.first_row, [*inputs.numbering.lines(), *judgement]
     is_over = is_over or result.interrupted
     known = None if is_over else inputs.labels_true
@@ -398,7 +400,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     from pipeline.ask import session, summary
 
     rows = session.rows_of(options, inputs)
-    standing = summary.stand(options, inputs, inputs.rows)
+    standing = summary.stand(options, inputs, list(inputs.rows))
     questions = session.csv_text(standing.questions, rows, options.annotator)
     if options.out is not None:
         put_file(options.out, questions)
@@ -457,7 +459,7 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     console = session.Terminal() if is_terminal else session.Pipe()
     rows, stand = session.rows_of(options, inputs), partial(summary.stand, options, inputs)
-    asking = session.Session(options, rows, inputs.rows, file, console, stand)
+    asking = session.Session(options, rows, list(inputs.rows), file, console, stand)
     try:
         with closing(file), console.opened():
             try:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,8 +35,9 @@ from kernels.settings import (
     wrong_settings,
 )
 from pipeline.fit.data_notes import constant
-from sweeps.annotations.files import KIND_NAMES, Annotation, Numbering, PairFile, Row, Samples, numbering_of
-from sweeps.data.lines import read_lines, to_number
+from sweeps.annotations.files import Numbering, PairFile, Samples, numbering_of
+from sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
+from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
 from sweeps.data.scaling import scale
 from sweeps.data.table import (
@@ -134,7 +134,7 @@ class FitInputs:
         Scaled features.
     labels_true : array of shape (n_samples,) or None
         Classes from 0.
-    rows : list of Annotation or Skip
+    rows : AnnotationRows
         Of all files: must-links, cannot-links, annotation files.
     layers : list of Layer
         One for each annotator and kind.
@@ -150,7 +150,7 @@ class FitInputs:
 
     X: NDArray[np.float64]
     labels_true: NDArray[np.int16] | None
-    rows: list[Row]
+    rows: AnnotationRows
     layers: list[Layer]
     accuracies: dict[str, float]
     table: LabelledTable
@@ -187,7 +187,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         *((None, path) for path in options.annotations),
     ):
         with collecting(unread):
-            files += [PairFile(read_lines(path), kind)] if path else []
+            files += [PairFile.of(path, kind)] if path else []
     named = frozenset[str]() if options.index_column else frozenset().union(*(f.seen.texts for f in files))
     search = NameSearch(named) if named else None
     table: LabelledTable | None = None
@@ -203,7 +203,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     known = None if options.index_column else SampleRows(sys.maxsize)
     if table is not None:
         known = table.rows or SampleRows(len(table.X))
-    rows: list[Row] = []
+    parts: list[AnnotationRows] = []
     samples, numbering = (
         Samples(known or SampleRows(0), hint=search.hint(options) if search else ""),
         Numbering(),
@@ -213,9 +213,10 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         samples = samples.counted_from(numbering.first_row)
         for file in files:
             with collecting(unread):
-                rows += file.rows(numbering.of(file.path, samples))
-    annotations, model = answered(rows), options.taken.model
-    names = annotator_names(annotations)
+                parts.append(file.table(numbering.of(file.path, samples)))
+    rows = AnnotationRows.joined(parts)
+    annotations, model = rows.answered, options.taken.model
+    names = list(annotations.annotators)
     needs_all = model == "posterior" and options.accuracy is None and bool(options.annotator_accuracy)
     problems += unread
     # a name that is not there may be in a file that is wrong
@@ -357,68 +358,62 @@ def annotator_problems(
         yield Problem(where, f"nothing for annotator {name!r}", PARAMETERS["accuracy"].expected, hint)
 
 
-def _column_problems(annotations: Sequence[Annotation], model: str) -> Iterator[Problem]:
+def _column_problems(annotations: AnnotationRows, model: str) -> Iterator[Problem]:
     """Accuracies of single lines, where the model has no place for them; one problem for each file."""
     if model not in TERMS or model == "conditional":  # MODEL_ANY is none of the terms
         return
-    first_of = {each.file: each.line for each in reversed(annotations) if each.accuracy is not None}
-    for file, line in first_of.items():
+    told = annotations.columns[~np.isnan(annotations.columns["accuracy"])]
+    for place in np.unique(told["file"], return_index=True)[1]:
         found, expected = "an accuracy of this line", f"none with the model {model!r}"
-        yield Problem(f"{file}, line {line}", found, expected, "--model conditional takes it")
+        where = f"{annotations.files[told['file'][place]]}, line {told['line'][place]}"
+        yield Problem(where, found, expected, "--model conditional takes it")
 
 
 # Annotators of a fit: the layers made for each, and how far the solution agrees with each.
 
 
-def annotator_names(annotations: Iterable[Annotation]) -> list[str]:
-    """Names in the order they first appear."""
-    return list(dict.fromkeys(annotation.annotator for annotation in annotations))
-
-
 def annotator_layers(
-    annotations: Sequence[Annotation], accuracies: Mapping[str, float], accuracy: float | None
+    annotations: AnnotationRows, accuracies: Mapping[str, float], accuracy: float | None
 ) -> list[Layer]:
     """A layer for each annotator and kind, must-links first; annotators are numbered as they appear.
 
     Parameters
     ----------
-    annotations : sequence of Annotation
-        Of all files.
+    annotations : AnnotationRows
+        Of all files, without skipped pairs.
     accuracies : mapping of str to float
         Accuracy of each annotator that has one of its own; those of lines come first.
     accuracy : float or None
         Accuracy of the others.
     """
-    names = annotator_names(annotations)
-    groups: dict[tuple[str, int], list[tuple[int, int, float, float | None]]] = {
-        each: [] for each in itertools.product(names, KIND_NAMES)
-    }
-    for item in annotations:
-        groups[item.annotator, item.kind].append((item.first, item.second, item.count, item.accuracy))
-    layers = []
-    for (name, kind), rows in groups.items():
-        if rows:
-            first, second, counts, of_lines = np.array(rows, dtype=np.float64).T  # None becomes NaN
-            pairs = np.column_stack([first, second]).astype(np.int64)
-            told = None if np.isnan(of_lines).all() else of_lines
-            own = accuracies.get(name, accuracy)
-            layers.append(Layer(kind, pairs, counts, own, told, names.index(name)))
+    columns, layers = annotations.columns, list[Layer]()
+    group = columns["annotator"].astype(np.int64) * len(KIND_NAMES) + columns["kind"]
+    order = np.argsort(group, kind="stable")
+    for places in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if len(order) else ():
+        rows = columns[places]
+        who, kind = int(rows["annotator"][0]), int(rows["kind"][0])
+        pairs = np.column_stack([rows["first"], rows["second"]]).astype(np.int64)
+        told = None if np.isnan(rows["accuracy"]).all() else rows["accuracy"].copy()
+        own = accuracies.get(annotations.annotators[who], accuracy)
+        layers.append(Layer(kind, pairs, rows["count"].copy(), own, told, who))
     return layers
 
 
 def judge(
-    annotations: Sequence[Annotation], labels: NDArray[np.integer], samples: Samples
+    annotations: AnnotationRows, labels: NDArray[np.integer], samples: Samples, most: int | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Compare annotations with a partition.
 
     Parameters
     ----------
-    annotations : sequence of Annotation
-        Of all files.
+    annotations : AnnotationRows
+        Of all files, without skipped pairs.
     labels : ndarray of shape (n_samples,)
         The partition.
     samples : Samples
         What samples are called.
+    most : int, optional
+        How many contradictions the document lists; all where it is not given.
 
     Returns
     -------
@@ -430,29 +425,33 @@ def judge(
     lines : list of str
         The same for people, with the first contradictions.
     """
-    names = annotator_names(annotations)
+    columns, names = annotations.columns, annotations.annotators
     shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
     accuracies = {names[number]: None if math.isnan(share) else share for number, share in shares.items()}
-    counts, contradicted = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    is_one = labels[columns["first"]] == labels[columns["second"]]
+    is_contradicted = is_one != (columns["kind"] == MUST)
+    counts, contradicted = (
+        np.bincount(columns["annotator"], weights=weights, minlength=len(names))
+        for weights in (columns["count"], columns["count"] * is_contradicted)
+    )
     rows: list[dict[str, Any]] = []
-    for item in annotations:
-        counts[item.annotator] += item.count
-        if (labels[item.first] == labels[item.second]) != (item.kind == MUST):
-            contradicted[item.annotator] += item.count
-            pair = {"i": samples.told(item.first), "j": samples.told(item.second)}
-            of_line = {"weight": item.weight, "annotator": item.annotator}
-            place = {"file": str(item.file), "line": item.line}
-            rows.append(pair | {"kind": KIND_NAMES[item.kind]} | of_line | place)
+    places = np.flatnonzero(is_contradicted)
+    for place in map(int, places[:most]):
+        item = annotations.annotation(place)
+        pair = {"i": samples.told(item.first), "j": samples.told(item.second)}
+        of_line = {"weight": item.weight, "annotator": item.annotator}
+        where = {"file": str(item.file), "line": item.line}
+        rows.append(pair | {"kind": KIND_NAMES[item.kind]} | of_line | where)
     lines = []
-    for name, accuracy in accuracies.items():
+    for who, (name, accuracy) in enumerate(accuracies.items()):
         share = "unknown" if accuracy is None else f"{accuracy:.3f}"
-        of_all = f"{contradicted[name]:g} of {counts[name]:g} annotations contradicted"
+        of_all = f"{contradicted[who]:.12g} of {counts[who]:.12g} annotations contradicted"
         lines.append(f"annotator  {name}: accuracy {share}, {of_all}")
     lines += ["contradicted by the clusters"] if rows else []
     for row in rows[:SHOWN]:
         lines.append("           {file}, line {line}: {i} {j} {kind} {weight:g} {annotator}".format_map(row))
-    if len(rows) > SHOWN:
-        lines.append(f"           and {len(rows) - SHOWN} more (--json lists all)")
+    if len(places) > SHOWN:
+        lines.append(f"           and {len(places) - SHOWN} more (--json lists all)")
     return {"annotator_accuracies": accuracies, "contradictions": rows}, lines
 
 

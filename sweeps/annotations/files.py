@@ -9,12 +9,14 @@ reads. A `PairFile` is one that is open: what it calls samples is seen before it
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,7 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
+from sweeps.annotations.distinct import Distinct, plain
 from sweeps.annotations.draw import CANNOT, MOST_ANNOTATIONS, MUST
+from sweeps.annotations.rows import LINKS, SELF_PAIR_WEIGHT, Annotation, AnnotationRows, Row, Skip
+from sweeps.annotations.stored import Stored, is_stored, read_stored
 from sweeps.data import lines
 from sweeps.data.lines import Lines
 from sweeps.data.table import SampleRows
@@ -90,28 +95,29 @@ class Samples:
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
-    def position(self, cell: str, where: str) -> int:
-        """Position of a sample from 0.
+    def find(self, cell: str) -> int | None:
+        """Position from 0 of the sample that a cell names, by its name or its row; None if there is none."""
+        row, first = self._by_name.get(cell), self.first_row
+        if row is None and self.are_numbered and WHOLE.fullmatch(cell) is not None:
+            row = int(cell) - first
+            row = row if 0 <= row < self._rows.n_rows else None
+        return row if self._rows.kept is None or row is None else self._positions.get(row)
 
-        Parameters
-        ----------
-        cell : str
-            Name, or number of a row.
-        where : str
-            For messages.
+    def position(self, cell: str, where: str) -> int:
+        """Position of a sample from 0, see `find`; `where` is for messages.
 
         Raises
         ------
         InputError
             If it is none of the samples.
         """
+        if (position := self.find(cell)) is not None:
+            return position
         rows, is_number = self._rows, WHOLE.fullmatch(cell) is not None
-        row, first, last = self._by_name.get(cell), self.first_row, rows.n_rows - 1 + self.first_row
+        first, last = self.first_row, rows.n_rows - 1 + self.first_row
+        row = self._by_name.get(cell)
         if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
             row = int(cell) - first
-        position = row if rows.kept is None or row is None else self._positions.get(row)
-        if position is not None:
-            return position
         found, expected, hint = f"sample {cell[:60]!r}", "a row that is used", DROPPED
         # of a table that could not be read it is not known how many rows it has
         numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"
@@ -156,67 +162,6 @@ class Samples:
         return {row: position for position, row in enumerate(self._row_of)}
 
 
-# What a file says: annotations, and pairs without an answer.
-
-# The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
-SELF_PAIR_WEIGHT = 2.0
-# Annotator of all link files: they name none.
-LINKS = "links"
-
-
-@dataclass(frozen=True, slots=True)
-class Annotation:
-    """A line of a link file or of an annotation file.
-
-    Parameters
-    ----------
-    file : Path
-        Where it was read.
-    line : int
-        Number of the line, from 1.
-    first, second : int
-        The two samples, from 0.
-    kind : int
-        `sweeps.annotations.draw.MUST` or `CANNOT`.
-    count : float
-        Number of annotations it represents.
-    annotator : str
-        Who made it.
-    accuracy : float or None
-        Probability that this one is right, if the line says so.
-    """
-
-    file: Path
-    line: int
-    first: int
-    second: int
-    kind: int
-    count: float
-    annotator: str = LINKS
-    accuracy: float | None = None
-
-    @property
-    def weight(self) -> float:
-        """Weight as the file has it: a self pair carries 2 per annotation."""
-        return self.count * (SELF_PAIR_WEIGHT if self.first == self.second else 1.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """A pair that somebody was shown and did not answer.
-
-    Parameters
-    ----------
-    first, second : int
-        The two samples, from 0.
-    """
-
-    first: int
-    second: int
-
-
-Row = Annotation | Skip
-
 ANNOTATOR, ACCURACY, FIRST_ROW = "annotator", "accuracy", "first_row"
 
 LINK_CELLS = ("i", "j", "weight")
@@ -246,7 +191,6 @@ KINDS = ANSWERS | {
     **dict.fromkeys(("must-link", "must_link", "mustlink", "ml", "same", "together", "+1"), MUST),
     **dict.fromkeys(("cannot-link", "cannot_link", "cannotlink", "cl", "different", "apart", "-1"), CANNOT),
 }
-KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
 
 # Of the cells that say the kind of an annotation: what is known, in words, and what may be misspelt.
 WORDS = {
@@ -311,7 +255,7 @@ def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation
     InputError
         With every line that is not a link.
     """
-    return _answered(PairFile(lines.read_lines(path), kind).rows(Samples.of(samples)))
+    return _answered(PairFile.of(path, kind).rows(Samples.of(samples)))
 
 
 def read_annotations(path: Path, samples: Samples | int) -> list[Annotation]:
@@ -355,7 +299,7 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     InputError
         With every problem of every line.
     """
-    return PairFile(lines.read_lines(path)).rows(Samples.of(samples))
+    return PairFile.of(path).rows(Samples.of(samples))
 
 
 def separator_of(header: str) -> str | None:
@@ -396,6 +340,14 @@ class Seen(NamedTuple):
     texts: frozenset[str] = frozenset()
 
 
+class _Reads(NamedTuple):
+    """What is read of a file with a header: names of all its columns, those that are read, and its kind."""
+
+    columns: list[str]
+    known: tuple[str, ...]
+    is_questions: bool
+
+
 # Cells of a row by name, and the number of its line; None if it says nothing.
 Cells = tuple[int, dict[str, str]] | None
 
@@ -406,19 +358,35 @@ class PairFile:
 
     Parameters
     ----------
-    read : Lines
+    read : Lines or Stored
         The content.
     kind : int or None
         Of all rows, `sweeps.annotations.draw.MUST` or `CANNOT`; None if each row says its own.
     """
 
-    read: Lines
+    read: Lines | Stored
     kind: int | None = None
+
+    @classmethod
+    def of(cls, path: Path, kind: int | None = None) -> PairFile:
+        """Read a file of columns (.parquet, .pq, .feather, .arrow, .npz), or a text under any other name.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read.
+        """
+        return cls(read_stored(path) if is_stored(path) else lines.read_lines(path), kind)
 
     @property
     def path(self) -> Path:
         """Where it was read."""
         return self.read.path
+
+    @property
+    def unit(self) -> str:
+        """What its rows are called in messages."""
+        return "row" if isinstance(self.read, Stored) else "line"
 
     def rows(self, samples: Samples) -> list[Row]:
         """Its rows in the order of the lines, see `read_links` and `read_answers`.
@@ -428,8 +396,10 @@ class PairFile:
         InputError
             With every problem of every line, equal ones as one.
         """
-        by_number = {str(first): samples.counted_from(first) for first in (0, 1)}
-        items, cells_of = self._table(samples)
+        if isinstance(self.read, Stored):
+            return list(self.table(samples))
+        by_number = _by_number(samples)
+        items, cells_of = self._table(self.read, samples)
         complaints, rows = lines.Complaints(self.path), list[Row]()
         problems: list[Problem] = []
         with collecting(problems):
@@ -446,42 +416,153 @@ class PairFile:
             raise InputError(problems)
         return rows
 
+    def table(self, samples: Samples) -> AnnotationRows:
+        """The same as columns: in seconds for millions of rows, if its lines are plain ones.
+
+        Raises
+        ------
+        InputError
+            As `rows`.
+        """
+        distinct = self._distinct(samples)
+        if distinct is None:
+            return AnnotationRows.of(self.rows(samples))
+        by_number = _by_number(samples)
+
+        def find(cell: str, mark: str) -> int | None:
+            return by_number.get(mark, samples).find(cell)
+
+        def read(number: int, cells: Mapping[str, str]) -> Row | None:
+            counted = by_number.get(cells.get(FIRST_ROW, ""), samples)
+            return _row(self.path, number, cells, counted, self.kind, self.unit)
+
+        return distinct.rows(self.path, FIRST_ROW, find, read)
+
+    def _distinct(self, samples: Samples) -> Distinct | None:
+        """Its rows by their distinct cells; None if they have to be read one by one.
+
+        Raises
+        ------
+        InputError
+            If there are columns that are not known, or are missing.
+        """
+        if isinstance(self.read, Stored):
+            columns = self.read.columns
+            words = [name.strip().lower() for name in columns.codes]
+            reads = self._reads(words, str(self.path))
+            return self._as_asked(
+                columns.called(reads.columns).only(reads.known), reads.is_questions, samples
+            )
+        content, header = self.read.content, _header(self.read, samples)
+        if header is None:
+            names: tuple[str, ...] = CELLS if self.kind is None else LINK_CELLS
+            least = 3 if self.kind is None else 2
+            skip = _lines_before(content)
+            marks = (mark for mark in (",", "\t", " ", ";") if mark.encode() in content)
+            separator = next(marks, "")
+            is_questions = False
+        else:
+            line, separator, words = header
+            reads = self._reads(words, f"{self.path}, line {line}")
+            names, known, is_questions = tuple(reads.columns), reads.known, reads.is_questions
+            least, skip = len(names), line
+            if is_questions and not content.endswith(b"\n"):
+                return None  # its last line may break off
+        named = [name for name in names if name]
+        if not separator or len({*named}) < len(named):
+            return None
+        key = separator, names
+        if key not in self._parsed:
+            self._parsed[key] = plain(content, separator, names, least, skip)
+        found = self._parsed[key]
+        if found is None or header is None:
+            return found
+        return self._as_asked(found.only(known), is_questions, samples)
+
+    @cached_property
+    def _parsed(self) -> dict[tuple[str, tuple[str, ...]], Distinct | None]:
+        return {}
+
+    def _as_asked(self, found: Distinct, is_questions: bool, samples: Samples) -> Distinct:
+        """Cells as a file with a header has them: those of questions as spreadsheets keep them."""
+        if is_questions:  # see `Samples.cell`
+            for end in ENDS[0]:
+                found = found.changed(end, samples.named_by)
+            if ANNOTATOR in found.codes:
+                return found.changed(ANNOTATOR, lambda cell: lines.of_cell(cell) or ASKED)
+        if self.kind is None and ANNOTATOR not in found.codes:
+            return found.with_all(ANNOTATOR, ASKED)
+        return found
+
+    def _reads(self, words: Sequence[str], where: str) -> _Reads:
+        """What is read of the columns of a header.
+
+        Raises
+        ------
+        InputError
+            With columns that are not known, come twice, or are missing.
+        """
+        is_questions = self.kind is None and "answer" in words
+        needed = NEEDED if is_questions else LINK_CELLS[:2] if self.kind is not None else CELLS[:3]
+        known = CELLS if self.kind is None else LINK_CELLS
+        read = (*((*NEEDED, ANNOTATOR, ACCURACY) if is_questions else known), FIRST_ROW)
+        columns = _columns(words)
+        if problems := [*_header_problems(where, words, columns, needed, read, is_questions)]:
+            raise InputError(problems)
+        return _Reads(columns, read, is_questions)
+
     @cached_property
     def seen(self) -> Seen:
         """What it calls samples, as far as its rows can be read."""
-        row_0, marks, texts, has_numbers, known = 0, set[int](), set[str](), False, set[tuple[str, str]]()
+        row_0, marks, texts, has_numbers = 0, set[int](), set[str](), False
+        cells: list[tuple[int, str, str]] = []
         with suppress(InputError):  # what is wrong is said when it is read
-            items, cells_of = self._table(Samples.of(0))
-            for item in items:
-                found: Cells = None
-                with suppress(InputError):
-                    found = cells_of(item)
-                if found is None:
-                    continue
-                line, cells = found
-                mark = cells.get(FIRST_ROW, "")
-                for each in (cells["i"], cells["j"]):
-                    if (each, mark) in known:  # most samples come many times
-                        continue
-                    known.add((each, mark))
-                    is_number = WHOLE.fullmatch(each) is not None
-                    has_numbers |= is_number
-                    if mark in ("0", "1"):
-                        marks |= {int(mark)} if is_number else set()
-                    elif is_number and int(each) == 0 and not row_0:
-                        row_0 = line
-                    if len(texts) < MOST_COMPARED and lines.to_number(each) is None:
-                        texts.add(each)
-        header = self.read.first
+            cells = sorted(self._named(), key=lambda each: each[0])
+        for line, each, mark in cells:
+            is_number = WHOLE.fullmatch(each) is not None
+            has_numbers |= is_number
+            if mark in ("0", "1"):
+                marks |= {int(mark)} if is_number else set()
+            elif is_number and int(each) == 0 and not row_0:
+                row_0 = line
+            if len(texts) < MOST_COMPARED and lines.to_number(each) is None:
+                texts.add(each)
+        header = self.read.first if isinstance(self.read, Lines) else None
         columns = columns_of(header.text) if header and separator_of(header.text) else []
         is_asked = FIRST_ROW not in columns and (SETTLES in columns or columns == UNMARKED)
         return Seen(row_0, frozenset(marks), is_asked, has_numbers, frozenset(texts))
 
-    def _table(self, samples: Samples) -> tuple[Iterable[Any], Callable[[Any], Cells]]:
+    def _named(self) -> list[tuple[int, str, str]]:
+        """Each text that stands for a sample, with its first line and what that says of the first row."""
+        nobody = Samples.of(0)
+        if (distinct := self._distinct(nobody)) is not None and FIRST_ROW not in distinct.codes:
+            ends = (distinct.firsts(end) for end in ENDS[0])
+            return [(distinct.begin + place, text, "") for each in ends for place, text in each]
+        known = dict[tuple[str, str], int]()
+        if distinct is not None:
+            rows = ((distinct.begin + place, distinct.row(place)) for place in range(len(distinct)))
+            for line, cells in rows:
+                for end in ENDS[0]:
+                    known.setdefault((cells[end], cells[FIRST_ROW]), line)
+        elif isinstance(self.read, Lines):
+            items, cells_of = self._table(self.read, nobody)
+            with suppress(InputError):  # of a row that ends nowhere
+                for item in items:
+                    found: Cells = None
+                    with suppress(InputError):
+                        found = cells_of(item)
+                    if found is not None:
+                        line, cells = found
+                        mark = cells.get(FIRST_ROW, "")
+                        for end in ENDS[0]:
+                            known.setdefault((cells[end], mark), line)
+        return [(line, *each) for each, line in known.items()]
+
+    def _table(self, read: Lines, samples: Samples) -> tuple[Iterable[Any], Callable[[Any], Cells]]:
         """Rows, and what makes cells by name of one."""
-        header = _header(self.read, samples)
+        header = _header(read, samples)
         if header is not None:
-            return self._with_header(*header, samples)
+            return self._with_header(read.content, *header, samples)
         names, least = (CELLS, 3) if self.kind is None else (LINK_CELLS, 2)
 
         def cells_of(line: lines.Line) -> Cells:
@@ -494,19 +575,13 @@ class PairFile:
             more = "".join(f" [{name}]" for name in names[least:])
             raise refused(line.where, repr(text[:60]), f"{' '.join(names[:least])}{more}")
 
-        return self.read, cells_of
+        return read, cells_of
 
     def _with_header(
-        self, line: int, separator: str, words: list[str], samples: Samples
+        self, content: bytes, line: int, separator: str, words: list[str], samples: Samples
     ) -> tuple[Iterable[Any], Callable[[Any], Cells]]:
-        path, content = self.path, self.read.content
-        is_questions = self.kind is None and "answer" in words
-        needed = NEEDED if is_questions else LINK_CELLS[:2] if self.kind is not None else CELLS[:3]
-        known = CELLS if self.kind is None else LINK_CELLS
-        read = (*((*NEEDED, ANNOTATOR, ACCURACY) if is_questions else known), FIRST_ROW)
-        columns, where = _columns(words), f"{path}, line {line}"
-        if problems := [*_header_problems(where, words, columns, needed, read, is_questions)]:
-            raise InputError(problems)
+        path = self.path
+        columns, read, is_questions = self._reads(words, f"{path}, line {line}")
         last = 0 if content.endswith(b"\n") or not is_questions else content.count(b"\n") + 1
 
         def rows() -> Iterator[tuple[list[str], int, int]]:
@@ -613,11 +688,27 @@ def _answered(rows: Iterable[Row]) -> list[Annotation]:
     return [row for row in rows if isinstance(row, Annotation)]
 
 
+def _by_number(samples: Samples) -> dict[str, Samples]:
+    """Samples by what a row says of the number of the first row."""
+    return {str(first): samples.counted_from(first) for first in (0, 1)}
+
+
+def _lines_before(content: bytes) -> int:
+    """Comments and blank lines before the first row."""
+    found = takewhile(lambda line: not line.strip() or line.strip().startswith(b"#"), io.BytesIO(content))
+    return sum(1 for _ in found)
+
+
 def _row(
-    path: Path, line: int, cells: Mapping[str, str], samples: Samples, kind: int | None = None
+    path: Path,
+    line: int,
+    cells: Mapping[str, str],
+    samples: Samples,
+    kind: int | None = None,
+    unit: str = "line",
 ) -> Row | None:
     """What the cells of a row say, by name; `kind` is that of all rows, where no cell has it."""
-    where, problems, ends = f"{path}, line {line}", list[Problem](), list[int]()
+    where, problems, ends = f"{path}, {unit} {line}", list[Problem](), list[int]()
     count, accuracy, word = 1.0, None, ""
     for end in (cells["i"], cells["j"]):
         try:  # `collecting` would take as long as all else
@@ -765,18 +856,20 @@ def read_pool(path: Path, samples: Samples | int) -> Pool:
         `MOST_ANNOTATIONS`.
     """
     problems: list[Problem] = []
-    found = read_annotations(path, samples)
-    for each in found:
-        if each.count != int(each.count):
-            where, expected = f"{path}, line {each.line}", "a whole number of annotations"
-            problems.append(Problem(where, f"weight {each.weight:g}", expected, HINT))
-    total = sum(int(each.count) for each in found)
+    file = PairFile.of(path)
+    found = file.table(Samples.of(samples)).answered
+    counts = found.columns["count"].astype(np.int64)
+    for place in np.flatnonzero(counts != found.columns["count"]):
+        each = found.annotation(int(place))
+        where, expected = f"{path}, {file.unit} {each.line}", "a whole number of annotations"
+        problems.append(Problem(where, f"weight {each.weight:g}", expected, HINT))
+    total = int(counts.sum())
     if total > MOST_ANNOTATIONS:
         problems.append(Problem(str(path), f"{total:,} annotations", f"at most {MOST_ANNOTATIONS:,}", HINT))
     if problems:
         raise InputError(lines.shortened(path, problems))
-    rows = np.array([(each.first, each.second, each.kind) for each in found], dtype=np.int32).reshape(-1, 3)
-    return np.repeat(rows, [int(each.count) for each in found], axis=0)
+    rows = np.column_stack([found.columns[name] for name in ("first", "second", "kind")]).astype(np.int32)
+    return np.repeat(rows, counts, axis=0)
 
 
 def pool_checksum(pool: Pool) -> str:

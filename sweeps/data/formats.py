@@ -77,7 +77,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     problems: list[Problem] = []
     X, label = np.empty((0, 0)), choice.label_column
     texts: dict[str, list[str]] = {}
-    with _unbroken(path, "an .npz file"), opened(path, MOST_BYTES) as file, zipfile.ZipFile(file) as archive:
+    with unbroken(path, "an .npz file"), opened(path, MOST_BYTES) as file, zipfile.ZipFile(file) as archive:
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
 
         def array(name: str, check: Callable[[Header], str]) -> NDArray[Any]:
@@ -89,7 +89,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                 found = f"compression method {member.compress_type}"
                 raise refused(where, found, "none or deflate, as numpy writes them")
             with archive.open(member) as stream:
-                return _read_array(stream, where, member.file_size, check)
+                return read_array(stream, where, member.file_size, check)
 
         with collecting(problems):
             X = array(FEATURES, _no_features)
@@ -125,8 +125,8 @@ def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
     InputError
         With every problem of the file; a pickle is one.
     """
-    with _unbroken(path, "an .npy file"), opened(path, MOST_BYTES) as file:
-        X = _read_array(file, str(path), path.stat().st_size, _no_features)
+    with unbroken(path, "an .npy file"), opened(path, MOST_BYTES) as file:
+        X = read_array(file, str(path), path.stat().st_size, _no_features)
     return _selected(path, X, {}, replace(choice, label_column=None))
 
 
@@ -140,12 +140,12 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
     InputError
         With every problem of the file, and if pyarrow is not there.
     """
-    _need(path, "pyarrow")
+    need(path, "pyarrow")
     import pyarrow as pa
     from pyarrow import ipc, parquet
 
     kind = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "feather"
-    with _unbroken(path, f"a {kind} file"), opened(path, MOST_BYTES) as file:
+    with unbroken(path, f"a {kind} file"), opened(path, MOST_BYTES) as file:
         if kind == "parquet":
             stored = parquet.ParquetFile(file, pre_buffer=False)
             schema, n_parts = stored.schema_arrow, stored.num_row_groups
@@ -187,12 +187,12 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
     InputError
         With every problem of the file, and if openpyxl is not there.
     """
-    _need(path, "openpyxl")
+    need(path, "openpyxl")
     from openpyxl import load_workbook
     from openpyxl.utils import get_column_letter
 
     rows, numbers, width, n_cells = list[list[str]](), list[int](), 0, 0
-    with _unbroken(path, "an .xlsx workbook"), opened(path, MOST_BYTES) as file:
+    with unbroken(path, "an .xlsx workbook"), opened(path, MOST_BYTES) as file:
         with zipfile.ZipFile(file) as archive:
             _check_members(path, archive.infolist())
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
@@ -275,7 +275,7 @@ def read_header(stream: IO[bytes], where: str) -> Header:
     return Header(tuple(map(int, shape)), dtype, fortran)
 
 
-def _read_array(stream: IO[bytes], where: str, n_bytes: int, check: Callable[[Header], str]) -> NDArray[Any]:
+def read_array(stream: IO[bytes], where: str, n_bytes: int, check: Callable[[Header], str]) -> NDArray[Any]:
     """An array of a file, or member of an archive, of so many bytes; `check` is of its header."""
     header = read_header(stream, where)
     if expected := "an array without objects" if header.dtype.hasobject else check(header):
@@ -492,14 +492,14 @@ def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
             raise refused(path, found, f"at most {most:,}", hint)
 
 
-def _need(path: Path, package: str) -> None:
+def need(path: Path, package: str) -> None:
     """Refuse a file that an extra package reads, where that is not installed."""
     if find_spec(package) is None:
         raise refused(path, f"no {package}, which reads {path.suffix} files", package, EXTRA)
 
 
 @contextmanager
-def _unbroken(path: Path, expected: str) -> Iterator[None]:
+def unbroken(path: Path, expected: str) -> Iterator[None]:
     """Say of whatever a file of XML, of Arrow or of zip makes its reader raise that the file is broken."""
     try:
         yield

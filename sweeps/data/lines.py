@@ -19,7 +19,7 @@ from sweeps.files import opened
 PROBLEMS_SHOWN = 20
 
 # Of a file of labels, links or annotations.
-MOST_BYTES = 2**26
+MOST_BYTES = 2**28
 
 # Lines of any text file: each takes some 16 bytes beside its text.
 MOST_LINES = 10**7

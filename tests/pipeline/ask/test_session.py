@@ -26,7 +26,8 @@ from pipeline.asking.belief import Share, share_at
 from pipeline.asking.strategies import STRATEGIES
 from pipeline.fit.inputs import answered
 from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import Annotation, Row, Samples, Skip, read_answers
+from sweeps.annotations.files import Samples, read_answers
+from sweeps.annotations.rows import Annotation, Row, Skip
 from sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(12))
@@ -258,21 +259,21 @@ def test_answers_are_counted_and_questions_chosen(tmp_path: Path) -> None:
     plain = AskOptions(features=tmp_path / "x.data", n_clusters=3, restarts=2, count=4, until=0.9)
     options = replace(plain, annotations=(tmp_path / "a",))
     inputs = read_ask(options)
-    found = stand(options, inputs, inputs.rows)
+    found = stand(options, inputs, list(inputs.rows))
     assert (found.n_yes, found.n_no, found.n_skipped, found.n_answers) == (2, 1, 1, 3)
     assert (len(found.questions), found.outlook, found.share.mean > 0.9) == (4, (0, 0, ""), True)
     assert not {(0, 1), (0, 11), (2, 3), (4, 5)} & {(each.first, each.second) for each in found.questions}
-    assert stand(options, inputs, inputs.rows).questions == found.questions
-    assert stand(options, inputs, inputs.rows, 1, found.belief.labels).questions != found.questions
+    assert stand(options, inputs, list(inputs.rows)).questions == found.questions
+    assert stand(options, inputs, list(inputs.rows), 1, found.belief.labels).questions != found.questions
     # three right answers beside ten of accuracy 0.9 that are assumed
     assert found.belief.accuracy == pytest.approx(12 / 13)
     told = replace(options, accuracy=0.8, annotator_accuracy=("ann=0.7",))
     for annotator, accuracy in (("ann", 0.7), ("bob", 0.8)):
         own = replace(told, annotator=annotator)
-        assert stand(own, read_ask(own), inputs.rows).belief.accuracy == accuracy
+        assert stand(own, read_ask(own), list(inputs.rows)).belief.accuracy == accuracy
     # a session makes its file, and questions may stand where no answer is
     for changes in ({"interactive": True, "annotations": (tmp_path / "b",)}, {"out": tmp_path / "b"}):
-        assert read_ask(replace(plain, **changes)).rows == []  # type: ignore[arg-type]
+        assert list(read_ask(replace(plain, **changes)).rows) == []  # type: ignore[arg-type]
     for harmless in ("", "i,j,answer\n1,2,\n"):
         (tmp_path / "b").write_text(harmless)
         read_ask(replace(plain, out=tmp_path / "b"))

@@ -19,7 +19,8 @@ from pipeline.fit import inputs
 from pipeline.fit.alarms import Annotated, contradictions
 from pipeline.fit.data_notes import equal_rows
 from pipeline.fit.solve import find_confidence, fit, weighted_agreement
-from sweeps.annotations.files import Annotation, Samples
+from sweeps.annotations.files import Samples
+from sweeps.annotations.rows import Annotation, AnnotationRows
 from sweeps.data.table import SampleRows
 
 SMALL = Settings(population=4, offspring=4, generations=2)
@@ -261,7 +262,7 @@ def annotation(first: int, second: int, kind: int, count: float = 1.0, name: str
 def test_a_layer_for_each_annotator_and_kind() -> None:
     annotations = [annotation(0, 1, CANNOT, 2.0), annotation(2, 3, MUST, 1.0, "bob")]
     annotations += [annotation(1, 1, MUST, 3.0), replace(annotation(1, 0, CANNOT, 0.5), accuracy=0.6)]
-    layers = inputs.annotator_layers(annotations, {"bob": 0.7}, 0.9)
+    layers = inputs.annotator_layers(AnnotationRows.of(annotations), {"bob": 0.7}, 0.9)
     found = [(each.kind, each.accuracy, each.annotator, each.pairs.tolist()) for each in layers]
     assert found == [(0, 0.9, 0, [[1, 1]]), (1, 0.9, 0, [[0, 1], [1, 0]]), (0, 0.7, 1, [[2, 3]])]
     assert [layer.weights.tolist() for layer in layers if layer.weights is not None] == [[3], [2, 0.5], [1]]
@@ -275,15 +276,15 @@ def test_accuracy_is_the_agreeing_share_without_self_pairs() -> None:
         annotation(0, 1, MUST, 3.0), annotation(0, 2, MUST, 2.0), annotation(3, 3, CANNOT, 4.0),
         annotation(1, 1, MUST, 9.0), annotation(1, 2, CANNOT, 1.0, "bob"), annotation(2, 2, MUST, 1, "self"),
     ]  # fmt: skip
-    found, lines = inputs.judge(annotations, labels, SAMPLES)
+    found, lines = inputs.judge(AnnotationRows.of(annotations), labels, SAMPLES)
     assert found["annotator_accuracies"] == {"ann": 0.6, "bob": 1.0, "self": None}
     assert [(row["i"], row["j"], row["weight"]) for row in found["contradictions"]] == [(1, 3, 2), (4, 4, 8)]
     assert lines[0] == "annotator  ann: accuracy 0.600, 6 of 18 annotations contradicted"
     assert lines[2] == "annotator  self: accuracy unknown, 0 of 1 annotations contradicted"
-    layers = inputs.annotator_layers(annotations, {}, None)
+    layers = inputs.annotator_layers(AnnotationRows.of(annotations), {}, None)
     assert weighted_agreement(layers, labels) == pytest.approx(1 - 6 / 20)
     first, _, second, *_, last = inputs.judge(
-        [annotation(i, i + 1, MUST) for i in range(7)], np.arange(20), SAMPLES
+        AnnotationRows.of(annotation(i, i + 1, MUST) for i in range(7)), np.arange(20), SAMPLES
     )[1]
     assert first == "annotator  ann: accuracy 0.000, 7 of 7 annotations contradicted"
     assert second.strip() == f"{FILE}, line 1: 1 2 must 1 ann"

@@ -15,7 +15,8 @@ from own_tables import write
 
 from sweeps.annotations import files
 from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
-from sweeps.annotations.files import Annotation, Samples, Skip, read_annotations, read_answers, read_pool
+from sweeps.annotations.files import Samples, read_annotations, read_answers, read_pool
+from sweeps.annotations.rows import Annotation, Skip
 from sweeps.data.lines import Lines, read_lines, to_number
 from sweeps.data.table import SampleRows
 from sweeps.errors import InputError, Problem, collecting

@@ -1,0 +1,202 @@
+"""Annotations read by their distinct cells, against the reader of single lines; and files of columns."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sweeps.annotations.files import PairFile, Samples, read_annotations, read_links
+from sweeps.annotations.rows import Annotation, AnnotationRows, Row, Skip
+from sweeps.data.lines import Lines
+from sweeps.data.table import SampleRows
+from sweeps.errors import InputError
+
+ENDS = st.sampled_from(("1", "2", "3", "a", "b c", "01", "0", "9", "-1", "x", "", "1.0", "ä", "\u00a02"))
+KIND = st.sampled_from(("must", "c", "no", "1", "?", "", "skip", "Must", "'-"))
+WEIGHT = st.sampled_from(("1", "2", "0.5", "3", "-1", "w", "1e300", ""))
+WHO = st.sampled_from(("ann", "bob", "", "'=x", "ann lee"))
+SURE = st.sampled_from(("", "0.9", "2", "1"))
+MARK = st.sampled_from(("", "0", "1", "7"))
+COLUMNS = {
+    "i": ENDS,
+    "j": ENDS,
+    "kind": KIND,
+    "weight": WEIGHT,
+    "annotator": WHO,
+    "accuracy": SURE,
+    "first_row": MARK,
+    "answer": KIND,
+    "note": WHO,
+}
+SAMPLES = {
+    "numbers": Samples.of(3),
+    "names": Samples(SampleRows(3, names=("a", "b c", "ä"))),
+    "kept": Samples(SampleRows(3, kept=np.array([0, 2]))),
+    "named by numbers": Samples(SampleRows(3, names=("2", "3", "1"))),
+}
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> str:
+    """A text of an annotation file, right or wrong, with or without a header."""
+    if draw(st.booleans()):
+        names = list(COLUMNS)[: draw(st.integers(2, 6))]
+        header = []
+    else:
+        names = draw(
+            st.lists(st.sampled_from(sorted(COLUMNS)), min_size=2, max_size=6, unique=draw(st.booleans()))
+        )
+        names = [*{"i", "j"}.difference(names), *names]
+        header = [names]
+    rows = draw(st.lists(st.tuples(*(COLUMNS[name] for name in names)), max_size=8))
+    separator = draw(st.sampled_from((",", "\t", ";", " ", "  ", ", ")))
+    lines = [separator.join(row) for row in [*header, *rows]]
+    lines = [*draw(st.sampled_from(((), ("# links",), ("", "# links", "")))), *lines]
+    if draw(st.booleans()):
+        lines.insert(
+            draw(st.integers(0, len(lines))), draw(st.sampled_from(("", "# a", '"1",2,must', "1 2 must")))
+        )
+    return "\n".join(lines) + draw(st.sampled_from(("\n", "", "\n\n")))
+
+
+def outcome(read: Any) -> tuple[list[Row], list[Any]]:
+    try:
+        return list(read()), []
+    except InputError as error:
+        return [], list(error.problems)
+
+
+@settings(deadline=None, max_examples=400)
+@given(text=texts(), kind=st.sampled_from((None, None, 0)), called=st.sampled_from(sorted(SAMPLES)))
+def test_distinct_cells_say_what_single_lines_say(text: str, kind: int | None, called: str) -> None:
+    """Same rows, same problems, in the same order."""
+    file = PairFile(Lines(Path("own.csv"), text.encode()), kind)
+    samples = SAMPLES[called]
+    assert outcome(lambda: file.table(samples)) == outcome(lambda: file.rows(samples))
+
+
+def test_plain_files_are_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the test before would compare a reader with itself."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a line was read")
+
+    monkeypatch.setattr(PairFile, "rows", fail)
+    for text in (
+        "1,2,must\n2,3,cannot\n",
+        "# links\n\n1 2 must\n2 3 cannot",
+        "1\t2\tmust\t2\n2\t3\tcannot\t1\n",
+        "1;2;must\n2;3;cannot\n",
+        "i,j,kind,annotator\n1,2,must,ann\n2,3,cannot,bob\n",
+        "a,b,answer\n1,2,yes\n2,3,no\n",
+    ):
+        rows = PairFile(Lines(Path("own"), text.encode())).table(Samples.of(3))
+        assert [(row.first, row.second, row.kind) for row in rows if isinstance(row, Annotation)] == [
+            (0, 1, 0),
+            (1, 2, 1),
+        ]
+
+
+def test_columns_are_the_rows_that_they_were_made_from() -> None:
+    rows: list[Row] = [
+        Annotation(Path("a"), 3, 0, 1, 0, 2.5, "bob", 0.75),
+        Skip(4, 5),
+        Annotation(Path("b"), 1, 2, 2, 1, 1.0),
+    ]
+    columns = AnnotationRows.of(rows)
+    assert list(columns) == rows
+    assert list(columns.answered) == [rows[0], rows[2]]
+    again = AnnotationRows.joined([AnnotationRows.of(rows[2:]), AnnotationRows.of([]), columns])
+    assert list(again) == [rows[2], *rows]
+    assert again.annotators == ("links", "bob")
+    assert list(AnnotationRows.joined([])) == []
+
+
+FRAME = pd.DataFrame(
+    {
+        "i": [1, 2, 3],
+        "j": [2, 3, 3],
+        "kind": ["must", "cannot", "must"],
+        "weight": [1.0, 2.5, 2.0],
+        "accuracy": [np.nan, 0.9, np.nan],
+    }
+)
+
+
+def written(folder: Path, frame: pd.DataFrame, suffix: str) -> Path:
+    path = folder / f"links.{suffix}"
+    if suffix == "npz":
+        arrays: dict[str, Any] = {
+            name: frame[name].to_numpy(dtype=str if frame[name].dtype.kind == "O" or name == "kind" else None)
+            for name in frame
+        }
+        np.savez(path, **arrays)
+    elif suffix == "parquet":
+        frame.to_parquet(path)
+    elif suffix == "feather":
+        frame.to_feather(path)
+    else:
+        frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "npz"])
+def test_files_of_columns_say_what_a_text_says(suffix: str, tmp_path: Path) -> None:
+    text = read_annotations(written(tmp_path, FRAME, "csv"), 3)
+    found = read_annotations(written(tmp_path, FRAME, suffix), 3)
+    plain = [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in text]
+    assert [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in found] == plain
+    assert [row.line for row in found] == [1, 2, 3]
+    links = written(tmp_path, FRAME[["i", "j"]], suffix)
+    assert [(link.first, link.second) for link in read_links(links, 3, 0)] == [(0, 1), (1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather", "npz"])
+def test_all_that_is_wrong_with_a_file_of_columns_is_named(suffix: str, tmp_path: Path) -> None:
+    wrong = FRAME.assign(i=[1.5, 2.0, 9.0], kind=["must", "perhaps", "must"])
+    with pytest.raises(InputError) as caught:
+        read_annotations(path := written(tmp_path, wrong, suffix), 3)
+    found = [(each.where, each.found) for each in caught.value.problems]
+    assert found == [
+        (f"{path}, row 1", "sample '1.5'"),
+        (f"{path}, row 2", "kind 'perhaps'"),
+        (f"{path}, row 3", "sample 9"),
+    ]
+    with pytest.raises(InputError, match="no column 'j'"):
+        read_annotations(written(tmp_path, FRAME.drop(columns="j"), suffix), 3)
+
+
+def test_files_that_are_no_columns_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", i=np.ones((2, 2)), j=np.ones(2), kind=np.ones(3))
+    np.savez(tmp_path / "b.npz", i=np.ones(2), j=np.ones(2), kind=np.ones(3))
+    np.savez(tmp_path / "c.npz")
+    pd.DataFrame({"i": [[1], [2]], "j": [1, 2], "kind": [1, 1]}).to_parquet(tmp_path / "d.parquet")
+    (tmp_path / "e.parquet").write_bytes(b"PAR1 no")
+    (tmp_path / "f.npz").write_bytes(b"PK no")
+    (tmp_path / "g.feather").write_bytes(b"")
+    found = {
+        "a.npz": "shape (2, 2)",
+        "b.npz": "2 of 'i', 2 of 'j', 3 of 'kind'",
+        "c.npz": "no columns",
+        "d.parquet": "list<",
+        "e.parquet": "a broken file",
+        "f.npz": "a broken file",
+        "g.feather": "a broken file",
+    }
+    for name, text in found.items():
+        with pytest.raises(InputError) as caught:
+            read_annotations(tmp_path / name, 3)
+        assert text in caught.value.problems[0].found, name
+
+
+def test_what_a_file_calls_samples_is_seen_in_columns_too() -> None:
+    text = "i,j,kind\n2,b,must\n0,a,must\n2,x,must\n"
+    seen = PairFile(Lines(Path("own"), text.encode())).seen
+    assert (seen.row_0, seen.has_numbers, seen.texts) == (3, True, frozenset("abx"))
+    by_line = PairFile(Lines(Path("own"), io.BytesIO(text.replace("x,", '"x",').encode()).read())).seen
+    assert by_line == seen
