@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
 from kernels.choice.held_out import LEAST_PAIRS, HeldOut
@@ -30,6 +32,9 @@ CLEAR, ENOUGH = 2.0, 0.1
 
 # Standard errors that predictions must be ahead of the base rate's: one of many candidates is, by chance.
 BARELY = 3.0
+
+# Neighbours of neighbours that a search for samples that are all apart looks at: some seconds.
+LOOKED = 10_000_000
 
 # Partitions of restarts that share less than this, adjusted for chance, are different ones.
 SAME = 0.9
@@ -257,9 +262,12 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
     used = annotated.weights > 0.0
     ends = np.sort(annotated.pairs[used], axis=1)
     is_must, told = annotated.is_must[used], annotated.told[used]
-    pairs, place = np.unique(ends, axis=0, return_inverse=True)
-    n_must = np.bincount(place.ravel(), is_must, len(pairs))
-    n_all = np.bincount(place.ravel(), minlength=len(pairs))
+    # one number a pair: numbers are sorted many times as fast as rows
+    n_samples = int(ends.max()) + 1
+    pairs, place = np.unique(ends @ np.array([n_samples, 1]), return_inverse=True)
+    pairs = np.stack(np.divmod(pairs, n_samples), axis=1)
+    n_must = np.bincount(place, is_must, len(pairs))
+    n_all = np.bincount(place, minlength=len(pairs))
     twice = n_all > 1
     both = twice & (n_must > 0) & (n_must < n_all)
     accuracy = float(np.nanmean(told)) if not np.isnan(told).all() else math.nan
@@ -294,31 +302,37 @@ def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer]) -> list[int]
     ----------
     cannot, must : ndarray of shape (n_pairs, 2)
         Pairs that are apart; pairs that count as one sample.
+
+    Returns
+    -------
+    list of int
+        In ascending order; the first sample stands for all that are joined with it.
     """
-    root: dict[int, int] = {}
-
-    def of(sample: int) -> int:
-        while root.get(sample, sample) != sample:
-            sample = root[sample]
-        return sample
-
-    for first, second in must.tolist():
-        root[of(first)] = of(second)
-    apart: dict[int, set[int]] = {}
-    for first, second in cannot.tolist():
-        one, other = of(first), of(second)
-        if one != other:
-            apart.setdefault(one, set()).add(other)
-            apart.setdefault(other, set()).add(one)
+    n_samples = int(max(cannot.max(initial=-1), must.max(initial=-1))) + 1
+    joined = coo_array((np.ones(len(must)), tuple(must.T)), (n_samples, n_samples))
+    _, first, group = np.unique(
+        connected_components(joined, directed=False)[1], return_index=True, return_inverse=True
+    )
+    ends = first[group][cannot]
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    ends = np.concatenate([ends, ends[:, ::-1]])
+    apart = csr_array((np.ones(len(ends), bool), tuple(ends.T)), (n_samples, n_samples))
+    apart.sum_duplicates()
+    degrees = np.diff(apart.indptr)
     largest: list[int] = []
-    for sample in sorted(apart, key=lambda each: -len(apart[each])):
-        if len(apart[sample]) < len(largest):
+    looked = 0
+    for sample in np.argsort(-degrees, kind="stable"):
+        if degrees[sample] < max(1, len(largest)) or looked > LOOKED:
             break
-        members, left = [sample], set(apart[sample])
-        while left:
-            taken = max(left, key=lambda each: (len(apart[each] & left), -each))
-            members.append(taken)
-            left &= apart[taken]
+        near = apart.indices[apart.indptr[sample] : apart.indptr[sample + 1]]
+        looked += int(degrees[near].sum())
+        within = apart[near][:, near]
+        members = [int(sample)]
+        while len(near) and len(members) + len(near) > len(largest):
+            taken = int(np.argmax(np.diff(within.indptr)))
+            left = np.sort(within.indices[within.indptr[taken] : within.indptr[taken + 1]])
+            members.append(int(near[taken]))
+            near, within = near[left], within[left][:, left]
         largest = members if len(members) > len(largest) else largest
     return sorted(largest)
 

@@ -150,6 +150,37 @@ def test_a_clique_is_one_and_nearly_as_large_as_the_largest(n_samples: int) -> N
     assert size - 1 <= len(members) <= size
 
 
+def clique_by_sets(cannot: Any, must: Any) -> list[int]:
+    """The same by sets of samples, one pair at a time."""
+    group = {sample: {sample} for sample in np.append(cannot, must).tolist()}
+    for first, second in must.tolist():
+        group[first] |= group[second]
+        for sample in group[first]:
+            group[sample] = group[first]
+    apart: dict[int, set[int]] = {}
+    for one, other in ([min(group[end]) for end in pair] for pair in cannot.tolist()):
+        if one != other:
+            apart.setdefault(one, set()).add(other)
+            apart.setdefault(other, set()).add(one)
+    largest: list[int] = []
+    for sample in sorted(apart, key=lambda each: (-len(apart[each]), each)):
+        members, left = [sample], set(apart[sample])
+        while left:
+            members.append(max(left, key=lambda each: (len(apart[each] & left), -each)))
+            left &= apart[members[-1]]
+        largest = members if len(members) > len(largest) else largest
+    return sorted(largest)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_clique_is_that_found_by_sets(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_samples = int(rng.integers(3, 40))
+    pairs = rng.integers(0, n_samples, (int(rng.integers(1, 300)), 2))
+    must = rng.integers(0, n_samples, (int(rng.integers(0, 6)), 2))
+    assert alarms._clique(pairs, must) == clique_by_sets(pairs, must)
+
+
 def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> None:
     must, cannot = (layer.pairs for layer in drawn(1.0))
     with warnings.catch_warnings():
