@@ -1,8 +1,8 @@
 """Who wins on the clustering suite: `python -m benchmarks contest CUBE --published FILE [--write]`, a minute.
 
 CUBE is the finished one of sweeps/suite.toml, which takes hours; FILE is published.csv of the suite. Writes
-the tables of the pages side-by-side and contest, the first result in the README, ranks.png, and the raw scores, as
-`sweep export --format raw` has them, to docs/side-by-side/scores.csv.
+the tables of the pages side-by-side and contest, the first result in the README, ranks.png, and the raw
+scores, as `sweep export --format raw` has them, to docs/side-by-side/scores.csv.
 """
 
 from collections.abc import Iterable

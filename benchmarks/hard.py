@@ -93,7 +93,7 @@ def hard(
     """Objective and labels of hard steps in the coordinates of a soft fit, or from where it ended."""
     Z, made, many = soft.place(X), soft.structure, len(soft.union.class_of)
     given = {"n_classes": k, "n_components": many, "covariance": made.covariance}
-    seen, _ = components.observe(Z, layers, proportions=made.proportions, **given)
+    seen = components.observe(Z, components.link(layers, len(Z)), proportions=made.proportions, **given)
     rng = np.random.default_rng(stream)
     within = soft.union.log_densities(Z) - soft.union.class_densities(Z)[:, soft.union.class_of]
     shares = np.exp(within) * soft.union.classes[:, soft.union.class_of]

@@ -32,6 +32,7 @@ from kernels.problem.data import (
     Layer,
     layer_weights,
     pair_accuracies,
+    pair_numbers,
 )
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import kmeans, seed_centroids
@@ -83,12 +84,12 @@ class Observed(NamedTuple):
     scale: Floats  # (n_dims,): variances of the prior
     strength: float  # τ, samples that the prior counts as
     row_start: NDArray[np.int64]  # (n_samples + 1,)
-    partners: NDArray[np.int64]  # (2 n_pairs,)
-    entries: NDArray[np.int64]  # (2 n_pairs,): which pair each partner is of
-    pairs: NDArray[np.int64]  # (n_pairs, 2)
+    partners: NDArray[np.int32]  # (2 n_pairs,)
+    entries: NDArray[np.int32]  # (2 n_pairs,): which pair each partner is of
+    pairs: NDArray[np.int32]  # (n_pairs, 2)
     signed: Floats  # (n_pairs,): annotations that the pair stands for, below 0 for cannot-links
     odds: Floats  # (n_pairs,): log(p / (1 - p)), 0 where an accuracy is to be found
-    sources: NDArray[np.int64]  # (n_pairs,): whose accuracy is to be found, -1 where it is given
+    sources: NDArray[np.int32]  # (n_pairs,): whose accuracy is to be found, -1 where it is given
 
 
 @by_pointer
@@ -214,61 +215,89 @@ class Union:
         return classes
 
 
+class Links(NamedTuple):
+    """Annotated pairs both ways, in an order that does not depend on that of the annotations."""
+
+    row_start: NDArray[np.int64]  # these seven as of `Observed`
+    partners: NDArray[np.int32]
+    entries: NDArray[np.int32]
+    pairs: NDArray[np.int32]
+    signed: Floats
+    odds: Floats
+    sources: NDArray[np.int32]
+    annotators: tuple[int, ...]  # those whose accuracy is to be found
+
+
+def link(layers: Sequence[Layer], n_samples: int) -> Links:
+    """Lay annotations out for the kernels.
+
+    Parameters
+    ----------
+    layers : sequence of Layer
+        Annotations; those of a sample with itself are left out.
+    n_samples : int
+        N.
+    """
+    numbers, signed, odds = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+    who = [np.empty(0, np.int32)]
+    for layer in layers:
+        ends, p = np.asarray(layer.pairs).reshape(-1, 2), pair_accuracies(layer)
+        used = ends[:, 0] != ends[:, 1]
+        told = np.clip(p[used], UNSURE, 1.0 - UNSURE)
+        numbers.append(pair_numbers(ends[used], n_samples))
+        signed.append(layer_weights(layer)[used] * (1.0 if layer.kind == MUST else -1.0))
+        odds.append(np.where(np.isnan(told), 0.0, np.log(told / (1.0 - told))))
+        who.append(np.where(np.isnan(told), np.int32(layer.annotator), np.int32(-1)))
+    number, whose = np.concatenate(numbers), np.concatenate(who)
+    known, weights = np.concatenate(odds), np.concatenate(signed)
+    # A pair that was given twice is one of the summed weight, and pairs stand in the order of samples:
+    # bits do not depend on the order in which they came, nor on which end came first.
+    columns = known, np.sign(weights).astype(np.int8), whose, number
+    order = np.lexsort(columns)
+    is_new = np.arange(len(order)) < 1
+    for column in columns:
+        is_new[1:] |= column[order[1:]] != column[order[:-1]]
+    new = np.flatnonzero(is_new)
+    first = order[new]
+    pairs = np.stack(np.divmod(number[first], n_samples), axis=1).astype(np.int32)
+    annotators = np.unique(whose[whose >= 0])
+    one, other = pairs.T.ravel(), pairs[:, ::-1].T.ravel()
+    both = np.argsort(one, kind="stable")
+    whose = whose[first]
+    return Links(
+        row_start=np.append(0, np.cumsum(np.bincount(one, minlength=n_samples))),
+        partners=other[both],
+        entries=(both % max(len(pairs), 1)).astype(np.int32),
+        pairs=pairs,
+        signed=np.add.reduceat(weights[order], new),
+        odds=known[first],
+        sources=np.where(whose < 0, -1, np.searchsorted(annotators, whose)).astype(np.int32),
+        annotators=tuple(annotators.tolist()),
+    )
+
+
 def observe(
-    Z: Floats,
-    layers: Sequence[Layer],
-    *,
-    n_classes: int,
-    n_components: int,
-    covariance: str,
-    proportions: str = "free",
-) -> tuple[Observed, tuple[int, ...]]:
+    Z: Floats, links: Links, *, n_classes: int, n_components: int, covariance: str, proportions: str = "free"
+) -> Observed:
     """Lay features and annotations out for the kernels.
 
     Parameters
     ----------
     Z : ndarray of shape (n_samples, n_dims)
         Features in the coordinates of the components.
-    layers : sequence of Layer
-        Annotations; those of a sample with itself are left out.
+    links : Links
+        Annotations.
     n_classes, n_components : int
         K, and C of all classes together.
     covariance : {"spherical", "diagonal", "tied", "full"}
         Shape.
     proportions : {"free", "equal"}
         Of the classes.
-
-    Returns
-    -------
-    Observed
-    tuple of int
-        Annotators whose accuracy is to be found.
     """
-    pairs, who = [np.empty((0, 2), np.int64)], [np.empty(0, np.int64)]
-    signed, odds = [np.empty(0)], [np.empty(0)]
-    for layer in layers:
-        ends, p = np.asarray(layer.pairs, np.int64).reshape(-1, 2), pair_accuracies(layer)
-        used = ends[:, 0] != ends[:, 1]
-        told = np.clip(p[used], UNSURE, 1.0 - UNSURE)
-        pairs.append(ends[used])
-        signed.append(layer_weights(layer)[used] * (1.0 if layer.kind == MUST else -1.0))
-        odds.append(np.where(np.isnan(told), 0.0, np.log(told / (1.0 - told))))
-        who.append(np.where(np.isnan(told), layer.annotator, -1))
-    # A pair that was given twice is one of the summed weight, and pairs stand in the order of samples:
-    # bits do not depend on the order in which they came, nor on which end came first.
-    low, high = np.sort(np.concatenate(pairs), axis=1).T
-    weights = np.concatenate(signed)
-    columns = [np.concatenate(odds), np.sign(weights), np.concatenate(who), high, low]
-    order = np.lexsort(columns)
-    columns = [each[order] for each in columns]
-    new = np.flatnonzero(np.any([np.diff(each, prepend=np.nan) != 0.0 for each in columns], axis=0))
-    known, _, whose, high, low = (each[new] for each in columns)
-    weights, ends = np.add.reduceat(weights[order], new), np.column_stack([low, high])
-    annotators = tuple(sorted(set(whose[whose >= 0].tolist())))
-    first, second = np.concatenate([ends, ends[:, ::-1]]).T
-    order = np.argsort(first, kind="stable")
-    (n_samples, n_dims), shape = Z.shape, COVARIANCES.index(covariance)
-    observed = Observed(
+    (_, n_dims), shape = Z.shape, COVARIANCES.index(covariance)
+    annotated: dict[str, Any] = links._asdict()
+    del annotated["annotators"]
+    return Observed(
         Z=np.ascontiguousarray(Z, np.float64),
         panels=_panels(Z),
         shape=shape,
@@ -276,15 +305,8 @@ def observe(
         is_equal=proportions == "equal",
         scale=np.maximum(Z.var(axis=0), np.finfo(float).tiny) / n_components ** (2.0 / n_dims),
         strength=(n_dims if shape in MATRICES else 2) + 2.0,
-        row_start=np.searchsorted(first[order], np.arange(n_samples + 1)),
-        partners=np.ascontiguousarray(second[order]),
-        entries=order % max(len(ends), 1),
-        pairs=ends,
-        signed=weights,
-        odds=known,
-        sources=np.array([annotators.index(each) if each >= 0 else -1 for each in whose.tolist()], np.int64),
+        **annotated,
     )
-    return observed, annotators
 
 
 def _panels(Z: Floats) -> Floats:
@@ -295,7 +317,7 @@ def _panels(Z: Floats) -> Floats:
 
 def fit_components(
     Z: Floats,
-    layers: Sequence[Layer],
+    layers: Sequence[Layer] | Links,
     *,
     n_classes: int,
     components: int,
@@ -311,8 +333,8 @@ def fit_components(
     ----------
     Z : ndarray of shape (n_samples, n_dims)
         Features in the coordinates of the components.
-    layers : sequence of Layer
-        Annotations.
+    layers : sequence of Layer, or Links
+        Annotations, laid out by `link` or not.
     n_classes : int
         K.
     components : int
@@ -338,9 +360,10 @@ def fit_components(
         If there are fewer distinct rows than components.
     """
     n_components = n_classes * components
-    observed, annotators = observe(
+    links = layers if isinstance(layers, Links) else link(layers, len(Z))
+    observed = observe(
         Z,
-        layers,
+        links,
         n_classes=n_classes,
         n_components=n_components,
         covariance=covariance,
@@ -357,7 +380,7 @@ def fit_components(
         weights=np.exp(fields.log_weights),
         means=fields.means,
         covariances=fields.covariances if is_matrix else fields.covariances[:, :, 0],
-        accuracies=dict(zip(annotators, fields.accuracies.tolist(), strict=True)),
+        accuracies=dict(zip(links.annotators, fields.accuracies.tolist(), strict=True)),
         terms=tuple(fields.bound.tolist()),
         steps=taken,
     )

@@ -15,7 +15,7 @@ from kernels.jit import jit
 from kernels.partition.gains import set_gains, set_links
 from kernels.partition.objective import collect
 from kernels.partition.state import State, new_state
-from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies
+from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies, pair_numbers
 from kernels.problem.problem import Problem, build_problem
 from kernels.search.genetic import run_restart
 from kernels.settings import CANDIDATES, FOLD_GENERATIONS, FOLDS, Settings
@@ -129,9 +129,10 @@ def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> A
             (pairs[rows], must, layer_weights(layer)[rows], pair_accuracies(layer)[rows], who, where, rows)
         )
     columns = dict(zip(Annotations._fields, map(np.concatenate, zip(*parts, strict=True)), strict=False))
-    different, names = np.unique(np.sort(columns["pairs"], axis=1), axis=0, return_inverse=True)
+    n_samples = int(columns["pairs"].max(initial=0)) + 1
+    different, names = np.unique(pair_numbers(columns["pairs"], n_samples), return_inverse=True)
     order = np.random.default_rng(below(seed, HELD_OUT)).permutation(len(different))
-    return Annotations(**columns, folds=(order % FOLDS)[names.ravel()], n_pairs=len(different))
+    return Annotations(**columns, folds=(order % FOLDS)[names], n_pairs=len(different))
 
 
 def held_out(

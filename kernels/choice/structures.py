@@ -78,6 +78,9 @@ PART, PART_OF_CLASS, REFINED = 4_000, 50, 2
 # Shares of a prediction that are due to the fit: it is never worse than the base rate.
 SURE = np.linspace(0.0, 1.0, 21)
 
+# Pairs whose shares are multiplied together: few enough that millions take no memory.
+AT_ONCE = 2**16
+
 Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 
 
@@ -216,8 +219,11 @@ class Trials:
 
 def alike(union: Union, pairs: NDArray[np.int64]) -> Floats:
     """Probability that the two samples of each pair are of one class."""
-    i, j = pairs.T
-    return np.asarray((union.classes[i] * union.classes[j]).sum(axis=1))
+    found = np.empty(len(pairs))
+    for start in range(0, len(pairs), AT_ONCE):
+        i, j = pairs[start : start + AT_ONCE].T
+        found[start : start + AT_ONCE] = (union.classes[i] * union.classes[j]).sum(axis=1)
+    return found
 
 
 def _only(found: HeldOut, kept: NDArray[np.bool_]) -> HeldOut:
@@ -575,6 +581,7 @@ def settle(
     if not isinstance(wanted, str) and wanted > table.rank:
         notes.append(f"features have {table.rank} principal components, not {wanted}: all are used")
     notes += [*([choice.note] if choice.note else []), *table.left_out()]
+    table.keep(layers)
     part = part_of(table, layers)
     if part is not None:
         notes.append(f"structures were compared on {len(part[0].X):,} of the {len(table.X):,} rows")

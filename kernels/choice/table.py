@@ -21,7 +21,7 @@ from kernels.choice.held_out import (
     UNSURE,
     below,
 )
-from kernels.components import STEPS, Union, first_labels, fit_components
+from kernels.components import STEPS, Links, Union, first_labels, fit_components, link
 from kernels.problem.data import Floats, Layer
 from kernels.search.genetic import Restart
 from kernels.settings import (
@@ -170,6 +170,7 @@ class Table:
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
         self._of_features: dict[Structure, Solution] = {}
         self._distinct: dict[int | str, int] = {}
+        self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
         self.dear: dict[Structure, float] = {}  # candidates left out for their cost, in seconds
 
     @property
@@ -286,6 +287,10 @@ class Table:
             labels = best_start(self.seen(structure.subspace, is_white), many, rng)
         return self._fit(structure, Z, axes, used, rng, steps, labels)
 
+    def keep(self, layers: Sequence[Layer]) -> None:
+        """Lay annotations out once for all fits that are given this sequence: millions take some seconds."""
+        self._links = layers, link(layers, len(self.X))
+
     def of_features(self, structure: Structure) -> Solution:
         """The best fit of a structure without annotations, from the starts that candidates share."""
         if structure not in self._of_features:
@@ -311,9 +316,10 @@ class Table:
         n_components = structure.components * self.n_classes
         if structure.covariance == KMEANS:
             return Solution(structure, self.center, axes, hard_union(Z, labels, n_components))
+        kept, links = self._links
         union = fit_components(
             Z,
-            layers,
+            links if links is not None and layers is kept else layers,
             n_classes=self.n_classes,
             components=structure.components,
             covariance=structure.covariance,

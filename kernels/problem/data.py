@@ -131,6 +131,25 @@ def pair_accuracies(layer: Layer) -> Floats:
     return np.asarray(np.clip(found, SMALLEST_ACCURACY, LARGEST_ACCURACY))
 
 
+def pair_numbers(pairs: NDArray[np.integer], n_samples: int) -> NDArray[np.int64]:
+    """One number for each pair, whichever end comes first; they sort as pairs do, many times as fast.
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (n_pairs, 2)
+        Samples.
+    n_samples : int
+        N. The number is N times the first sample, plus the second.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+    """
+    ends = np.asarray(pairs).reshape(-1, 2)
+    low, high = np.minimum(*ends.T), np.maximum(*ends.T)
+    return np.asarray(low.astype(np.int64) * n_samples + high)
+
+
 def agrees(layer: Layer, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
     """Whether each pair is together, or apart, as annotated, of shape (n_pairs,)."""
     pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)

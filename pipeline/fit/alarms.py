@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
 from kernels.choice.held_out import LEAST_PAIRS, HeldOut
-from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies
+from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies, pair_numbers
 from pipeline.common import plural
 
 Floats = NDArray[np.float64]
@@ -260,11 +260,9 @@ def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[s
 def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
     """Pairs that were answered in both ways, and samples that are all apart from each other."""
     used = annotated.weights > 0.0
-    ends = np.sort(annotated.pairs[used], axis=1)
     is_must, told = annotated.is_must[used], annotated.told[used]
-    # one number a pair: numbers are sorted many times as fast as rows
-    n_samples = int(ends.max()) + 1
-    pairs, place = np.unique(ends @ np.array([n_samples, 1]), return_inverse=True)
+    n_samples = int(annotated.pairs.max()) + 1
+    pairs, place = np.unique(pair_numbers(annotated.pairs[used], n_samples), return_inverse=True)
     pairs = np.stack(np.divmod(pairs, n_samples), axis=1)
     n_must = np.bincount(place, is_must, len(pairs))
     n_all = np.bincount(place, minlength=len(pairs))

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from kernels import components
-from kernels.components import Fields, Observed, fit_components, observe
+from kernels.components import Fields, Observed, fit_components, link, observe
 from kernels.jit import jit
 from kernels.partition.state import allocate
 from kernels.problem.data import CANNOT, MUST, Layer
@@ -61,9 +61,10 @@ def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     rng = np.random.default_rng(5)
     Z, labels = rng.normal(size=(20, 3)), np.arange(20) % 2
     layers = drawn(labels, 30, rng, accuracy=accuracy, annotator=7)
-    seen, annotators = observe(Z, layers, n_classes=2, n_components=4, covariance=covariance)
-    assert annotators == (() if accuracy else (7,))
-    sizes = {"samples": 20, "components": 4, "classes": 2, "dims": 3, "sources": len(annotators)}
+    links = link(layers, len(Z))
+    seen = observe(Z, links, n_classes=2, n_components=4, covariance=covariance)
+    assert links.annotators == (() if accuracy else (7,))
+    sizes = {"samples": 20, "components": 4, "classes": 2, "dims": 3, "sources": len(links.annotators)}
     is_matrix = covariance in ("tied", "full")
     sizes |= {"width": 3 if is_matrix else 1, "padded": 4 if is_matrix else 1, "panel": components.PANEL}
     sizes |= {"shapes": 1 if covariance == "tied" else 4, "pairs": len(seen.pairs)}
@@ -200,8 +201,8 @@ def test_annotations_in_another_order_or_added_up_are_laid_out_alike() -> None:
     pairs[40:] = pairs[:40, ::-1]  # each pair twice, the other way round
     order = rng.permutation(80)
     shape: dict[str, Any] = {"n_classes": 2, "n_components": 2, "covariance": "diagonal"}
-    whole, _ = observe(Z, [Layer(MUST, pairs, weights)], **shape)
-    mixed, _ = observe(Z, [Layer(MUST, pairs[order], weights[order])], **shape)
+    whole = observe(Z, link([Layer(MUST, pairs, weights)], len(Z)), **shape)
+    mixed = observe(Z, link([Layer(MUST, pairs[order], weights[order])], len(Z)), **shape)
     sums = {
         (i, j): sum(w for pair, w in zip(pairs.tolist(), weights, strict=True) if sorted(pair) == [i, j])
         for i, j in (sorted(pair) for pair in pairs.tolist())
@@ -212,7 +213,37 @@ def test_annotations_in_another_order_or_added_up_are_laid_out_alike() -> None:
     for name in ("row_start", "partners", "entries", "pairs"):
         assert np.array_equal(getattr(whole, name), getattr(mixed, name)), name
     # once both ways, without weights: the same bits as twice in one line
-    single, _ = observe(Z, [Layer(MUST, pairs[order])], **shape)
-    double, _ = observe(Z, [Layer(MUST, pairs[:40], np.full(40, 2.0))], **shape)
+    single = observe(Z, link([Layer(MUST, pairs[order])], len(Z)), **shape)
+    double = observe(Z, link([Layer(MUST, pairs[:40], np.full(40, 2.0))], len(Z)), **shape)
     for name in Observed._fields:
         assert np.array_equal(getattr(single, name), getattr(double, name)), name
+
+
+def test_annotations_are_laid_out_as_one_pair_at_a_time_would_be() -> None:
+    rng = np.random.default_rng(8)
+    layers = []
+    for kind, who, told in ((MUST, 3, None), (CANNOT, 3, None), (MUST, 1, 0.9), (CANNOT, 1, None)):
+        pairs, weights = rng.integers(0, 9, (40, 2)), rng.integers(1, 5, 40).astype(float)
+        layers.append(Layer(kind, pairs, weights, told, annotator=who))
+    summed: dict[tuple[int, int, int, float, float], float] = {}
+    for layer in layers:
+        for (i, j), weight in zip(layer.pairs.tolist(), layer.weights, strict=True):
+            if i != j:
+                sign = 1.0 if layer.kind == MUST else -1.0
+                odds = 0.0 if layer.accuracy is None else np.log(0.9 / 0.1)
+                who = layer.annotator if layer.accuracy is None else -1
+                key = (min(i, j), max(i, j), who, sign, round(float(odds), 9))
+                summed[key] = summed.get(key, 0.0) + sign * weight
+    found = link(layers, 9)
+    expected = sorted(summed.items())
+    assert found.annotators == (1, 3)
+    assert found.pairs.tolist() == [[i, j] for (i, j, *_), _ in expected]
+    assert found.sources.tolist() == [{-1: -1, 1: 0, 3: 1}[who] for (_, _, who, *_), _ in expected]
+    assert found.signed.tolist() == [total for _, total in expected]
+    assert found.odds == pytest.approx([odds for (*_, odds), _ in expected])
+    for sample in range(9):
+        mine = slice(*found.row_start[sample : sample + 2])
+        own = [(place, *key[:2]) for place, (key, _) in enumerate(expected) if sample in key[:2]]
+        assert sorted(found.entries[mine].tolist()) == [place for place, *_ in own]
+        others = {place: i + j - sample for place, i, j in own}
+        assert found.partners[mine].tolist() == [others[entry] for entry in found.entries[mine].tolist()]

@@ -244,7 +244,9 @@ def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: 
     places = "--results", tmp_path / "r", "--profile", "short", "--cluster", cluster_file
     done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
     assert done.exit_code == 2
-    needed = r"short: memory: found 264\.\d+ MiB for each of 3 workers, expected the \d+\.\d+ MiB that a worker"
+    needed = (
+        r"memory: found 264\.\d+ MiB for each of 3 workers, expected the \d+\.\d+ MiB that a worker takes"
+    )
     assert re.search(needed, " ".join(done.stderr.split()))
 
 
