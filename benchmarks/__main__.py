@@ -39,6 +39,8 @@ BENCHMARKS = (
     "checksums",
     "breadth",
     "large",
+    "bounds",
+    "links",
     "memory",
     "rough",
     "methods",

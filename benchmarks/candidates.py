@@ -3,7 +3,7 @@
 from kernels.jit import jit
 from kernels.partition.gains import set_gains, set_links
 from kernels.partition.state import State
-from kernels.problem.data import Data
+from kernels.problem.data import IMPROVEMENT, Data
 
 
 @jit
@@ -14,5 +14,5 @@ def sweep_candidates(data: Data, state: State, times: int) -> float:
         for place in range(len(data.annotated)):
             sample = data.annotated[place]
             degree = set_links(data, state, sample)
-            total += set_gains(data, state, sample, degree)
+            total += set_gains(data, state, sample, degree, IMPROVEMENT)
     return total

@@ -62,6 +62,7 @@ LARGE = (
     Size(20_000, 64, 20, 0.4),
     Size(5_000, 384, 20, 0.25),
     Size(20_000, 768, 20, 0.2),
+    Size(20_000, 1_536, 20, 0.12),
     Size(60_000, 10, 100, 1.6),
     Size(1_000_000, 10, 10, 1.0),
 )
@@ -231,7 +232,7 @@ def growth() -> Iterator[tuple[str, ...]]:
 
 
 def _shape(n_samples: int, n_features: int, n_classes: int) -> str:
-    return f"{n_samples:,} × {n_features}, {n_classes}"
+    return f"{n_samples:,} × {n_features:,}, {n_classes}"
 
 
 def _pair(found: Found | None) -> tuple[str, str]:

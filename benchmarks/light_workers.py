@@ -5,6 +5,7 @@ To the scheduler each of them is a worker like any other, with connections, hear
 
 import asyncio
 import logging
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 import dask
-from distributed import LocalCluster, Worker
+from distributed import LocalCluster, Worker, system
 from distributed.security import Security
 
 from pipeline.cluster import connect
@@ -53,7 +54,8 @@ def light_cluster(processes: int) -> Iterator[None]:
         return cluster
 
     try:
-        with patch.object(connect, "LocalCluster", start):
+        # threads share the memory of a process, so that a plan would refuse so many workers
+        with patch.object(connect, "LocalCluster", start), patch.object(system, "MEMORY_LIMIT", sys.maxsize):
             yield
     finally:
         for process in spawned:

@@ -307,7 +307,7 @@ class SearchSettings:
     # a mutated offspring always goes by centroids, hence the limit on mutation below
     crossover: str = _declared(
         "centroids",
-        "What offspring that are not mutated take from their parents; labels need a mutation below 1.",
+        "Part of the parents that offspring take if they are not mutated; labels need a mutation below 1.",
         since=2,
         choices=("centroids", "labels"),
         strong="labels",
@@ -316,7 +316,7 @@ class SearchSettings:
     # with "all", no sample is left for phase 2 of the local search, and the objective never falls
     relocation: str = _declared(
         "annotated",
-        "Samples whose relocations are judged by the whole objective; the others go by the features."
+        "Samples whose relocations are judged by the whole objective; the others are judged by the features."
         " With components, all samples and sets of them that must-links hold together.",
         since=2,
         choices=("annotated", "all", "components"),
@@ -355,7 +355,7 @@ class ObjectiveSettings:
     )
     components: int | str = _declared(
         1,
-        "Gaussians that a cluster is a union of; auto is the number that held-out annotations speak for.",
+        "Gaussians that a cluster is a union of; auto is the number that predicts held-out annotations best.",
         since=4,
         low=1,
         high=MOST_COMPONENTS,
@@ -364,7 +364,7 @@ class ObjectiveSettings:
     subspace: int | str = _declared(
         NONE,
         "Coordinates of the Gaussians: a number of principal components, discriminative directions, none for"
-        " the features as they are; auto is what held-out annotations speak for.",
+        " the features as they are; auto is what predicts held-out annotations best.",
         since=4,
         low=1,
         high=1_000_000,
@@ -414,8 +414,8 @@ PARAMETERS = {
             "covariance",
             None,
             "One variance for each cluster, or for all; one for each cluster and feature; one matrix for all"
-            " clusters, or for each; auto is the shape that held-out annotations speak for; any is that with"
-            " components and subspace.  [default: any with model auto, else spherical]",
+            " clusters, or for each; auto is the shape that predicts held-out annotations best; any chooses"
+            " components and subspace in the same way.  [default: any with model auto, else spherical]",
             choices=(*COVARIANCES, AUTO, ANY),
         ),
         Setting(
@@ -426,12 +426,13 @@ PARAMETERS = {
             above=True,
         ),
         Setting("restarts", 10, "Independent runs of the search.", low=1),
-        Setting("seed", 0, "Of all randomness: the same seed, the same result."),
+        Setting("seed", 0, "Seed of all random numbers: the same seed gives the same result."),
         Setting(
             "scale",
             None,
-            "Of the features. auto gives each the standard deviation 1, but leaves columns of 0 and 1 alone,"
-            " and all where they seem to have one unit.  [default: auto for classes of any shape, else none]",
+            "Scale of the features. auto gives each the standard deviation 1. It leaves columns of 0 and 1"
+            " alone, and all columns if they seem to have one unit.  [default: auto for classes of any shape,"
+            " else none]",
             choices=(AUTO, *SCALES),
         ),
         Setting(

@@ -227,7 +227,7 @@ def _set_probabilities(data: Data, state: State, shares: Floats) -> None:
             shares[sample, source] = 1.0
             continue
         degree = set_links(data, state, sample)
-        largest = set_gains(data, state, sample, degree)
+        largest = set_gains(data, state, sample, degree, -np.inf)
         total = 0.0
         for k in range(data.n_clusters):
             shares[sample, k] = np.exp(state.gains[k] - largest)

@@ -594,7 +594,7 @@ def settle(
             fine = partial(_refined_restart, table, layers, coarse, streams)
             solutions = tuple(run(fine, order[:REFINED]))
             notes.append(
-                f"of {len(coarse)} restarts on these, the best {len(solutions)} were fitted to all rows"
+                f"the best {len(solutions)} of {len(coarse)} restarts on these rows were fitted to all rows"
             )
         best = max(range(len(solutions)), key=lambda number: (solutions[number].union.bound, -number))
         expected = choice.candidates.get(structure)

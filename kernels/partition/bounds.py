@@ -18,16 +18,10 @@ import numpy as np
 from kernels.jit import jit_inner, jit_part
 from kernels.partition import blockmodel, statistics
 from kernels.partition.objective import error_after_removal
-from kernels.partition.state import DISTANCES, State
+from kernels.partition.state import DISTANCES, FACTOR, HALF, LEVEL, SAFETY, SCALE, State
 from kernels.partition.statistics import EPSILON, cluster_term
 from kernels.problem import data as codes
 from kernels.problem.data import Data
-
-# Rows of `State.reach`: the path of the centroid; and, for one variance a cluster, the factor of a squared
-# distance, what joining gains at distance 0, the factor of the logarithm, and the margin for rounding.
-PATH, SCALE, LEVEL, HALF, MARGIN = 0, 1, 2, 3, 4
-
-SAFETY = 2.0**-40
 
 # A square below it may have lost its last bits.
 TINY = 1e-290
@@ -43,12 +37,12 @@ def in_use(state: State) -> bool:
 def forget(state: State) -> None:
     """Begin without bounds, as a partition does that has nothing to do with the one before it."""
     state.nearest[:] = -np.inf
-    state.reach[:] = 0.0
+    state.path[:] = 0.0
 
 
 @jit_inner
 def follow(data: Data, state: State, k: int) -> None:
-    """Add to the path of a cluster how far its mean is from where it was, and set its part in gains."""
+    """Add to the path of a cluster how far its mean is from where it was."""
     n_dims = data.Z.shape[1]
     total = 0.0
     for d in range(n_dims):
@@ -57,17 +51,7 @@ def follow(data: Data, state: State, k: int) -> None:
         state.anchors[d, k] = state.means[d, k]
     if total > 0.0:
         step = math.sqrt(total + TINY) * (1.0 + (n_dims + 16.0) * EPSILON)
-        state.reach[PATH, k] = (state.reach[PATH, k] + step) * (1.0 + 2.0 * EPSILON)
-    if data.shape == codes.SPHERICAL:
-        error = state.errors[k] + data.kappa * data.X.shape[1] * data.total_variance
-        half, offset = state.join[1, k], state.join[2, k]
-        if error <= state.join[3, k]:
-            state.reach[LEVEL, k] = np.inf  # it may be degenerate: nothing is proven
-            return
-        state.reach[SCALE, k] = state.join[0, k] / error
-        state.reach[LEVEL, k] = half * math.log(error) + offset
-        state.reach[HALF, k] = half
-        state.reach[MARGIN, k] = SAFETY * (abs(half) * (abs(math.log(error)) + 2.0) + abs(offset))
+        state.path[k] = (state.path[k] + step) * (1.0 + 2.0 * EPSILON)
 
 
 @jit_inner
@@ -84,7 +68,7 @@ def renew(data: Data, state: State, sample: int) -> None:
     nearest = state.nearest[sample]
     for k in range(data.n_clusters):
         distance = math.sqrt(state.distances[k]) * shortened
-        nearest[k] = (distance + state.reach[PATH, k]) * (1.0 - 2.0 * EPSILON)
+        nearest[k] = (distance + state.path[k]) * (1.0 - 2.0 * EPSILON)
 
 
 @jit_part
@@ -110,7 +94,7 @@ def set_distance(data: Data, state: State, sample: int, k: int) -> None:
 def set_squares(data: Data, state: State, sample: int) -> None:
     """Set the squared distances to lower bounds, not above what the scan would compute."""
     shortened = 1.0 - (data.Z.shape[1] + 16.0) * EPSILON
-    nearest, path, squares = state.nearest[sample], state.reach[PATH], state.distances
+    nearest, path, squares = state.nearest[sample], state.path, state.distances
     for k in range(data.n_clusters):
         bound = max(nearest[k] - path[k], 0.0)
         squares[k] = max(bound * bound * shortened - TINY, 0.0)
@@ -164,13 +148,13 @@ def stays(data: Data, state: State, sample: int, degree: float) -> bool:
     for k in range(n_clusters):
         gains[k] += base[k] + slack[k] + SAFETY * (abs(base[k]) + abs(gains[k]))
     # What the annotations and sizes add is in the gains; now all clusters that the bounds leave open.
-    squares, level, factor = state.distances, state.reach[LEVEL], state.reach[HALF]
-    scale, margin, joining = state.reach[SCALE], state.reach[MARGIN], state.join[0]
+    squares, level, factor = state.distances, state.join[LEVEL], state.join[HALF]
+    scale, joining = state.join[SCALE], state.join[FACTOR]
     n_open = 0
     if data.shape == codes.SPHERICAL:
         for k in range(n_clusters):
             x = squares[k] * scale[k]
-            gain = gains[k] + level[k] + factor[k] * (2.0 * x / (2.0 + x)) + margin[k]
+            gain = gains[k] + level[k] + factor[k] * (2.0 * x / (2.0 + x))
             state.work[k] = gain
             n_open += not (gain <= limit)
     else:
@@ -191,11 +175,11 @@ def stays(data: Data, state: State, sample: int, degree: float) -> bool:
         if k != source and not (state.work[k] <= limit):
             set_distance(data, state, sample, k)
             distance = math.sqrt(state.distances[k]) * shortened
-            state.nearest[sample, k] = (distance + state.reach[PATH, k]) * (1.0 - 2.0 * EPSILON)
+            state.nearest[sample, k] = (distance + state.path[k]) * (1.0 - 2.0 * EPSILON)
             if data.shape == codes.SPHERICAL:
                 x = state.distances[k] * scale[k]
                 # Here one logarithm is worth it; the margin covers its rounding.
-                gain = gains[k] + level[k] + factor[k] * math.log1p(x) + margin[k]
+                gain = gains[k] + level[k] + factor[k] * math.log1p(x)
                 gain += SAFETY * abs(factor[k]) * math.log1p(x)
             else:
                 x = (removal + joining[k] * state.distances[k]) / whole
@@ -234,7 +218,7 @@ def keeps(data: Data, state: State, sample: int) -> bool:
         if not (squares[k] * factor[k] + offset[k] >= limit):
             set_distance(data, state, sample, k)
             distance = math.sqrt(squares[k]) * shortened
-            state.nearest[sample, k] = (distance + state.reach[PATH, k]) * (1.0 - 2.0 * EPSILON)
+            state.nearest[sample, k] = (distance + state.path[k]) * (1.0 - 2.0 * EPSILON)
             if not (squares[k] * factor[k] + offset[k] >= limit):
                 return False
     return True

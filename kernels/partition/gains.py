@@ -12,7 +12,18 @@ import numpy as np
 from kernels.jit import jit_inner, jit_part
 from kernels.partition import blockmodel, shaped, statistics
 from kernels.partition.objective import error_after_removal
-from kernels.partition.state import DISTANCES, State
+from kernels.partition.state import (
+    DISTANCES,
+    FACTOR,
+    HALF,
+    LEAVING_LEVEL,
+    LEAVING_SCALE,
+    LEVEL,
+    LIMIT,
+    OFFSET,
+    SCALE,
+    State,
+)
 from kernels.partition.statistics import cluster_term, x_log_x
 from kernels.problem import data as codes
 from kernels.problem.data import Data, Floats
@@ -156,10 +167,11 @@ def set_links(data: Data, state: State, sample: int) -> float:
             label = state.labels[data.partners[entry]]
             weight = data.weights[entry]
             # Weights of block layers are above 0, so 0 is a cluster not met yet; those of "conditional" may
-            # cancel, and its clusters are not listed.
-            if data.model != codes.CONDITIONAL and links[label] == 0.0:
+            # cancel, and its clusters are not listed. Written in any case and counted if new: whether it is
+            # cannot be predicted, and a branch would cost more.
+            if data.model != codes.CONDITIONAL:
                 touched[count] = label
-                count += 1
+                count += links[label] == 0.0
             links[label] += weight
             degree += weight
         if data.model == codes.CONDITIONAL:
@@ -170,17 +182,18 @@ def set_links(data: Data, state: State, sample: int) -> float:
 
 
 @jit_part
-def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
+def set_gains(data: Data, state: State, sample: int, degree: float, floor: float) -> float:
     """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
 
-    A gain may be off by the slack of blockmodel; one that this could move across the threshold is exact.
+    A gain may be off by the slack of blockmodel; one that this could move across the threshold is exact. In
+    place of a gain that is at most `floor` there may be a larger number that is, too: -inf if there may not.
     """
     source = int(np.int64(state.labels[sample]))
-    doubt = 0.0
+    doubt = shared = 0.0
     if data.shape != codes.DIAGONAL:
         set_distances(data, state, sample)
     if data.shape == codes.SPHERICAL:
-        set_gaussian_gains(data, state, sample, source)
+        set_gaussian_gains(data, state, sample, source, floor)
     elif data.shape == codes.COMMON:
         set_pooled_gains(data, state, sample, source)
     elif data.shape == codes.DIAGONAL:
@@ -198,13 +211,16 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
             for target in range(data.n_clusters):
                 state.gains[target] += common - degree * data.log_size[state.sizes[target] + 1]
         for layer in range(data.totals.shape[0]):
-            add_count_gains(data, state, layer, sample, source)
+            shared += add_count_gains(data, state, layer, sample, source)
     largest = 0.0
+    base, slack_now, slack_each = state.base[source], state.slack[0, source], state.slack[1, source]
     for target in range(data.n_clusters):
         if target != source:
-            gain = state.gains[target] + state.base[source, target]
-            slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
+            gain = state.gains[target] + base[target] + shared
+            slack = slack_now[target] + degree * slack_each[target]
             slack += doubt + state.doubt[target]
+            if data.shape == codes.SPHERICAL and floor > -np.inf and not (gain + slack <= floor):
+                gain -= excess(data, state, sample, source, target)
             if abs(gain - codes.IMPROVEMENT) <= slack:
                 gain = exact_gain(data, state, sample, target)
             state.gains[target] = gain
@@ -214,18 +230,67 @@ def set_gains(data: Data, state: State, sample: int, degree: float) -> float:
 
 
 @jit_part
-def set_gaussian_gains(data: Data, state: State, sample: int, source: int) -> None:
-    """Set the gains to their part in gmm."""
+def set_gaussian_gains(data: Data, state: State, sample: int, source: int, floor: float) -> None:
+    """Set the gains to upper bounds on their part in gmm: divisions where the part takes logarithms.
+
+    Without a floor to the part itself.
+    """
+    removal = leaving_bound(data, state, source) if floor > -np.inf else np.inf
+    if removal == np.inf:
+        removal = leaving_gain(data, state, sample, source)
+    for target in range(data.n_clusters):
+        state.gains[target] = removal + joining_bound(state, target)
+    for target in range(data.n_clusters):
+        if state.gains[target] == np.inf or floor == -np.inf:
+            state.gains[target] = removal + joining_gain(data, state, target)
+
+
+@jit_part
+def joining_bound(state: State, target: int) -> float:
+    """Upper bound of `joining_gain`, as log(1 + x) is at least 2 x / (2 + x); infinite if there is none."""
+    x = state.join[SCALE, target] * state.distances[target]
+    return float(state.join[LEVEL, target] + state.join[HALF, target] * (2.0 * x / (2.0 + x)))
+
+
+@jit_part
+def leaving_bound(data: Data, state: State, source: int) -> float:
+    """Upper bound of `leaving_gain`, as log(1 - x) is at least -x (2 - x) / (2 (1 - x)); or infinite."""
+    x = state.join[LEAVING_SCALE, source] * state.distances[source]
+    if x > 0.5:
+        return np.inf  # it may be degenerate without the sample
+    half = state.join[HALF, source] + data.feature_weight * data.X.shape[1]
+    return float(state.join[LEAVING_LEVEL, source] - half * (x * (2.0 - x) / (2.0 - 2.0 * x)))
+
+
+@jit_part
+def leaving_gain(data: Data, state: State, sample: int, source: int) -> float:
+    """What a cluster gains in gmm by losing a sample whose distances are set."""
+    left = error_after_removal(data, state, sample, source)
+    return float(cluster_term(data, state.sizes[source] - 1, left) - state.terms[source])
+
+
+@jit_part
+def joining_gain(data: Data, state: State, target: int) -> float:
+    """What a cluster gains in gmm by a sample whose distances are set."""
     join = state.join
     prior = data.kappa * data.X.shape[1] * data.total_variance
-    left = error_after_removal(data, state, sample, source)
-    removal = cluster_term(data, state.sizes[source] - 1, left) - state.terms[source]
-    for target in range(data.n_clusters):
-        error = state.errors[target] + join[0, target] * state.distances[target]
-        if error + prior <= join[3, target]:
-            state.gains[target] = removal - state.terms[target]
-        else:
-            state.gains[target] = removal + (join[1, target] * math.log(error + prior) + join[2, target])
+    error = state.errors[target] + join[FACTOR, target] * state.distances[target]
+    if error + prior <= join[LIMIT, target]:
+        return float(-state.terms[target])
+    return float(join[HALF, target] * math.log(error + prior) + join[OFFSET, target])
+
+
+@jit_inner
+def excess(data: Data, state: State, sample: int, source: int, target: int) -> float:
+    """What the bound that `set_gaussian_gains` has of a relocation is above its part in gmm."""
+    above = 0.0
+    bound = leaving_bound(data, state, source)
+    if bound < np.inf:
+        above += bound - leaving_gain(data, state, sample, source)
+    bound = joining_bound(state, target)
+    if bound < np.inf:
+        above += bound - joining_gain(data, state, target)
+    return above
 
 
 @jit_part
@@ -245,7 +310,7 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
             rest += state.errors[k]
     before = rest - removal
     for target in range(data.n_clusters):
-        joining = state.join[0, target] * state.distances[target]
+        joining = state.join[FACTOR, target] * state.distances[target]
         ratio = (removal + joining) / (before + prior)
         # Near -1, 1 + ratio has lost the digits that the sum of what is left still has.
         if ratio < -0.5 or statistics.is_degenerate(data, n_samples, min(before, rest + joining)):
@@ -255,10 +320,11 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
 
 
 @jit_part
-def add_count_gains(data: Data, state: State, layer: int, sample: int, source: int) -> None:
+def add_count_gains(data: Data, state: State, layer: int, sample: int, source: int) -> float:
     """Add the change of half the sum of m_rs log m_rs, less the logarithms the annotations carry along.
 
-    Those are 0 without a prior on the rates, where `set_gains` has them of all layers together.
+    Those are 0 without a prior on the rates, where `set_gains` has them of all layers together. Only counts
+    that change are looked at. What all targets have in common is returned.
     """
     n_clusters = data.n_clusters
     table, gains = data.x_log_x, state.gains
@@ -273,17 +339,26 @@ def add_count_gains(data: Data, state: State, layer: int, sample: int, source: i
         if r != source:
             link = links[r]
             removal = x_log_x(table, counts[source, r] - link) - before[source, r]
-            removal += link * logs[blockmodel.LEAVE, source, r]
-            common += removal
-            kept = gains[r] - removal
+            common += removal + link * logs[blockmodel.LEAVE, source, r]
+            # The pair of source and r, and r with itself, change otherwise if r is the target.
+            between = x_log_x(table, counts[source, r] + here - link) - before[source, r]
+            between -= (here - link) * logs[blockmodel.SWAP, source, r]
+            within = x_log_x(table, counts[r, r] + 2.0 * link + own) - before[r, r]
+            within = 0.5 * within - (link + 0.5 * own) * logs[blockmodel.JOIN, r, r]
+            kept = gains[r] - (removal + link * logs[blockmodel.LEAVE, source, r]) + (between + within)
             for t in range(n_clusters):
                 gains[t] += (
                     x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[blockmodel.JOIN, r, t]
                 )
             gains[r] = kept
-    for t in range(n_clusters):
-        there = links[t]
-        between = x_log_x(table, counts[source, t] + here - there) - before[source, t]
-        between -= (here - there) * logs[blockmodel.SWAP, source, t]
-        within = x_log_x(table, counts[t, t] + 2.0 * there + own) - before[t, t]
-        gains[t] += common + between + 0.5 * within - (there + 0.5 * own) * logs[blockmodel.JOIN, t, t]
+    if here > 0.0:
+        for t in range(n_clusters):
+            if links[t] == 0.0:
+                between = x_log_x(table, counts[source, t] + here) - before[source, t]
+                gains[t] += between - here * logs[blockmodel.SWAP, source, t]
+    if own > 0.0:
+        for t in range(n_clusters):
+            if links[t] == 0.0:
+                within = x_log_x(table, counts[t, t] + own) - before[t, t]
+                gains[t] += 0.5 * within - 0.5 * own * logs[blockmodel.JOIN, t, t]
+    return float(common)

@@ -11,7 +11,21 @@ from numpy.typing import ArrayLike
 
 from kernels.jit import jit, jit_inner, jit_part
 from kernels.partition import blockmodel, shaped, statistics
-from kernels.partition.state import RELOCATIONS, STALE, State, new_state
+from kernels.partition.state import (
+    FACTOR,
+    HALF,
+    LEAVING_LEVEL,
+    LEAVING_SCALE,
+    LEVEL,
+    LIMIT,
+    OFFSET,
+    RELOCATIONS,
+    SAFETY,
+    SCALE,
+    STALE,
+    State,
+    new_state,
+)
 from kernels.problem import data as codes
 from kernels.problem.data import Data, Floats
 from kernels.problem.problem import Problem
@@ -82,8 +96,9 @@ def refresh(data: Data, state: State) -> None:
 def refresh_gaussians(data: Data, state: State) -> None:
     """Set the terms, and `join`: coefficients from a squared distance to the gain of joining a cluster.
 
-    The squared error becomes error + join[0] d² + prior; a cluster is then degenerate up to join[3], and
-    gains join[1] log(that) + join[2] if it is not. Under a common variance the first row alone counts.
+    The squared error becomes error + join[FACTOR] d² + prior; a cluster is then degenerate up to join[LIMIT],
+    and gains join[HALF] log(that) + join[OFFSET] if it is not. The other rows bound this gain, and that by
+    leaving, without a logarithm: see `gains.joining_bound`. Under a common variance only the first counts.
     """
     for k in range(data.n_clusters):
         refresh_gaussian(data, state, k)
@@ -95,17 +110,32 @@ def refresh_gaussian(data: Data, state: State, k: int) -> None:
     """Set term and `join` of one cluster."""
     n_features = data.X.shape[1]
     size = state.sizes[k]
+    join = state.join
     term = statistics.cluster_term(data, size, state.errors[k])
     half = -0.5 * data.feature_weight * n_features * (size + 1.0 + data.kappa)
-    state.terms[k] = term
-    state.join[0, k] = size / (size + 1.0)
-    state.join[1, k] = half
-    state.join[2, k] = half * (1.0 - data.log_freedom[size + 1]) - term
-    state.join[3, k] = codes.DEGENERATE * data.total_variance * n_features * (size + 1.0)
+    offset = half * (1.0 - data.log_freedom[size + 1]) - term
+    limit = codes.DEGENERATE * data.total_variance * n_features * (size + 1.0)
     if data.kappa > 0.0:
-        state.join[3, k] = 0.0  # no cluster is degenerate under a variance prior
+        limit = 0.0  # no cluster is degenerate under a variance prior
     elif size == 0:
-        state.join[3, k] = 1e300  # one sample is degenerate, whatever its distance
+        limit = 1e300  # one sample is degenerate, whatever its distance
+    state.terms[k] = term
+    join[FACTOR, k] = size / (size + 1.0)
+    join[HALF, k] = half
+    join[OFFSET, k] = offset
+    join[LIMIT, k] = limit
+    join[SCALE, k] = join[LEAVING_SCALE, k] = 0.0
+    join[LEVEL, k] = join[LEAVING_LEVEL, k] = np.inf  # no bound if it may be degenerate
+    error = state.errors[k] + data.kappa * n_features * data.total_variance
+    if data.shape == codes.SPHERICAL and error > 2.0 * limit:
+        log = math.log(error)
+        margin = SAFETY * (abs(half) * (abs(log) + 2.0) + abs(offset) + abs(term))
+        join[SCALE, k] = join[FACTOR, k] / error
+        join[LEVEL, k] = half * log + offset + margin
+        if size > 2:
+            leaving = half + data.feature_weight * n_features
+            join[LEAVING_SCALE, k] = size / (size - 1.0) / error
+            join[LEAVING_LEVEL, k] = leaving * (1.0 + log - data.log_freedom[size - 1]) - term + margin
 
 
 @jit_inner
@@ -135,7 +165,8 @@ def refresh_moved(data: Data, state: State, source: int, target: int) -> None:
 
 @jit_inner
 def refresh_shaped(data: Data, state: State) -> None:
-    """Set the terms, and `join`: joining gains join[1] times the rise of the log-determinant, plus join[2].
+    """Set the terms, and `join`: joining gains join[HALF] times the rise of the log-determinant, plus
+    join[OFFSET].
 
     Also `doubt`, from the drift of scatter and inverse, and the rounding of a difference of such terms.
     """
@@ -147,13 +178,13 @@ def refresh_shaped(data: Data, state: State) -> None:
         place = 0 if tied else k
         logdet = state.logdets[place]
         freedom = size + data.freedom
-        state.join[0, k] = state.sizes[k] / (state.sizes[k] + 1.0)
+        state.join[FACTOR, k] = state.sizes[k] / (state.sizes[k] + 1.0)
         if not tied:
             half = -0.5 * data.feature_weight * (freedom + 1.0)
             state.terms[k] = statistics.shaped_term(data, size, logdet)
-            state.join[1, k] = half
-            state.join[2, k] = half * (logdet - n_dims * (data.log_freedom[size + 1] - 1.0)) - state.terms[k]
-            state.join[2, k] += 0.5 * data.feature_weight * data.ground
+            state.join[HALF, k] = half
+            offset = half * (logdet - n_dims * (data.log_freedom[size + 1] - 1.0)) - state.terms[k]
+            state.join[OFFSET, k] = offset + 0.5 * data.feature_weight * data.ground
         share = n_dims if data.shape == codes.DIAGONAL else 1
         rounding = abs(logdet) + n_dims * (1.0 + abs(data.log_freedom[size]))
         rounding *= 8.0 * statistics.EPSILON * freedom

@@ -21,7 +21,7 @@ from typing import cast
 import numpy as np
 
 from kernels.jit import jit_inner, jit_part
-from kernels.partition.state import State
+from kernels.partition.state import FACTOR, HALF, OFFSET, State
 from kernels.partition.statistics import CANCELLATION, EPSILON, add_feature_error, shaped_term
 from kernels.problem.data import FULL, TIED, Data, Floats
 
@@ -105,7 +105,7 @@ def set_diagonal_gains(data: Data, state: State, sample: int, source: int) -> fl
     set_joins(data.Z[sample], state)
     for target in range(data.n_clusters):
         joining = state.gains[target] + math.log(state.distances[target])
-        state.gains[target] = removal + (state.join[1, target] * joining + state.join[2, target])
+        state.gains[target] = removal + (state.join[HALF, target] * joining + state.join[OFFSET, target])
     return float(state.doubt[source] / least)
 
 
@@ -313,8 +313,8 @@ def set_full_gains(data: Data, state: State, sample: int, source: int) -> float:
         logdet = state.logdets[source] + math.log(least)
     removal = shaped_term(data, size - 1, logdet) - state.terms[source]
     for target in range(data.n_clusters):
-        rise = math.log(1.0 + state.join[0, target] * state.distances[target])
-        state.gains[target] = removal + (state.join[1, target] * rise + state.join[2, target])
+        rise = math.log(1.0 + state.join[FACTOR, target] * state.distances[target])
+        state.gains[target] = removal + (state.join[HALF, target] * rise + state.join[OFFSET, target])
     return float(state.doubt[source] / least)
 
 
@@ -328,7 +328,7 @@ def set_tied_gains(data: Data, state: State, sample: int, source: int) -> float:
     product = state.vectors[data.n_clusters + 1]
     least = 1.0
     for target in range(data.n_clusters):
-        joining = state.join[0, target]
+        joining = state.join[FACTOR, target]
         cross = 0.0  # a' A^-1 b of the differences to the two means
         for d in range(data.Z.shape[1]):
             cross += (product[d] - state.vectors[source, d]) * (data.Z[sample, d] - state.means[d, target])

@@ -13,6 +13,12 @@ from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, TIED, Data
 # Places in `State.counters`; STALE is 1 until the statistics are recomputed from members.
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE, DISTANCES = 0, 1, 2, 3, 4, 5
 
+# Rows of `State.join`; see objective.refresh_gaussians and objective.refresh_shaped.
+FACTOR, HALF, OFFSET, LIMIT, SCALE, LEVEL, LEAVING_SCALE, LEAVING_LEVEL = range(8)
+
+# A bound on a gain is wider by this share of all that the gain is made of, a thousand times what rounds.
+SAFETY = 2.0**-40
+
 # Clusters from which bounds on distances pay; see kernels.partition.bounds.
 LEAST_CLUSTERS = 8
 
@@ -76,7 +82,7 @@ class State(NamedTuple):
 
     # Derived from them whenever they change.
     terms: Annotated[Floats, "clusters"]  # part in gmm; of all in the first if they share a variance
-    join: Annotated[Floats, "4 clusters"]  # see relocation.refresh_gaussians and relocation.refresh_shaped
+    join: Annotated[Floats, "8 clusters"]  # coefficients of the gain by joining a cluster, see FACTOR
     column: Annotated[Floats, "diagonals 1"]  # scratch: squares of one cluster
     ratios: Annotated[Floats, "diagonals clusters"]  # n / (n + 1) over the squares
     doubt: Annotated[Floats, "clusters"]  # bound, in nats, on the error of the gain by joining a cluster
@@ -89,12 +95,12 @@ class State(NamedTuple):
 
     # Bounds on distances; none for few clusters, see bounds.
     nearest: Annotated[Floats, "bounded clusters"]  # lower bound, plus the path of the centroid until then
-    reach: Annotated[Floats, "5 clusters"]  # see bounds.PATH
+    path: Annotated[Floats, "clusters"]  # how far each centroid has gone
     anchors: Annotated[Floats, "dims clusters"]  # means at the end of the path
 
     # Of the sample under test.
     links: Annotated[Floats, "layers clusters"]  # a_r
-    touched: Annotated[NDArray[np.int64], "layers clusters"]  # first the clusters with a_r > 0
+    touched: Annotated[NDArray[np.int64], "layers places"]  # first the clusters with a_r > 0
     n_touched: Annotated[NDArray[np.int64], "layers"]  # their number; of partners in "conditional"
     distances: Annotated[Floats, "clusters"]  # squared, by the inverses where there are any
     vectors: Annotated[Floats, "vectors dims"]  # scratch; for tied, first the inverse times each mean
@@ -112,14 +118,24 @@ def sizes_of(data: Data) -> dict[str, int]:
         "features": data.X.shape[1],
         "dims": dims,
         "clusters": clusters,
+        "places": clusters + 1,
         "layers": layers,
         "blocks": 0 if data.model == CONDITIONAL else layers,
         "diagonals": dims * (data.shape == DIAGONAL),
-        "bounded": samples * (clusters >= LEAST_CLUSTERS and data.shape <= COMMON),
+        "bounded": samples * _bounds_pay(data),
         "matrices": matrices,
         "matrix": dims * (matrices > 0),
         "vectors": clusters + 2,
     }
+
+
+def _bounds_pay(data: Data) -> bool:
+    """Whether bounds on distances save time: see kernels.partition.bounds, and `benchmarks/bounds.py`."""
+    if data.n_clusters < LEAST_CLUSTERS or data.shape > COMMON:
+        return False
+    # A block model uses them for samples without partners alone.
+    alone = np.diff(data.row_start[:: len(data.totals)]) == 0 if len(data.totals) else np.ones(1, bool)
+    return data.model == CONDITIONAL or bool(alone.mean() >= 0.5)
 
 
 def new_state(data: Data) -> State:

@@ -45,7 +45,7 @@ def array_log(values: Floats, logs: Floats) -> None:
 def x_log_x(table: Floats, x: float) -> float:
     """Value of x log x with 0 log 0 = 0, from the table of whole numbers where there is one."""
     if table.shape[0] > 0:
-        return float(table[int(x)])
+        return float(table[np.uint64(np.int64(x))])  # unsigned: no index counts from the end
     return x * math.log(x) if x > 0.0 else 0.0
 
 

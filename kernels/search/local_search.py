@@ -121,7 +121,7 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
         moved = 0
         place = 0
         while place < data.n_clusters:
-            largest = set_gains(data, state, sample, degree)
+            largest = set_gains(data, state, sample, degree, codes.IMPROVEMENT)
             if bounded:
                 bounds.renew(data, state, sample)
             if largest <= codes.IMPROVEMENT and moved == 0:

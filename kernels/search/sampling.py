@@ -143,7 +143,7 @@ def resample(data: Data, state: State, rng: Generator, sample: int) -> None:
     if state.sizes[source] <= data.min_size:
         return
     degree = set_links(data, state, sample)
-    largest = set_gains(data, state, sample, degree)
+    largest = set_gains(data, state, sample, degree, -np.inf)
     gains = state.gains
     if data.model == POSTERIOR:
         for target in range(data.n_clusters):

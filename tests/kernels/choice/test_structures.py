@@ -331,7 +331,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     assert len(settled.solutions) == structures.REFINED
     assert settled.notes == (
         "structures were compared on 300 of the 900 rows",
-        "of 4 restarts on these, the best 2 were fitted to all rows",
+        "the best 2 of 4 restarts on these rows were fitted to all rows",
     )
     assert settled.solutions[settled.best].union.labels.shape == (900,)
     assert adjusted_rand_score(labels, settled.solutions[settled.best].union.labels) > 0.95

@@ -138,3 +138,12 @@ def test_few_clusters_are_scanned(k: int, rows: int) -> None:
     for shape in SHAPES:
         assert len(new_state(problem("apart", "posterior", shape, 0, k=k)).nearest) == rows
     assert len(new_state(problem("apart", "posterior", "diagonal", 0, k=k)).nearest) == 0
+
+
+@pytest.mark.parametrize(("model", "rows"), [("posterior", 0), ("likelihood", 0), ("conditional", 160)])
+def test_a_block_model_has_no_bounds_where_most_samples_have_annotations(model: str, rows: int) -> None:
+    data = problem("apart", model, "spherical", 0)
+    partners = np.diff(data.row_start[:: len(data.totals)])
+    assert len(new_state(data).nearest) == 160 or np.mean(partners == 0) < 0.5
+    everyone = data._replace(row_start=np.arange(len(data.row_start), dtype=data.row_start.dtype))
+    assert len(new_state(everyone).nearest) == rows

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from solving import oracles
-from solving.entries import collected, exact, gains_of, move, plain
+from solving.entries import collected, decided, exact, gains_of, move, plain
 from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, gain
 
 from kernels.partition.objective import error_after_removal, objective_terms
 from kernels.partition.shaped import LARGEST_DRIFT
 from kernels.partition.state import RELOCATIONS, STALE, State
-from kernels.problem.data import Data
+from kernels.problem.data import IMPROVEMENT, Data
 from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 
 STEPS = 5
@@ -95,12 +95,13 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("covariance", COVARIANCES)
 @pytest.mark.parametrize("model", MODELS)
 def test_walk(model: str, covariance: str) -> None:
+    n_bounds = 0
     for seed, (name, settings) in enumerate(CASES.items()):
         given = {"change": lambda case: case, "model": model, "covariance": covariance} | settings
         change = given.pop("change")
         case = change(draw_case(seed, **given))
         data, rng = case.problem().data, np.random.default_rng(1)
-        state, decided = collected(data, draw_labels(case, 0)), 0
+        state, n_decided = collected(data, draw_labels(case, 0)), 0
         for _ in range(STEPS):
             labels = state.labels.astype(int)
             sample = int(rng.choice(np.flatnonzero(state.sizes[labels] > case.min_size)))
@@ -108,19 +109,28 @@ def test_walk(model: str, covariance: str) -> None:
             degree = gains_of(data, state, sample)
             gains = state.gains.copy()
             assert gains[source] == 0.0
+            largest = decided(data, state, sample)
+            assert largest == state.gains.max()
+            # Gains that do not decide are upper bounds, and none of them gains.
+            above = state.gains > IMPROVEMENT
+            assert ((gains > IMPROVEMENT) == above).all(), name
+            np.testing.assert_allclose(state.gains[above], gains[above], rtol=1e-9, atol=1e-9, err_msg=name)
+            assert (state.gains[~above] >= gains[~above] - 1e-9 * (1.0 + abs(gains[~above]))).all(), name
+            n_bounds += int((state.gains[~above] > gains[~above] + 1e-12).sum())
             target = int(rng.choice([k for k in range(case.n_clusters) if k != source]))
             wanted = gain(case, labels, sample, target)
             slack = state.slack[0, source, target] + degree * state.slack[1, source, target]
             slack += 4 * (state.doubt[source] + state.doubt[target])
             assert abs(gains[target] - wanted) <= slack + 1e-8, name
             assert (gains[target] > 1e-9) == (wanted > 1e-9) or abs(wanted - 1e-9) <= 1e-8, name
-            decided += slack < abs(wanted)
+            n_decided += slack < abs(wanted)
             assert exact(data, state, sample, target) == pytest.approx(wanted, rel=1e-9, abs=1e-8), name
             move(data, state, sample, target)
-        assert decided >= STEPS / 2 or model == "unsupervised", "the series decides next to nothing"
+        assert n_decided >= STEPS / 2 or model == "unsupervised", "the series decides next to nothing"
         labels = state.labels.astype(int)
         found, parts = objective_terms(case.problem(), labels), oracles.objective_parts(case, labels)
         assert found == pytest.approx(parts, rel=1e-9, abs=1e-8), name
+    assert (n_bounds > 0) == (covariance == "spherical")
 
 
 def wander(data: Data, state: State, rng: np.random.Generator, steps: int) -> None:
