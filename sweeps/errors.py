@@ -57,6 +57,10 @@ def _printable(text: str) -> str:
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
+# What is found where a key is not there; no more has to be said.
+MISSING = "missing key"
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong with an input.
@@ -81,6 +85,8 @@ class Problem:
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
+        if self.found == MISSING:
+            return unstyled(f"{self.where}: {MISSING}{hint}")
         return unstyled(f"{self.where}: found {self.found}, expected {self.expected}{hint}")
 
 

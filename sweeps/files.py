@@ -146,7 +146,7 @@ def bounded(path: Path) -> Iterator[None]:
             resource.setrlimit(resource.RLIMIT_DATA, (min([*limits, taken + MOST_MEMORY]), hard))
         yield
     except MemoryError as error:
-        found = f"more than can be read in {MOST_MEMORY >> 20:,} MiB of memory, or in what there is"
+        found = f"more than can be read in {MOST_MEMORY >> 20:,} MiB of memory, or in the memory that is free"
         raise refused(path, found, "a smaller file") from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -85,7 +85,7 @@ def questions_left(belief: Belief, level: float, n_answers: int, seed: np.random
     if right_at(0.0).mean < level:
         return Outlook(None, None, f"{n_samples} rows never pass it: some doubt always stays")
     if n_answers < LEAST_ANSWERS:
-        return Outlook(None, None, f"it cannot be said before {LEAST_ANSWERS} answers")
+        return Outlook(None, None, f"it cannot be estimated before {LEAST_ANSWERS} answers")
     rng = np.random.default_rng(seed)
     # the claim of wrong labels at which the level is passed, as a part of the one there is
     part = brentq(lambda share: right_at(share).mean - level, 0.0, claimed) / claimed

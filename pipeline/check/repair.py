@@ -73,7 +73,7 @@ def repair_lines(cube: Path, done: Repair, command: str, *, dry_run: bool) -> li
     lines = [f"{cube}: damaged files: {len(done.damaged):,}"]
     lines += [f"  {damage}" for damage in done.damaged]
     lines += [f"{would}made again: {key}" for key in done.remade]
-    lines += [f"{would}removed, of a block that was not finished: {key}" for key in done.removed]
+    lines += [f"{would}removed from an unfinished block: {key}" for key in done.removed]
     lines += [f"cannot be made again: {key}: {why}" for key, why in done.lost.items()]
     if done.blocks:
         n_cells = sum(block.n_cells for block in done.blocks)

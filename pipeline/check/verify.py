@@ -109,7 +109,7 @@ class Verification:
         if self.paths:
             lines.append(f"asked again: {paths} of {len(self.paths)} paths have the same answers")
         if self.left_out:
-            lines.append(f"not looked at: {self.left_out:,} cells of methods of one's own; see --run-methods")
+            lines.append(f"not looked at: {self.left_out:,} cells of your own methods; see --run-methods")
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
         if wrong and self.there:
             made = [("computed here with", self.here), *(("made with, also,", each) for each in self.there)]
@@ -302,8 +302,8 @@ def verify_scores(
     checks = tuple(_check_scores(spec, plans, calls, sources[each.cell.dataset], each) for each in drawn)
     counts = {
         "in the file without an answer": len(here) - len(answered),
-        f"of {where} that the file has not": len(cells) - len(here),
-        "of data sets that are not available here": len(scores.cells) - len(here),
+        f"in {where} that the file lacks": len(cells) - len(here),
+        "from data sets that are not available here": len(scores.cells) - len(here),
     }
     notes = tuple(f"not looked at: {count:,} cells {what}" for what, count in counts.items() if count)
     made = fingerprint() | software(spec)

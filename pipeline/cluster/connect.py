@@ -33,6 +33,9 @@ PATIENCE = 30.0
 
 LOGGERS = ("distributed", "distributed.client", "asyncio")
 
+# Loggers to which dask gives handlers of their own, on the terminal.
+ON_TERMINAL = (*LOGGERS, "tornado", "tornado.application", "bokeh")
+
 SETTINGS = {
     # Ten deaths of a worker under one task, since most deaths are the machine's and not the task's.
     "distributed.scheduler.allowed-failures": 10,
@@ -43,6 +46,8 @@ SETTINGS = {
     "distributed.worker.http.routes": [],
     # No lock on a file system of the results has to be trusted; what a kill leaves the next holder removes.
     "distributed.worker.use-file-locking": False,
+    # Of a machine without a network: nothing that a user has to know, or can mend.
+    "distributed.nanny.pre-spawn-environ.PYTHONWARNINGS": "ignore:Couldn't detect a:RuntimeWarning",
 }
 
 
@@ -99,6 +104,9 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
         for library in map(logging.getLogger, LOGGERS):
             stack.callback(library.setLevel, library.level)
             library.setLevel(logging.ERROR)
+        for library in map(logging.getLogger, ON_TERMINAL):
+            stack.callback(_hand_back, library, library.handlers, library.propagate)
+            library.handlers, library.propagate = [], True
         stack.enter_context(pages.under_own_names())
         client = stack.enter_context(connection)
         try:
@@ -110,6 +118,10 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
             for name in LOGGERS:  # messages to workers that are gone fail one by one
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
             raise
+
+
+def _hand_back(library: logging.Logger, handlers: list[logging.Handler], propagate: bool) -> None:
+    library.handlers, library.propagate = handlers, propagate
 
 
 def dashboard_address(client: Client) -> str | None:
@@ -173,7 +185,8 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
     with ExitStack() as stack:
         expected = "a running dask scheduler"
         try:
-            client = Client(options.address, security=security, timeout=PATIENCE)
+            # No default client, see `client_of`.
+            client = Client(options.address, security=security, timeout=PATIENCE, set_as_default=False)
             stack.enter_context(client)
             expected = "at least one worker"
             client.wait_for_workers(1, timeout=PATIENCE)

@@ -168,7 +168,7 @@ class Address(Record):
 
     kind: Literal["address"] = Field(default="address", description="What the profile is.")
     address: Annotated[str, Checked(scheduler_address, {"type": "string"})] = Field(
-        description="Of the scheduler, such as tls://host:8786; tcp:// on this machine's loopback only."
+        description="Address of the scheduler, such as tls://host:8786; tcp:// only on loopback."
     )
     tls: Annotated[Tls | None, Given()] = Field(default=None, description="Files of an encrypted connection.")
 

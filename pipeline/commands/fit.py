@@ -35,13 +35,13 @@ SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "an
 SHARED |= {"index_column", "first_row", "label_column", "missing", "categories", "sheet", "scale", "seed"}
 
 takes_links = shared.stacked(
-    place("--must-link", help="Lines 'i j weight': pairs said to be together."),
-    place("--cannot-link", help="Lines 'i j weight': pairs said to be apart."),
+    place("--must-link", help="Pairs that belong together: lines 'i j weight', or parquet, feather or .npz."),
+    place("--cannot-link", help="Pairs that do not belong together: files as for --must-link."),
 )
 takes_accuracy_of_each = several(
     "--annotator-accuracy",
     metavar="NAME=p",
-    help="Of one annotator, in place of --accuracy; may be repeated.",
+    help="Accuracy of one annotator, in place of --accuracy; may be repeated.",
 )
 takes_columns = partial(several, metavar="COLUMN")
 
@@ -106,7 +106,7 @@ takes_jobs = click.option(
     "-j",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Fits at a time, on threads; no bit depends on it.  [default: all cores]",
+    help="Fits that run at a time, on threads. Results do not depend on it.  [default: all cores]",
 )
 
 
@@ -119,13 +119,13 @@ takes_jobs = click.option(
     metavar="K",
     help="Number of clusters; or several, as 2..8 or 2,3,5: one is chosen.  [default: 2..10]",
 )
-@place("--labels", help="True classes, one for each row: scores are given.")
+@place("--labels", help="File of the true classes, one for each row, with which the clusters are scored.")
 @takes_links
 @several(
     "--annotations",
     type=shared.PLACE,
-    help="Lines 'i j kind [weight] [annotator]': pairs said to be together (must) or apart (cannot); or"
-    " answered questions of sweep ask; may be repeated.",
+    help="Pairs with their kind: lines 'i j kind [weight] [annotator]', in which kind is must (together) or"
+    " cannot (apart), or parquet, feather or .npz; or answered questions of sweep ask. May be repeated.",
 )
 @declared("model")
 @declared("covariance")
@@ -140,13 +140,16 @@ takes_jobs = click.option(
 @takes_jobs
 @shared.takes_settings()
 @declared("seed")
-@flag("--confidence", help="Say how sure each label is, by chains from the solution: takes time.")
+@flag(
+    "--confidence",
+    help="Also estimate how sure each label is, by sampling around the solution. This takes time.",
+)
 @declared("scale")
 @takes_columns(
     "--drop",
     "--without",
     "drop",
-    help="No feature: a column of FEATURES by its header, or an array; may be repeated.",
+    help="Column of FEATURES that is not a feature, by header or position, or an array; may be repeated.",
 )
 @shared.takes_table
 @place(
@@ -168,19 +171,20 @@ def fit_command(
 ) -> None:
     """Cluster the rows of FEATURES, with annotations or without.
 
-    Nothing but FEATURES and annotations is needed: what classes are made of is chosen by how well it predicts
-    annotations that were held out, and said. --model posterior is the source paper's model.
+    FEATURES and annotations are enough: the fit chooses what classes are made of by how well it predicts
+    annotations that were held out, and prints its choice. --model posterior is the source paper's model.
 
     FEATURES are text with comma, semicolon, tab or blank separated cells, packed by gzip or not; an .npz file
-    with an array X, or an .npy file; parquet, feather or a sheet of an .xlsx workbook. Columns are told by
-    header, or position from 0.
+    with an array X, or an .npy file; parquet, feather or a sheet of an .xlsx workbook. A column is its
+    header, or its position from 0.
 
     Link files count rows of FEATURES (from 0 or 1: --first-row), or name them by --index-column; a line
     without weight is one annotation, lines of a pair add up, and a self pair carries weight 2 per annotation.
-    Files may have a header line, with columns in any order. Annotation files name the kind (must, cannot) and
+    Text files may have a header line, with columns in any order; links and annotations may also be parquet,
+    feather or .npz files with these columns. Annotation files name the kind (must, cannot) and
     the annotator in every line, and maybe the accuracy of that line, which the models posterior and
-    likelihood do not take; link files are the annotations of an annotator called links, answers that name
-    nobody those of one called asked. Centroids and variances are those of the scaled features.
+    likelihood do not take. The annotator of link files is called links, and that of answers without a name
+    is called asked. Centroids and variances are those of the scaled features.
     """
     from pipeline.choosing import option_problems, read_counts
     from pipeline.fit.counts import TRIED, possible
@@ -320,7 +324,9 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
 @click.command()
 @click.argument("features", type=shared.PLACE)
 @click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
-@click.option("-n", "count", type=int, default=20, help="Questions, or those of a batch.")
+@click.option(
+    "-n", "count", type=int, default=20, help="Number of questions, with --interactive those of a batch."
+)
 @several(
     "--annotations",
     type=shared.PLACE,
@@ -330,7 +336,7 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
 @takes_links
 @declared("accuracy", help="Share of answers that are right.  [default: estimated from the answers]")
 @takes_accuracy_of_each
-@click.option("--annotator", default="asked", metavar="NAME", help="Who answers.")
+@click.option("--annotator", default="asked", metavar="NAME", help="Name of the annotator who answers.")
 @click.option(
     "--strategy",
     type=shared.Word(tuple(STRATEGIES)),
@@ -345,14 +351,21 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
     help="Say whether this share of the labels is expected right, and about how many questions are left.",
 )
 @flag("--interactive", help="Ask in the terminal; each answer is saved at once.")
-@click.option("--names", metavar="COLUMN", help="Names of the rows: a column by its header, or an array.")
-@takes_columns("--show", help="Shown, and no feature: texts, paths; may be repeated.")
-@takes_columns("--drop", "--without", "without", help="Neither shown nor a feature; may be repeated.")
-@declared("covariance", default=ANY, help="As of sweep fit.")
+@click.option(
+    "--names", metavar="COLUMN", help="Column with the names of the rows, by its header, or an array."
+)
+@takes_columns(
+    "--show",
+    help="Column that is shown with a question and is no feature, such as texts or paths; may be repeated.",
+)
+@takes_columns(
+    "--drop", "--without", "without", help="Column that is neither shown nor a feature; may be repeated."
+)
+@declared("covariance", default=ANY, help="Shape of the clusters, as in sweep fit.")
 @declared("restarts", default=3)
 @takes_jobs
 @shared.takes_settings(feature_weight="effective", proportions="free")
-@declared("seed", help="Of all randomness: the same seed, the same questions.")
+@declared("seed", help="Seed of all random numbers: the same seed gives the same questions.")
 @declared("scale")
 @shared.takes_table
 @shared.json_option
@@ -362,11 +375,11 @@ def ask(**given: Any) -> None:
     Questions go to --out, best first, with a blank column to fill in: yes or no (must or cannot, y or n, 1 or
     0, + or -), or skip. Hand the file back with --annotations, here for the next questions and to sweep fit
     for the clusters. Answers may be wrong, contradict each other and repeat. A pair that was answered is not
-    asked again (but by --strategy again), one that was skipped not before 100 further answers.
+    asked again (except with --strategy again), one that was skipped not before 100 further answers.
 
     Pairs that were chosen say something by being chosen, which --model posterior and likelihood take as
-    evidence on the clusters. The annotation term here is therefore always conditional: it asks of the pairs
-    alone whether their answers are right. sweep fit without options fits the answers.
+    evidence on the clusters. The annotation term here is therefore always conditional: it only models whether
+    the answer of each pair is right. sweep fit without options fits the answers.
     """
     from pipeline.ask import answers, summary
 
@@ -417,7 +430,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     n_asked = len(standing.questions)
     lines = [*inputs.numbering.lines(), *summary.standing_lines(options, standing)]
     if n_asked < options.count:
-        lines.append(f"note       {n_asked} questions, as no other pair is left that was not asked")
+        lines.append(f"note       {n_asked} questions: every other pair was already asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
     if options.out is None:
         lines += ["to fill in the answers:", _ask_again(out=Path("ask.csv"))]

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 NEXT_SWEEP = "submit", "sweeps/uci.toml"
 
-names_argument = click.argument("names", nargs=-1, metavar="[NAME]...")
+names_argument = click.argument(
+    "names", nargs=-1, metavar="[NAME]...", shell_complete=shared.complete_datasets
+)
 
 
 @click.command()
-@flag("--cluster", help="Of cluster.yaml, in place of the sweep file.")
+@flag("--cluster", help="Print the schema of cluster.yaml instead.")
 def schema(cluster: bool) -> None:
     """Print the JSON Schema of the sweep file."""
     if cluster:
@@ -181,7 +183,9 @@ def template() -> None:
 
 
 @methods.command("sweep")
-@click.argument("called", nargs=-1, required=True, metavar="METHOD...")
+@click.argument(
+    "called", nargs=-1, required=True, metavar="METHOD...", shell_complete=shared.complete_methods
+)
 @shared.place("--like", default="sweeps/suite.toml", help="Sweep file whose cells they are to have.")
 def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
     """Print a sweep file of METHOD on the data sets, annotations and seeds of another one.
@@ -198,13 +202,15 @@ def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
 
 
 @methods.command("check")
-@click.argument("method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION")
+@click.argument(
+    "method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION", shell_complete=shared.complete_methods
+)
 @click.option(
     "--options",
     default="{}",
     show_default=False,
     metavar="JSON",
-    help="Options of every call, as one JSON object.",
+    help="Options for every call: one JSON object.",
 )
 @click.option(
     "--uses",

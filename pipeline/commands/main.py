@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import BashComplete, add_completion_class
 
 from pipeline.commands.options import INTERRUPTS, STDOUT
 from pipeline.common import INTERNAL, PlainFormatter
@@ -46,6 +47,10 @@ COMMANDS = {
 }
 
 
+# Packages of this project, whose messages are for users.
+PACKAGES = ("pipeline", "storage", "sweeps", "kernels")
+
+
 class Echo(logging.Handler):
     """Log messages on stderr, wherever it points at the time of the message."""
 
@@ -55,6 +60,9 @@ class Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one message; a terminal that has been closed is no reason to fail."""
+        own = record.name.partition(".")[0] in PACKAGES
+        if not own and not logging.getLogger("pipeline").isEnabledFor(logging.DEBUG):
+            return  # of a library: it is in the log of the run
         with suppress(OSError):
             click.echo(self.format(record), err=True)
 
@@ -69,13 +77,20 @@ def set_verbose(ctx: click.Context, param: click.Parameter, verbose: bool) -> No
 def _log(level: int, of_distributed: str) -> None:
     # distributed sets its own level when it is imported, at which it logs every connection
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", of_distributed)
-    for package in ("pipeline", "storage", "sweeps", "kernels"):
+    for package in PACKAGES:
         logging.getLogger(package).setLevel(level)
 
 
 VERBOSE = click.Option(
     ["-v", "--verbose"], is_flag=True, expose_value=False, callback=set_verbose, help="Log more on stderr."
 )
+
+
+@add_completion_class
+class Bash(BashComplete):
+    """Completion in bash, where names of cells, which have "=" in them, are one word."""
+
+    source_template = "COMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]/}\n" + BashComplete.source_template
 
 
 class Sweep(click.Group):
@@ -104,7 +119,7 @@ class Sweep(click.Group):
         except OSError as error:
             if error.filename != STDOUT:
                 raise
-            click.echo(f"{STDOUT}: {error.strerror}; what was shown is not all there is", err=True)
+            click.echo(f"{STDOUT}: {error.strerror}; the output above is not complete", err=True)
             sys.exit(INTERNAL)
 
     def invoke(self, ctx: click.Context) -> Any:

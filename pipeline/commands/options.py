@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import io
+import itertools
 import json
 import shlex
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from kernels.settings import OFFERED, PARAMETERS, Setting
 from pipeline.common import BAD_INPUT, INTERNAL, plural
@@ -86,7 +88,7 @@ def find_place(path: Path, results: Path) -> Place:
     cube = cube_of(path, results)
     if cube.is_dir():
         return cube
-    if cube is path:
+    if cube == path:
         raise InputError([Problem(str(path), "no such directory", "a cube, or a sweep file (.toml)")])
     parts = _parts_of(path, results)
     hint = f"its parts are {', '.join(map(str, parts[:8]))}" if parts else 'run "sweep submit" first'
@@ -193,14 +195,19 @@ def find_run(path: Path, results: Path) -> Path:
 def cube_of(path: Path, results: Path, part: str | None = None) -> Path:
     """Where the cube at a path, or of the sweep file there or a part of it, is or would be.
 
+    The ending of a cube, `.zarr`, may be left out.
+
     Raises
     ------
     InputError
         If there is no such file, or it is no sweep file.
     """
+    from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
+
     if path.suffix != ".toml":
-        return path
-    from storage.runfolder.folder import cube_path
+        full = path.with_name(path.name + CUBE_SUFFIX) if path.name else path
+        is_cube = path.name.endswith(CUBE_SUFFIX) or (path / "zarr.json").exists()
+        return path if is_cube or not (full.is_dir() or RunFolder(full).path.is_dir()) else full
     from sweeps.file.reading import load_sweep
 
     spec = load_sweep(find_spec(path)[0])
@@ -209,6 +216,55 @@ def cube_of(path: Path, results: Path, part: str | None = None) -> Path:
 
         spec = part_of(spec, part)
     return cube_path(results, spec.name)
+
+
+# What a shell completes beside words of options: names of data sets and methods, and cells of a cube.
+
+# Cells that a shell offers, and those that are looked at for it.
+MOST_OFFERED, MOST_LOOKED_AT = 200, 50_000
+
+
+def complete_datasets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of data sets that begin like this."""
+    from sweeps.data.registry import BUILTIN
+
+    return [name for name in BUILTIN if name.startswith(incomplete)]
+
+
+def complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of shipped methods that begin like this, or else files."""
+    from sweeps.words import SHIPPED
+
+    names = [CompletionItem(name, help=SHIPPED[name].text) for name in SHIPPED if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, "file")]
+
+
+def complete_cells(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Cells of the cube of this command that begin like this; those that failed come first."""
+    given = ctx.params
+    named = [given[name] for name in ("cube_or_spec", "cubes", "cube", "spec") if given.get(name)]
+    named += ctx.args  # click has not yet given arguments their names when an option lacks its value
+    if not named:
+        return []
+    from storage.cube.blocks import failed_cells
+    from storage.cube.manifest import read_manifest
+
+    try:
+        first = Path(named[0][0] if isinstance(named[0], tuple) else named[0])
+        cube = find_cube(first, Path(given.get("results") or "results"))
+        plans = [plan for plan in read_manifest(cube).plans.values() if _may_begin(plan.name, incomplete)]
+        every = (cell for plan in plans for block in plan.blocks() for cell in block.cells())
+        looked_at = map(str, itertools.islice(every, MOST_LOOKED_AT))
+        fitting = (name for name in looked_at if name.startswith(incomplete))
+        failed = [name for name in map(str, failed_cells(cube, plans)) if name.startswith(incomplete)]
+        return list(dict.fromkeys([*failed, *itertools.islice(fitting, MOST_OFFERED)]))[:MOST_OFFERED]
+    except (InputError, OSError, ValueError):
+        return []  # a shell has no place for a message
+
+
+def _may_begin(dataset: str, incomplete: str) -> bool:
+    """Whether a cell of a data set may have a name that begins like this."""
+    return dataset.startswith(incomplete) or f"{incomplete}/".startswith(f"{dataset}/")
 
 
 # Options and arguments that several commands have, and what those of a kind have in common.
@@ -336,18 +392,40 @@ def typed(command: click.Command, values: Mapping[str, Any]) -> str:
         By name of the parameter; others than those of the command play no part.
     """
     lines = [f"  sweep {command.name}"]
+    for each in _words_of(command, values):
+        words = shlex.join(each)
+        if len(lines[-1]) + len(words) > WIDTH - 3:
+            lines[-1] += " \\"
+            lines.append("   ")
+        lines[-1] += f" {words}"
+    return "\n".join(lines)
+
+
+def _words_of(command: click.Command, values: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Words of each argument and option whose value is not the usual one."""
     for each in command.params:
         found = values.get(str(each.name))
         if found is None or found is False or found == each.default:
             continue
         for value in found if isinstance(found, tuple) else (found,):
             option = [] if isinstance(each, click.Argument) else [each.opts[0]]
-            words = shlex.join([*option, *([] if found is True else [str(value)])])
-            if len(lines[-1]) + len(words) > WIDTH - 3:
-                lines[-1] += " \\"
-                lines.append("   ")
-            lines[-1] += f" {words}"
-    return "\n".join(lines)
+            yield [*option, *([] if found is True else [str(value)])]
+
+
+def as_typed(command: click.Command, **changes: Any) -> list[str]:
+    """A command with what was typed for the running one: for the line that says what comes next.
+
+    Parameters
+    ----------
+    command : Command
+        The running one, or one that has the same arguments and options.
+    **changes : object
+        Values by name of the parameter that replace those that were typed.
+    """
+    ctx = click.get_current_context()
+    source = click.core.ParameterSource.COMMANDLINE
+    given = {name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) is source}
+    return [str(command.name), *(word for words in _words_of(command, given | changes) for word in words)]
 
 
 class Grouped(click.Command):
@@ -388,7 +466,9 @@ class Grouped(click.Command):
         """Write the usual options, or all of them in their groups."""
         # click has a name of its own for the option that shows help
         names = {each: "help" if "--help" in each.opts else str(each.name) for each in self.get_params(ctx)}
-        records = {name: each.get_help_record(ctx) for each, name in names.items()}
+        records = {
+            name: each.get_help_record(ctx) for each, name in names.items() if isinstance(each, click.Option)
+        }
         shown = {name: record for name, record in records.items() if record is not None}
         last = list(self.groups)[-1]
         titles = {name: title for title, names in self.groups.items() for name in names}
@@ -412,8 +492,8 @@ takes_table = stacked(
     several(
         "--columns",
         metavar="COLUMN",
-        help="The features: columns of FEATURES by header, or position from 0; several with commas, or"
-        " the option repeated.  [default: all that are nothing else]",
+        help="Columns of FEATURES that are features, by header, or position from 0; several with commas, or"
+        " the option repeated.  [default: all that are not named by another option]",
     ),
     click.option(
         "--index-column", metavar="COLUMN", help="Names of the rows, each once; annotations may use them."
@@ -422,7 +502,7 @@ takes_table = stacked(
     click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
     declared("missing"),
     declared("categories"),
-    click.option("--sheet", metavar="NAME", help="Of an .xlsx workbook.  [default: the first]"),
+    click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx workbook.  [default: the first]"),
 )
 
 

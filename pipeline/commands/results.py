@@ -55,9 +55,13 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
     help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with, or of scores of"
     " published labels (battery, dataset, method, ari) to rank among the models.",
 )
-@click.option("--cell", help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.")
+@click.option(
+    "--cell",
+    shell_complete=options.complete_cells,
+    help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.",
+)
 @pdf_option
-@flag("--full", help="Show all of the summary, not the first screen of it.")
+@flag("--full", help="Show the whole summary, not only its first screen.")
 @options.json_option
 def report(
     cubes: tuple[Path, ...],
@@ -71,7 +75,7 @@ def report(
 ) -> None:
     """Write a page of CUBE, its tables (CSV) and figures (SVG, PNG), and show a summary.
 
-    CUBE may be an address (https://, s3://), of which nothing but the cube is read. Several cubes, parts of
+    CUBE may be an address (https://, s3://); only the cube is read from there. Several cubes, parts of
     one sweep, are read as one.
     """
     from pipeline.report.write import write_report
@@ -97,7 +101,7 @@ def report(
 
 @click.command("open")
 @options.takes_run
-@click.option("--port", type=click.IntRange(1, 65_535), help="Of the page.  [default: a free one]")
+@click.option("--port", type=click.IntRange(1, 65_535), help="Port of the page.  [default: a free one]")
 @flag("--no-browser", help="Print the address, and open no browser.")
 def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: bool) -> None:
     """Show the page of a run of CUBE in a browser, from files alone, until Ctrl-C; changes nothing."""
@@ -130,7 +134,7 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
     " without CUBE.",
 )
 @place("--out", help="Folder of the files.  [default: beside the cube]")
-@flag("--force", help="Overwrite files that are there.")
+@flag("--force", help="Overwrite existing files.")
 @flag(
     "--scores",
     "only_scores",
@@ -228,21 +232,23 @@ def compare(
 @click.command()
 @click.argument("cube", metavar="CUBE|SCORES.csv", type=options.PLACE)
 @options.results_option
-@place("--sweep", help="Of SCORES.csv: the sweep file whose cells they are.")
+@place("--sweep", help="With SCORES.csv: the sweep file whose cells it has.")
 @options.several(
     "--method",
     "methods",
+    shell_complete=options.complete_methods,
     metavar="METHOD",
-    help="Of SCORES.csv: a method in the place of the models and methods of --sweep, as `sweep methods sweep`"
+    help="With SCORES.csv: a method in place of the models and methods of --sweep, as `sweep methods sweep`"
     " takes it; runs its code. May be repeated.",
 )
 @options.data_dir_option
 @click.option("--sample", type=click.IntRange(min=1), default=10, help="Number of cells, drawn at random.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the choice.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the random choice.")
 @flag("--checksums", help="Read every file of CUBE and check its checksum; compute nothing.")
 @flag(
     "--run-methods",
-    help="Also cells of methods of packages and files: runs the code that CUBE names, if it is as it was.",
+    help="Also verify cells of methods from packages and files. This runs the code that CUBE names, if it is"
+    " unchanged.",
 )
 @options.json_option
 def verify(
@@ -259,8 +265,8 @@ def verify(
 ) -> None:
     """Compute random cells of CUBE again and compare bits; exit with 1 if any differs.
 
-    Of SCORES.csv, which `sweep export --format raw` makes of a cube, cells of --sweep are computed again and
-    their scores compared.
+    With SCORES.csv, which `sweep export --format raw` makes of a cube, this computes cells of --sweep again
+    and compares their scores.
     """
     found: Any
     is_table = cube.suffix == ".csv"

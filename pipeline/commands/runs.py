@@ -17,7 +17,7 @@ from sweeps.errors import InputError, Problem, collecting
 @click.command()
 @options.takes_spec
 @click.option("--profile", default="local", help="Compute cluster to use, named in cluster.yaml.")
-@options.place("--cluster", "cluster_file", help="cluster.yaml to take instead of searching.")
+@options.place("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -38,6 +38,7 @@ from sweeps.errors import InputError, Problem, collecting
 @options.several(
     "--only",
     metavar="CELL",
+    shell_complete=options.complete_cells,
     help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
 )
 @options.part_option
@@ -57,11 +58,10 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
         if shipped:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
         chosen = Options(**choices)
-        part = [] if chosen.part is None else ["--part", chosen.part]
         code = run(path, chosen, Console(stderr=True), show_plan=show if as_json else None)
     if chosen.dry_run:
         if not as_json:
-            next_step("submit", spec, *part)
+            next_step(*options.as_typed(submit, dry_run=False))
         sys.exit(code)
     with reported():
         cube = options.cube_of(path, chosen.results, chosen.part)
@@ -75,7 +75,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     elif code == FAILED_CELLS:
         next_step("why", cube)
     elif code > options.INTERRUPTS:
-        next_step("submit", spec, *part)
+        next_step(*options.as_typed(submit))
     sys.exit(code)
 
 
@@ -85,7 +85,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: cores]"
 )
 @click.option("--profile", default="local", help="Compute cluster to plan for, named in cluster.yaml.")
-@options.place("--cluster", "cluster_file", help="cluster.yaml to take instead of searching.")
+@options.place("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
 @flag("--pilot", help="Time a few restarts and predict core-hours.")
 @flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
 @options.json_option
@@ -127,7 +127,7 @@ def plan(
         found = plan_overview(prepared, workers=workers, pilot=pilot)
     show(found if as_json else plan_lines(prepared, found))
     if not as_json:
-        next_step("submit", spec, *([] if places["part"] is None else ["--part", places["part"]]))
+        next_step(*options.as_typed(submit))
 
 
 @click.command()
@@ -159,7 +159,7 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
 @options.takes_run
 @click.option("-n", "--lines", type=click.IntRange(min=0), default=20)
 @flag("-f", "--follow", help="Keep showing what is added, until the run ends.")
-@flag("--head", help="What a detached head printed, in place of the driver's log.")
+@flag("--head", help="Show the output of a detached head, in place of the driver's log.")
 @click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
 def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
     """Show the end of the driver's log, or of another log of a run."""
@@ -194,7 +194,7 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
 
 @click.command()
 @options.takes_run
-@click.argument("cell", required=False)
+@click.argument("cell", required=False, shell_complete=options.complete_cells)
 @options.json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
     """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""

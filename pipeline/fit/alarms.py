@@ -79,7 +79,7 @@ def alarms_of(
     if len(small := np.flatnonzero(sizes < HANDFUL)) and len(labels) >= 2 * HANDFUL * n_clusters:
         which = ", ".join(f"{k} ({sizes[k]})" for k in small.tolist())
         yield (
-            f"clusters of a handful of samples: {which}: see whether these rows are outliers or mistakes, or"
+            f"clusters of a handful of samples: {which}. See whether these rows are outliers or mistakes, or"
             f" try fewer clusters than {n_clusters}"
         )
     if annotated := Annotated.of(layers):
@@ -250,10 +250,10 @@ def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[s
     if not beyond or betainc(beyond, count - beyond + 1.0, expected / total) > UNLIKELY:
         return
     error = float(np.sqrt(np.square(weights) @ (wrong * (1.0 - wrong))))
-    explains = "guessing" if np.isnan(told).all() else "what is told of their accuracy"
+    explains = "guessing" if np.isnan(told).all() else "their accuracy"
     yield (
-        f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, {explains} explains"
-        f" {expected:.3g} ± {error:.2g}: see that samples and kinds are those meant, and K"
+        f"the clusters contradict {contradicted:.4g} of {total:.4g} annotations, but {explains} explains only"
+        f" {expected:.3g} ± {error:.2g}. Check the numbering of the samples, the kinds of the links, and K"
     )
 
 

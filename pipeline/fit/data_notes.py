@@ -61,19 +61,24 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
 def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Iterator[str]:
     """Features in which no sample differs but by rounding, or too little where all features have one unit."""
     still, deviations = constant(X), X.std(axis=0)
-    text = f"constant, of {X.shape[1]}: no sample differs in them, but they count as dimensions"
-    yield from counted(still.sum(), "feature", "is", "are", text)
+    yield from shared(still.sum(), X.shape[1], "constant: no samples differ in {}")
     if have_one_unit:
         faint = ~still & (deviations <= FAINT * np.sqrt(np.mean(np.square(deviations))))
-        effect = "with one variance for all features it tells no samples apart, but counts as a dimension"
-        text = f"by less than {FAINT:g} of all, of {X.shape[1]}: {effect}; scale the features"
-        yield from counted(faint.sum(), "feature", "varies", "vary", text)
+        effect = "with one variance for all features, no samples differ in {}"
+        yield from shared(faint.sum(), X.shape[1], f"nearly constant: {effect}; scale the features")
 
 
 def counted(count: int | np.integer, noun: str, verb: str, verb_of_several: str, text: str) -> Iterator[str]:
     """A sentence on so many clusters or features; nothing of none."""
     if count:
         yield f"{plural(int(count), noun)} {verb if count == 1 else verb_of_several} {text}"
+
+
+def shared(count: int | np.integer, among: int, text: str) -> Iterator[str]:
+    """A sentence on so many of the features, with "it" or "them" in its text; nothing of none."""
+    if count:
+        subject = f"{count:,} of {plural(among, 'feature')} {'is' if count == 1 else 'are'}"
+        yield f"{subject} {text.format('it' if count == 1 else 'them')}"
 
 
 def constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -93,7 +98,6 @@ def crowding_notes(groups: NDArray[np.integer], n_clusters: int) -> Iterator[str
 def repeat_notes(groups: NDArray[np.integer]) -> Iterator[str]:
     """Rows that may be a degenerate cluster, which the search finds or not."""
     if groups.max() > 1:
-        effect = (
-            "a cluster of them alone adds nothing to the objective, so that units decide whether it is found"
-        )
-        yield f"{groups.max()} of {groups.sum()} rows are (nearly) equal: {effect}; {BOUND}"
+        remedy = "set variance_prior = 1 (--variance-prior 1) to prevent it"
+        effect = f"A cluster made of duplicates can distort the result; {remedy}"
+        yield f"{groups.max():,} rows are almost identical. {effect}"

@@ -99,8 +99,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     Parameters
     ----------
     n_clusters : int or None, default=None
-        K; None for the number of 2 to 10 that held-out annotations speak for, or without any the features:
-        each is fitted.
+        K; with None, 2 to 10 are fitted, and held-out annotations choose the number, or without any the
+        features do.
     model : {"auto", "unsupervised", "likelihood", "posterior", "conditional", "conditional-any"}
         What is maximised. "auto", the default, is "conditional-any" with links; without any the features
         choose among k-means and Gaussian mixtures; where a covariance, components or a subspace are named it
@@ -385,7 +385,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         if len(degenerate) and self.covariance_ != "tied" and self.solution_ is None:
             clusters = ", ".join(map(str, degenerate))
             prior = "variance_prior" if self.covariance_ in SPHERES else "covariance_prior"
-            text = f"degenerate clusters, of variance 0: {clusters}; {prior} above 0 rules them out"
+            text = f"degenerate clusters have variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _taken(self, annotated: bool) -> declared.Taken:
@@ -571,8 +571,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             return self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
         features = check_features(self, X)
         if not np.array_equal(features, self.X_fit_):
-            found = f"another table, of shape {features.shape}"
-            expected = f"that of the fit, of shape {self.X_fit_.shape}"
+            found = f"a different table with shape {features.shape}"
+            expected = f"the table of the fit, with shape {self.X_fit_.shape}"
             raise InputError([Problem("X", found, expected, "fit takes new samples")])
         before = self._given()
         given, names = self._checked(must_link, cannot_link, len(features), X, samples, before)

@@ -351,7 +351,7 @@ def annotator_problems(
         Whether each needs an accuracy of its own.
     """
     for name in (each for each in accuracies if are_all and each not in names):
-        expected = f"one of {', '.join(names[:20])}" if names else "no name, as there are no annotations"
+        expected = f"one of {', '.join(names[:20])}" if names else "no name, because there are no annotations"
         yield Problem(where, f"annotator {name!r}", expected, did_you_mean(str(name), names))
     for name in (each for each in names if need_one and each not in accuracies):
         hint = f"or {for_all}, for all that have none of their own"

@@ -237,7 +237,7 @@ class Reader:
         for text, (row, label) in itertools.islice(first.items(), SHOWN):
             meant = did_you_mean(label, by_text) if isinstance(label, str) else ""
             if str(label) in by_text:  # 3 for '3', or the other way round
-                meant = f"did you mean {by_text[str(label)]!r}, of type {type(by_text[str(label)]).__name__}?"
+                meant = f"did you mean {by_text[str(label)]!r} of type {type(by_text[str(label)]).__name__}?"
             yield Problem(f"{where}, row {row}", text, "a sample of X", meant)
 
 

@@ -273,9 +273,10 @@ def solution_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
     """
     groups, counted, has_prior = notes.equal_rows(X), notes.counted, problem.data.kappa > 0
     if problem.covariance not in SPHERES:
-        reason = "constant" if problem.covariance == "diagonal" else "constant, or given by the others,"
-        text = f"{reason} and left out of the covariances, of {X.shape[1]}"
-        yield from counted(X.shape[1] - len(problem.kept), "feature", "is", "are", text)
+        yield from notes.feature_notes(X)
+        given = X.shape[1] - len(problem.kept) - notes.constant(X).sum()
+        text = "given by the others: the covariances leave {} out"
+        yield from notes.shared(max(given, 0), X.shape[1], text)
         degenerate = ~best.covariances.reshape(len(best.sizes), -1).any(axis=1)
         text = f"degenerate, without variance in some feature: {NOTHING}; {SHAPE_BOUND}"
         yield from counted(degenerate.sum(), "cluster", "is", "are", text)
@@ -763,6 +764,7 @@ def union_notes(X: Floats, solution: Solution) -> Iterator[str]:
     flat = int((least < NEARLY_DEGENERATE * overall).sum())
     text = f"nearly flat: of a variance below {NEARLY_DEGENERATE:g} of the largest one, which is the prior's"
     yield from counted(flat, "component", "is", "are", text)
+    yield from notes.feature_notes(X)
     yield from notes.crowding_notes(notes.equal_rows(X), union.classes.shape[1])
 
 

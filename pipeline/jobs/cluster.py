@@ -52,7 +52,7 @@ def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]
     if interface is not None and interface not in known:
         expected = "one of this machine's: " + ", ".join(sorted(known))
         problems.append(Problem(f"{where} interface", repr(interface), expected))
-    expected = "a path of letters, digits and ./+@=,:_-, as it is written into job scripts"
+    expected = "a path of letters, digits and ./+@=,:_-, because job scripts contain it"
     for name, path in (("--results", str(run.path.resolve())), ("python", sys.executable)):
         if not SAFE_PATH.fullmatch(path):
             problems.append(Problem(name, path, expected))
@@ -346,10 +346,12 @@ def any_port() -> Iterator[None]:
 def client_of(cluster: Cluster) -> Client:
     """Client of a scheduler of this process: messages between the two are neither encoded nor encrypted.
 
-    Nobody outside of this process can send any.
+    Nobody outside of this process can send any. It is no default client: what else this process computes,
+    such as the true labels for its page, is no work for workers, which may not reach the cube and are busy.
     """
     cluster.sync(cluster.scheduler.listen, "inproc://", allow_offload=False)
-    client = Client(cluster.scheduler.listeners[-1].contact_address, loop=cluster.loop)
+    address = cluster.scheduler.listeners[-1].contact_address
+    client = Client(address, loop=cluster.loop, set_as_default=False)
     client.cluster = cluster
     return client
 

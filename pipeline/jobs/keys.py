@@ -177,7 +177,7 @@ class JobQueue(Record):
     """Worker processes in jobs of a queueing system; `job_queue` adds the keys of dask-jobqueue."""
 
     kind: str = Field(description="Queueing system.")
-    cores: Count = Field(description="Cores, hence worker processes of one thread, of each job.")
+    cores: Count = Field(description="Cores of each job, which are its worker processes of one thread.")
     memory: Size = Field(description="Memory of each job, shared by its processes.")
     workers: Annotated[int, Whole(1, 100_000)] = Field(1, description="Worker jobs to keep running.")
     dashboard_port: Port = Field(8787, description=PORT_WANTED)

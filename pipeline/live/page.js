@@ -111,7 +111,10 @@ const paint = (at) => {
   // What has begun is told from what has not, and what is whole from what is nearly so.
   const tint = share === 0 ? 0 : share === 1 ? 100 : 14 + 70 * share;
   node.classList.toggle("none", !all.cells);  // a method has no cell under another search than the first
-  node.style.background = all.failed ? "var(--red)" : `color-mix(in srgb, var(--blue) ${tint.toFixed(0)}%, var(--empty))`;
+  node.style.backgroundColor = `color-mix(in srgb, var(--blue) ${tint.toFixed(0)}%, var(--empty))`;
+  // Red from below up to the share that failed; one cell of a thousand is seen as well.
+  const red = all.failed ? Math.max(15, 100 * all.failed / all.cells).toFixed(0) : 0;
+  node.style.backgroundImage = red ? `linear-gradient(to top, var(--red) ${red}%, transparent ${red}%)` : "none";
   node.textContent = all.failed ? "×" : "";
   node.setAttribute("aria-label", `${place(at)}: ${all.finished} of ${several(all.cells, "cell")} finished` +
     (all.failed ? `, ${all.failed} failed` : ""));
@@ -149,7 +152,7 @@ const drawMap = () => {
     if (boxes.has(panel.dataset)) boxes.get(panel.dataset).append(table); else home.append(box(panel, table));
   }
   put("legend", h("span", {}, "nothing", h("i", { class: "ramp" }), "all finished"),
-    h("span", {}, h("i", { class: "fail" }), "a cell failed"));
+    h("span", {}, "×", h("i", { class: "fail" }), "the red part of the tile failed"));
 };
 const tip = () => {
   if (shown === null) return;
@@ -317,12 +320,12 @@ const workers = () => {
   more > 0 ? h("p", { class: "note" }, `and ${count(more)} more, which began later`) : null);
 };
 const failures = () => {
-  const { cells, records, last } = head.failures;
+  const { cells, records, earlier, last } = head.failures;
   put("failures", last.length ? h("div", { class: "wide" }, h("table", { class: "plain" }, headed([["cell"], ["cause"], ["where"]]),
     h("tbody", {}, last.map((each) => h("tr", {}, h("td", { class: "long" }, each.cell), h("td", { class: "long wrong" }, each.cause),
       h("td", {}, [each.node, each.job && `job ${each.job}`, each.at.slice(11, 16)].filter(Boolean).join(" "))))))) :
     h("p", { class: "note" }, "None is recorded."),
-  last.length ? h("p", { class: "note" }, `${several(records, "failure")} of ${several(cells, "cell")}, of earlier runs too. A cell that failed once is tried again alone; the traceback: `,
+  last.length ? h("p", { class: "note" }, `${several(records, "failure")} of ${several(cells, "cell")}${earlier ? ", those of earlier runs too" : ""}. A cell that failed once is tried again alone; the traceback: `,
     h("code", {}, `sweep why ${head.status.cube} "${last[0].cell}"`)) : null);
 };
 const datasets = () => put("datasets", h("table", { class: "plain" },

@@ -441,5 +441,14 @@ class State:
                 tile = self._keeper.board.grid.tile(cell)
             fields = record.model_dump(include={"cell", "at", "node", "job", "attempt"})
             shown.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
-        self._failures = key, {"cells": len(last), "records": len(records), "last": shown}
+        earlier = any(path != run.last_run.failures for path, _ in key[1])
+        self._failures = (
+            key,
+            {
+                "cells": len(last),
+                "records": len(records),
+                "earlier": earlier,
+                "last": shown,
+            },
+        )
         return self._failures[1]

@@ -128,12 +128,16 @@ def read_run_state(cube: Path) -> RunState:
 
 
 def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[str]:
-    """The command that resumes a sweep: of a sweep file, or of the one that was submitted last."""
+    """The command that resumes a sweep: of a sweep file, or of the one that was submitted last.
+
+    Without options it runs where the last head ran.
+    """
     head = records.HeadRecord.read(RunFolder(cube).last_run.head)
     file = str(spec.resolve()) if spec is not None else head.spec if head is not None else "SPEC"
     data_dir = [] if head is None or head.data_dir is None else ["--data-dir", head.data_dir]
     where = ["--results", str(cube.resolve().parent), *part_words(cube)]
-    return ["sweep", "submit", file, *where, *options, *data_dir]
+    cluster = [] if head is None or options else head.where
+    return ["sweep", "submit", file, *where, *options, *cluster, *data_dir]
 
 
 def part_words(cube: Path) -> list[str]:
@@ -280,11 +284,13 @@ class Status:
         if run.waiting is not None:
             return f"not running yet: its head waits in the queue, job {run.waiting}", ()
         if self.datasets and not total.left:
-            text = "complete, but for data sets that are not at hand" if self.skipped else "complete"
+            failed = f"{plural(total.failed, 'cell')} failed" if total.failed else ""
+            without = "some data sets are not at hand" if self.skipped else ""
+            text = ", ".join(filter(None, ("complete", failed, without)))
             return text, ("why" if total.failed else "report", self.cube)
         if run.closed:
             return f"whether it runs cannot be seen: {run.closed}", ("report", self.cube)
-        again = () if run.head is None else ("submit", run.head.spec, *part_words(self.cube))
+        again = () if run.head is None else ("submit", run.head.spec, *part_words(self.cube), *run.head.where)
         return "not running: submit again to resume", again
 
     def _job_lines(self) -> list[str]:

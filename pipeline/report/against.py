@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.common import plural
 from pipeline.report import elements, figures, look, winners
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import WORDS, Table, Value, number, words
+from pipeline.report.elements import WORDS, Reading, Table, Value, number, words
 from pipeline.scoring.published import MOST_PUBLISHED, Beside
 from pipeline.scoring.scores import LABELS
 from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
@@ -241,7 +241,7 @@ def labels_beside(content: Content) -> Iterator[Part]:
         yield said["none"]
     else:
         yield from winners.findings([ranking])
-        yield said["reading"].format(ranked=ranked, n=len(methods), most=MOST_PUBLISHED)
+        yield Reading(said["reading"].format(ranked=ranked, n=len(methods), most=MOST_PUBLISHED))
         yield elements.declared("ranked_beside", ranking.table())
         yield (
             "ranks-published",
@@ -257,7 +257,7 @@ def beside(content: Content) -> Iterator[Part]:
     """How many values agree and how that is judged, verdicts by score, K and p, then every value."""
     said, compared = WORDS["against"], given(content.compared)
     yield summarise(compared)
-    yield said["reading"]
+    yield Reading(said["reading"])
     rows = []
     for (score, clusters, p), group in compared.groupby(["score", "n_clusters", "p"]):
         counts, z = group["verdict"].value_counts(), group.loc[group["verdict"].isin(JUDGED), "z"]

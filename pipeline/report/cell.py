@@ -6,6 +6,7 @@ wrong samples and contradicted links are marked.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
@@ -34,7 +35,9 @@ from sweeps.words import BASELINES, baseline_of, is_any
 Labels = NDArray[np.int64]
 
 # Inches of a panel, and of all panels of a row together where they are few.
-PANEL, LEAST_WIDTH = 1.35, 3.0
+PANEL, LEAST_WIDTH = 1.05, 3.0
+# Letters of a line beside a panel.
+LABEL_LETTERS = 13
 # Inches of a line of the legend, which the panels do not pay for.
 LEGEND_ROW = 0.2
 # Points of a figure above which they are drawn as an image, as each would be an element of the SVG.
@@ -309,12 +312,17 @@ def draw_matrix(shown: CellFigure, key: str, unit: str) -> Figure:
         across, up = chosen[column], chosen[min(row + 1, len(chosen) - 1)]
         _panel(axes, shown, key, (across, up), as_image=as_image)
         if row == size - 1:
-            axes.set_xlabel(f"{shown.feature(across)}\n({unit})")
+            axes.set_xlabel(_name(shown.feature(across), unit), fontsize="small")
         if column == 0:
-            axes.set_ylabel(f"{shown.feature(up)}\n({unit})")
+            axes.set_ylabel(_name(shown.feature(up), unit), fontsize="small")
     place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "handletextpad": 0.5}
     figure.legend(handles=handles, ncols=columns, **place)
     return figure
+
+
+def _name(feature: str, unit: str) -> str:
+    """A feature and its unit in lines that a panel has room for."""
+    return textwrap.fill(f"{feature} ({unit})", LABEL_LETTERS)
 
 
 def _panel(axes: Axes, shown: CellFigure, key: str, pair: tuple[int, int], *, as_image: bool) -> None:

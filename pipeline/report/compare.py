@@ -175,7 +175,7 @@ def write_comparison(
         folder.mkdir(parents=True, exist_ok=True)
         files = elements.csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
         cubes = tuple((words(name), words(path)) for name, path in (("A", first), ("B", second)))
-        what = settings or ["Both sweep files ask for the same, but for names."]
+        what = settings or ["Both sweep files ask for the same, except for names."]
         sections: list[tuple[str, str, Iterable[Part], bool]] = [
             (f"by-{part[0]}", f"{LABELS[part[0]].short}, B minus A", _by_score(*part, written), False)
             for part in parts

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 # Deviations at which a Gaussian is drawn, and inches of the picture.
-DEVIATIONS, SIDE = 1.5, 4.2
+DEVIATIONS, SIDE = 1.5, 4.1
 
 # Of a component in a sample, where all are far away.
 TINY = 1e-12

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.elements import Chapter, Table, explained, html, spread
+from pipeline.report.elements import Chapter, Reading, Table, explained, html, spread
 from pipeline.report.figures import USUAL, Drawn, save
 from pipeline.report.look import MOST_ACCURACIES
 from pipeline.scoring import tables
@@ -22,7 +22,7 @@ from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
 from sweeps.words import chooses
 
-# What a section shows: a paragraph, a table or a figure.
+# What a section shows: a paragraph, perhaps one on how to read it, a table or a figure.
 Part = str | Table | Drawn
 
 
@@ -166,6 +166,7 @@ def write_chapters(
     sections: Iterable[tuple[str, str, Iterable[Part], bool]],
     lead: Sequence[str],
     formats: Sequence[str] = USUAL,
+    legend: Iterable[tuple[str, str]] = (),
 ) -> list[Path]:
     """Write a page, and its figures to the folder `figures` beside it.
 
@@ -182,6 +183,8 @@ def write_chapters(
         Paragraphs before the first of them.
     formats : sequence of str
         Of the figures, as `figures.save` takes them.
+    legend : iterable of tuple of str
+        As `elements.html` takes it.
 
     Returns
     -------
@@ -190,23 +193,29 @@ def write_chapters(
     """
     folder, chapters = path.with_name("figures"), []
     for key, head, parts, says_why in sections:
-        text, tables, pictures = [], [], []
+        text: list[str] = []
+        reading: list[str] = []
+        tables, pictures, notes = [], [], {""}
         for part in parts:
             if isinstance(part, str):
-                text.append(part)
+                (reading if isinstance(part, Reading) else text).append(str(part))
             elif isinstance(part, Table):
                 entries = (value.text for row in part.rows for value in row)
                 heads = (head for group in part.groups for head, _ in group)
                 more = explained(part.title, *heads, *part.columns, *entries, part.note)
-                tables.append(replace(part, note=" ".join(filter(None, (part.note, more)))).on_page())
+                # a note that stands below a table of the section in sight is not said again
+                note = part.note if part.note not in notes else ""
+                tables.append(replace(part, note=" ".join(filter(None, (note, more)))).on_page())
+                notes |= set() if tables[-1].folded else {part.note}
             elif (figure := part[1]) is not None:
                 axes = (text for each in figure.axes for text in (each.get_xlabel(), each.get_ylabel()))
                 caption = " ".join(filter(None, (part[2], explained(part[2], *axes))))
                 pictures.append(save(figure, folder, part[0], caption, formats))
-        if says_why and not pictures:
+        if says_why and not pictures and not text:
             text.insert(0, "Nothing to show: no cell that is done has what this needs.")
         if text or tables or pictures:
-            chapters.append(Chapter(key, head, tuple(text), tuple(tables), tuple(pictures)))
-    path.write_text(html(title, chapters, lead), encoding="utf-8")
+            seen = tuple(tables), tuple(pictures)
+            chapters.append(Chapter(key, head, tuple(text), *seen, tuple(reading)))
+    path.write_text(html(title, chapters, lead, legend), encoding="utf-8")
     pictures = [picture for chapter in chapters for picture in chapter.pictures]
     return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in picture.formats]

@@ -22,7 +22,7 @@ from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweeps.plan import AskedPath
 from sweeps.words import asks
 
-PANEL = (2.75, 1.9)
+PANEL = (2.3, 1.6)
 # Points of a line that have a marker, or words beneath the pointer.
 MOST_TIPS = 12
 # Inches of one box.
@@ -169,7 +169,7 @@ def times(content: Content) -> Iterator[Part]:
         if tables.SEARCH in content.chosen:
             yield f"All searches together: {_core_hours(tables.time_table(content.all_cells))}"
         yield elements.declared("times", found.assign(restart_ms=1000 * found["restart_seconds"]))
-    yield "seconds", draw_times(content.timed_cells), WORDS["times"]["boxes"]
+    yield "seconds", draw_times(content.timed_cells), WORDS["times"]["boxes"].format(least=look.LEAST_BOX)
 
 
 def _core_hours(table: pd.DataFrame) -> str:
@@ -194,16 +194,21 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
         return None
     shown = rows[rows["dataset"].isin(elements.some(rows["dataset"]))]
     names, seconds = zip(*shown.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
-    figure, axes = look.panel(8.2, BOX_HEIGHT * len(names) + 1.0)
+    figure, axes = look.panel(look.HALF, BOX_HEIGHT * len(names) + 1.0)
     looks: dict[str, Any] = {"showfliers": False, "patch_artist": True, "widths": 0.62}
     looks |= {"medianprops": {"color": look.INK, "linewidth": 1.6}}
-    drawn = axes.boxplot(seconds, orientation="horizontal", whis=(10, 90), **looks)
-    for (_, model), box in zip(names, drawn["boxes"], strict=True):
-        box.set(facecolor=look.mark(model).color, edgecolor=look.INK, alpha=0.75, linewidth=0.8)
+    boxed = [found if len(found) >= look.LEAST_BOX else [] for found in seconds]
+    drawn = axes.boxplot(boxed, orientation="horizontal", whis=(10, 90), **looks)
+    for place, (_, model) in enumerate(names):
+        color, found = look.mark(model).color, seconds[place]
+        drawn["boxes"][place].set(facecolor=color, edgecolor=look.INK, alpha=0.75, linewidth=0.8)
+        if len(found) < look.LEAST_BOX:
+            (points,) = axes.plot(found, [place + 1] * len(found), "o", color=color, markersize=5)
+            look.hover(points, [f"{model}: {value:.3g} s" for value in found])
     axes.set_yticks(np.arange(1, len(names) + 1), [f"{look.short(name)}, {model}" for name, model in names])
     axes.invert_yaxis()
     figures.log_axis(axes, (1, 2, 5))
-    axes.set_xlabel(LABELS["seconds"].axis + " of a cell, all restarts")
+    axes.set_xlabel(LABELS["seconds"].axis + " for all restarts of a cell")
     axes.grid(axis="x", color=look.RULE)
     return figure
 
@@ -265,7 +270,7 @@ def of_one(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:
         (tables.SEARCH, manifest.spec.search_names, "Solutions were searched for", "searches"),
     )
     return tuple(
-        f"{what} in several ways: {', '.join(names)}. What follows is of {chosen[key]}, but for {others}."
+        f"{what} in several ways: {', '.join(names)}. All but {others} below is about {chosen[key]}."
         for key, names, what, others in variants
         if len(names) > 1 and key in chosen
     )
@@ -338,5 +343,5 @@ def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
         for name, plan in manifest.plans.items()
     ]
     told = any(plan.n_annotations for plan in manifest.plans.values())
-    more = "Where annotations are those of a file, p is what the models were told."
+    more = "If annotations come from a file, p is the accuracy that the models were given."
     return elements.declared("datasets", rows, more if told else "")

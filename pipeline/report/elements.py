@@ -37,7 +37,9 @@ Written = Mapping[tuple[str, int], str]
 KINDS = {MIXTURES: "mixtures", REDRAWS: "redraws of the annotations"}
 
 # Rows from which on a table is folded, and those of one that stands in a file as well: the page stays small.
-LONG, MOST_ROWS = 40, 100
+LONG, MOST_ROWS = 20, 100
+# A score in a table, and one that is zero: a table of nothing else is folded.
+SCORE, ZERO = re.compile(r"[-+]?\d+\.\d{3,}( ± .*)?"), re.compile(r"[-+]?0\.0+( ± 0\.0+)?")
 # Names of a list in a sentence.
 MOST_NAMES = 4
 
@@ -79,6 +81,10 @@ class Value:
     kind: str = ""
 
 
+class Reading(str):
+    """A paragraph on how to read a section: the page shows it when asked for, and printing shows it."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A table that can be sorted by any column.
@@ -114,11 +120,18 @@ class Table:
 
     def on_page(self) -> "Table":
         """What a page has of it."""
-        folded, n = self.folded or len(self.rows) > LONG, len(self.rows)
+        zero, n = self.is_zero, len(self.rows)
+        folded, title = self.folded or zero or n > LONG, f"{self.title}: all 0" if zero else self.title
         if not self.whole or n <= MOST_ROWS:
-            return replace(self, folded=folded)
+            return replace(self, folded=folded, title=title)
         note = f"{self.note} The first {MOST_ROWS} of {n:,} rows; {self.whole} has all."
-        return replace(self, rows=self.rows[:MOST_ROWS], folded=folded, note=note.strip())
+        return replace(self, rows=self.rows[:MOST_ROWS], folded=folded, title=title, note=note.strip())
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it has scores with errors, and all of its scores are 0.000 ± 0.000."""
+        found = [value.text for row in self.rows for value in row if SCORE.fullmatch(value.text)]
+        return any("±" in text for text in found) and all(map(ZERO.fullmatch, found))
 
 
 @dataclass(frozen=True)
@@ -155,6 +168,7 @@ class Chapter:
     text: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    reading: tuple[str, ...] = ()
 
 
 NOTHING = Value("-", None)
@@ -198,7 +212,7 @@ def declared(key: str, rows: pd.DataFrame | Iterable[Any], more: str = "") -> Ta
     whole = found.get("whole", "")
     note = " ".join([*found["note"].split(), *more.split()])
     columns = [(head, what, form) for head, (what, form) in found["columns"].items()]
-    return table(found["title"], rows, columns, note=note, whole=whole)
+    return table(found["title"], rows, columns, note=note, whole=whole, folded=found.get("folded", False))
 
 
 def explained(*texts: str) -> str:
@@ -289,7 +303,12 @@ def are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> str:
+def html(
+    title: str,
+    chapters: Sequence[Chapter],
+    lead: Sequence[str] = (),
+    legend: Iterable[tuple[str, str]] = (),
+) -> str:
     """One HTML document that needs nothing else; all text of chapters is escaped, it loads nothing.
 
     Parameters
@@ -300,6 +319,8 @@ def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> s
         In order.
     lead : sequence of str
         Paragraphs before the first of them: what is found, and how much of it is there.
+    legend : iterable of tuple of str
+        Words of the page and what each means, after the lead.
     """
     texts = {name: (FOLDER / f"page.{name}").read_text(encoding="utf-8") for name in ("html", "css", "js")}
     strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
@@ -309,6 +330,7 @@ def html(title: str, chapters: Sequence[Chapter], lead: Sequence[str] = ()) -> s
     palette = json.dumps({name: color for color, name in VARIABLES.items()})
     made = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     shown = {"title": title, "sections": chapters, "lead": lead, "palette": palette, "digest": digest}
+    shown["legend"] = list(legend)
     svgs, ink = _classes([picture.svg for chapter in chapters for picture in chapter.pictures])
     shown |= {"ink": ink, "version": package_version(), "made": made}
     return str(page.render(shown, **texts, next_svg=partial(next, iter(svgs))))

@@ -1,7 +1,8 @@
 """Figures of reports: panels side by side, and their files, small, with words on points, in light and dark.
 
-`facets` lays out a row of panels for each of something and a column for each accuracy, `wrapped` a panel for
-each; both take the function that draws one, have one legend, and give no figure where nothing is shown.
+`facets` lays out a panel of each accuracy for each of something, `wrapped` one panel for each; both fill the
+width of a page, take the function that draws one panel, have one legend, and give no figure if nothing is
+shown.
 `curves` draws a line for each model. `save` writes a figure and gives it back for a page.
 """
 
@@ -68,22 +69,22 @@ def facets(
     across: str = look.COUNTS_LABEL,
     also: Iterable[Line2D] = (),
 ) -> Figure | None:
-    """Figure of a row of panels for each of something, and a column for each accuracy.
+    """Figure of panels for each of something, one for each accuracy; as many of them in a row as fit a page.
 
     Parameters
     ----------
     shown : sequence
-        What has a row; without any there is no figure.
+        What has panels; without any there is no figure.
     accuracies : pandas.Series
-        What has a column, in any order, some of many; without any there is one without a title.
+        What a panel is of, in any order, some of many; without any there is one panel without a title.
     draw : callable
         Draws one panel of both.
     size : tuple of float
         Width and height of a panel in inches.
     up : callable
-        Label of the y axes of a row.
+        Label of the y axis of the first panel.
     share : {"all", "row"}
-        Which panels have the same axes.
+        Which panels have the same axes: all of them, or those of one thing.
     across : str
         Label of the x axes.
     also : iterable of Line2D
@@ -91,15 +92,28 @@ def facets(
     """
     if not shown:
         return None
-    columns = spread(sorted(set(accuracies.dropna())), look.MOST_ACCURACIES) or [math.nan]
-    figure, grid = look.panels(len(shown), len(columns), size, share)
-    for line, item in zip(grid, shown, strict=True):
-        for axes, p in zip(line, columns, strict=True):
+    ps = spread(sorted(set(accuracies.dropna())), look.MOST_ACCURACIES) or [math.nan]
+    beside = look.across(len(shown), size[0] * len(ps))
+    figure, grid = look.panels(math.ceil(len(shown) / beside), beside * len(ps), size)
+    free = [axes for line in grid for axes in line]
+    first = free[0]
+    for place, item in enumerate(shown):
+        block = free[place * len(ps) : (place + 1) * len(ps)]
+        first = first if share == "all" else block[0]
+        for axes, p in zip(block, ps, strict=True):
+            if axes is not first:
+                axes.sharex(first)
+                axes.sharey(first)
             draw(axes, item, p)
-        line[0].set_ylabel(up(item))
-    for top, bottom, p in zip(grid[0], grid[-1], columns, strict=True):
-        top.set_title("" if math.isnan(p) else f"accuracy p = {p:g}")
-        bottom.set_xlabel(across)
+            axes.tick_params(labelleft=axes is block[0])
+            if place < beside and not math.isnan(p):
+                axes.set_title(f"p = {p:g}")
+        block[0].set_ylabel(up(item))
+    drawn = free[: len(shown) * len(ps)]
+    for axes in free[len(drawn) :]:
+        axes.remove()
+    for axes in drawn[-beside * len(ps) :]:
+        axes.set_xlabel(across, fontsize="small")
     look.legend(figure, figure.axes, also)
     return figure
 
@@ -110,13 +124,16 @@ def wrapped(
     size: tuple[float, float],
     up: str,
     share: Literal["none", "all"] = "none",
-    across: int = look.ACROSS,
+    each: int = 1,
 ) -> Figure | None:
-    """Figure of a panel for each of something under its title, so many in a row; `up` is of the y axes."""
+    """Figure of a panel for each of something under its title, as many in a row as fit a page.
+
+    `up` is of the y axes; a row holds a multiple of `each` panels, or all of them.
+    """
     items = list(shown)
     if not items:
         return None
-    columns = min(across, len(items))
+    columns = min(len(items), each * look.across(math.ceil(len(items) / each), size[0] * each))
     figure, grid = look.panels(math.ceil(len(items) / columns), columns, size, share)
     for first, *_ in grid:
         first.set_ylabel(up)

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from pipeline.report import elements, look
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import WORDS, Column, Value
+from pipeline.report.elements import WORDS, Column, Reading, Value
 from pipeline.scoring.scores import LABELS
 
 # Inches of a cell of the map, and of what stands beside and above it.
@@ -25,7 +25,7 @@ def kinds(content: Content) -> Iterator[Part]:
     tables = {score: rows for score, rows in found.items() if rows["kind"].nunique() > 1}
     if not tables:
         return
-    yield said["reading"]
+    yield Reading(said["reading"])
     for score, rows in tables.items():
         wide = rows.pivot(index=["what", "kind", "n_datasets"], columns="model", values="mean_rank")
         wide = wide.reindex(index=pd.MultiIndex.from_frame(rows[wide.index.names].drop_duplicates()))
@@ -52,7 +52,8 @@ def _level(at: int, row: Any) -> object:
 
 
 def _rank(at: int, row: Any) -> Value:
-    return Value(f"{row[at]:.2f}", row[at], "best" * (row[at] == min(row[1:])))
+    first = sorted(row[1:])
+    return Value(f"{row[at]:.2f}", row[at], "best" * (row[at] == first[0] < first[1]))
 
 
 def draw_kinds(rows: pd.DataFrame) -> Figure:

@@ -124,6 +124,8 @@ LEGEND_WIDTH = 2.1
 LETTER, HANDLE = 0.08, 0.4
 # Entries of a legend whose handles have the usual length, and the length of those of more, in letters.
 MOST_PLAIN, LONG_HANDLE = 8, 3.4
+# Values of which a box is drawn; of fewer each is a point.
+LEAST_BOX = 5
 # Letters of a model's name: every shipped one is shown in full.
 LONGEST_MODEL = 28
 # Letters of a name beside an axis; a longer one would take the room of the figure.
@@ -132,8 +134,10 @@ LONGEST_NAME = 22
 MOST_ACCURACIES, MOST_DATASETS = 6, 8
 # Data sets that a figure has as examples where they are more.
 EXAMPLES = 3
-# Panels in a row where each data set has one, or several.
-ACROSS = 3
+# Inches of a page of 1,280 pixels, of the labels beside a row of panels, and of all above and below the rows.
+PAGE, BESIDE, ABOVE = 12.6, 0.9, 1.0
+# Inches of a figure of which two stand side by side.
+HALF = 6.25
 # Before the words on points, in the name of their group.
 TIP = "tip-"
 # Numbers of annotations that are named below a panel.
@@ -175,9 +179,15 @@ def panels(
     rows: int, columns: int, size: tuple[float, float], share: Literal["none", "all", "row", "col"] = "none"
 ) -> tuple[Figure, list[list[Axes]]]:
     """Figure of panels of one size in inches; `share` is which of them have the same axes."""
-    width, height = size[0] * columns + 0.9, size[1] * rows + 1.1
+    width, height = size[0] * columns + BESIDE, size[1] * rows + ABOVE
     figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).tolist()
+
+
+def across(count: int, width: float) -> int:
+    """How many of some things, each of so many inches, stand in a row of a page, all rows alike."""
+    most = max(1, int((PAGE - BESIDE) / width + 1e-9))
+    return -(-count // -(-count // most))
 
 
 def panel(width: float, height: float) -> tuple[Figure, Axes]:

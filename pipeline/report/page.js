@@ -100,5 +100,10 @@ document.querySelectorAll("button[data-save]").forEach((button) => button.addEve
     : `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`;
   download(url, `${button.parentElement.dataset.name}.${kind}`);
 }));
+const wide = Array.from(document.querySelectorAll(".wide"));
+const mark = () => wide.forEach((box) => box.classList.toggle("scrolls", box.scrollWidth > box.clientWidth + 1));
+addEventListener("resize", mark);
+document.querySelectorAll("details").forEach((part) => part.addEventListener("toggle", mark));
+mark();
 // On paper nothing can be unfolded.
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));

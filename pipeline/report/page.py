@@ -7,6 +7,7 @@ from pipeline.common import Progress, silent
 from pipeline.report import against, cell, effort, kinds, scores, variants, winners
 from pipeline.report.content import Content, Section, write_chapters
 from pipeline.report.figures import USUAL
+from pipeline.report.legend import legend
 from pipeline.report.look import house_style
 
 # Results first, what made them last. To add a section: a row here, with a function of the content that gives
@@ -84,4 +85,5 @@ def write_page(
         if each.needs(content)
     )
     with house_style():
-        return [path, *write_chapters(path, content.manifest.spec.name, shown, lead, formats)]
+        name = content.manifest.spec.name
+        return [path, *write_chapters(path, name, shown, lead, formats, legend(content))]

@@ -22,7 +22,7 @@ from matplotlib.ticker import MaxNLocator
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Table, Value, number, spread, words
+from pipeline.report.elements import NOTHING, WORDS, Reading, Table, Value, listed, number, spread, words
 from pipeline.scoring.ranking import RANKED
 from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
 from pipeline.scoring.tables import choice_table, over_datasets, pooled_means, summary_table
@@ -40,13 +40,13 @@ MOST_MODELS = 9
 PAPER_SCORES = (*RANKED, "goldberger_kl")
 
 # Width and height of a panel in inches: of curves, of boxes, and of shapes chosen.
-PANEL, BOX_PANEL, CHOICE_PANEL = (2.6, 1.75), (2.75, 2.0), (2.75, 1.8)
+PANEL, BOX_PANEL, CHOICE_PANEL = (1.95, 1.5), (2.3, 1.8), (2.3, 1.6)
 
 INDEX, AGREEMENT = "centroid_index", "annotation_agreement"
 # Indices with a column of their own; that of the last one holds larger ones, too.
 MOST_INDEX = 3
 
-# Cells of a box below which each is a point.
+# Cells of a box below which each of them is a point as well.
 FEW = 10
 # Numbers of annotations in a panel of boxes, and models in one of that width; those of more are wider.
 MOST_COUNTS, MOST_BOXES = 8, 6
@@ -59,7 +59,7 @@ UNABLE = "too few annotations"
 def means(content: Content) -> Iterator[Part]:
     """Every table of scores: of mixtures as in the paper, of real data sets a row per p and m."""
     missing = int(content.summary["n_missing"].sum())
-    said = "Every score of every cell that is done is defined."
+    said = "No scores are missing."
     if missing:
         cells = plural(missing, "score")
         said = WORDS["scores"]["missing"].format(cells=cells, are=elements.are(missing))
@@ -337,7 +337,12 @@ def index(content: Content) -> Iterator[Part]:
             "Centroid index", heads, tuple(rows), note=note, pinned=True, folded=True, whole="cells.csv"
         )
     table = share_table(content.cells)
-    figure = draw_curves(table, INDEX, written=content.written, up="cells with index 0 (share)")
+    lowest = table[table["score"] == INDEX].groupby("dataset", sort=False)["mean"].min()
+    found = list(lowest.index[lowest == 1])
+    if found:
+        yield WORDS["index"]["found"].format(names=listed(found))
+    others = table[~table["dataset"].isin(found)]
+    figure = draw_curves(others, INDEX, written=content.written, up="cells with index 0 (share)")
     for axes in figure.axes if figure is not None else ():
         axes.set_ylim(-0.04, 1.04)
     yield "centroid-index", figure, WORDS["index"]["share"].format(units=over(table))
@@ -359,15 +364,15 @@ def share_table(cells: pd.DataFrame) -> pd.DataFrame:
 def relative(content: Content) -> Iterator[Part]:
     """Relative NMI, a figure for each accuracy."""
     for p in content.accuracies:
-        text = WORDS["relative"]["boxes"].format(p=p, few=FEW)
+        text = WORDS["relative"]["boxes"].format(p=p, few=FEW, least=look.LEAST_BOX)
         yield f"relative-nmi-p{p:.9g}", draw_boxes(content.cells, p, content.written), text
 
 
 def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figure | None:
     """Draw relative NMI of one accuracy: a panel per data set, a box per number of annotations and model.
 
-    Boxes are quartiles, whiskers reach to the last value within 1.5 of their height, points lie beyond; of
-    fewer than `FEW` cells each is a point.
+    Boxes are quartiles, whiskers reach to the last value within 1.5 of their height, points lie beyond. If a
+    box is of fewer than `FEW` cells, each of them is a point. Fewer than `look.LEAST_BOX` cells have no box.
 
     Parameters
     ----------
@@ -386,7 +391,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figu
     rows = cells[(cells["p"] == p) & cells["relative_nmi"].notna()]
     models = sorted(rows["model"].unique())
     times = max(1, math.ceil(len(models) / MOST_BOXES))
-    size = (BOX_PANEL[0] * min(times, look.ACROSS), BOX_PANEL[1])
+    size = (min(BOX_PANEL[0] * times, look.PAGE - look.BESIDE), BOX_PANEL[1])
     shown = [(look.short(name), name) for name in elements.some(rows["dataset"])]
 
     def panel(axes: Axes, dataset: str) -> None:
@@ -401,11 +406,12 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figu
             looks: dict[str, Any] = {"patch_artist": True, "showfliers": False, "widths": width * 0.85}
             looks |= {key: {"color": how.color} for key in ("whiskerprops", "capprops")}
             looks |= {"medianprops": {"color": look.INK, "linewidth": 1.6}}
-            drawn = axes.boxplot(values, positions=places, **looks)
+            boxed = [found if len(found) >= look.LEAST_BOX else [] for found in values]
+            drawn = axes.boxplot(boxed, positions=places, **looks)
             for box in drawn["boxes"]:
                 box.set(facecolor=how.area, edgecolor=how.color, hatch=how.hatch, alpha=0.75)
             for place, found, name in zip(places, values, names, strict=True):
-                # all cells of a small box, those beyond the whiskers of a larger one
+                # all cells of a small box, or of none, and those beyond the whiskers of a larger one
                 outside = found if len(found) < FEW else cbook.boxplot_stats(found)[0]["fliers"]
                 if len(outside):
                     (points,) = axes.plot([place] * len(outside), outside, linestyle="", color=how.color)
@@ -418,7 +424,7 @@ def draw_boxes(cells: pd.DataFrame, p: float, written: elements.Written) -> Figu
         axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
     up = LABELS["relative_nmi"].axis
-    return figures.wrapped(shown, panel, size, up, across=max(1, look.ACROSS // times))
+    return figures.wrapped(shown, panel, size, up)
 
 
 def _count_axis(axes: Axes, names: list[str]) -> None:
@@ -443,7 +449,7 @@ def choices(content: Content) -> Iterator[Part]:
         yield "No cell that holds annotations out is done."
     else:
         texts = {"rule": len(chosen) > 0, "held_out": True, "compared": content.holds_out}
-        yield from (said[key] for key, shown in texts.items() if shown)
+        yield from (Reading(said[key]) for key, shown in texts.items() if shown)
     if len(chosen):
         whole = choice_table(content.cells, ("dataset", "model"))
         yield elements.declared("chosen_whole", whole.assign(predicted=100 * whole["predicted"]))
@@ -502,4 +508,4 @@ def draw_choices(table: pd.DataFrame, written: elements.Written) -> Figure | Non
         axes.set(ylim=(0, 1.02), yticks=[0, 0.5, 1])
 
     shown = [(f"{look.short(name)}, {model}", (name, model)) for name, model in product(names, models)]
-    return figures.wrapped(shown, panel, CHOICE_PANEL, "cells (share)", across=min(3, len(models)))
+    return figures.wrapped(shown, panel, CHOICE_PANEL, "cells (share)", each=len(models))

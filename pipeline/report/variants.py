@@ -18,7 +18,18 @@ from matplotlib.figure import Figure
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, listed, number, with_error, words
+from pipeline.report.elements import (
+    NOTHING,
+    WORDS,
+    Column,
+    Reading,
+    Table,
+    Value,
+    listed,
+    number,
+    with_error,
+    words,
+)
 from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE
 from pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
 from pipeline.scoring.scores import LABELS
@@ -211,7 +222,7 @@ def designs(content: Content) -> Iterator[Part]:
     said = WORDS["designs"]
     for score, found in content.designs.items():
         yield from design_findings(found, score)
-    yield said["reading"]
+    yield Reading(said["reading"])
     for score, found in content.designs.items():
         yield from _design_tables(found, LABELS[score].short)
     for score, found in content.designs.items():

@@ -20,7 +20,7 @@ from scipy.optimize import isotonic_regression
 from pipeline.common import plural
 from pipeline.report import elements, figures, look
 from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Column, Table, Value, listed, number
+from pipeline.report.elements import NOTHING, WORDS, Column, Reading, Table, Value, listed, number
 from pipeline.scoring import ranking as stats
 from pipeline.scoring.ranking import MEAN, Ranking
 from pipeline.scoring.scores import LABELS
@@ -33,14 +33,16 @@ FORM = ".3f"
 KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
 # Most ranks that are written along the diagram.
 TICKS = 18
-# Inches: of the diagram, of a line of labels, from bar to bar, and of the axis with its title.
-WIDTH, ROW, BAR, HEAD = 8.2, 0.25, 0.13, 0.55
+# Inches: of a line of labels, from bar to bar, and of the axis with its title.
+ROW, BAR, HEAD = 0.22, 0.13, 0.5
+# Inches of the axis between the names, and letters of a mean rank beside each name.
+LEAST_SCALE, RANK_LETTERS = 3.5, 6
 
 # Inches of a row of points, and of the axis and the legend below them; letters of a name beside a row.
 STRIP, STRIP_ENDS, LONG_NAME = 0.17, 1.6, 34
-PANEL = (2.75, 2.1)
+PANEL = (1.95, 1.6)
 # Inches: of the figure of costs, and of a label in the column of labels.
-COST_WIDTH, LEAST_HEIGHT, COST_ROW = 6.6, 3.0, 0.21
+LEAST_HEIGHT, COST_ROW = 2.6, 0.21
 # Of a name beside a figure, and of the line from it to its point.
 NAME: dict[str, Any] = {"va": "center", "annotation_clip": False}
 LEADER = {"arrowstyle": "-", "color": look.GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4}
@@ -140,8 +142,8 @@ def _gaps(ranking: Ranking) -> Iterator[str]:
         )
     if failed + pending:
         yield (
-            f"{plural(failed + pending, 'cell')} failed or pending: where one model has no result, the"
-            " others' cells at the same p, m and draw are left out too."
+            f"{plural(failed + pending, 'cell')} failed or pending. If one model has no result, the"
+            " cells of the others at the same p, m and draw are left out too."
         )
 
 
@@ -242,10 +244,12 @@ def standing(content: Content) -> Iterator[Part]:
     said, compared = WORDS["winners"], [ranking for ranking in content.rankings if ranking.comparable]
     yield from findings(content.rankings)
     if compared:
-        yield said["reading"]
+        yield Reading(said["reading"])
     for ranking in compared:
         yield from _standing(ranking)
-    for ranking in content.rankings:
+    # of a single data set all diagrams say the same: which score is higher
+    alone = len(content.rankings[0].places) == 1 if content.rankings else False
+    for ranking in content.rankings[: 1 if alone else None]:
         bars = said["bars"].format(level=stats.LEVEL) if ranking.tested else said["no_bars"]
         if ranking.tested and not ranking.decisive:
             bars += f" {said['powerless']}"
@@ -268,7 +272,7 @@ def draw_standing(ranking: Ranking) -> Figure | None:
     names, means = ranking.datasets, ranking.means
     if len(names) < 2:
         return None
-    figure, axes = look.panel(WIDTH, STRIP * len(names) + STRIP_ENDS)
+    figure, axes = look.panel(look.HALF, STRIP * len(names) + STRIP_ENDS)
     for model in ranking.models:
         how = look.mark(model)
         (drawn,) = axes.plot(means[model], range(len(names)), color=how.color, linestyle="", label=model)
@@ -282,16 +286,19 @@ def draw_standing(ranking: Ranking) -> Figure | None:
 
 
 def _standing(ranking: Ranking) -> Iterator[Table]:
-    """Models, best mean rank first, by data sets, which go down where they are many; the best are marked."""
+    """Models, best mean rank first, by data sets, which go down where they are many; the best are marked.
+
+    A model that no other ties with is underlined, and those that tie with the best are coloured.
+    """
     values = ranking.values.set_index(["dataset", "model"])
-    best = values["mean"].unstack().astype(float).idxmax(axis="columns")
+    n_good = ranking.as_good.sum(axis="columns")
 
     def entry(name: str, model: str) -> Value:
         mean, se = values.at[(name, model), "mean"], values.at[(name, model), "se"]
         found = elements.mean_and_error(mean, se, FORM)
         if not ranking.as_good.at[name, model]:
             return found
-        return replace(found, kind="best" if best[name] == model else "good")
+        return replace(found, kind="best" if n_good[name] == 1 else "good")
 
     def on(name: str, row: Any) -> Value:
         return entry(name, row.model)
@@ -344,9 +351,13 @@ def draw_ranks(ranking: Ranking) -> Figure | None:
     if len(models) < 2 or not ranking.datasets:
         return None
     left = (len(models) + 1) // 2
+    longest = (max(map(len, side)) for side in (models[:left], models[left:]))
+    names = sum(min(letters, look.LONGEST_MODEL) + RANK_LETTERS for letters in longest)
     levels = _levels(ranking.groups)
     deep = BAR * (max(levels, default=-1) + 2)
-    figure, axes = look.panel(WIDTH, HEAD + deep + ROW * left + 0.1)
+    figure, axes = look.panel(
+        max(look.HALF, LEAST_SCALE + look.LETTER * names), HEAD + deep + ROW * left + 0.1
+    )
     axes.set(
         xlim=(1, len(models)),
         ylim=(deep + ROW * left, 0),
@@ -477,9 +488,12 @@ def cost(content: Content) -> Iterator[Part]:
     found = [(ranking, table) for ranking, table in found if len(table)]
     said = WORDS["cost"]
     for ranking, table in found:
+        # a mark on every model would say nothing
+        marked = table.assign(best=table["best"] & ~table["best"].all())
         columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", _marked, "")]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
-        yield elements.table(f"{ranking.label} and time", table, columns, note=said["quicker"])
+        note = said["quicker" if marked["best"].any() else "all_quicker"]
+        yield elements.table(f"{ranking.label} and time", marked, columns, note=note)
     for ranking, table in found:
         text = f"{ranking.label}, {said['points']}"
         yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), text
@@ -528,7 +542,7 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     """
     rows = table.sort_values("mean", kind="stable")
     height = max(LEAST_HEIGHT, COST_ROW * len(rows) + 0.9)
-    figure, axes = look.panel(COST_WIDTH, height)
+    figure, axes = look.panel(look.HALF, height)
     low, high = rows["cpu_seconds"].agg(["min", "max"])
     figures.log_axis(axes, (1.0,) if high > 200 * low else (1, 2, 5))
     means = rows["mean"].to_numpy(dtype=float)

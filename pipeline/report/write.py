@@ -17,6 +17,7 @@ from pipeline.report.cell import choose_cell, named_cell
 from pipeline.report.content import Content
 from pipeline.report.elements import NOTHING
 from pipeline.report.figures import USUAL
+from pipeline.report.legend import legend
 from pipeline.report.page import write_page
 from pipeline.scoring import tables as scored
 from pipeline.scoring.published import rank_beside
@@ -39,6 +40,9 @@ logger = logging.getLogger(__name__)
 TITLES = {name: LABELS[name].short for name in QUALITIES}
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
 INCOMPLETE = "This sweep is not complete: every number below is over the cells that are done."
+
+# Entries of a score that is 0 in every cell: a block of nothing else is one line.
+ZEROS = {"0.000 ± 0.000 (0.000)", "0.000 ± - (0.000)"}
 
 # Lines that a terminal shows at once; and widths of the text tables, and of their columns. A table of more
 # models continues below.
@@ -232,7 +236,15 @@ def render(content: Content) -> str:
     if content.holds_out:
         title = "held-out annotations predicted (means over cells), and their log loss in nats"
         parts.append(_held_out(title, content.predictions, {"n": "cells"}, PREDICTED, content.written))
+    parts.append(_legend(content))
     return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
+
+
+def _legend(content: Content) -> Iterator[str]:
+    """What the words of a report mean."""
+    yield "what the words mean"
+    for name, meaning in legend(content):
+        yield from textwrap.wrap(f"{name}: {meaning}", WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def first_screen(text: str) -> str:
@@ -309,6 +321,10 @@ def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: element
         yield lead + "".join(f"{model:>{COLUMN}}" for model in models)
         for score, label in TITLES.items():
             counts = sorted({m for of, model, m in places if of == score and model in models})
+            shown = [text for (of, model, _), text in found.items() if of == score and model in models]
+            if len(shown) > 1 and set(shown) <= ZEROS:
+                yield _row(label, "all", ["0" for _ in models])
+                continue
             for place, m in enumerate(counts or [0]):
                 keys = [(score, model, 0 if model in baselines else m) for model in models]
                 values = ["" if place and key[1] in baselines else found.get(key, "-") for key in keys]

@@ -26,6 +26,7 @@ from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from pipeline.live.site import Site
 from pipeline.live.state import Crew, Feed, State
 from pipeline.monitor.status import read_status
+from pipeline.monitor.why import failed_causes
 from pipeline.run.driver import Driver, Executor, open_sweep
 from pipeline.run.ledger import Collector
 from pipeline.run.progress import step
@@ -35,6 +36,7 @@ from pipeline.work.merge import Mismatch
 from pipeline.work.tasks import SerialExecutor
 from storage.cube import schema
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells
+from storage.cube.manifest import keep_causes
 from storage.errors import StorageError, storage_errors
 from storage.files import remove
 from storage.runfolder.folder import RunFolder
@@ -119,6 +121,7 @@ def run_head(request: Request, console: Console) -> int:
                 job=this_process().job_id,
                 node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
                 restarts=0 if own is None else own.restarts,
+                where=request.options.where(),
             ).now(RUNNING)
             record.write(lease.generation.head, lease.files)
             try:
@@ -170,6 +173,7 @@ def _run(request: Request, record: HeadRecord, lease: Lease, console: Console) -
         _page(request.prepared, collector, executor),
     ):
         Driver(collector, lease, executor, console, request.options.time_limit).run()
+        keep_causes(request.prepared.cube, failed_causes(request.prepared.cube), lease.files)
         return _conclude(request)
 
 
@@ -206,7 +210,7 @@ def _conclude(request: Request) -> End:
         done = cells - n_failed - sum(row.left for row in rows)
         parts = [f"{done:,} of {plural(cells + missing, 'cell')} done"]
         parts += [f"{n_failed:,} failed"] if n_failed else []
-        parts += [f"{missing:,} left out, of data sets that are not at hand"] if missing else []
+        parts += [f"{missing:,} left out, because their data sets are not at hand"] if missing else []
         logger.info("%s", ", ".join(parts))
     logger.info("results: %s", prepared.cube)
     if wanted.only and not is_settled(prepared, wanted):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -193,6 +193,9 @@ FLAGS = {"cluster_file": "--cluster"}
 # Fields that a head does not need; the folder of results it gets as an absolute path.
 NOT_FORWARDED = {"results", "dry_run", "detach"}
 
+# Fields that say where a run has its workers.
+CHOOSE_CLUSTER = {"profile", "cluster_file", "workers"}
+
 
 @dataclass(frozen=True)
 class Options:
@@ -233,15 +236,19 @@ class Options:
     time_limit: float | None = None
     part: str | None = None
 
-    def flags(self) -> list[str]:
+    def flags(self, without: Container[str] = NOT_FORWARDED) -> list[str]:
         """The choices that a head needs, as arguments of `sweep submit`; paths are absolute."""
         found: list[str] = []
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in NOT_FORWARDED or value == field.default:
+            if field.name in without or value == field.default:
                 continue
             flag = FLAGS.get(field.name, "--" + field.name.replace("_", "-"))
             for item in value if isinstance(value, tuple) else [value]:
                 text = str(item.resolve()) if isinstance(item, Path) else str(item)
                 found += [flag] if item is True else [flag, text]
         return found
+
+    def where(self) -> list[str]:
+        """Those of them that choose the compute cluster."""
+        return self.flags({field.name for field in fields(self)} - CHOOSE_CLUSTER)

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -116,7 +117,7 @@ class LogFile(logging.FileHandler):
 
 @contextmanager
 def log_file(path: Path) -> Iterator[None]:
-    """Keep what is logged in a file, too.
+    """Keep what is logged in a file, too; warnings of libraries, which say nothing to a user, in it alone.
 
     Raises
     ------
@@ -126,11 +127,18 @@ def log_file(path: Path) -> Iterator[None]:
     with storage_errors(path):
         handler = LogFile(path, encoding="utf-8")
     handler.setFormatter(PlainFormatter(FORMAT))
-    root = logging.getLogger()
+    root, shown = logging.getLogger(), warnings.showwarning
     root.addHandler(handler)
+
+    def keep(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+        text = f"{category.__name__}: {message}"
+        handler.handle(logging.LogRecord("warnings", logging.WARNING, filename, lineno, text, None, None))
+
+    warnings.showwarning = keep  # type: ignore[assignment]
     try:
         yield
     finally:
+        warnings.showwarning = shown
         root.removeHandler(handler)
         with suppress(OSError):  # a full disk, which has been reported
             handler.close()

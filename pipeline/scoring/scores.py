@@ -139,7 +139,7 @@ CATALOGUE = {score.name: score for score in (
           Label("arithmetic NMI", "NMI, arithmetic", 1, MEAN_NORMALISED),
           ("labels_true", "labels"), core.nmi, ("normalizer",), "arithmetic"),
     Score("relative_nmi", "NMI above the baseline of the same shape of covariances, {normalizer}", "1",
-          Label("relative NMI", "NMI above the baseline", 1)),
+          Label("relative NMI", "NMI above the baseline,\nmin-normalised", 1)),
     Score("adjusted_rand", "Rand index with the true labels, adjusted for chance, as in scikit-learn", "1",
           Label("ARI", "adjusted Rand index", 1), ("labels_true", "labels"), core.adjusted_rand),
     Score("goldberger_kl", "Goldberger divergence, solution from truth", "nats",
@@ -174,8 +174,10 @@ LABELS = {name: score.label for name, score in CATALOGUE.items()} | {
 CHOSEN = -1
 
 
-def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Dataset:
-    """Scores of the supervised cells of one data set.
+def scores(
+    tree: xr.DataTree, dataset: str, *, normalizer: str = "min", baselines: bool = False
+) -> xr.Dataset:
+    """Scores of the supervised cells of one data set, and of its baselines beside them if asked for.
 
     Parameters
     ----------
@@ -185,6 +187,9 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
         Name of its node.
     normalizer : {"min", "geometric", "arithmetic", "max"}
         Of the NMI; only "min" compares with the paper's tables.
+    baselines : bool
+        Whether `model` has the baselines too, models and methods that see no annotations. Each has one value,
+        which is repeated for every p, m and replicate; `annotation_agreement` is NaN there.
 
     Returns
     -------
@@ -205,10 +210,25 @@ def scores(tree: xr.DataTree, dataset: str, *, normalizer: str = "min") -> xr.Da
     >>> found["nmi"].mean("replicate").dims
     ('p', 'm', 'model')
     """
-    node = tree[dataset].to_dataset()
-    if "labels" not in node:
-        return xr.Dataset()
-    return _scores(tree, node, node, node["model"], normalizer)
+    node, found = tree[dataset].to_dataset(), xr.Dataset()
+    if "labels" in node:
+        found = _scores(tree, node, node, node["model"], normalizer)
+    if not baselines:
+        return found
+    beside = [found] if found.data_vars else []
+    for model in baselines_of(tree, dataset):
+        each = baseline_scores(tree, dataset, model, normalizer=normalizer)
+        if found.data_vars:
+            ones = {name: xr.ones_like(like) for name, like in found.isel(model=0, drop=True).items()}
+            each = xr.Dataset({name: each.get(name, np.nan) * one for name, one in ones.items()})
+        beside.append(each.assign_coords(model=model).expand_dims("model", -1))
+    return xr.concat(beside, "model", coords="minimal", compat="override", combine_attrs="override")
+
+
+def baselines_of(tree: xr.DataTree, dataset: str) -> list[str]:
+    """Models and methods of a data set that see no annotations, models first."""
+    children = tree[dataset].children
+    return [model for model in dict.fromkeys([*BASELINES, *children]) if model in children]
 
 
 def baseline_scores(
@@ -271,9 +291,8 @@ def score_nodes(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
 
     First those of models with annotations, which are empty where there are none, then each baseline.
     """
-    children, found = tree[dataset].children, scores(tree, dataset)
-    models = [model for model in dict.fromkeys([*BASELINES, *children]) if model in children]
-    baselines = {model: baseline_scores(tree, dataset, model) for model in models}
+    found = scores(tree, dataset)
+    baselines = {model: baseline_scores(tree, dataset, model) for model in baselines_of(tree, dataset)}
     if "nmi" in found and baselines:
         found["relative_nmi"] = relative_nmi(found, baselines)
     return {dataset: found} | {f"{dataset}/{model}": each for model, each in baselines.items()}

@@ -19,8 +19,8 @@ from sweeps.words import chooses, is_model, shape_of
 
 # Measured beside what they predict by `python -m benchmarks memory`, in docs/explanation/scale.md.
 
-# A worker's process that has loaded dask and the kernels, or compiles them, and holds no data.
-PROCESS = 400 * 2**20
+# A worker's process that has loaded dask and the kernels and compiles them, and holds no data.
+PROCESS = 500 * 2**20
 
 # Process that starts the workers of a job: 60 MiB measured.
 NANNY = 65 * 2**20
@@ -41,8 +41,7 @@ MATRICES = 6
 def worker_bytes(prepared: Prepared, plan: DatasetPlan) -> int:
     """Predict the most memory that a worker takes for a cell of a data set.
 
-    It is above what was measured, and at most two and a half times as much, for models of one spherical
-    Gaussian a class; other shapes, many features and unions were not measured.
+    It was above what was measured in each case of the benchmark, and at most 2.6 times as much.
 
     Parameters
     ----------

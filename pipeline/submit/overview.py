@@ -3,6 +3,8 @@
 import logging
 import math
 import os
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
@@ -58,10 +60,29 @@ def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
     return notes
 
 
+# A number, with the plural that follows from it.
+NUMBER = re.compile(r"\d[\d,.]*|\b(?:is|are|has|have)\b|(?<=row)s\b|(?<=feature)s\b")
+
+# Data sets with notes of one kind, from which on only the first is shown.
+FEW = 4
+
+
 def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]]) -> list[str]:
-    """Notes of a sweep for people."""
+    """Notes of a sweep for people; many that differ only in numbers and names are one line."""
+    alike = defaultdict[str, list[tuple[str, str]]](list)
+    for name, texts in of_datasets.items():
+        for text in texts:
+            alike[NUMBER.sub("", text.partition(":")[0])].append((name, text))
     lines = [f"NOTE {text}" for text in of_search]
-    return lines + [f"NOTE data set {name}: {text}" for name, texts in of_datasets.items() for text in texts]
+    for notes in alike.values():
+        name, text = notes[0]
+        others = [other for other, _ in notes[1:]]
+        if len(others) < FEW:
+            lines += [f"NOTE data set {name}: {text}" for name, text in notes]
+        else:
+            more = f"{', '.join(others[:2])} and {len(others) - 2} more"
+            lines.append(f"NOTE data set {name}: {text} (the same kind: {more}; all: sweep plan --json)")
+    return lines
 
 
 # A guess at the CPU time of a sweep, before anything was timed.

@@ -255,7 +255,7 @@ def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
     cell, gaussians = done.span.unit, done.gaussians
     for room in plan.unions_of([cell.model], [cell.search]):
         if gaussians is None:
-            yield f"{cell} without Gaussians, which the cube holds of it"
+            yield f"{cell} without Gaussians, which the cube stores for it"
             return
         lengths = tuple(map(len, gaussians.rows().values()))
         if lengths[0] > room.components or lengths[-1] > room.entries:

@@ -8,22 +8,25 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
-from storage.cube.schema import ArraySpec, Role, array_specs, groups
+from storage.cube.schema import SCALED, ArraySpec, Role, array_specs, groups
 from storage.errors import storage_errors
 from storage.files import LONGEST_ROOT, PLAIN, Files, kind_of, read_regular, sync_directory
 from storage.provenance import RunRecord
 from storage.remote import Place
 from storage.remote import read as read_remote
 from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError, Problem, collecting, refused, shown
+from storage.runfolder.records import Line
+from sweeps.errors import InputError, Problem, collecting, one_line, refused, shown
 from sweeps.file.search import unions_of
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
@@ -33,6 +36,17 @@ from sweeps.words import BASELINES, DEFAULT, MODEL_CODES
 FORMAT = "sweep cube"
 # The version of a cube is the least that knows all that it holds: 2, or 3 where there are Gaussians in it.
 FORMAT_VERSIONS = (2, 3)
+
+# What the root says to people who open a cube without having seen one.
+TITLE = "{name}: semi-supervised clustering with inaccurate pairwise annotations, every cell of a sweep"
+DOCUMENTATION = "docs/guides/cube.md of sweep-clustering; docs/reference/files.md has every variable"
+SCORES = (
+    "not in this cube: pipeline.scores computes them, and `sweep export --scores` stores them beside it;"
+    " NMI is divided by the smaller of the two entropies (normalizer='min'), as in the source paper"
+)
+
+# Cells whose causes the root holds, and characters of a cause; all of both are in the folder of the run.
+MOST_FAILED, LONGEST_CAUSE = 1_000, 200
 
 # Plans of a cube as its attributes hold them, never trusted: a cube may come from anywhere.
 
@@ -255,6 +269,8 @@ class Manifest:
         One record of each run, oldest first.
     metadata : dict
         zarr metadata of every node below the root, by path.
+    failed : dict of str to str
+        Last causes of cells that are marked failed, by name, as of the end of the last run.
     """
 
     path: Place
@@ -262,6 +278,7 @@ class Manifest:
     plans: dict[str, DatasetPlan]
     runs: tuple[RunRecord, ...]
     metadata: dict[str, dict[str, Any]]
+    failed: dict[str, str] = field(default_factory=dict)
 
     @property
     def skipped(self) -> dict[str, list[str]]:
@@ -283,6 +300,11 @@ class Manifest:
             "spec": self.spec.dump(),
             "datasets": {name: plan_to_json(plan) for name, plan in self.plans.items()},
             "runs": [run.dump() for run in self.runs],
+            "title": TITLE.format(name=self.spec.name),
+            "documentation": DOCUMENTATION,
+            "scores": SCORES,
+            "scale": {name: SCALED.get(plan.scale, plan.scale) for name, plan in self.plans.items()},
+            "failed": self.failed,
         }
         inline = {**INLINE, "metadata": dict(sorted(self.metadata.items()))}
         root = {**ROOT, "attributes": attributes, "consolidated_metadata": inline}
@@ -357,7 +379,7 @@ def read_manifest(path: Place) -> Manifest:
         problems += _compared(f"{path}: consolidated_metadata", inline, INLINE)
     problems += _compared(str(path), {**document, "attributes": {}}, {**ROOT, "attributes": {}})
     problems += layout_problems(path, plans.values(), metadata)
-    manifest = Manifest(path, spec, plans, contents.runs, metadata)
+    manifest = Manifest(path, spec, plans, contents.runs, metadata, contents.failed)
     if manifest.format_version != version:
         expected = f"format version {manifest.format_version}, as its data sets say"
         problems.append(Problem(str(path), f"format version {version}", expected))
@@ -371,6 +393,7 @@ class Contents(Record):
 
     runs: Annotated[tuple[RunRecord, ...], Listed()]
     datasets: dict[str, dict[str, Any]]
+    failed: dict[str, Line] = Field(default_factory=dict)
 
 
 def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
@@ -394,6 +417,31 @@ def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
     """
     manifest = read_manifest(path)
     replace(manifest, runs=(*manifest.runs, record)).commit(files)
+
+
+def keep_causes(path: Path, causes: Mapping[str, str], files: Files = PLAIN) -> None:
+    """Keep in the root why cells failed, in place of what an earlier run left there.
+
+    Parameters
+    ----------
+    path : Path
+        The cube.
+    causes : mapping of str to str
+        Last causes of the cells that are marked failed, by name.
+    files : Files
+        Of the holder of the lease.
+
+    Raises
+    ------
+    InputError
+        As `read_manifest`.
+    StorageError
+        If the root file cannot be replaced.
+    """
+    manifest = read_manifest(path)
+    failed = {cell: one_line(cause, LONGEST_CAUSE) for cell, cause in islice(causes.items(), MOST_FAILED)}
+    if failed != manifest.failed:
+        replace(manifest, failed=failed).commit(files)
 
 
 def _read_document(path: Place) -> dict[str, Any]:

@@ -89,7 +89,8 @@ def read_parts(places: Places) -> Parts:
     if runs:
         runs = (*runs[:-1], runs[-1].model_copy(update={"skipped": skipped}))
     path = f"{named} ({missing})" if missing else named
-    return Parts(tuple(cubes), Manifest(path, spec, plans, runs, {}), missing)
+    failed = {cell: cause for cube in cubes for cell, cause in cube.failed.items()}
+    return Parts(tuple(cubes), Manifest(path, spec, plans, runs, {}, failed), missing)
 
 
 def attributes_of(manifest: Manifest) -> dict[str, Any]:
@@ -112,7 +113,7 @@ def _missing(cubes: Iterable[Manifest]) -> str:
     there, of = {part.number for part in parts}, parts[0].of
     gone = [number for number in range(1, of + 1) if number not in there]
     shown = ", ".join(map(str, gone[:10])) + (", ..." if len(gone) > 10 else "")
-    return f"of {of} parts {len(gone)} missing: {shown}" if gone else ""
+    return f"{len(gone)} of {of} parts are missing: {shown}" if gone else ""
 
 
 def _settings(spec: SweepSpec) -> dict[str, Any]:

@@ -85,7 +85,7 @@ class Variable:
 
 OBJECTIVE_TEXT = "objective of each restart: log-likelihood or log-posterior"
 PAIRS_TEXT = "pairs of samples i and j, kind 0 must-link, 1 cannot-link"
-STRUCTURE_TEXT = "what classes are made of; " + "; ".join(
+STRUCTURE_TEXT = "structure of the classes; " + "; ".join(
     f"{part} {', '.join(f'{code} {word}' for word, code in words.items())}"
     for part, words in STRUCTURE_CODES.items()
 )
@@ -163,7 +163,14 @@ COVARIANCE_TEXTS = {
 }
 
 # Attribute `long_name` of p where annotations are not drawn from true labels.
-TOLD_TEXT = "accuracy the models are told; annotations of a file"
+TOLD_TEXT = "accuracy that the models assume; annotations of a file"
+
+# How the features were scaled, in words, for the attribute `long_name` of X.
+SCALED = {
+    "none": "not scaled",
+    "standard": "each scaled to mean 0 and standard deviation 1",
+    "minmax": "each scaled to the range from 0 to 1",
+}
 
 # Attribute `long_name` of candidates where every model holds annotations out.
 SCORED_TEXT = "shape of covariances that a cell can choose, or has"
@@ -327,6 +334,7 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
         return replace(variable, dims=variable.dims + dims, text=COVARIANCE_TEXTS.get(dims, variable.text))
     texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
     texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
+    texts |= {"X": f"{variable.text}, {SCALED[plan.scale]}"} if plan.scale in SCALED else {}
     return replace(variable, text=texts.get(name, variable.text))
 
 

@@ -65,7 +65,7 @@ class Record(BaseModel):
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
             return None
         if version != VERSION:
-            hint = "use the release that wrote it, or remove the folder of the run to begin anew"
+            hint = "use the release that wrote it, or remove the folder of the run to begin again"
             raise InputError([Problem(str(where), f"format version {shown(version)}", str(VERSION), hint)])
         try:
             plain = json.dumps(values, allow_nan=not cls.finite, ensure_ascii=False)
@@ -141,10 +141,13 @@ class HeadRecord(FileRecord):
         Unix time since when.
     how : str
         How it ended.
+    where : list of str
+        Options of `sweep submit` that choose the compute cluster.
     """
 
     spec: str
     data_dir: str | None = None
+    where: list[str] = []
     job: str = ""
     node: Line = ""
     restarts: int = 0

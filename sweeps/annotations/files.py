@@ -828,7 +828,7 @@ def numbering_of(files: Sequence[PairFile], told: str, are_numbered: bool = True
 
 Pool = NDArray[np.int32]
 
-HINT = "a cell draws single annotations; a line of weight w stands for w of them, of a self pair for w / 2"
+HINT = "a cell draws single annotations; a line of weight w stands for w of them, and a self pair for w / 2"
 
 
 def read_pool(path: Path, samples: Samples | int) -> Pool:

@@ -49,6 +49,9 @@ MOST_PARTS = 2**18
 # microseconds.
 MOST_UNPACKED, MOST_BESIDE = 2**26, 2**21
 
+# Numbers that are read at once.
+PART = 2**17
+
 # What `numpy.savez` and `numpy.savez_compressed` write; others unpack slowly.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -80,7 +83,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     with unbroken(path, "an .npz file"), opened(path, MOST_BYTES) as file, zipfile.ZipFile(file) as archive:
         members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
 
-        def array(name: str, check: Callable[[Header], str]) -> NDArray[Any]:
+        def array(name: str, check: Callable[[Header], str], dtype: Any = None) -> NDArray[Any]:
             if name not in members:
                 found, hint = f"arrays {', '.join([*members][:20])}", did_you_mean(name, members)
                 raise refused(path, found, f"an array {name!r}", hint)
@@ -89,10 +92,10 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                 found = f"compression method {member.compress_type}"
                 raise refused(where, found, "none or deflate, as numpy writes them")
             with archive.open(member) as stream:
-                return read_array(stream, where, member.file_size, check)
+                return read_array(stream, where, member.file_size, check, dtype)
 
         with collecting(problems):
-            X = array(FEATURES, _no_features)
+            X = array(FEATURES, _no_features, np.float64)
         if label is None:
             candidates = [name for name in CLASSES if name in members]
             label = candidates[0] if candidates else None
@@ -126,7 +129,7 @@ def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
         With every problem of the file; a pickle is one.
     """
     with unbroken(path, "an .npy file"), opened(path, MOST_BYTES) as file:
-        X = read_array(file, str(path), path.stat().st_size, _no_features)
+        X = read_array(file, str(path), path.stat().st_size, _no_features, np.float64)
     return _selected(path, X, {}, replace(choice, label_column=None))
 
 
@@ -275,8 +278,34 @@ def read_header(stream: IO[bytes], where: str) -> Header:
     return Header(tuple(map(int, shape)), dtype, fortran)
 
 
-def read_array(stream: IO[bytes], where: str, n_bytes: int, check: Callable[[Header], str]) -> NDArray[Any]:
-    """An array of a file, or member of an archive, of so many bytes; `check` is of its header."""
+def read_array(
+    stream: IO[bytes],
+    where: str,
+    n_bytes: int,
+    check: Callable[[Header], str],
+    dtype: type[np.generic] | None = None,
+) -> NDArray[Any]:
+    """Read an array of a file, or of a member of an archive.
+
+    Parameters
+    ----------
+    stream : binary file
+        At the begin of the array.
+    where : str
+        For messages.
+    n_bytes : int
+        Size of the array with its header.
+    check : callable
+        From the header to what is expected in its place; empty if the array may be read.
+    dtype : type, optional
+        Type of the result, that of the file unless given. Numbers of another type are converted part by part,
+        so they are never in memory twice.
+
+    Raises
+    ------
+    InputError
+        If the array is not what is expected, or the file has more or fewer bytes than the header says.
+    """
     header = read_header(stream, where)
     if expected := "an array without objects" if header.dtype.hasobject else check(header):
         raise refused(where, f"shape {header.shape} of type {header.dtype}", expected)
@@ -284,10 +313,17 @@ def read_array(stream: IO[bytes], where: str, n_bytes: int, check: Callable[[Hea
     if header.n_bytes != n_bytes - stream.tell():
         found = f"{n_bytes - stream.tell():,} bytes for shape {header.shape} of type {header.dtype}"
         raise refused(where, found, f"{header.n_bytes:,}")
-    stream.seek(0)
-    values = npy.read_array(stream)
+    values = np.empty(header.shape, dtype or header.dtype, order="F" if header.fortran else "C")
+    flat, size = values.reshape(-1, order="A"), header.dtype.itemsize
+    for start in range(0, len(flat) if size else 0, PART):
+        part = flat[start : start + PART]
+        read = stream.read(len(part) * size)
+        if len(read) != len(part) * size:
+            raise EOFError(f"{len(read):,} bytes, expected {len(part) * size:,}")
+        with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
+            part[:] = np.frombuffer(read, header.dtype)
     stream.read(1)  # at its end an archive compares the checksum
-    return np.asarray(values)
+    return values
 
 
 def _no_features(header: Header) -> str:
@@ -306,8 +342,7 @@ def _no_texts(header: Header) -> str:
 
 def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: TableChoice) -> LabelledTable:
     """Samples of `X`, with arrays of texts beside it as further columns."""
-    with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
-        X = np.ascontiguousarray(X, dtype=np.float64)
+    X = np.ascontiguousarray(X)
     width, names, problems = X.shape[1], [*texts], list[Problem]()
 
     def where(row: int, column: int) -> str:

@@ -60,13 +60,15 @@ Uses = Annotated[str, Choice(("links", "nothing"))]
 class Called(Record):
     """What is said of a method in a sweep file."""
 
-    name: Name = Field(description="Name in the cube; that of a shipped method where it is left out.")
-    call: Call = Field(description=f"What is called: {FORMS}. A file is relative to the folder of this one.")
+    name: Name = Field(description="Name in the cube; default: the name of the shipped method.")
+    call: Call = Field(
+        description=f"Function to call: {FORMS}. A file is relative to the folder of this one."
+    )
     uses: Annotated[Uses | None, Given()] = Field(
-        None, description='What it sees of the annotations, "links" where it is left out, or "nothing".'
+        None, description='Whether it sees the annotations: "links" (default) or "nothing".'
     )
     restarts: Annotated[Annotated[int, Whole(1, 10**6)] | None, Given()] = Field(
-        None, description="Calls for each cell, at most restarts of [grid]; 1 where it is left out."
+        None, description="Calls for each cell, at most restarts of [grid]; default: 1."
     )
     time_limit: Annotated[float, SECONDS] = Field(PER_CALL, description="Seconds that a call may take.")
     options: Options = Field(default_factory=dict, description="Arguments of the call, by name.")
@@ -83,7 +85,7 @@ class Method(Called):
     code: Annotated[str, Text(max_length=200)] = Field(
         "", description="Checksum of a file, version of a package."
     )
-    path: Annotated[str, Text(max_length=10_000)] = Field("", description="Where a file was, absolute.")
+    path: Annotated[str, Text(max_length=10_000)] = Field("", description="Absolute path of a file.")
 
     @property
     def plan(self) -> MethodPlan:
@@ -131,9 +133,9 @@ class MethodEntry(Called):
         if isinstance(value, str):
             if value not in SHIPPED:
                 own = 'one of your own is {name = "...", call = "file.py:function"}'
-                raise refusal(
-                    "one of " + ", ".join(SHIPPED) + ", or a table", did_you_mean(value, SHIPPED) or own
-                )
+                model = "it is a model: it belongs in models of [grid]" if value in MODEL_CODES else ""
+                hint = model or did_you_mean(value, SHIPPED) or own
+                raise refusal("one of " + ", ".join(SHIPPED) + ", or a table", hint)
             return {"name": value, "call": value}
         if not isinstance(value, Mapping | StandIn):
             raise refusal("the name of a method, or a table")

@@ -5,7 +5,9 @@ it with. What values of several tables rule out is marked before anything is val
 come at once.
 """
 
+import errno
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,14 +29,25 @@ from kernels import settings as declared
 from kernels.settings import DEFAULT as SETTINGS
 from kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
 from sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pattern
-from sweeps.errors import closest, did_you_mean, refused
+from sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweeps.file import spec
 from sweeps.file.methods import METHODS, Method, name_of, uses_links
 from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
-from sweeps.files import read_file
+from sweeps.files import FILE, read_file
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, named_once, read, refusal
-from sweeps.words import ANY, ASKED, AUTO, BASELINES, DEFAULT, DRAWN, MODEL_CODES, shape_of, split_model
+from sweeps.words import (
+    ANY,
+    ASKED,
+    AUTO,
+    BASELINES,
+    DEFAULT,
+    DRAWN,
+    MODEL_CODES,
+    SHIPPED,
+    shape_of,
+    split_model,
+)
 
 # The text of a sweep file as plain values, within bounds.
 
@@ -108,8 +121,8 @@ class Recipe(spec.Draw):
 class MixtureEntry(Record):
     """Data sets of mixtures, named `<name>_k<n_clusters>`."""
 
-    name: Name = Field("mixtures", description="What the names of the data sets begin with.")
-    mixture: Recipe = Field(description="What is drawn.")
+    name: Name = Field("mixtures", description="First part of the names of the data sets.")
+    mixture: Recipe = Field(description="Mixtures that are drawn.")
     scale: Scale = Field("none", description=spec.SCALE)
 
 
@@ -220,19 +233,29 @@ class GridTable(spec.Grid):
             return values
         models, methods = values.get("models"), values.get("methods")
         given = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
+        called = {model for model in given if model in SHIPPED}
         # a misspelt model needs what the one needs that its message suggests
         meant = {closest(model, MODEL_CODES) for model in given} - {"", *BASELINES}
         entries = methods if isinstance(methods, list) else []
-        needed = ["p", "m", "replicates"] if meant or any(map(uses_links, entries)) else []
+        needed = ["p", "m", "replicates"] if meant or any(map(uses_links, (*entries, *called))) else []
         needed += [] if "methods" in values else ["models"]
         empty = {key: EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
+        if called:
+            values = {**values, "models": list(map(_method_among_models, values["models"]))}
         return {**dict.fromkeys(needed, ABSENT), **values, **empty}
+
+
+def _method_among_models(model: Any) -> Any:
+    """What stands for a method in the list of models."""
+    if not isinstance(model, str) or model not in SHIPPED:
+        return model
+    return StandIn(repr(model), "a model", "it is a method: it belongs in methods of [grid]")
 
 
 class SweepFile(spec.SweepSpec):
     """A sweep: data sets, annotations and models crossed with each other."""
 
-    grid: GridTable = Field(description="What is crossed with what.")
+    grid: GridTable = Field(description="Values that are crossed with each other.")
     search: Annotated[tuple[Search, ...], As(WRITTEN)] = Field(
         default_factory=lambda: (asked(),),
         description=spec.SweepSpec.model_fields["search"].description,
@@ -366,7 +389,21 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
         "scale": scale if scale in SCALES else "none",
         "restarts": restarts if type(restarts) is int and restarts > 0 else 10**6,
     }
-    return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
+    problems: list[Problem] = []
+    with collecting(problems):
+        return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
+    raise InputError([*problems, *_missing_files(values, path)])
+
+
+def _missing_files(values: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    """Files of data that are not there: said at once with all that is wrong with the sweep file."""
+    grid = values.get("grid")
+    entries = grid.get("datasets") if isinstance(grid, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        for key in ("path", "annotations") if isinstance(entry, dict) else ():
+            name = entry.get(key)
+            if isinstance(name, str) and name and "\0" not in name and not (path.parent / name).exists():
+                yield Problem(str((path.parent / name).resolve()), os.strerror(errno.ENOENT), FILE)
 
 
 def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

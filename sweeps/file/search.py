@@ -271,7 +271,7 @@ NamedTable = create_model(
     "NamedSearch",
     __base__=SearchTable,
     __doc__="One of several searches, which are a dimension of the cell.",
-    name=(Name, Field(description="What the search is called.")),
+    name=(Name, Field(description="Name of the search.")),
 )
 
 ONCE = named_once(lambda table: [table.get(NAME)] if isinstance(table, Mapping) else [])

@@ -248,7 +248,7 @@ Dataset = Annotated[
 
 
 class Grid(Record):
-    """What is crossed with what."""
+    """Values that are crossed with each other."""
 
     datasets: Annotated[tuple[Dataset, ...], Each(repr)] = Field(
         description="Data sets: names of known ones, tables of your own, mixtures."
@@ -263,7 +263,7 @@ class Grid(Record):
         DEFAULT, description="How the annotated pairs are chosen: drawn, or asked for batch after batch."
     )
     replicates: Annotated[int, Whole(1, 10**6)] = Field(
-        1, description="How often the annotations are drawn anew."
+        1, description="How often the annotations are drawn again."
     )
     models: Annotated[tuple[Annotated[str, Choice(tuple(MODEL_CODES))], ...], Each(str, shortest=0)] = Field(
         (), description="Models; those that use annotations need p, m and replicates."
@@ -310,7 +310,7 @@ class SweepSpec(Record):
 
     name: Name = Field(description="Names the cube.")
     seed: Annotated[int, Whole(0, 2**63 - 1)] = Field(description="Root of every random stream.")
-    grid: Grid = Field(description="What is crossed with what.")
+    grid: Grid = Field(description="Values that are crossed with each other.")
     search: Annotated[tuple[Search, ...], As(KEPT)] = Field(
         (Search(),), description="How each solution is searched for: one search, or several by name."
     )

@@ -95,7 +95,7 @@ def test_names_are_coordinates_and_cells_hold_what_their_coordinates_draw_from_t
             assert np.array_equal(held[:m], pool[rows])
             assert (held[m:] == -1).all()
     assert asked.attrs["annotations"] == "drawn without replacement from the 44 of a file"
-    assert "told" in asked["p"].attrs["long_name"]
+    assert "assume" in asked["p"].attrs["long_name"]
     assert verify(cube, sample=1000).good
     found = scores(tree, "asked")
     assert set(found) == {"annotation_agreement", "objective"}

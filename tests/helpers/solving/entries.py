@@ -17,10 +17,10 @@ from kernels.partition.gains import exact_gain, set_distances, set_gains, set_li
 from kernels.partition.objective import collect as collect_statistics
 from kernels.partition.objective import relocate
 from kernels.partition.state import State, new_state
-from kernels.problem.data import Data
+from kernels.problem.data import IMPROVEMENT, Data
 from kernels.search.local_search import local_search as search_locally
 
-COLLECT, MOVE, GAINS, EXACT, SEARCH = range(5)
+COLLECT, MOVE, GAINS, DECIDED, EXACT, SEARCH = range(6)
 ANY = np.random.default_rng(0)
 
 
@@ -33,8 +33,10 @@ def _do(data: Data, state: State, rng: np.random.Generator, what: int, sample: i
         return search_locally(data, state, rng)
     degree = set_links(data, state, sample)
     if what == GAINS:
-        set_gains(data, state, sample, degree)
+        set_gains(data, state, sample, degree, -np.inf)
         return degree
+    if what == DECIDED:
+        return set_gains(data, state, sample, degree, IMPROVEMENT)
     set_distances(data, state, sample)
     if what == EXACT:
         return exact_gain(data, state, sample, target)
@@ -54,6 +56,11 @@ def move(data: Data, state: State, sample: int, target: int) -> None:
 def gains_of(data: Data, state: State, sample: int) -> float:
     """Set links and gains of a sample; its degree."""
     return float(_do(data, state, ANY, GAINS, sample, 0))
+
+
+def decided(data: Data, state: State, sample: int) -> float:
+    """Set links of a sample, and its gains as the local search has them; the largest."""
+    return float(_do(data, state, ANY, DECIDED, sample, 0))
 
 
 def exact(data: Data, state: State, sample: int, target: int) -> float:

@@ -145,7 +145,7 @@ def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> 
     almost = changed((score, repr(float(score) + 1e-13)), (table[-2], ""))
     assert verified(almost, sent).stdout.splitlines() == [
         f"{almost}: 1 of 1 cells have the same scores",
-        "not looked at: 1 cells of like.toml that the file has not",
+        "not looked at: 1 cells in like.toml that the file lacks",
     ]
     found = json.loads(
         verified(
@@ -214,7 +214,7 @@ def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> 
     for words in (
         "head: format: found 2, expected a whole number 1..1",
         "unknown key 'swap'",
-        "sweep: found nothing",
+        "sweep: missing key",
         "line 9: found 17 cells, expected 16",
         "line 10: found the cell of FILE, line 8 again",
         "line 11, p: found 9.0, expected an accuracy in (0, 1]",

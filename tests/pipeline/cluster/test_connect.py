@@ -16,8 +16,10 @@ from unittest.mock import AsyncMock, Mock
 from urllib.parse import urlsplit
 
 import dask
+import dask.array as da
 import psutil
 import pytest
+from dask import delayed
 from distributed import LocalCluster
 from distributed.comm import CommClosedError
 from distributed.security import Security
@@ -114,6 +116,11 @@ def test_a_port_that_is_taken_just_before_the_scheduler_starts_is_no_error(
             assert urlsplit(dashboard_address(client)).port != taken
 
 
+def where_arrays_are_computed() -> int:
+    """Process that computes a lazy array, such as one of a cube that the page of a run looks at."""
+    return int(da.from_delayed(delayed(os.getpid)(), (), dtype=int).compute())
+
+
 def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_their_own(
     lease: Lease, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +139,7 @@ def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_t
             assert client.scheduler.address.startswith("inproc://"), "the run itself needs no port"
             pids = {os.getpid(), *client.run(os.getpid).values()}
             assert (len(pids), client.submit(pow, 2, 10).result()) == (3, 1024)
+            assert where_arrays_are_computed() == os.getpid()
             assert str(dashboard_address(client)).startswith("http://127.0.0.1:")
             assert urlsplit(dashboard_address(client)).port != other.getsockname()[1]
             assert all(client.run(interrupts_blocked).values())
@@ -185,6 +193,7 @@ def test_schedulers_of_tls_and_of_tcp(lease: Lease, tmp_path: Path, caplog: pyte
         for _ in range(2):  # it goes on after the first client has left
             with connect(profile, lease=lease) as client:
                 assert client.submit(pow, 2, 10).result() == 1024
+                assert where_arrays_are_computed() == os.getpid()
                 assert str(dashboard_address(client)).startswith("http")
                 assert client.security.tls_ca_file == str(tls.ca)
         refused = pytest.raises(InputError, match="--workers: found 2, expected none")

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from unittest.mock import Mock
 import click
 import pytest
 from checkout import ROOT
-from click.shell_completion import ShellComplete
+from click.shell_completion import ShellComplete, get_completion_class
 from click.testing import CliRunner
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
@@ -27,9 +28,10 @@ from pipeline.cluster.profiles import cluster_schema
 from pipeline.commands import options
 from pipeline.commands.fit import GROUPS, USUAL, fit_command
 from pipeline.commands.main import COMMANDS, main
-from pipeline.commands.options import find_cube, find_run, find_spec
+from pipeline.commands.options import find_cube, find_places, find_run, find_spec
 from pipeline.common import plural
 from pipeline.methods.loading import MethodCall, load
+from storage.cube.manifest import read_manifest
 from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError, Problem
 from sweeps.file.reading import as_file, load_sweep, sweep_schema
@@ -68,6 +70,45 @@ def test_words_are_completed() -> None:
         (["fit", "--covariance"], "d", "diagonal"),
     ):
         assert [item.value for item in completion.get_completions(words, incomplete)] == [expected]
+    bash = get_completion_class("bash")
+    assert bash is not None
+    assert "COMP_WORDBREAKS//[=:]" in bash(main, {}, "sweep", "_SWEEP_COMPLETE").source()
+
+
+def test_names_of_data_sets_methods_and_cells_are_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    completion = ShellComplete(main, {}, "sweep", "_SWEEP_COMPLETE")
+
+    def completed(words: Sequence[object], incomplete: str) -> list[str]:
+        found = completion.get_completions(list(map(str, words)), incomplete)
+        return [item.value for item in found]
+
+    assert completed(["datasets", "fetch"], "wi") == ["wine"]
+    assert len(completed(["datasets", "list", "wine"], "suite/uci/")) == 8
+    for command in (["methods", "check"], ["methods", "sweep"], ["verify", "s.csv", "--method"]):
+        assert completed(command, "spect") == ["spectral-links", "spectral"]
+    assert completion.get_completions(["methods", "check"], "own.p")[0].type == "file"
+    spec, cube = write_spec(tmp_path, SMALL), tmp_path / "tiny.zarr"
+    for words in (
+        ["why", cube],
+        ["report", cube, "--cell"],
+        ["submit", spec, "--results", tmp_path, "--only"],
+    ):
+        assert completed(words, "") == []  # there is no cube yet
+    assert sweep("submit", spec, "--results", tmp_path, "--workers", 0).exit_code == 0
+    (plan,) = read_manifest(cube).plans.values()
+    cells = [str(cell) for block in plan.blocks() for cell in block.cells()]
+    for words in (
+        ["why", cube],
+        ["report", cube, "--cell"],
+        ["submit", spec, "--results", tmp_path, "--only"],
+    ):
+        assert completed(words, "") == cells
+        assert completed(words, cells[0][:-3]) == [cells[0]]
+        assert completed(words, "none") == []
+    monkeypatch.setattr("storage.cube.blocks.failed_cells", lambda cube, plans: cells[-1:])
+    assert completed(["why", cube], "") == [cells[-1], *cells[:-1]]
 
 
 # From a plan to a finished run: each command says which comes next.
@@ -80,7 +121,8 @@ def test_every_command_says_which_comes_next(tmp_path: Path) -> None:
     assert (planned["total"]["cells"], cube.exists()) == (5, False)
     for command, following in (
         (("plan", spec), f"submit {spec}"),
-        ((*submit, "--dry-run"), f"submit {spec}"),
+        (("plan", *submit[1:-1], 2, "--profile", "local"), f"submit {spec} --results {tmp_path} --workers 2"),
+        ((*submit, "--dry-run"), f"submit {spec} --results {tmp_path} --workers 0"),
         (submit, f"report {cube}"),
         (submit, f"report {cube}"),  # nothing is left to do
         (("status", cube), f"report {cube}"),
@@ -254,10 +296,13 @@ def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) 
             find_run(path, results)
     (results / "tiny.run").mkdir(parents=True)
     assert find_run(spec, results) == find_run(cube, tmp_path) == cube  # before the cube is there
+    assert find_run(results / "tiny", tmp_path) == cube
     with pytest.raises(InputError, match="no such directory"):
-        find_run(results / "tiny", tmp_path)  # no name of a cube, though its run folder would be the same
+        find_run(results / "tin", tmp_path)
     cube.mkdir()
     assert find_cube(spec, results) == find_cube(cube, tmp_path) == cube
+    (results / "tiny").mkdir()  # of exported tables
+    assert find_cube(results / "tiny", tmp_path) == find_places([results / "tiny"], tmp_path)[0] == cube
 
 
 # Options of settings, and commands that are shown.

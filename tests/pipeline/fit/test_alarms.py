@@ -107,7 +107,7 @@ def test_agreement_near_chance_or_less_than_told() -> None:
     assert "numbered from 0" in found(layers=shifted)[0]
     assert found(layers=wrong) == []  # classes all move to another: the same answers
     (less,) = found(layers=drawn(0.75, 600, told=0.95))
-    assert "what is told of their accuracy explains" in less
+    assert "but their accuracy explains only" in less
 
 
 def test_answers_that_contradict_each_other_or_the_number_of_clusters() -> None:

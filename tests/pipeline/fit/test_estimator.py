@@ -250,7 +250,7 @@ def test_what_is_wrong_with_questions_is_said_and_the_fit_is_kept() -> None:
     estimator.set_params(accuracy=None)
     for X, links in ((NEAR + 1.0, None), (NEAR[:, :1], None), (NEAR, [[0, 60]])):
         with pytest.raises(
-            ValueError, match=r"that of the fit, of shape|expecting 2 features|must_link, row 0"
+            ValueError, match=r"the table of the fit, with shape|expecting 2 features|must_link, row 0"
         ):
             estimator.partial_fit(X, must_link=links)
     assert (estimator.labels_ is labels, estimator.must_link_) == (True, None)
@@ -314,7 +314,7 @@ def test_predict_and_score_are_those_of_the_densities(covariance: str, proportio
     # a wide and a narrow cluster: the closest centre is not always the cheapest
     X = np.concatenate([rng.normal(0, [5, 3], size=(90, 2)), rng.normal(4, [0.2, 0.4], size=(30, 2))])
     X = np.column_stack([X, np.full(120, 7.0)])
-    with pytest.warns(UserWarning, match="1 feature is constant"):
+    with pytest.warns(UserWarning, match="1 of 3 features is constant"):
         estimator = small(2, covariance=covariance, proportions=proportions).fit(X)
     kept = estimator.features_used_.tolist()
     assert kept == [0, 1, 2][: 3 if covariance in SPHERES else 2]  # shapes with a prior leave it out
@@ -413,7 +413,7 @@ def test_unknown_labels_come_with_the_nearest() -> None:
         "must_link, row 0: found 'anne', expected a sample of X (did you mean 'ann'?)",
         "must_link, row 2: found 'bob', expected a sample of X (did you mean 'bobby'?)",
         "must_link, row 2: found 'zoe', expected a sample of X",
-        "must_link, row 4: found '3', expected a sample of X (did you mean 3, of type int?)",
+        "must_link, row 4: found '3', expected a sample of X (did you mean 3 of type int?)",
     ]
     assert len(problems(reader, [[f"x{row}", "ann"] for row in range(25)])) == 11
     (found,) = problems(Reader(3, pd.Index(["a", "b", "a"])), [["a", "b"]])

@@ -94,11 +94,15 @@ def test_every_part_is_there_and_needs_nothing_else(report: Report) -> None:
     assert re.findall(r"<(?:link|script|img|image|iframe)[^>]*\b(?:src|href)=\"(?!data:)", html) == []
     assert "default-src 'none'" in html
     assert report.page.stat().st_size < 3_000_000
-    names = re.findall(r'<figure id="figure-([\w.-]+)">', html)
+    names = re.findall(r'<figure id="figure-([\w.-]+)" class="picture">', html)
     figures = {file.name for file in report.files if file.parent.name == "figures"}
     assert figures == {f"{name}.{suffix}" for name in names for suffix in ("svg", "png")}
     assert len(names) == len(set(names)) == 24
     assert "of 2 in the table 1 not in this cube" in html
+    words = ["p", "m", "cell", "restart", "models", "scores"]
+    assert re.findall(r"<dt>(.*?)</dt>", html) == words
+    last = report.text.partition("what the words mean\n")[2]
+    assert re.findall(r"^  (\w+): ", last, flags=re.MULTILINE) == words
     assert html.count("<b>") == 0
     assert "ValueError: &lt;b&gt;no&lt;/b&gt;" in html
     assert files["nmi.svg"].read_text(encoding="utf-8").startswith("<?xml")
@@ -245,9 +249,19 @@ def test_the_browser_shows_every_figure_and_has_nothing_to_complain_of(report: R
         seen.append(browser.run(press + colors))
     assert [background for background, _ in seen] == [light, dark, light, dark]
     assert seen[0][1] != seen[1][1]
-    for width in (390, 1280):
+    for width in (400, 1280):
         browser.resize(width)
         assert browser.run("return document.documentElement.scrollWidth") <= width
+        # what is cut off says so, and nothing else does
+        cut_off = """return [...document.querySelectorAll(".wide")].filter((box) => box.offsetParent)
+            .map((box) => [box.scrollWidth > box.clientWidth + 1, box.classList.contains("scrolls")]);"""
+        found = browser.run(cut_off)
+        assert all(is_cut == is_said for is_cut, is_said in found)
+        assert any(is_cut for is_cut, _ in found) or width == 1280
+    assert browser.run("return document.querySelectorAll('.picture .scrolls').length") == 0
+    # figures of one kind stand side by side
+    tops = "return ['nmi', 'ari'].map(name => document.querySelector('#figure-standing-' + name).offsetTop);"
+    assert len(set(browser.run(tops))) == 1
     assert browser.console() == []
     assert browser.requests() == [report.page.as_uri()]
 
@@ -263,16 +277,16 @@ def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -
         HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href]); };"""
     )
 
-    def press(button: str) -> None:
-        browser.run(f"document.querySelector('button[data-{button}]').click();")
+    def press(button: str, inside: str = "") -> None:
+        browser.run(f"document.querySelector('{inside}button[data-{button}]').click();")
         browser.driver.set_script_timeout(10)
         browser.driver.execute_async_script("setTimeout(arguments[0], 500);")
 
     assert not browser.run("return document.querySelector('details').open;")
     browser.run("dispatchEvent(new Event('beforeprint'));")
     assert browser.run("return document.querySelector('details').open;")
-    press("copy=csv")
-    press("copy=latex")
+    press("copy=csv", "details ")
+    press("copy=latex", "details ")
     csv, latex = browser.run("return copied;")
     assert csv == ',group\nmodel & more,score\n"a_b, c",0.5 ± 0.1\n100 % $x$,0.25\n'
     lines = [line.strip() for line in latex.splitlines()]
@@ -294,11 +308,12 @@ def test_a_page_is_sorted_copied_saved_and_printed(small: Path, browser: Page) -
         "return [parsed.querySelectorAll('parsererror').length, parsed.querySelectorAll('use').length];"
     )
     assert (shown[0], shown[1] > 2) == (0, True)
-    head, click = COLUMN % ("s", 1, 1), "head.querySelector('button').click(); return read();"
+    # a table that is folded comes after the others
+    head, click = COLUMN % ("s", 0, 1), "head.querySelector('button').click(); return read();"
     assert browser.run(head + click) == ["-2.5", "9", "10", ""]
     assert browser.run(head + click) == ["10", "9", "-2.5", ""]
     # A button is reached and pressed by keyboard.
-    head = COLUMN % ("s", 1, 0)
+    head = COLUMN % ("s", 0, 0)
     browser.run(head + "head.querySelector('button').focus();")
     browser.driver.switch_to.active_element.send_keys("\ue007")
     assert browser.run(head + "return read();") == ["a", "b", "B10", ""]

@@ -67,9 +67,9 @@ def test_a_cell_of_a_path_of_questions_has_the_failure_of_the_path() -> None:
 
 
 def test_a_large_grid_is_drawn_in_part_and_says_so() -> None:
-    many = "Curves are of the mean over 30 data sets, against m / N, and of 3 data sets as examples"
+    many = "Curves show the mean over 30 data sets against m / N, and 3 of the data sets as examples"
     for datasets, accuracies, first in (
-        (30, 6, f"{many}; summary.csv has all."),
+        (30, 6, f"{many}. summary.csv has all."),
         (1, 7, "Figures show 6 of 7 accuracies; summary.csv and cells.csv hold all."),
     ):
         cells = pd.DataFrame({"dataset": np.arange(210) % datasets, "p": np.arange(210) % accuracies})
@@ -135,7 +135,17 @@ def test_a_long_table_is_folded_and_ends_where_a_file_has_the_rest() -> None:
     assert (whole.on_page().folded, len(whole.on_page().rows)) == (True, 120)
     capped = replace(whole, whole="all.csv").on_page()
     assert (len(capped.rows), capped.note) == (100, "A note. The first 100 of 120 rows; all.csv has all.")
-    assert not replace(whole, rows=rows[:40], whole="all.csv").on_page().folded
+    assert not replace(whole, rows=rows[:20], whole="all.csv").on_page().folded
+
+
+def test_a_table_of_scores_that_are_all_zero_is_folded_and_its_title_says_so() -> None:
+    zero, place = elements.words("0.000 ± 0.000"), (elements.words("iris"), elements.number(0.8, "g"))
+    table = elements.Table("CI", ("data set", "p", "a", "b"), ((*place, zero, elements.number(0.0, ".3f")),))
+    assert (table.on_page().folded, table.on_page().title) == (True, "CI: all 0")
+    for text in ("0.001 ± 0.000", "0.000 ± 0.001", "-0.100 ± 0.000"):
+        other = replace(table, rows=(*table.rows, (*place, zero, elements.words(text)))).on_page()
+        assert (other.folded, other.title) == (False, "CI")
+    assert not replace(table, rows=((*place, elements.words("-"), elements.words("-")),)).on_page().folded
 
 
 def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
@@ -150,19 +160,23 @@ def test_a_share_is_over_mixtures_each_over_its_redraws_first() -> None:
     assert [value.text for value in shares.rows[0]] == ["mix", "posterior", "6", "50", "17", "17", "17"]
     (figure,) = scores.index(content(cells.assign(centroid_index=np.nan), written={}))
     assert figure[1] is None
+    # a panel in which all cells have the index 0 is a sentence
+    _, said, figure = scores.index(content(cells.assign(centroid_index=0), written={}))
+    assert (said, figure[1]) == ("All cells of mix have the centroid index 0.", None)
 
 
 def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
     values = [0.0, 0.1, 0.2, 0.3, 0.4, 0.9] * 2
     usual = {"dataset": "iris", "p": 0.9, "m": 75, "model": "posterior", "mixture": pd.NA}
     cells = pd.DataFrame([{**usual, "relative_nmi": value} for value in values])
-    for rows, beyond in ((cells, [0.9, 0.9]), (cells.head(6), values[:6])):
-        # quartiles 0.1 and 0.4: whiskers reach to 0.85; of fewer than ten cells each is a point
+    for rows, beyond in ((cells, [0.9, 0.9]), (cells.head(6), values[:6]), (cells.head(4), values[:4])):
+        # quartiles 0.1 and 0.4: whiskers reach to 0.85; of fewer than ten cells each is a point, and fewer
+        # than five have no box
         (axes,) = scores.draw_boxes(rows, 0.9, {("iris", 75): "0.5N"}).axes  # type: ignore[union-attr]
         (points,) = (line for line in axes.get_lines() if line.get_marker() not in ("", "None"))
         assert points.get_ydata().tolist() == beyond
         heights = {round(float(y), 6) for line in axes.get_lines() for y in line.get_ydata()}
-        assert {0.0, 0.1, 0.25, 0.4} <= heights
+        assert ({0.1, 0.25, 0.4} <= heights and bool(axes.patches)) == (len(rows) > 4)
     assert scores.draw_boxes(cells, 0.8, {}) is None
 
 

@@ -146,10 +146,12 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
         assert f"cell {broken} failed: FloatingPointError: no such luck" in caplog.text
         status = open_cube(cube)["iris/status"] == FAILED
         assert (status.sel(m=75, replicate=1, model="posterior").all(), status.sum()) == (True, 1)
+        assert open_cube(cube).attrs["failed"] == {str(broken): "FloatingPointError: no such luck"}
         assert [record.cell for record in read_failures(RunFolder(cube))] == [str(broken)] * 2
         assert run(spec, tmp_path) == 3
         assert "nothing to run" in caplog.text
     assert run(spec, tmp_path, retry_failed=True) == 0
+    assert open_cube(cube).attrs["failed"] == {}
     assert_same_bits(iris, cube)
 
 

@@ -89,6 +89,22 @@ def test_every_cell_equals_the_array_cores(plan: Any) -> None:
             np.testing.assert_equal(values, {score: wanted[score] for score in found}, str(cell))
 
 
+@pytest.mark.parametrize("plan", [REAL, MIXED, SHAPES, SEARCHED], ids=lambda plan: plan.name)
+def test_baselines_stand_beside_the_models_in_one_call(plan: Any) -> None:
+    tree = toy.tree(plan, chunked=plan in (REAL, MIXED))
+    found, alone = scores(tree, plan.name, baselines=True), scores(tree, plan.name)
+    assert list(found["model"].values) == [*plan.models, *plan.baselines]
+    xr.testing.assert_equal(found.sel(model=list(plan.models)).compute(), alone.compute())
+    for model in plan.baselines:
+        one, beside = baseline_scores(tree, plan.name, model), found.sel(model=model)
+        for name, values in one.items():
+            assert beside[name].dims == alone[name].dims[:-1]
+            wanted = np.broadcast_to(values, beside[name].transpose(..., *values.dims).shape)
+            np.testing.assert_equal(beside[name].transpose(..., *values.dims).values, wanted)
+            assert beside[name].attrs == alone[name].attrs
+        assert np.isnan(beside["annotation_agreement"]).all()
+
+
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("something was computed")

@@ -70,7 +70,7 @@ def test_what_does_not_fit_is_refused_by_plan_and_submit(
 ) -> None:
     spec, results = write_spec(tmp_path), ("--results", tmp_path)
     names = [plan.name for plan in prepared_in(tmp_path).inputs.plans]
-    monkeypatch.setattr(distributed.system, "MEMORY_LIMIT", 1000 * MIB)
+    monkeypatch.setattr(distributed.system, "MEMORY_LIMIT", 1200 * MIB)
     site = tmp_path / "cluster.yaml"
     site.write_text(
         "local: {kind: local, workers: 1, memory_limit: 100MiB}\n"
@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_refused_by_plan_and_submit(
     each, many = "for each of", ("--workers", "4")
     queue = ("--cluster", str(site), "--profile", "jobs")
     cases = {
-        many: (f"workers: found 250.00 MiB {each} 4 workers", "--workers 2 gives each enough"),
+        many: (f"workers: found 300.00 MiB {each} 4 workers", "--workers 2 gives each enough"),
         queue[:2]: (f"local: memory_limit: found 100.00 MiB {each} 1 worker", "set memory_limit to"),
         queue: (f"jobs: memory: found 239.75 MiB {each} 4 workers", "set memory of a job to"),
     }

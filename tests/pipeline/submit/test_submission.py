@@ -114,8 +114,8 @@ def test_skipped_data_sets_are_said_loudly(tmp_path: Path, monkeypatch: pytest.M
     result = sweep(*arguments)
     assert (result.exit_code, "NOTE [search] covariance_prior" in result.stderr) == (0, True)
     assert result.stderr.count("2 of 3 data sets at hand, 9 cells left out: sweep datasets fetch") == 1
-    assert "36 of 45 cells done, 9 left out, of data sets that are not at hand" in result.stderr
-    assert "complete, but for data sets that are not at" in sweep("status", tmp_path / "tiny.zarr").stdout
+    assert "36 of 45 cells done, 9 left out, because their data sets are not at hand" in result.stderr
+    assert "complete, some data sets are not at hand" in sweep("status", tmp_path / "tiny.zarr").stdout
     assert sweep(*arguments, "--strict").exit_code == 3
 
 

@@ -71,7 +71,7 @@ def test_every_key_is_needed_and_checked_and_what_no_sweep_would_have_written(cu
     record = json.loads(json.dumps(plan_to_json(PLAN)))
     for key in REQUIRED:
         fewer = {name: value for name, value in record.items() if name != key}
-        assert f"data set a: {key}: found nothing, expected this key" in said(cube, fewer)
+        assert f"data set a: {key}: missing key" in said(cube, fewer)
         wrong = said(cube, record | {key: {"no": "value"}})
         assert all("data set a" in text and key in text for text in wrong)
     for change, problem in REFUSED:

@@ -84,12 +84,12 @@ def test_nothing_is_read_before_it_is_asked_for(folder: Path) -> None:
 
 def test_parts_that_are_missing_are_said(folder: Path) -> None:
     first, _, last = parts(folder)
-    with pytest.warns(UserWarning, match="of 3 parts 1 missing: 2"):
+    with pytest.warns(UserWarning, match="1 of 3 parts are missing: 2"):
         tree = open_cube([first, last])
     assert tree["mix_k2"]["mixture"].values.tolist() == [0, 3, 4]
     shown = sweep("status", first, last)
     assert shown.exit_code == 0, shown.output
-    assert "of 3 parts 1 missing: 2" in shown.stdout
+    assert "1 of 3 parts are missing: 2" in shown.stdout
 
 
 def test_commands_find_the_parts_of_a_sweep_file_and_read_them_as_one(folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import struct
 import sys
+import tracemalloc
 import warnings
 import zipfile
 from pathlib import Path
@@ -38,7 +39,7 @@ def archive(path: Path, *members: tuple[str, bytes], method: int = zipfile.ZIP_S
 
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", "<f2", "<i8", ">u2", "|i1", "|b1"])
 def test_what_numpy_writes_is_read_to_the_bit(tmp_path: Path, dtype: str) -> None:
-    values = np.random.default_rng(0).integers(0, 2, (50, 3))
+    values = np.random.default_rng(0).integers(0, 2, (formats.PART // 2, 3))  # not read at once
     for order in ("C", "F"):
         given: np.ndarray = np.asarray(values, dtype=dtype, order=order)  # type: ignore[call-overload]
         np.savez_compressed(tmp_path / "own.npz", X=given, notes=np.array([{}], dtype=object))
@@ -48,6 +49,23 @@ def test_what_numpy_writes_is_read_to_the_bit(tmp_path: Path, dtype: str) -> Non
             assert found.tobytes() == values.astype(np.float64).tobytes()
             assert found.flags.c_contiguous
     assert read(archive(tmp_path / "own.npz", ("X.npy", npy(version=2)))).X.tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("name", ["own.npy", "own.npz"])
+def test_short_numbers_are_never_in_memory_twice(tmp_path: Path, name: str) -> None:
+    given = np.random.default_rng(0).random((100_000, 40), dtype=np.float32)
+    if name == "own.npy":
+        np.save(tmp_path / name, given)
+    else:
+        np.savez(tmp_path / name, X=given)
+    del given
+    tracemalloc.start()
+    try:
+        assert read(tmp_path / name).X.dtype == np.float64
+        # 8 bytes, and one for whether it is finite; with the numbers of the file there would be 12
+        assert tracemalloc.get_traced_memory()[1] < 11 * 100_000 * 40
+    finally:
+        tracemalloc.stop()
 
 
 NONE = "FILE, array 'X': found a header that is none"

@@ -1,6 +1,7 @@
 """Sweep files: what is read, kept and written back, and everything that is refused, all of it at once."""
 
 import json
+import re
 import time
 import tomllib
 from dataclasses import asdict
@@ -112,8 +113,15 @@ def test_every_problem_of_a_file_is_said(case: dict[str, Any], tmp_path: Path) -
     for old, new in case.get("change", []):
         assert old in text
         text = text.replace(old, new, 1)
+    text += case.get("add", "")
+    (tmp_path / "tables").mkdir()
+    for name in set(re.findall(r'(?:path|annotations) = "([^"/]*/?[^"/]+)"', text)) - {
+        "none.csv",
+        "gone.txt",
+    }:
+        (tmp_path / name).touch()
     with pytest.raises(InputError) as caught:
-        load_sweep(write(tmp_path, text + case.get("add", "")))
+        load_sweep(write(tmp_path, text))
     found = [str(problem).replace(str(tmp_path), "FOLDER") for problem in caught.value.problems]
     assert found == case["problems"]
 
