@@ -206,25 +206,41 @@ class Reader:
             wrong = np.flatnonzero(~((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
             for row in wrong[:SHOWN]:
                 problems.append(Problem(f"{where}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
-        index = range(self.n_samples) if self.names is None else map(plain, self.names)
-        known = {label: place for place, label in enumerate(index)}
-        ends = [list(map(plain, table.iloc[:, end].tolist())) for end in (0, 1)]
-        found = [[known.get(e, OUTSIDE) if isinstance(e, Hashable) else OUTSIDE for e in end] for end in ends]
-        places = np.array(found, dtype=np.int64).T
+        places = self._places(table)
         outside = places == OUTSIDE
         if outside.any() and not (self.drop and self.names is not None):
+            ends = [list(map(plain, table.iloc[:, end].tolist())) for end in (0, 1)]
             unknown = [(int(row), ends[end][row]) for row, end in np.argwhere(outside)]
-            problems += self._unknown(where, unknown, known)
+            problems += self._unknown(where, unknown)
         if problems:
             raise InputError(problems)
         inside = ~outside.any(axis=1)
         return places[inside], weights[inside], int((~inside).sum())
 
-    def _unknown(
-        self, where: str, cells: list[tuple[int, Any]], known: Mapping[Hashable, int]
-    ) -> Iterator[Problem]:
+    def _places(self, table: pd.DataFrame) -> NDArray[np.int64]:
+        """The two ends of each link as places, `OUTSIDE` for a label that no sample has.
+
+        Whole numbers are looked up as arrays. Other labels are compared as Python does, one by one.
+        """
+        index = pd.RangeIndex(self.n_samples) if self.names is None else self.names
+        columns = [table.iloc[:, end] for end in (0, 1)]
+        if index.dtype.kind == "i" and index.is_unique:
+            numbers = [whole for each in columns if (whole := _whole(each)) is not None]
+            if len(numbers) == len(columns):
+                return np.stack([index.get_indexer(each) for each in numbers], axis=1).astype(np.int64)
+        known = self._known()
+        ends = [map(plain, each.tolist()) for each in columns]
+        found = [[known.get(e, OUTSIDE) if isinstance(e, Hashable) else OUTSIDE for e in end] for end in ends]
+        return np.array(found, dtype=np.int64).T
+
+    def _known(self) -> dict[Hashable, int]:
+        """Places of the samples by label."""
+        index = range(self.n_samples) if self.names is None else map(plain, self.names)
+        return {label: place for place, label in enumerate(index)}
+
+    def _unknown(self, where: str, cells: list[tuple[int, Any]]) -> Iterator[Problem]:
         """Labels that no sample has: how many, then the first of them, each with the nearest there is."""
-        some = list(itertools.islice(known, MOST_COMPARED))
+        some = list(itertools.islice(self._known(), MOST_COMPARED))
         expected, hint = f"labels of rows of X, such as {', '.join(map(repr, some[:3]))}", DROP
         if self.names is None:
             expected, hint = f"places 0 to {self.n_samples - 1}", NAME
@@ -239,6 +255,18 @@ class Reader:
             if str(label) in by_text:  # 3 for '3', or the other way round
                 meant = f"did you mean {by_text[str(label)]!r} of type {type(by_text[str(label)]).__name__}?"
             yield Problem(f"{where}, row {row}", text, "a sample of X", meant)
+
+
+def _whole(column: pd.Series) -> NDArray[np.int64] | None:
+    """The labels of a column as whole numbers; None if any is none, or is beyond what floats hold exactly."""
+    if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iufb":
+        return None
+    values = column.to_numpy()
+    if values.dtype.kind == "f":
+        values = values.astype(np.float64)
+        is_whole = (np.abs(values) < 2**53) & (np.floor(values) == values)
+        return values.astype(np.int64) if is_whole.all() else None
+    return values.astype(np.int64) if np.can_cast(values.dtype, np.int64) else None
 
 
 def _tables(

@@ -403,6 +403,26 @@ def test_labels_are_found_whatever_spells_them_and_others_dropped(
     assert (given.total, given.dropped) == (len(asked), len(asked) - len(places))
 
 
+@pytest.mark.parametrize(
+    "index", [None, pd.RangeIndex(10, 0, -2), pd.Index([3, 1, -2]), pd.Index([1.0, 3.5, 0.0])]
+)
+@pytest.mark.parametrize(
+    "column",
+    [
+        [0, 3, -2, 99], [0.0, -0.0, 2.0, -2.0], [1.5, 3.0, 3.5, 0.0], [np.nan, np.inf, 1e300, 3.0],
+        np.array([0, 2**64 - 2, 2**63, 1], np.uint64), np.array([0, 3, 1, 2], np.int8),
+        np.array([0, 3, 1.5, 2], np.float16), [True, False, True, True],
+        pd.array([1, None, 3, 0], dtype="Int64"),
+    ],
+)  # fmt: skip
+def test_whole_numbers_are_found_as_any_other_label_is(names: Any, column: Any) -> None:
+    reader = Reader(5) if names is None else Reader(len(names), pd.Index(names))
+    table = pd.DataFrame({"i": column, "j": [1, 2, 3, 4]})
+    places = reader._places(table)
+    assert np.array_equal(places, reader._places(table.astype(object)))
+    assert (places.dtype, places.shape) == (np.int64, (4, 2))
+
+
 def test_unknown_labels_come_with_the_nearest() -> None:
     reader = Reader(4, pd.Index(["ann", "bobby", "carl", 3]))
     links = [["anne", "ann"], ["ann", "carl"], ["bob", "zoe"], ["carl", "bob"], ["3", "ann"]]
