@@ -35,7 +35,7 @@ from kernels.choice.table import (
     union_criteria,
 )
 from kernels.components import Union
-from kernels.problem.data import Floats, Layer
+from kernels.problem.data import MUST, Floats, Layer, layer_weights
 from kernels.settings import (
     ANY,
     AUTO,
@@ -217,7 +217,7 @@ class Trials:
         return np.clip(found, UNSURE, 1.0 - UNSURE)
 
 
-def alike(union: Union, pairs: NDArray[np.int64]) -> Floats:
+def alike(union: Union, pairs: NDArray[np.integer]) -> Floats:
     """Probability that the two samples of each pair are of one class."""
     found = np.empty(len(pairs))
     for start in range(0, len(pairs), AT_ONCE):
@@ -386,14 +386,19 @@ def _by_features(
     return StructureChoice(tuple(each._replace(annotated=annotated) for each in ranked), {}, None, note)
 
 
-def falls_short(union: Union, annotations: Annotations, expected: HeldOut) -> str:
+def falls_short(union: Union, layers: Sequence[Layer], expected: HeldOut) -> str:
     """Why a fit to all annotations is worse than those to the folds; empty if it is not.
 
     A fit agrees with the annotations that it saw at least as well as others with those that they did not.
     """
-    together = alike(union, annotations.pairs)
-    agreeing = np.where(annotations.is_must, together, 1.0 - together)
-    found = float(np.average(agreeing, weights=annotations.weights))
+    agreeing, weights = list[Floats](), list[Floats]()
+    for layer in layers:
+        pairs = np.asarray(layer.pairs).reshape(-1, 2)
+        used = pairs[:, 0] != pairs[:, 1]
+        together = alike(union, pairs[used])
+        agreeing.append(together if layer.kind == MUST else 1.0 - together)
+        weights.append(layer_weights(layer)[used])
+    found = float(np.average(np.concatenate(agreeing), weights=np.concatenate(weights)))
     gain, error = _gain(expected.agreeing, expected.weights)
     if found >= gain - CLEAR * error:
         return ""
@@ -573,7 +578,6 @@ def settle(
     ValueError
         If there are more classes or components than distinct rows.
     """
-    annotations = list_annotations(layers, table.seed)
     if choice is None:
         named: Any = {"covariance": covariance, "settings": settings, "predict": predict}
         choice = structure_choice(table, layers, run=run, **named)
@@ -598,7 +602,7 @@ def settle(
             )
         best = max(range(len(solutions)), key=lambda number: (solutions[number].union.bound, -number))
         expected = choice.candidates.get(structure)
-        why = falls_short(solutions[best].union, annotations, expected) if expected is not None else ""
+        why = falls_short(solutions[best].union, layers, expected) if expected is not None else ""
         no_skill = (choice.note,) if choice.note and choice.base_rate is not None else ()
         found = Settled(structure, choice, solutions, best, tuple(notes), no_skill)
         if not why:

@@ -403,9 +403,7 @@ def test_labels_are_found_whatever_spells_them_and_others_dropped(
     assert (given.total, given.dropped) == (len(asked), len(asked) - len(places))
 
 
-@pytest.mark.parametrize(
-    "index", [None, pd.RangeIndex(10, 0, -2), pd.Index([3, 1, -2]), pd.Index([1.0, 3.5, 0.0])]
-)
+@pytest.mark.parametrize("names", [None, range(10, 0, -2), [3, 1, -2], [1.0, 3.5, 0.0]])
 @pytest.mark.parametrize(
     "column",
     [

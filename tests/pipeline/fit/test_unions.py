@@ -147,8 +147,8 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
     refused = first.structure
     short = structures.falls_short
 
-    def judged(union: Any, annotations: Any, expected: Any) -> str:
-        return short(union, annotations, expected) or (
+    def judged(union: Any, layers: Any, expected: Any) -> str:
+        return short(union, layers, expected) or (
             "fell short" if not seen.append(1) and len(seen) == 1 else ""
         )
 
