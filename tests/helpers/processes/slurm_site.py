@@ -36,7 +36,7 @@ COMMON = {
     "AccountingStorageType": "accounting_storage/none",
     "JobAcctGatherType": "jobacct_gather/none",
     "DefMemPerCPU": 1000,
-    "KillWait": 5,
+    "KillWait": 20,
 }
 """Settings of any SLURM without accounting and without limits on its machine."""
 
