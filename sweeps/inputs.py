@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,9 @@ Texts = NDArray[np.object_]
 # Characters of a name that a cube keeps.
 LONGEST_NAME = 200
 
+# Parts in which features are looked at: no copy of them all, and the first says no for most tables.
+SHORT_PARTS = 16
+
 # Features, and classes, that a cube keeps the names of.
 MOST_NAMED = 10_000
 
@@ -88,9 +92,26 @@ class RealSource:
     labels_true: NDArray[np.int16] | None
     pool: Pool | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Workers are sent features in 32 bits each where these hold them."""
+        X = self.X.astype(np.float32) if is_short(self.X) else self.X
+        return _unpacked, (X, self.labels_true, self.pool)
+
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels; a real data set has no mixtures."""
         return self.X, self.labels_true
+
+
+def _unpacked(
+    X: NDArray[np.floating], labels_true: NDArray[np.int16] | None, pool: Pool | None
+) -> RealSource:
+    return RealSource(X.astype(np.float64, copy=False), labels_true, pool)
+
+
+def is_short(X: NDArray[np.float64]) -> bool:
+    """Whether 32 bits hold every number exactly, as those of embeddings and of whole numbers."""
+    with np.errstate(over="ignore"):
+        return all(np.array_equal(rows.astype(np.float32), rows) for rows in np.array_split(X, SHORT_PARTS))
 
 
 @dataclass(frozen=True)
@@ -188,7 +209,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
             except Unavailable as unavailable:
                 skipped[entry.name] = unavailable.reasons
                 continue
-            plans.append(_plan(spec, entry, data, source.pool, where))
+            plans.append(_plan(spec, entry, data, source, where))
             sources[entry.name] = source
             if data is not None:
                 notes[entry.name], names[entry.name] = data.table.notes, data.table.sample_names
@@ -228,10 +249,8 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, Dat
     return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
 
 
-def _plan(
-    spec: SweepSpec, entry: Dataset, data: DataSet | None, pool: Pool | None, where: str
-) -> DatasetPlan:
-    grid, mixtures = spec.grid, None
+def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source, where: str) -> DatasetPlan:
+    grid, mixtures, pool = spec.grid, None, source.pool
     if isinstance(entry, Mixtures):
         mixtures = entry.count
         # which mixtures there are is left out of the checksum: they may grow, and a part has a range of them
@@ -241,11 +260,11 @@ def _plan(
         its |= {"source": "drawn from the sweep's seed", "has_labels": True}
     else:
         data = given(data)
-        table, source = data.table, data.source
+        table, place = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
-            source += f", annotations {entry.annotations}"
+            place += f", annotations {entry.annotations}"
         its = {"n_samples": len(table.X), "n_features": table.X.shape[1], "n_clusters": data.n_clusters}
-        its |= {"source": source, "checksum": table.checksum(), "has_labels": table.labels_true is not None}
+        its |= {"source": place, "checksum": table.checksum(), "has_labels": table.labels_true is not None}
         its |= {key: _kept_names(getattr(table, key), MOST_NAMED) for key in ("feature_names", "class_names")}
         its["sample_names"] = names_checksum(_kept_names(table.sample_names, len(table.X)))
     plan = DatasetPlan(
@@ -270,6 +289,7 @@ def _plan(
         annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
         searches=spec.search_names,
+        short=isinstance(source, RealSource) and is_short(source.X),
         **its,
     )
     if problems := list(_problems(spec, entry, plan, pool, where)):

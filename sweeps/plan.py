@@ -467,6 +467,8 @@ class DatasetPlan:
         Where classes are unions of Gaussians; without those that a cube of format 2 holds already.
     first_mixture : int
         The first of the mixtures, above 0 in a part of a sweep that has a range of them.
+    short : bool
+        Whether 32 bits hold every feature as used, which the cube stores as float32 then.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -501,6 +503,7 @@ class DatasetPlan:
     sample_names: Source = ""
     unions: Annotated[tuple[UnionPlan, ...], Each(repr, shortest=0)] = ()
     first_mixture: Annotated[int, Whole(0, 10**6)] = 0
+    short: Flag = False
 
     @property
     def supervised(self) -> bool:

@@ -239,7 +239,8 @@ def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
     where = {} if cell.mixture is None else {"mixture": cell.mixture}
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None
     pool = node["annotation_pool"].values if "annotation_pool" in node else None
-    return RealSource(np.ascontiguousarray(node["X"].sel(where).values), labels, pool)
+    X = np.ascontiguousarray(node["X"].sel(where).values, dtype=np.float64)
+    return RealSource(X, labels, pool)
 
 
 # Scores are compared up to what other orders of summation can do: that of one label fewer is far more.

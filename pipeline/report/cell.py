@@ -172,7 +172,7 @@ def read_cell(tree: xr.DataTree, cell: Cell) -> CellFigure:
             if labels.min() >= 0:
                 partitions = {"unsupervised": labels.astype(np.int64), **partitions}
                 break
-    X, links = one["X"].values, one["annotations"].values.astype(np.int64).reshape(-1, 3)
+    X, links = one["X"].values.astype(np.float64), one["annotations"].values.astype(np.int64).reshape(-1, 3)
     return CellFigure(
         name=str(cell),
         X=X,

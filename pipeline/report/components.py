@@ -61,7 +61,7 @@ def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> Shown:
     found = tasks.refit(
         Science.of(manifest.spec, manifest.plans[cell.dataset]),
         cell,
-        one["X"].values,
+        one["X"].values.astype(np.float64),
         annotations[(annotations >= 0).all(axis=1)].astype(np.int32),
         Structure.of(one["structure"].values.tolist()),
     )

@@ -114,7 +114,7 @@ class Score:
 def _goldberger_kl(
     X: Array, labels_true: Array, labels: Array, centroids: Array, covariances: Array, code: int, prior: float
 ) -> float:
-    shape, n_classes = SHAPES[code], int(labels_true.max()) + 1
+    X, shape, n_classes = X.astype(np.float64, copy=False), SHAPES[code], int(labels_true.max()) + 1
     solution = np.bincount(labels, minlength=len(covariances)), centroids, narrowed(covariances, shape)
     # the Gaussians of the truth are estimated as those of the solution are
     sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, n_classes)
@@ -123,7 +123,8 @@ def _goldberger_kl(
 
 
 def _centroid_index(X: Array, labels_true: Array, centroids: Array) -> float:
-    sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, int(labels_true.max()) + 1)
+    X, n_classes = X.astype(np.float64, copy=False), int(labels_true.max()) + 1
+    sizes, centroids_true, _ = core.cluster_gaussians(X, labels_true, n_classes)
     return core.centroid_index(centroids, centroids_true[sizes > 0])
 
 

@@ -175,11 +175,11 @@ class ChunkFiles:
 
     def has_values(self, key: str, content: bytes) -> bool:
         """Whether the values of a chunk file are those of another content."""
-        loaded, dtype = self.load(key), variable_of(key).dtype
+        loaded, dtype = self.load(key), given(self._found(key))[1].variable.dtype
         return loaded is not None and np.array_equal(loaded[1], decoded(content, dtype, len(loaded[1])))
 
     def _content(self, key: str) -> bytes | None:
-        place, dtype = self._place, variable_of(key).dtype
+        place, dtype = self._place, given(self._found(key))[1].variable.dtype
         with suppress(FileNotFoundError, NotADirectoryError):
             if isinstance(place, Path):
                 return read_regular(place / key)

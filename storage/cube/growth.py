@@ -213,12 +213,13 @@ NAME_HINT = "name them as the cube does, or use another name for it"
 # Fields of a plan that may be other ones, or are compared in a way of their own.
 #
 # In this order: what grows, what is taken from the cube, what follows from the sweep file, where the
-# difference is reported, and Gaussians and names, which a cube may lack.
+# difference is reported, and Gaussians, names and short features, which a cube may lack.
 FREE = {
     *("mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches"),
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
     *("adaptive", "held_out", "unions"),
     *NAMES,
+    "short",
 }
 # How covariances are stored, by the axes that each has beside the cluster.
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
@@ -377,8 +378,9 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
     for new in plans:
         # one that is new keeps what it has
         old = manifest.plans.get(new.name, new)
-        # a cube keeps the names it was made with, or none: they are in the metadata of what is there already
-        kept, joined = ["source", "mixture_chunk", *NAMES], ["baselines", "searches"]
+        # a cube keeps the names it was made with, or none, and the type of its features: they are in the
+        # metadata of what is there already
+        kept, joined = ["source", "mixture_chunk", *NAMES, "short"], ["baselines", "searches"]
         if old.supervised:
             kept += ["replicate_chunk", "model_chunk"]
             joined += ["p", "m", "models", "designs"]

@@ -335,7 +335,8 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
     texts = {"candidate": SCORED_TEXT} if plan.held_out else {}
     texts |= {"p": TOLD_TEXT} if plan.n_annotations else {}
     texts |= {"X": f"{variable.text}, {SCALED[plan.scale]}"} if plan.scale in SCALED else {}
-    return replace(variable, text=texts.get(name, variable.text))
+    dtype = "float32" if name == "X" and plan.short else variable.dtype
+    return replace(variable, dtype=dtype, text=texts.get(name, variable.text))
 
 
 def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:

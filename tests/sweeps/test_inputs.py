@@ -1,5 +1,6 @@
 """Annotations of cells by their design: functions of coordinates, and none for a design that asks."""
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from sweeps.data.builtin import Unavailable
 from sweeps.errors import InputError
 from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec
-from sweeps.inputs import Inputs, cell_annotations, draw_mixture, load_inputs
+from sweeps.inputs import Inputs, cell_annotations, draw_mixture, is_short, load_inputs
 from sweeps.plan import Cell
 from sweeps.seeds import annotation_seed, data_seed, order_seed
 
@@ -66,6 +67,24 @@ def test_a_table_becomes_a_plan_and_a_source(tmp_path: Path) -> None:
 
 
 MIXTURE = {"mixture": {"n_clusters": [2, 3], "count": 3, "n_samples": 20, "n_features": 4}}
+
+
+def test_what_32_bits_hold_is_sent_so_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    whole, scaled = (load(tmp_path, scale=how) for how in ("none", "standard"))
+    assert [inputs.plans[0].short for inputs in (whole, scaled)] == [True, False]
+    assert [is_short(np.array([[value]])) for value in (0.5, 0.1, 1e300, 2.0**24 + 1)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+    for inputs, size in ((whole, 4), (scaled, 8)):
+        source, buffers = inputs.sources["mine"], list[pickle.PickleBuffer]()
+        sent = pickle.dumps(source, protocol=5, buffer_callback=buffers.append)
+        assert 24 * size in [each.raw().nbytes for each in buffers]
+        X, labels_true = pickle.loads(sent, buffers=buffers).arrays(None)
+        assert (X.dtype, X.tolist()) == (np.float64, source.arrays(None)[0].tolist())
+        assert labels_true.tolist() == source.arrays(None)[1].tolist()
 
 
 def test_mixtures_are_functions_of_their_coordinates(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ SHAPES = toy.plan("shapes", models=MODELS, baselines=BASELINES, model_chunk=5)
 FLAT = toy.plan("flat", models=("likelihood", "conditional-diagonal"), baselines=("unsupervised-diagonal",))
 CHOSEN = toy.plan("chosen", models=("likelihood", "posterior-auto", "conditional-tied"), model_chunk=3)
 SEARCHED = toy.plan("searched", models=("likelihood", "posterior-full"), searches=("first", "second"))
+SHORT = toy.plan("short", short=True)
 MIXED = toy.plan("mixtures_k3", mixtures=2, replicates=1, replicate_chunk=1)
 
 
@@ -40,7 +41,11 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     data, results = tree[name].to_dataset().isel(mixture), tree[node].to_dataset().isel(cell)
     if int(results["status"]) != DONE:
         return dict.fromkeys(SCORES, math.nan)
-    X, truth, labels = data["X"].values, data["labels_true"].values, results["labels"].values
+    X, truth, labels = (
+        data["X"].values.astype(np.float64),
+        data["labels_true"].values,
+        results["labels"].values,
+    )
     centroids, covariances = results["centroids"].values, results["covariances"].values
     model = node.rpartition("/")[2] if "/" in node else str(results["model"].values)
     shape, prior = shape_of(model), PRIORS[cell.get("search", 1)]
@@ -72,7 +77,10 @@ def expected(tree: xr.DataTree, name: str, node: str, cell: dict[str, int]) -> d
     return found
 
 
-@pytest.mark.parametrize("plan", [REAL, MIXED, SHAPES, FLAT, CHOSEN, SEARCHED], ids=lambda plan: plan.name)
+PLANS = (REAL, MIXED, SHAPES, FLAT, CHOSEN, SEARCHED, SHORT)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
 def test_every_cell_equals_the_array_cores(plan: Any) -> None:
     tree = toy.tree(plan, chunked=plan in (REAL, MIXED, CHOSEN))
     searches = [{"name": name, "covariance_prior": PRIORS[k]} for k, name in enumerate(plan.searches)]

@@ -305,6 +305,22 @@ def test_grown_it_is_as_made_at_once(tmp_path: Path, first: DatasetPlan, changes
         assert lengths == [6, 15]
 
 
+def test_short_features_are_float32_and_a_cube_keeps_the_type_it_has(tmp_path: Path) -> None:
+    def inputs(plan: DatasetPlan) -> tuple[np.ndarray, np.ndarray | None]:
+        features, labels = draw_inputs(plan)
+        return features.astype(np.float32).astype(np.float64), labels
+
+    for old, dtype in ((REAL, np.float64), (replace(REAL, short=True), np.float32)):
+        cube = tmp_path / f"{dtype.__name__}.zarr"
+        create(cube, [old], inputs, SPEC)
+        new = [replace(old, short=short, p=(0.9, 0.8, 1.0)) for short in (False, True)]
+        assert not [each for plan in new for each in differences(read_manifest(cube), SPEC, [plan])]
+        for plan in new:
+            grow(cube, align(read_manifest(cube), [plan]), inputs, SPEC)
+        assert (read_whole(cube)["a"]["X"].dtype, scan(cube).damaged) == (dtype, ())
+        assert np.array_equal(read_whole(cube)["a"]["X"], inputs(REAL)[0])
+
+
 def test_what_is_there_or_does_not_grow_is_refused_before_anything_is_written(cube: Path) -> None:
     link = cube.with_name("link.zarr")
     link.symlink_to("nowhere")
