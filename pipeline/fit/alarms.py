@@ -33,8 +33,12 @@ CLEAR, ENOUGH = 2.0, 0.1
 # Standard errors that predictions must be ahead of the base rate's: one of many candidates is, by chance.
 BARELY = 3.0
 
-# Neighbours of neighbours that a search for samples that are all apart looks at: some seconds.
-LOOKED = 10_000_000
+# Neighbours of neighbours that a search for samples that are all apart looks at: some seconds. To look from a
+# sample at all takes as long as so many.
+LOOKED, LOOK = 10_000_000, 1_000
+
+# Times that samples of too few partners are left out there; each leaves others with too few.
+PEELED = 50
 
 # Partitions of restarts that share less than this, adjusted for chance, are different ones.
 SAME = 0.9
@@ -281,7 +285,7 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
                 " accuracy is right, or leave it out to have it estimated"
             )
     cannot = pairs[n_must < n_all - n_must]
-    clique = _clique(cannot, pairs[n_must > n_all - n_must] if accuracy >= SURE else pairs[:0])
+    clique = _clique(cannot, pairs[n_must > n_all - n_must] if accuracy >= SURE else pairs[:0], n_clusters)
     # fewer wrong answers than these cannot make them all apart, where there are K classes
     needed = _least_together(len(clique), n_clusters)
     if needed and (needed > 1 or accuracy >= SURE or len(clique) * (len(clique) - 1) >= len(pairs)):
@@ -293,13 +297,15 @@ def _on_contradictions(annotated: Annotated, n_clusters: int) -> Iterator[str]:
         )
 
 
-def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer]) -> list[int]:
+def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer], least: int = 0) -> list[int]:
     """Samples that are all apart from each other: a large set of them, found from each sample on by degree.
 
     Parameters
     ----------
     cannot, must : ndarray of shape (n_pairs, 2)
         Pairs that are apart; pairs that count as one sample.
+    least : int
+        Partners that each must have, so that sets of so many or fewer are not looked for.
 
     Returns
     -------
@@ -314,6 +320,11 @@ def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer]) -> list[int]
     ends = first[group][cannot]
     ends = ends[ends[:, 0] != ends[:, 1]]
     ends = np.concatenate([ends, ends[:, ::-1]])
+    for _ in range(PEELED):
+        kept = (np.bincount(ends[:, 0], minlength=n_samples) >= least)[ends].all(axis=1)
+        if kept.all():
+            break
+        ends = ends[kept]
     apart = csr_array((np.ones(len(ends), bool), tuple(ends.T)), (n_samples, n_samples))
     apart.sum_duplicates()
     degrees = np.diff(apart.indptr)
@@ -323,8 +334,8 @@ def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer]) -> list[int]
         if degrees[sample] < max(1, len(largest)) or looked > LOOKED:
             break
         near = apart.indices[apart.indptr[sample] : apart.indptr[sample + 1]]
-        looked += int(degrees[near].sum())
-        within = apart[near][:, near]
+        looked += LOOK + int(degrees[near].sum())
+        within = _among(apart, near)
         members = [int(sample)]
         while len(near) and len(members) + len(near) > len(largest):
             taken = int(np.argmax(np.diff(within.indptr)))
@@ -333,6 +344,15 @@ def _clique(cannot: NDArray[np.integer], must: NDArray[np.integer]) -> list[int]
             near, within = near[left], within[left][:, left]
         largest = members if len(members) > len(largest) else largest
     return sorted(largest)
+
+
+def _among(apart: csr_array, near: NDArray[np.integer]) -> csr_array:
+    """Rows and columns of some samples, in ascending order, without a pass over all samples."""
+    rows = apart[near]
+    places = np.minimum(np.searchsorted(near, rows.indices), len(near) - 1)
+    inside = near[places] == rows.indices
+    starts = np.append(0, np.cumsum(inside))[rows.indptr]
+    return csr_array((rows.data[inside], places[inside], starts), (len(near), len(near)))
 
 
 def _least_together(count: int, n_clusters: int) -> int:

@@ -8,6 +8,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -179,6 +180,20 @@ def test_a_clique_is_that_found_by_sets(seed: int) -> None:
     pairs = rng.integers(0, n_samples, (int(rng.integers(1, 300)), 2))
     must = rng.integers(0, n_samples, (int(rng.integers(0, 6)), 2))
     assert alarms._clique(pairs, must) == clique_by_sets(pairs, must)
+
+
+def test_a_clique_of_a_million_samples_is_found_in_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = Mock(wraps=alarms._among)
+    monkeypatch.setattr(alarms, "_among", looks)
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 10**6, (2 * 10**6, 2))
+    members = np.sort(rng.choice(10**6, 6, replace=False))
+    planted = np.concatenate([pairs, list(itertools.combinations(members, 2))])
+    assert alarms._clique(planted, pairs[:0], 5) == members.tolist()
+    assert alarms._clique(pairs, pairs[:0], 6) == []
+    assert looks.call_count < 10  # at no sample of too few partners
+    assert len(alarms._clique(planted, pairs[:0], 2)) >= 3
+    assert looks.call_count < alarms.LOOKED / alarms.LOOK  # where those of more are too many to see all
 
 
 def test_the_estimator_warns_with_its_own_category_and_keeps_what_it_said() -> None:
