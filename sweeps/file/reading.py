@@ -157,9 +157,16 @@ class KnownEntry(spec.Builtin):
         return {"anyOf": [table["properties"]["name"], table]}
 
 
+def _kind_of(value: Any) -> str:
+    """Tag of an entry. One with keys of a recipe beside its name is told where these belong."""
+    kind = spec.kind_of(value)
+    misplaced = kind != "(table)" and isinstance(value, Mapping) and Recipe.model_fields.keys() & value.keys()
+    return "(entry)" if misplaced else kind
+
+
 Entry = Annotated[
     Annotated[KnownEntry, Tag("(known)")] | spec.OwnTable | Annotated[MixtureEntry, Tag("(entry)")],
-    Discriminator(spec.kind_of),
+    Discriminator(_kind_of),
 ]
 
 
