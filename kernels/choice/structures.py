@@ -132,9 +132,12 @@ class Trials:
         Fits take memory as large as the table times K: only those of `firsts`, which others start from, stay.
         """
         running = [each for each in dict.fromkeys(candidates) if (each, starts) not in self.found]
-        for each in running:  # not at once in several threads
-            for number in range(starts if each.first is None else 0):
-                self.table.start(each.subspace, each.components * self.table.n_classes, number)
+        wanted = dict.fromkeys(  # each once, as candidates share them
+            (each.subspace, each.components * self.table.n_classes, number)
+            for each in running
+            for number in range(starts if each.first is None else 0)
+        )
+        tuple(self.run(self.table.find_start, self.table.unseen(wanted)))
         tested = np.zeros(len(self.annotations.folds), bool)
         for folds in RACE:
             work: list[tuple[Structure, int]] = [

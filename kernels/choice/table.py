@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -204,6 +204,17 @@ class Table:
             self._starts[key] = best_start(self.seen(subspace, number % 2 == 1), n_components, rng)
         return self._starts[key]
 
+    def find_start(self, key: tuple[int | str, int, int]) -> None:
+        """Find what `start` gives, as one of several at once."""
+        self.start(*key)
+
+    def unseen(self, starts: Iterable[tuple[int | str, int, int]]) -> list[tuple[int | str, int, int]]:
+        """Those of some starts that are still to be found, with the coordinates that they need laid out."""
+        left = [key for key in starts if key not in self._starts]
+        for subspace, _, _ in left:
+            self.placed(subspace)
+        return left
+
     def seen(self, subspace: int | str, is_white: bool) -> Floats:
         """Coordinates that k-means of a start sees: as they are, or of one variance along all axes.
 
@@ -211,7 +222,12 @@ class Table:
         """
         if not is_white:
             return self.placed(subspace)
-        Z = self.placed(self.rank if isinstance(subspace, str) else subspace)
+        if isinstance(subspace, str) and self.rank > MOST_DIMS:
+            # only starts see these, so bits may depend on other rows: a product of matrices is much faster
+            with one_thread():
+                Z = (self.X - self.center) @ self.vectors[:, : self.rank]
+        else:
+            Z = self.placed(self.rank if isinstance(subspace, str) else subspace)
         return np.asarray(Z / Z.std(axis=0))
 
     def allows(self, each: Structure) -> bool:

@@ -334,11 +334,12 @@ class Finished:
         self.done: list[tuple[Any, Any]] = []
 
     def run(self, function: Callable[[Any], Any], numbers: Iterable[Any]) -> Iterable[Any]:
-        """What the runner does; `done` has what each result was found for."""
+        """What the runner does; `done` has what each result was found for, of calls that have one."""
 
         def one(number: Any) -> Any:
             found = function(number)
-            self.done.append((number, found))
+            if found is not None:
+                self.done.append((number, found))
             return found
 
         return self.inner(one, numbers)
