@@ -62,8 +62,11 @@ MATRICES = (TIED, FULL)
 # Samples whose densities are computed together, in a processor's cache.
 PANEL = 128
 
-# Dimensions that are added up together; arrays have zeros up to a multiple of it.
+# Dimensions, and components, that are looked at together; arrays have zeros up to a multiple of dimensions.
 WIDE = 4
+
+# Numbers that are looked at together where NumPy computes.
+CACHED = 2**16
 
 # Logarithm of the least share: exponentials below are not worth their time.
 LEAST_LOG = -30.0
@@ -118,7 +121,7 @@ class Fields(NamedTuple):
     work: Annotated[Floats, "classes"]
     pulls: Annotated[Floats, "pairs"]  # what each pair adds where its samples are of one class
     white: Annotated[Floats, "panel"]
-    distances: Annotated[Floats, "panel"]
+    distances: Annotated[Floats, "wide panel"]  # of some components at a time
     bound: Annotated[Floats, "3"]  # features with entropy, annotations, prior
     stop: NDArray[np.int64]  # (1,)
 
@@ -190,15 +193,21 @@ class Union:
         """
         logs = np.empty((len(Z), len(self.means)))
         constants = np.log(self.weights) - 0.5 * Z.shape[1] * math.log(2.0 * math.pi)
-        for g, mean in enumerate(self.means):
-            whole = self.covariances[min(g, len(self.covariances) - 1)]  # one if tied
-            if whole.ndim == 1:
-                deviations, white = np.sqrt(whole), (Z - mean) / np.sqrt(whole)
-            else:
-                factor = np.linalg.cholesky(whole)
-                deviations = factor.diagonal()
-                white = np.einsum("nd,ed->ne", Z - mean, np.linalg.inv(factor))
-            logs[:, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - np.log(deviations).sum()
+        spreads = (
+            np.sqrt(self.covariances) if self.covariances.ndim == 2 else np.linalg.cholesky(self.covariances)
+        )
+        inverses = np.linalg.inv(spreads) if spreads.ndim == 3 else spreads
+        many = max(CACHED // Z.shape[1], 1)
+        for start in range(0, len(Z), many):  # so few rows stay in a processor's cache
+            rows = slice(start, start + many)
+            for g, mean in enumerate(self.means):
+                own = min(g, len(spreads) - 1)  # one if tied
+                if spreads.ndim == 2:
+                    deviations, white = spreads[own], (Z[rows] - mean) / spreads[own]
+                else:
+                    deviations = spreads[own].diagonal()
+                    white = np.einsum("nd,ed->ne", Z[rows] - mean, inverses[own])
+                logs[rows, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - np.log(deviations).sum()
         return logs
 
     def predict(self, Z: Floats) -> Floats:
@@ -403,7 +412,7 @@ def new_fields(observed: Observed, labels: NDArray[np.integer], n_components: in
     """What a fit changes, with every sample wholly in one component."""
     (n_samples, n_dims), is_matrix = observed.Z.shape, observed.shape in MATRICES
     sizes = {"samples": n_samples, "components": n_components, "classes": observed.n_classes, "dims": n_dims}
-    sizes |= {"shapes": 1 if observed.shape == TIED else n_components, "panel": PANEL}
+    sizes |= {"shapes": 1 if observed.shape == TIED else n_components, "panel": PANEL, "wide": WIDE}
     sizes |= {"width": n_dims if is_matrix else 1, "padded": n_dims + -n_dims % WIDE if is_matrix else 1}
     sizes |= {"pairs": len(observed.pairs), "sources": int(observed.sources.max(initial=-1)) + 1}
     fields = allocate(Fields, sizes, stop=new_flag())
@@ -582,35 +591,78 @@ def factorise(seen: Observed, fields: Fields, shape: int) -> float:
 @jit_inner
 def set_densities(seen: Observed, fields: Fields) -> None:
     """Log-density of each sample in each component, but for D/2 log 2 π."""
-    n_samples, n_dims = seen.Z.shape
-    panels, white, distances = seen.panels, fields.white, fields.distances
-    for panel in range(len(panels)):
+    n_samples, n_components = len(seen.Z), len(fields.sizes)
+    for panel in range(len(seen.panels)):
         if fields.stop[0] != 0:
             return
-        for g in range(len(fields.sizes)):
-            shape = g if seen.shape != TIED else 0
-            factor = fields.factors[shape]
+        start = panel * PANEL
+        stop = min(start + PANEL, n_samples)
+        for g in range(0, n_components, WIDE):
+            many = min(WIDE, n_components - g)
+            if fields.covariances.shape[2] > 1:
+                for k in range(many):
+                    set_matrix_distances(seen, fields, panel, g + k, k)
+            elif many == WIDE:
+                set_wide_distances(seen, fields, panel, g)
+            else:
+                for k in range(many):
+                    set_vector_distances(seen, fields, panel, g + k, k)
+            for i in range(start, stop):
+                for k in range(many):
+                    fields.densities[i, g + k] = -0.5 * fields.distances[k, i - start]
+
+
+@jit_inner
+def set_vector_distances(seen: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
+    """Distances of the samples of a panel to a component of some variances, its log-determinant included."""
+    samples, distances = seen.panels[panel], fields.distances[row]
+    distances[:] = fields.logdets[g]
+    for a in range(seen.Z.shape[1]):
+        factor, mean = fields.factors[g, a, 0], fields.means[g, a]
+        for j in range(PANEL):
+            white = factor * (samples[a, j] - mean)
+            distances[j] += white * white
+
+
+@jit_inner
+def set_wide_distances(seen: Observed, fields: Fields, panel: int, g: int) -> None:
+    """Those to `WIDE` components from `g` on, with the same bits: samples are read once for all of them."""
+    samples, factors, means = seen.panels[panel], fields.factors, fields.means
+    d0, d1, d2, d3 = fields.distances[0], fields.distances[1], fields.distances[2], fields.distances[3]
+    for k in range(WIDE):
+        fields.distances[k, :] = fields.logdets[g + k]
+    for a in range(seen.Z.shape[1]):
+        f0, f1, f2, f3 = factors[g, a, 0], factors[g + 1, a, 0], factors[g + 2, a, 0], factors[g + 3, a, 0]
+        m0, m1, m2, m3 = means[g, a], means[g + 1, a], means[g + 2, a], means[g + 3, a]
+        for j in range(PANEL):
+            x = samples[a, j]
+            w0, w1, w2, w3 = f0 * (x - m0), f1 * (x - m1), f2 * (x - m2), f3 * (x - m3)
+            d0[j] += w0 * w0
+            d1[j] += w1 * w1
+            d2[j] += w2 * w2
+            d3[j] += w3 * w3
+
+
+@jit_inner
+def set_matrix_distances(seen: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
+    """Distances of the samples of a panel to a component of a matrix, its log-determinant included."""
+    samples, white, distances = seen.panels[panel], fields.white, fields.distances[row]
+    shape = g if seen.shape != TIED else 0
+    factor = fields.factors[shape]
+    distances[:] = fields.logdets[shape]
+    for a in range(seen.Z.shape[1]):
+        offset = 0.0
+        for b in range(a + 1):
+            offset -= factor[a, b] * fields.means[g, b]
+        for j in range(PANEL):
+            white[j] = offset
+        for b in range(0, a + 1, WIDE):  # beyond a there are zeros
+            f0, f1, f2, f3 = factor[a, b], factor[a, b + 1], factor[a, b + 2], factor[a, b + 3]
             for j in range(PANEL):
-                distances[j] = fields.logdets[shape]
-            for a in range(n_dims):
-                if fields.covariances.shape[2] == 1:
-                    for j in range(PANEL):
-                        white[j] = factor[a, 0] * (panels[panel, a, j] - fields.means[g, a])
-                else:
-                    offset = 0.0
-                    for b in range(a + 1):
-                        offset -= factor[a, b] * fields.means[g, b]
-                    for j in range(PANEL):
-                        white[j] = offset
-                    for b in range(0, a + 1, WIDE):  # beyond a there are zeros
-                        f0, f1, f2, f3 = factor[a, b], factor[a, b + 1], factor[a, b + 2], factor[a, b + 3]
-                        for j in range(PANEL):
-                            first = f0 * panels[panel, b, j] + f1 * panels[panel, b + 1, j]
-                            white[j] += first + (f2 * panels[panel, b + 2, j] + f3 * panels[panel, b + 3, j])
-                for j in range(PANEL):
-                    distances[j] += white[j] * white[j]
-            for i in range(panel * PANEL, min((panel + 1) * PANEL, n_samples)):
-                fields.densities[i, g] = -0.5 * distances[i - panel * PANEL]
+                first = f0 * samples[b, j] + f1 * samples[b + 1, j]
+                white[j] += first + (f2 * samples[b + 2, j] + f3 * samples[b + 3, j])
+        for j in range(PANEL):
+            distances[j] += white[j] * white[j]
 
 
 # Exponentials of shares.

@@ -60,6 +60,10 @@ MOST_DIMS, MOST_COMPONENTS, SPARSEST = 30, 160, 0.25
 # Sums over samples are what a step of few dimensions takes, whatever the shape.
 SCATTERED, DEAREST = 4, 1e8
 
+# Rows of the part of a large table on which structures and restarts are compared: at least, and for each
+# class; what a step costs beside its dimensions (`single_operations`).
+PART, PART_OF_CLASS, BESIDE = 4_000, 50, 40
+
 # Numbers in a cube that say what classes are made of; below 0, the words of a subspace.
 STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
 STRUCTURE += ("first_subspace", "first_components", "first_covariance")
@@ -280,9 +284,28 @@ def most_told(covariance: str, n_samples: int, n_classes: int) -> int:
     return max(int(min(MOST_COMPONENTS, SPARSEST * n_samples) // n_classes), 1)
 
 
+def part_size(n_classes: int) -> int:
+    """Rows of the part of a large table: tables of twice as many have one."""
+    return max(PART, PART_OF_CLASS * n_classes)
+
+
+def wide_dims(n_dims: int, n_classes: int) -> tuple[int, ...]:
+    """Numbers of principal components beyond `MOST_DIMS` that are tried: K classes differ in K directions."""
+    return (n_classes,) if MOST_DIMS < n_classes <= n_dims // 2 else ()
+
+
 def operations(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
     """Of a step of a fit with one Gaussian a class."""
     return n_samples * n_classes * n_dims * (n_dims if covariance in ("tied", "full") else SCATTERED)
+
+
+def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
+    """Of a step of a fit with one Gaussian a class that has variances alone.
+
+    A row of a cube always has room for it (`sweeps.unions`), so that its cost may be what was measured: in
+    many dimensions samples are read once for several Gaussians.
+    """
+    return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + BESIDE)
 
 
 def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:

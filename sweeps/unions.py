@@ -27,6 +27,8 @@ from kernels.settings import (
     Structure,
     most_components,
     named_structure,
+    part_size,
+    wide_dims,
 )
 
 Floats = NDArray[np.float64]
@@ -174,7 +176,8 @@ def room_for(
     """Lengths of rows that hold whatever cells of a search may be made of.
 
     Where that is chosen, what is tried takes at most `DEAREST` operations a step: rows have about
-    `DEAREST` / (2 N) numbers of covariances at most, beside means and axes of few dimensions.
+    `DEAREST` / (2 N) numbers of covariances at most, beside means and axes of few dimensions. Where
+    structures are compared on a part of the rows, N is the number of those.
 
     Parameters
     ----------
@@ -197,11 +200,14 @@ def room_for(
 
 def _largest(n_samples: int, n_features: int, n_classes: int) -> Iterator[Structure]:
     """Of each shape and coordinates the structure of the most Gaussians that a choice tries."""
-    for subspace in (*range(1, min(MOST_DIMS, n_features) + 1), NONE, DISCRIMINATIVE):
+    part = part_size(n_classes)
+    compared = part if n_samples >= 2 * part else n_samples  # a part affords more than the whole
+    few = (*range(1, min(MOST_DIMS, n_features) + 1), *wide_dims(n_features, n_classes))
+    for subspace in (*few, NONE, DISCRIMINATIVE):
         n_dims = n_features if isinstance(subspace, str) else subspace
         for shape in SHAPES:
             # where all are too dear, one spherical Gaussian a class is tried all the same
             least = int(shape == "spherical")
-            many = max(most_components(shape, n_samples, n_dims, n_classes), least)
+            many = max(most_components(shape, compared, n_dims, n_classes), least)
             if many:
                 yield Structure(subspace, many, shape)

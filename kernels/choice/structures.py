@@ -47,6 +47,7 @@ from kernels.settings import (
     ObjectiveSettings,
     Structure,
     named_structure,
+    part_size,
 )
 
 # Components of each class at first.
@@ -71,9 +72,8 @@ TIMIDITY = 0.75
 LEFT = 10
 RACE = ((0, 1), tuple(range(2, FOLDS)))
 
-# Rows of the part of a large table on which structures and restarts are compared: at least, and for each
-# class; of its restarts, those that are fitted to all rows.
-PART, PART_OF_CLASS, REFINED = 4_000, 50, 2
+# Restarts on the part of a large table that are fitted to all rows.
+REFINED = 2
 
 # Shares of a prediction that are due to the fit: it is never worse than the base rate.
 SURE = np.linspace(0.0, 1.0, 21)
@@ -418,12 +418,12 @@ def _gain(values: Floats, weights: Floats) -> tuple[float, float]:
 
 def part_of(table: Table, layers: Sequence[Layer]) -> tuple[Table, list[Layer]] | None:
     """Some rows of a large table, with the annotations among them; None if the table is not large."""
-    most = max(PART, PART_OF_CLASS * table.n_classes)
+    most = part_size(table.n_classes)
     if not table.is_large or len(table.X) < 2 * most:
         return None
     rng = np.random.default_rng(below(table.seed, HELD_OUT + 3 + FOLDS))
     some, between = some_rows(table.X, layers, most, rng)
-    return Table(some, table.n_classes, table.seed), between
+    return Table(some, table.n_classes, table.seed, table), between
 
 
 def some_rows(

@@ -33,9 +33,12 @@ from kernels.settings import (
     Structure,
     most_told,
     operations,
+    single_operations,
+    wide_dims,
 )
 
-# Numbers of principal components that are tried; all of them, if there are no more than `MOST_DIMS`.
+# Numbers of principal components that are tried, beside `wide_dims`; all of them, if there are no more than
+# `MOST_DIMS`.
 DIMS = (2, 5, 10, 20)
 
 
@@ -55,6 +58,9 @@ COARSE_STEPS, FOLD_STEPS, FINE_STARTS = 15, 30, 3
 
 # k-means starts, of which that of the least inertia is taken.
 TRIES = 5
+
+# Dimensions that often tell all rows apart: sorting rows by all of them is slow.
+FEW = 8
 
 # How often discriminative directions and classes are found in turn.
 ROUNDS = 3
@@ -154,16 +160,20 @@ class Table:
         K.
     seed : numpy.random.SeedSequence
         Of the starts that candidates share.
+    whole : Table, optional
+        That this is a part of: it has the principal components of the whole, which more rows tell better.
     """
 
-    def __init__(self, X: Floats, n_classes: int, seed: SeedSequence) -> None:
+    def __init__(self, X: Floats, n_classes: int, seed: SeedSequence, whole: Table | None = None) -> None:
         self.X, self.n_classes, self.seed = np.asarray(X, np.float64), n_classes, seed
-        self.center = self.X.mean(axis=0)
-        with one_thread():
-            moved = self.X - self.center
-            values, vectors = np.linalg.eigh(moved.T @ moved)
-        self.rank = int((values > RANK * values[-1]).sum())
-        self.vectors = vectors[:, ::-1]
+        if whole is None:
+            self.center = self.X.mean(axis=0)
+            with one_thread():
+                moved = self.X - self.center
+                values, vectors = np.linalg.eigh(moved.T @ moved)
+            self.rank, self.vectors = int((values > RANK * values[-1]).sum()), vectors[:, ::-1]
+        else:
+            self.center, self.rank, self.vectors = whole.center, whole.rank, whole.vectors
         self.is_large = len(self.X) * n_classes * self.rank > LARGE
         self.closely = LARGE_CLOSELY if self.is_large else CLOSELY
         self._placed: dict[int | str, Floats] = {}
@@ -176,7 +186,7 @@ class Table:
     @property
     def dims(self) -> tuple[int | str, ...]:
         """Coordinates that candidates stand in: the features as they are come last."""
-        least = [q for q in DIMS if q < self.rank]
+        least = [*(q for q in DIMS if q < self.rank), *wide_dims(self.rank, self.n_classes)]
         return (*least, *([self.rank] if self.rank <= MOST_DIMS else []), NONE)
 
     def axes(self, subspace: int | str) -> Floats | None:
@@ -192,7 +202,9 @@ class Table:
     def distinct(self, subspace: int | str) -> int:
         """How many samples differ in their coordinates."""
         if subspace not in self._distinct:
-            self._distinct[subspace] = len(np.unique(self.placed(subspace), axis=0))
+            Z = self.placed(subspace)
+            told = len(np.unique(Z[:, :FEW], axis=0))
+            self._distinct[subspace] = told if told == len(Z) else len(np.unique(Z, axis=0))
         return self._distinct[subspace]
 
     def start(self, subspace: int | str, n_components: int, number: int) -> NDArray[np.int64]:
@@ -218,17 +230,21 @@ class Table:
     def seen(self, subspace: int | str, is_white: bool) -> Floats:
         """Coordinates that k-means of a start sees: as they are, or of one variance along all axes.
 
-        Where classes differ along directions of little variance, only the latter finds them.
+        Where classes differ along directions of little variance, only the latter finds them. Where a class
+        has fewer rows than there are directions, chance alone moves centroids further than samples are apart
+        in a class: k-means sees the first of the principal components in place of the features.
         """
+        if isinstance(subspace, str):
+            few = max(MOST_DIMS, self.n_classes)
+            if few < self.rank and len(self.X) < self.n_classes * self.rank:
+                subspace = few
+            elif is_white:
+                subspace = self.rank
+        Z = self.placed(subspace)
         if not is_white:
-            return self.placed(subspace)
-        if isinstance(subspace, str) and self.rank > MOST_DIMS:
-            # only starts see these, so bits may depend on other rows: a product of matrices is much faster
-            with one_thread():
-                Z = (self.X - self.center) @ self.vectors[:, : self.rank]
-        else:
-            Z = self.placed(self.rank if isinstance(subspace, str) else subspace)
-        return np.asarray(Z / Z.std(axis=0))
+            return Z
+        deviations = Z.std(axis=0)  # 0 where all rows of a part are equal along an axis of the whole
+        return np.asarray(Z / np.where(deviations > 0.0, deviations, 1.0))
 
     def allows(self, each: Structure) -> bool:
         """Whether a candidate is no more than the samples can tell, and not too dear."""
@@ -238,6 +254,8 @@ class Table:
         if each.components > most_told(each.covariance, n_samples, self.n_classes):
             return False
         cost = each.components * operations(each.covariance, n_samples, n_dims, self.n_classes)
+        if each.components == 1 and each.covariance not in ("tied", "full"):
+            cost = single_operations(n_samples, n_dims, self.n_classes)
         if cost > DEAREST:
             self.dear[each] = cost * SECONDS * FOLD_STEPS * FOLDS * self.closely.starts
         return cost <= DEAREST

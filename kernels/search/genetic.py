@@ -276,16 +276,37 @@ def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats, 
                     chosen = i
                     reached += weights[i]
             if trials > 1:
-                for d in range(n_features):
-                    centroids[d, k] = data.X[chosen, d]
-                for i in range(n_samples):
-                    left += min(weights[i], squared_distance(data.X[i], centroids, k))
+                left = less_by(data.X, chosen, weights, False)
             if left < least:
                 best, least = chosen, left
         for d in range(n_features):
             centroids[d, k] = data.X[best, d]
-        for i in range(n_samples):
-            weights[i] = min(weights[i], squared_distance(data.X[i], centroids, k))
+        less_by(data.X, best, weights, True)
+
+
+@jit_part
+def less_by(X: Floats, center: int, weights: Floats, is_kept: bool) -> float:
+    """Sum of the weights, none above the squared distance of its sample to another one; they may be kept.
+
+    Four samples at a time: each sum waits for the one before it. The bits are those of `squared_distance`.
+    """
+    n_samples, n_features = X.shape
+    total = 0.0
+    for i in range(0, n_samples, 4):
+        # the last samples again, where fewer than four are left
+        i1, i2, i3 = min(i + 1, n_samples - 1), min(i + 2, n_samples - 1), min(i + 3, n_samples - 1)
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for d in range(n_features):
+            c = X[center, d]
+            d0, d1, d2, d3 = X[i, d] - c, X[i1, d] - c, X[i2, d] - c, X[i3, d] - c
+            s0, s1, s2, s3 = s0 + d0 * d0, s1 + d1 * d1, s2 + d2 * d2, s3 + d3 * d3
+        for j, s in ((i, s0), (i + 1, s1), (i + 2, s2), (i + 3, s3)):
+            if j < n_samples:
+                less = min(weights[j], s)
+                total += less
+                if is_kept:
+                    weights[j] = less
+    return total
 
 
 @jit_part

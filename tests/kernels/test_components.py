@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import multivariate_normal
 
 from kernels import components
 from kernels.components import Fields, Observed, fit_components, link, observe
@@ -67,6 +68,7 @@ def begun(covariance: str, accuracy: float | None) -> tuple[Observed, Fields]:
     sizes = {"samples": 20, "components": 4, "classes": 2, "dims": 3, "sources": len(links.annotators)}
     is_matrix = covariance in ("tied", "full")
     sizes |= {"width": 3 if is_matrix else 1, "padded": 4 if is_matrix else 1, "panel": components.PANEL}
+    sizes |= {"wide": components.WIDE}
     sizes |= {"shapes": 1 if covariance == "tied" else 4, "pairs": len(seen.pairs)}
     fields = allocate(Fields, sizes, stop=np.zeros(1, np.int64))
     fields.shares[:] = rng.dirichlet(np.ones(4), size=20)
@@ -143,6 +145,23 @@ def test_each_step_is_that_of_the_formulas_and_raises_the_bound(shape: str, accu
         if turn == 5:
             take(seen, fields, LINKS, CLIMB, CLASSES)
             before = bound_of(seen, fields, expected)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("n_components", [1, 3, 4, 5, 8, 10])
+def test_any_number_of_components_have_the_densities_of_the_formulas(n_components: int, shape: str) -> None:
+    """More than a panel of samples, components in fours and those that are left."""
+    rng = np.random.default_rng(n_components)
+    Z, n_classes = rng.normal(size=(150, 7)), n_components
+    labels = np.arange(len(Z)) % n_components
+    seen = observe(Z, link([], len(Z)), n_classes=n_classes, n_components=n_components, covariance=shape)
+    fields = components.new_fields(seen, labels, n_components)
+    take(seen, fields, CLASSES, PARAMETERS, DENSITIES)
+    for g, mean in enumerate(fields.means):
+        own = fields.covariances[min(g, len(fields.covariances) - 1)]
+        matrix = own if own.shape[1] > 1 else np.diag(own[:, 0])
+        expected = multivariate_normal(mean, matrix).logpdf(Z) + 0.5 * 7 * math.log(2.0 * math.pi)
+        np.testing.assert_allclose(fields.densities[:, g], expected)
 
 
 def test_links_and_the_map_of_components() -> None:

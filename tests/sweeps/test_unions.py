@@ -89,7 +89,7 @@ def test_what_cannot_be_is_found(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "n_features", "megabytes"), [(3600, 60, 0.15), (60_000, 768, 0.2), (100, 700, 4.0)]
+    ("n_samples", "n_features", "megabytes"), [(3600, 60, 0.15), (60_000, 768, 0.4), (100, 700, 4.0)]
 )
 def test_rows_are_no_longer_than_what_is_affordable(
     n_samples: int, n_features: int, megabytes: float
@@ -97,7 +97,7 @@ def test_rows_are_no_longer_than_what_is_affordable(
     room = room_for("any", Settings(), n_samples, n_features, 10)
     assert (8 + 8 + 2) * room.components + 8 * room.entries < 1e6 * megabytes
     few = 160 * 30 + n_features * 31 + 20 * n_features  # means and axes
-    assert room.entries < few + 0.6 * DEAREST / n_samples
+    assert room.entries < few + 0.6 * DEAREST / min(n_samples, 4000)  # structures are compared on a part
 
 
 @pytest.mark.parametrize("n_samples", [30, 400, 60_000])
@@ -107,7 +107,8 @@ def test_whatever_may_be_chosen_has_room(n_samples: int, n_features: int) -> Non
     for subspace in (*range(1, min(30, n_features) + 1), "none"):
         n_dims = n_features if subspace == "none" else int(subspace)
         for shape in SHAPES:
-            many = 4 * most_components(shape, n_samples, n_dims, 4)
+            # as of 4,000 rows, on which those of large tables are compared
+            many = 4 * most_components(shape, min(n_samples, 4000), n_dims, 4)
             triangle = n_dims * (n_dims + 1) // 2
             numbers = {"full": many * triangle, "tied": (many > 0) * triangle}.get(shape, many * n_dims)
             assert many <= room.components

@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
+from kernels import settings
 from kernels.choice import structures
 from kernels.choice import table as tables
 from kernels.choice.held_out import HeldOut, list_annotations
@@ -169,6 +170,55 @@ def test_every_other_start_finds_classes_along_directions_of_little_variance() -
     assert adjusted_rand_score(classes, best.labels) == 1.0
 
 
+def many_classes(n_samples: int) -> Table_:
+    """Forty round classes in 160 dimensions, so few rows in each that features alone blur them."""
+    rng = np.random.default_rng(6)
+    labels = np.arange(n_samples) % 40
+    return 0.36 * rng.normal(size=(40, 160))[labels] + rng.normal(size=(n_samples, 160)), labels
+
+
+def test_starts_of_many_features_and_few_rows_see_principal_components() -> None:
+    X, labels = many_classes(1600)
+    table = table_of(X, 40)
+    assert table.dims == (2, 5, 10, 20, 40, NONE)
+    for is_white in (False, True):
+        seen = table.seen(NONE, is_white)
+        assert seen.shape == (1600, 40)
+        np.testing.assert_allclose(seen.std(axis=0), 1.0 if is_white else table.placed(40).std(axis=0))
+    found = tables.best_start(table.placed(NONE), 40, np.random.default_rng(0))
+    there = [adjusted_rand_score(labels, table.start(NONE, 40, number)) for number in range(2)]
+    assert min(there) > adjusted_rand_score(labels, found) + 0.05
+    # features as they are, of enough rows a class or not more of them than principal components
+    assert table_of(X, 2).seen(NONE, False).shape == (1600, 160)
+    assert table_of(X[:, :30], 40).seen(NONE, True).shape == (1600, 30)
+    assert table_of(X[:, :60], 40).dims == (2, 5, 10, 20, NONE)
+
+
+def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, labels = many_classes(4000)
+    X[:, 3] = np.arange(4000) == 7  # no sample of the part differs in it, or one alone
+    monkeypatch.setattr(settings, "PART_OF_CLASS", 10)
+    monkeypatch.setattr(settings, "PART", 400)
+    table = table_of(X, 40)
+    part, _ = given(structures.part_of(table, ()))
+    assert len(part.X) == 400
+    assert np.array_equal(part.placed(40), tables.place(part.X, table.center, table.axes(40)))
+    assert np.isfinite(part.seen(table.rank, True)).all()
+    rows = [np.flatnonzero((row == X).all(axis=1))[0] for row in part.X]
+    alone = table_of(part.X, 40)
+    agree = [adjusted_rand_score(labels[rows], each.start(NONE, 40, 0)) for each in (part, alone)]
+    assert agree[0] > agree[1] + 0.1
+
+
+@pytest.mark.parametrize("column", [0, 11])
+def test_distinct_rows_are_counted_wherever_they_differ(column: int) -> None:
+    X = np.zeros((30, 12))
+    X[:, column] = np.arange(30) % 7
+    assert table_of(X, 2).distinct(NONE) == len(np.unique(X, axis=0)) == 7
+    X[:, column] = np.arange(30)
+    assert table_of(X, 2).distinct(NONE) == 30
+
+
 def test_rows_that_are_equal_along_discriminative_directions_are_fitted_all_the_same() -> None:
     X = np.repeat(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]] * 4), 10, axis=0)
     X = np.column_stack([X, np.tile(np.arange(8.0), 20) * 1e-9])
@@ -311,7 +361,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     layers = drawn(labels, 900, 1.0, 0.95)
     assert structures.part_of(table_of(X, 3), layers) is None
     monkeypatch.setattr(tables, "LARGE", 1000)
-    monkeypatch.setattr(structures, "PART", 300)
+    monkeypatch.setattr(settings, "PART", 300)
     table = table_of(X, 3)
     part, between = given(structures.part_of(table, layers))
     assert (len(part.X), part.n_classes) == (300, 3)

@@ -122,6 +122,21 @@ def test_seeding_takes_the_draw_that_leaves_least() -> None:
         assert left[taken] == pytest.approx(left.min())
 
 
+@pytest.mark.parametrize("n_samples", [1, 4, 5, 7, 10])
+def test_distances_to_a_draw_are_those_of_one_sample_at_a_time(n_samples: int) -> None:
+    rng = np.random.default_rng(n_samples)
+    X, given = rng.normal(size=(n_samples, 6)), 12.0 * rng.random(n_samples)
+    weights, total = given.copy(), 0.0
+    for i, x in enumerate(X):
+        weights[i] = min(given[i], plain(genetic.squared_distance)(x, X[:1].T, 0))
+        total += weights[i]
+    left = given.copy()
+    assert plain(genetic.less_by)(X, 0, left, False) == total
+    assert np.array_equal(left, given)
+    assert plain(genetic.less_by)(X, 0, left, True) == total
+    assert np.array_equal(left, weights)
+
+
 def test_kmeans_agrees_with_oracle_and_keeps_empty_clusters() -> None:
     for seed in (0, 5):
         data = draw_case(seed, n_samples=40, n_clusters=4).problem().data

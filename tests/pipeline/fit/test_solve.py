@@ -341,3 +341,7 @@ def test_rows_alike_count_as_equal_wherever_they_lie(place: float) -> None:
     X = np.concatenate([X, X[:200] + 1e-9, X[:200] - 1e-9])
     for units in (1.0, 2.0**40):
         assert np.sort(equal_rows(X * units)).tolist() == [1] * 200 + [3] * 200
+    # rows that the first features do not tell apart, and those that differ in the last alone
+    last = np.repeat(np.arange(300.0), 2)[:, None]
+    assert equal_rows(np.hstack([np.zeros((600, 20)), last])).tolist() == [2] * 300
+    assert equal_rows(np.hstack([last, np.zeros((600, 20)), np.arange(600.0)[:, None]])).tolist() == [1] * 600

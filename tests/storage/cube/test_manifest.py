@@ -17,8 +17,10 @@ from storage.cube.manifest import ROOT_FILE, append_run, layout_problems, plan_t
 from storage.cube.schema import TOLD_TEXT, array_specs, coordinate_values, result_names
 from storage.provenance import RunRecord, fingerprint, run_record
 from sweeps.errors import InputError
+from sweeps.file import search
 from sweeps.plan import DatasetPlan, MethodPlan
 from sweeps.shapes import CANDIDATES
+from sweeps.unions import Room
 
 OWN = {"n_annotations": 9, "annotations_checksum": "c0ffee"}
 PLAN = make_plan("a", p=(0.9, 0.1 + 0.2), m=(4, 9), models=("posterior", "likelihood-common"))
@@ -200,7 +202,9 @@ def test_what_is_no_cube_is_said_with_what_is_there(tmp_path: Path, cube: Path) 
             read_manifest(cube)
 
 
-def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(tmp_path: Path) -> None:
+def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plan, cube = with_unions(make_plan("a", models=("conditional-any",))), tmp_path / "tiny.zarr"
     create(cube, [plan], draw_inputs, SPEC)
     assert read_manifest(cube).plans == {"a": plan}
@@ -219,6 +223,11 @@ def test_gaussians_are_of_format_3_and_as_long_as_those_of_the_sweep(tmp_path: P
         (cube / ROOT_FILE).write_text(json.dumps(document | {"attributes": attributes | change}))
         with pytest.raises(InputError, match=said):
             read_manifest(cube)
+    # rows of an earlier release, that of today having room for more
+    (cube / ROOT_FILE).write_text(json.dumps(document))
+    longer = Room(union["components"] + 1, union["entries"] + 9)
+    monkeypatch.setattr(search, "room_for", lambda *_: longer)
+    assert read_manifest(cube).plans == {"a": plan}
 
 
 def test_a_record_says_what_bits_depend_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
