@@ -86,13 +86,23 @@ class Gaussians:
         return np.array(np.broadcast_to(self.covariances, (len(self.means), *self.covariances.shape[1:])))
 
     def rows(self, room: Room | None = None) -> dict[str, NDArray[Any]]:
-        """Rows by `ROWS`, with fill values up to the lengths of a room, or no longer than they have to be."""
+        """Rows by `ROWS`, with fill values up to the lengths of a room, or no longer than they have to be.
+
+        Raises
+        ------
+        ValueError
+            If the room is less than they take, as that of cubes of earlier releases may be.
+        """
         covariances, axes = self.covariances, np.empty(0) if self.axes is None else self.axes
         if covariances.ndim == 3:
             covariances = covariances[:, *np.tril_indices(covariances.shape[1])]
         parts = [np.array(self.structure.codes), self.means, covariances, self.center, axes]
         values = np.concatenate([np.asarray(each, np.float64).ravel() for each in parts])
         components, entries = room or Room(len(self.class_of), len(values))
+        if components < len(self.class_of) or entries < len(values):
+            found = f"found {self.structure} in rows of {len(self.class_of)} and {len(values)}"
+            most = f"expected at most {components} and {entries}"
+            raise ValueError(f"{found}, {most}: a cube of an earlier release; submit under another name")
         found = (
             _filled(np.asarray(self.class_of, np.int16), components, -1),
             _filled(self.weights, components, np.nan),

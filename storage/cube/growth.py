@@ -327,10 +327,13 @@ def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterato
     if wider:
         found = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
         yield Problem(f"{where}models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
-    # and so have longer rows
-    there = room(old)
+    # and so have longer rows; those of what the cube has keep their length, also if later releases want more
+    there, known = room(old), {(each.model, each.search) for each in old.unions}
     longer = [
-        each for each in new.unions if each.components > there.components or each.entries > there.entries
+        each
+        for each in new.unions
+        if (each.components > there.components or each.entries > there.entries)
+        and (each.model, each.search) not in known
     ]
     for each in longer if old.unions else ():
         found = f"{each.model!r} of up to {each.components} Gaussians in {each.entries:,} numbers"

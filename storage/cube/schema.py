@@ -236,7 +236,7 @@ def room(plan: DatasetPlan) -> Room:
     the memory of its blocks.
 
     Of 3,600 samples, 60 features and 10 classes a cell of any shape takes 0.14 MB, of 60,000 samples and 768
-    features 0.2 MB (`sweeps.unions.room_for`); half of what full covariances would take is the most there is.
+    features 0.3 MB (`sweeps.unions.room_for`); half of what full covariances would take is the most there is.
     """
     lengths = [(each.components, each.entries) for each in plan.unions]
     return Room(*map(max, zip(*lengths, strict=True))) if lengths else Room(0, 0)

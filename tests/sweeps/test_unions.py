@@ -62,6 +62,16 @@ def test_rows_give_back_the_same_bits(structure: Structure, room: Room | None) -
     assert found.matrices.shape == (len(made.means), *[made.means.shape[1]] * 2)
 
 
+def test_rows_that_a_cube_has_no_room_for_are_named() -> None:
+    whole = drawn(STRUCTURES[1])
+    lengths = [len(row) for row in whole.rows().values()]
+    for room in (Room(lengths[0] - 1, lengths[2]), Room(lengths[0], lengths[2] - 1)):
+        with pytest.raises(
+            ValueError, match=f"expected at most {room.components} and {room.entries}: a cube"
+        ):
+            whole.rows(room)
+
+
 def test_fill_values_are_no_gaussians() -> None:
     rows = (np.full(4, -1, np.int16), np.full(4, np.nan), np.full(9, np.nan))
     assert read(dict(zip(ROWS, rows, strict=True))) is None
@@ -89,7 +99,7 @@ def test_what_cannot_be_is_found(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_samples", "n_features", "megabytes"), [(3600, 60, 0.15), (60_000, 768, 0.4), (100, 700, 4.0)]
+    ("n_samples", "n_features", "megabytes"), [(3600, 60, 0.15), (60_000, 768, 0.3), (100, 700, 4.0)]
 )
 def test_rows_are_no_longer_than_what_is_affordable(
     n_samples: int, n_features: int, megabytes: float
