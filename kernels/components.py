@@ -320,8 +320,12 @@ def observe(
 
 def _panels(Z: Floats) -> Floats:
     n_samples, n_dims = Z.shape
-    padded = np.pad(Z.astype(np.float64), ((0, -n_samples % PANEL), (0, -n_dims % WIDE)))
-    return np.ascontiguousarray(padded.reshape(-1, PANEL, padded.shape[1]).transpose(0, 2, 1))
+    n_whole, left = divmod(n_samples, PANEL)
+    panels = np.zeros((n_whole + (left > 0), n_dims + -n_dims % WIDE, PANEL))
+    panels[:n_whole, :n_dims] = Z[: n_samples - left].reshape(-1, PANEL, n_dims).transpose(0, 2, 1)
+    if left:
+        panels[-1, :n_dims, :left] = Z[-left:].T
+    return panels
 
 
 def fit_components(

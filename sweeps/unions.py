@@ -100,9 +100,9 @@ class Gaussians:
         values = np.concatenate([np.asarray(each, np.float64).ravel() for each in parts])
         components, entries = room or Room(len(self.class_of), len(values))
         if components < len(self.class_of) or entries < len(values):
-            found = f"found {self.structure} in rows of {len(self.class_of)} and {len(values)}"
+            least = f"found {self.structure} in rows of {len(self.class_of)} and {len(values)}"
             most = f"expected at most {components} and {entries}"
-            raise ValueError(f"{found}, {most}: a cube of an earlier release; submit under another name")
+            raise ValueError(f"{least}, {most}: a cube of an earlier release; submit under another name")
         found = (
             _filled(np.asarray(self.class_of, np.int16), components, -1),
             _filled(self.weights, components, np.nan),
