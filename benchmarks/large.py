@@ -236,12 +236,16 @@ def _shape(n_samples: int, n_features: int, n_classes: int) -> str:
     return f"{n_samples:,} × {n_features:,}, {n_classes}"
 
 
+def _digits(seconds: float) -> str:
+    return f"{seconds:.2g}" if seconds < 100.0 else f"{seconds:.0f}"
+
+
 def _pair(found: Found | None) -> tuple[str, str]:
-    return ("–", "–") if found is None else (f"{found.seconds:.2g}", f"{found.ari:.3f}")
+    return ("–", "–") if found is None else (_digits(found.seconds), f"{found.ari:.3f}")
 
 
 def _text(found: Found | None) -> str:
-    return f"> {PATIENCE:.0f}" if found is None else f"{found.seconds:.2g}, {found.ari:.3f}"
+    return f"> {PATIENCE:.0f}" if found is None else f"{_digits(found.seconds)}, {found.ari:.3f}"
 
 
 def _exponent(base: Found | None, larger: Found | None) -> str:

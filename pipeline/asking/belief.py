@@ -216,12 +216,12 @@ def _of_union(
 ) -> tuple[NDArray[np.int16], NDArray[np.int16], str]:
     """Labels, draws and structure of classes that are unions of components."""
     choice, own = None, held_out.below(seed, 0)
+    table = Table(X, n_clusters, own)
     if len(X) > MOST_ROWS:
         some, between = some_rows(X, layers, MOST_ROWS, np.random.default_rng(held_out.below(seed, 6)))
         parts: dict[str, Any] = {"components": settings.components, "subspace": settings.subspace}
         parts = {} if covariance == ANY else parts | {"covariance": covariance}
-        choice = choose_structure(Table(some, n_clusters, own), between, run=run, **parts)
-    table = Table(X, n_clusters, own)
+        choice = choose_structure(Table(some, n_clusters, own, table), between, run=run, **parts)
     settled = settle(
         table,
         layers,
