@@ -606,7 +606,7 @@ def set_densities(seen: Observed, fields: Fields) -> None:
             if fields.covariances.shape[2] > 1:
                 for k in range(many):
                     set_matrix_distances(seen, fields, panel, g + k, k)
-            elif many == WIDE:
+            elif many == WIDE and seen.shape != TIED:  # that of one dimension is a variance, too
                 set_wide_distances(seen, fields, panel, g)
             else:
                 for k in range(many):
@@ -620,9 +620,10 @@ def set_densities(seen: Observed, fields: Fields) -> None:
 def set_vector_distances(seen: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
     """Distances of the samples of a panel to a component of some variances, its log-determinant included."""
     samples, distances = seen.panels[panel], fields.distances[row]
-    distances[:] = fields.logdets[g]
+    shape = g if seen.shape != TIED else 0
+    distances[:] = fields.logdets[shape]
     for a in range(seen.Z.shape[1]):
-        factor, mean = fields.factors[g, a, 0], fields.means[g, a]
+        factor, mean = fields.factors[shape, a, 0], fields.means[g, a]
         for j in range(PANEL):
             white = factor * (samples[a, j] - mean)
             distances[j] += white * white

@@ -149,18 +149,21 @@ def test_each_step_is_that_of_the_formulas_and_raises_the_bound(shape: str, accu
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("n_components", [1, 3, 4, 5, 8, 10])
-def test_any_number_of_components_have_the_densities_of_the_formulas(n_components: int, shape: str) -> None:
+@pytest.mark.parametrize("n_dims", [1, 2, 7])
+def test_any_number_of_components_have_the_densities_of_the_formulas(
+    n_dims: int, n_components: int, shape: str
+) -> None:
     """More than a panel of samples, components in fours and those that are left."""
     rng = np.random.default_rng(n_components)
-    Z, n_classes = rng.normal(size=(150, 7)), n_components
+    Z, n_classes = rng.normal(size=(150, n_dims)), n_components
     labels = np.arange(len(Z)) % n_components
     seen = observe(Z, link([], len(Z)), n_classes=n_classes, n_components=n_components, covariance=shape)
     fields = components.new_fields(seen, labels, n_components)
     take(seen, fields, CLASSES, PARAMETERS, DENSITIES)
     for g, mean in enumerate(fields.means):
         own = fields.covariances[min(g, len(fields.covariances) - 1)]
-        matrix = own if own.shape[1] > 1 else np.diag(own[:, 0])
-        expected = multivariate_normal(mean, matrix).logpdf(Z) + 0.5 * 7 * math.log(2.0 * math.pi)
+        matrix = own if own.shape[1] == n_dims > 1 else np.diag(own[:, 0])
+        expected = multivariate_normal(mean, matrix).logpdf(Z) + 0.5 * n_dims * math.log(2.0 * math.pi)
         np.testing.assert_allclose(fields.densities[:, g], expected)
 
 
