@@ -22,6 +22,7 @@ from kernels.choice.structures import settle
 from kernels.choice.table import Solution, best_start
 from kernels.components import CLASS_STEPS, ENOUGH, ROUNDS, STEPS, WARM_STEPS, Fields, Observed
 from kernels.jit import jit, jit_inner
+from kernels.problem.links import link
 from kernels.problem.problem import Layer
 from kernels.scores import adjusted_rand
 from kernels.settings import ObjectiveSettings
@@ -93,7 +94,7 @@ def hard(
     """Objective and labels of hard steps in the coordinates of a soft fit, or from where it ended."""
     Z, made, many = soft.place(X), soft.structure, len(soft.union.class_of)
     given = {"n_classes": k, "n_components": many, "covariance": made.covariance}
-    seen = components.observe(Z, components.link(layers, len(Z)), proportions=made.proportions, **given)
+    seen = components.observe(Z, link(layers, len(Z)), proportions=made.proportions, **given)
     rng = np.random.default_rng(stream)
     within = soft.union.log_densities(Z) - soft.union.class_densities(Z)[:, soft.union.class_of]
     shares = np.exp(within) * soft.union.classes[:, soft.union.class_of]

@@ -21,8 +21,9 @@ from kernels.choice.held_out import (
     UNSURE,
     below,
 )
-from kernels.components import STEPS, Links, Union, first_labels, fit_components, link
+from kernels.components import STEPS, Union, first_labels, fit_components
 from kernels.problem.data import Floats, Layer
+from kernels.problem.links import Links, link
 from kernels.search.genetic import Restart
 from kernels.settings import (
     DEAREST,
