@@ -22,7 +22,7 @@ from kernels.choice.structures import settle
 from kernels.choice.table import Solution, best_start
 from kernels.components import CLASS_STEPS, ENOUGH, ROUNDS, STEPS, WARM_STEPS, Fields, Observed
 from kernels.jit import jit, jit_inner
-from kernels.problem.links import link
+from kernels.problem.data import link
 from kernels.problem.problem import Layer
 from kernels.scores import adjusted_rand
 from kernels.settings import ObjectiveSettings

@@ -27,11 +27,13 @@ from kernels.problem.data import (
     MUST,
     SPHERICAL,
     TIED,
+    UNSURE,
     Data,
     Floats,
     Layer,
+    Links,
+    link,
 )
-from kernels.problem.links import UNSURE, Links, link
 from kernels.problem.problem import build_problem
 from kernels.search.genetic import kmeans, seed_centroids
 from kernels.search.local_search import shuffle
@@ -188,21 +190,18 @@ class Union:
         """
         logs = np.empty((len(Z), len(self.means)))
         constants = np.log(self.weights) - 0.5 * Z.shape[1] * math.log(2.0 * math.pi)
-        spreads = (
-            np.sqrt(self.covariances) if self.covariances.ndim == 2 else np.linalg.cholesky(self.covariances)
-        )
-        inverses = np.linalg.inv(spreads) if spreads.ndim == 3 else spreads
+        is_matrix = self.covariances.ndim == 3
+        spreads = np.linalg.cholesky(self.covariances) if is_matrix else np.sqrt(self.covariances)
+        logdets = [np.log(each.diagonal() if is_matrix else each).sum() for each in spreads]
+        inverses = np.linalg.inv(spreads) if is_matrix else spreads
         many = max(CACHED // Z.shape[1], 1)
         for start in range(0, len(Z), many):  # so few rows stay in a processor's cache
             rows = slice(start, start + many)
             for g, mean in enumerate(self.means):
                 own = min(g, len(spreads) - 1)  # one if tied
-                if spreads.ndim == 2:
-                    deviations, white = spreads[own], (Z[rows] - mean) / spreads[own]
-                else:
-                    deviations = spreads[own].diagonal()
-                    white = np.einsum("nd,ed->ne", Z[rows] - mean, inverses[own])
-                logs[rows, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - np.log(deviations).sum()
+                moved = Z[rows] - mean
+                white = np.einsum("nd,ed->ne", moved, inverses[own]) if is_matrix else moved / spreads[own]
+                logs[rows, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - logdets[own]
         return logs
 
     def predict(self, Z: Floats) -> Floats:

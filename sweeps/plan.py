@@ -410,6 +410,15 @@ class UnionPlan:
     components: Annotated[int, Whole(1, 10**9)]
     entries: Annotated[int, Whole(1, 10**9)]
 
+    @property
+    def of(self) -> tuple[str, str | None]:
+        """Of which cells it is."""
+        return self.model, self.search
+
+    def is_longer(self, components: int, entries: int) -> bool:
+        """Whether its rows are longer than others."""
+        return self.components > components or self.entries > entries
+
 
 @dataclass(frozen=True)
 class DatasetPlan:
@@ -554,7 +563,7 @@ class DatasetPlan:
     def unions_of(self, models: Iterable[str], searches: Iterable[str | None]) -> list[UnionPlan]:
         """Of some models and searches those whose cells have Gaussians in the cube."""
         pairs = set(product(models, searches))
-        return [each for each in self.unions if (each.model, each.search) in pairs]
+        return [each for each in self.unions if each.of in pairs]
 
     @property
     def n_paths(self) -> int:

@@ -22,8 +22,7 @@ from kernels.choice.held_out import (
     below,
 )
 from kernels.components import STEPS, Union, first_labels, fit_components
-from kernels.problem.data import Floats, Layer
-from kernels.problem.links import Links, link
+from kernels.problem.data import Floats, Layer, Links, link, row_numbers
 from kernels.search.genetic import Restart
 from kernels.settings import (
     DEAREST,
@@ -59,9 +58,6 @@ COARSE_STEPS, FOLD_STEPS, FINE_STARTS = 15, 30, 3
 
 # k-means starts, of which that of the least inertia is taken.
 TRIES = 5
-
-# Dimensions that often tell all rows apart: sorting rows by all of them is slow.
-FEW = 8
 
 # How often discriminative directions and classes are found in turn.
 ROUNDS = 3
@@ -203,9 +199,7 @@ class Table:
     def distinct(self, subspace: int | str) -> int:
         """How many samples differ in their coordinates."""
         if subspace not in self._distinct:
-            Z = self.placed(subspace)
-            told = len(np.unique(Z[:, :FEW], axis=0))
-            self._distinct[subspace] = told if told == len(Z) else len(np.unique(Z, axis=0))
+            self._distinct[subspace] = int(row_numbers(self.placed(subspace)).max()) + 1
         return self._distinct[subspace]
 
     def start(self, subspace: int | str, n_components: int, number: int) -> NDArray[np.int64]:

@@ -7,15 +7,12 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from kernels.problem.data import DEGENERATE
+from kernels.problem.data import DEGENERATE, row_numbers
 from kernels.problem.shapes import ROUNDING
 from pipeline.common import plural
 
 # Standard deviation of a feature over that of all, below which it tells no samples apart.
 FAINT = 1e-9
-
-# Features that often tell all rows apart: sorting rows by all of them is slow.
-FEW = 8
 
 BOUND = "a variance prior (--variance-prior, variance_prior) bounds it"
 
@@ -49,22 +46,13 @@ def equal_rows(X: NDArray[np.float64]) -> NDArray[np.integer]:
     centred = X - X.mean(axis=0)
     width = np.sqrt(DEGENERATE * np.mean(np.square(centred)))
     # two grids, because rows that are alike may be on two sides of a line of one of them
-    first, second = (_cells(centred, width, shift) for shift in (0.0, 0.5))
+    first, second = (row_numbers(np.floor(centred / width + shift)) for shift in (0.0, 0.5))
     n_cells = first.max() + 1
     ends = first, n_cells + second
     shape = (n_cells + second.max() + 1,) * 2
     _, group = connected_components(coo_array((np.ones(len(X)), ends), shape=shape), directed=False)
     sizes: NDArray[np.integer] = np.bincount(group[first])
     return sizes
-
-
-def _cells(centred: NDArray[np.float64], width: float, shift: float) -> NDArray[np.integer]:
-    """Cell of a grid that each row is in."""
-    for some in (centred[:, :FEW], centred):
-        cells = np.unique(np.floor(some / width + shift), axis=0, return_inverse=True)[1].ravel()
-        if cells.max() + 1 == len(centred):
-            break
-    return cells
 
 
 def feature_notes(X: NDArray[np.float64], *, have_one_unit: bool = False) -> Iterator[str]:

@@ -328,13 +328,8 @@ def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterato
         found = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
         yield Problem(f"{where}models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
     # and so have longer rows; those of what the cube has keep their length, also if later releases want more
-    there, known = room(old), {(each.model, each.search) for each in old.unions}
-    longer = [
-        each
-        for each in new.unions
-        if (each.components > there.components or each.entries > there.entries)
-        and (each.model, each.search) not in known
-    ]
+    there, known = room(old), {each.of for each in old.unions}
+    longer = [each for each in new.unions if each.of not in known and each.is_longer(*there)]
     for each in longer if old.unions else ():
         found = f"{each.model!r} of up to {each.components} Gaussians in {each.entries:,} numbers"
         of_search = "models" if each.search is None else f"search {each.search}, models"
@@ -394,7 +389,7 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
             changes[key] = there + tuple(each for each in getattr(new, key) if code(each) not in known)
         # cells of a cube of format 2 stay without Gaussians, and so do those that it grows by of their kind
         known = set(product(old.node_of, old.searches or (None,)))
-        added = tuple(each for each in new.unions if (each.model, each.search) not in known)
+        added = tuple(each for each in new.unions if each.of not in known)
         changes["unions"] = old.unions + added
         aligned.append(replace(new, **changes))
     return aligned

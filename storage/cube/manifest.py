@@ -106,14 +106,8 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
     unnamed = {*plan.models, *plan.baselines} - {each.name for each in plan.methods}
     wrong += [each.plan for each in methods if each.name in unnamed]
     # cubes of earlier releases may have shorter rows
-    room = {(each.model, each.search): each for each in unions_of(spec.search, plan)}
-    foreign = [
-        each
-        for each in plan.unions
-        if (there := room.get((each.model, each.search))) is None
-        or each.components > there.components
-        or each.entries > there.entries
-    ]
+    room = {each.of: (each.components, each.entries) for each in unions_of(spec.search, plan)}
+    foreign = [each for each in plan.unions if each.of not in room or each.is_longer(*room[each.of])]
     rows.append(
         ("unions", bool(foreign), shown(foreign), "those of the sweep, with rows no longer than theirs")
     )

@@ -13,8 +13,7 @@ from kernels import components
 from kernels.components import Fields, Observed, fit_components, observe
 from kernels.jit import jit
 from kernels.partition.state import allocate
-from kernels.problem.data import CANNOT, MUST, Layer
-from kernels.problem.links import link
+from kernels.problem.data import CANNOT, MUST, Layer, link
 
 SHAPES = ["spherical", "diagonal", "tied", "full"]
 PARAMETERS, DENSITIES, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE, PULLS = range(10)
