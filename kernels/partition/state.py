@@ -1,7 +1,7 @@
 """The workspace of a search, allocated once: a partition, its statistics, and what is derived from them."""
 
 import functools
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +50,20 @@ def allocate(kind: type[T], sizes: dict[str, int], **given: Any) -> T:
 @functools.cache
 def _declared(kind: type) -> dict[str, tuple[type, tuple[str, ...]]]:
     hints = get_type_hints(kind, include_extras=True)
-    arrays = {name: get_args(hint) for name, hint in hints.items() if hasattr(hint, "__metadata__")}
-    return {
-        name: (get_args(get_args(array)[1])[0], tuple(dims.split())) for name, (array, dims) in arrays.items()
-    }
+    arrays = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Annotated}
+    return {name: (_scalar_type(array), tuple(dims.split())) for name, (array, dims) in arrays.items()}
+
+
+def _scalar_type(hint: Any) -> type[np.generic]:
+    """Return the one numpy type that an annotation names; how `NDArray` holds it is up to numpy."""
+    scalar_types, parts = [], [hint]
+    for part in parts:
+        if isinstance(part, type) and issubclass(part, np.generic):
+            scalar_types.append(part)
+        parts.extend(get_args(part))
+    if len(scalar_types) != 1:
+        raise TypeError(f"the annotation {hint} names {len(scalar_types)} numpy types, expected one")
+    return scalar_types[0]
 
 
 @by_pointer
