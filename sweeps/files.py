@@ -35,6 +35,11 @@ KINDS = {
 }
 
 
+def shipped_files() -> list[Path]:
+    """List the sweep files that are installed with the package, in the order of their names."""
+    return sorted(Path(__file__).resolve().parent.glob("*.toml"))
+
+
 class _Source(io.FileIO):
     """A file that was opened without waiting: what is not there yet is waited for here, and not for ever."""
 

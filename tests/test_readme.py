@@ -260,6 +260,24 @@ def test_the_first_page_is_short() -> None:
     assert len(README.splitlines()) <= 90
 
 
+FIRST_SCREEN = " ".join(README.splitlines()[:25])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "benchmark grids of semi-supervised clustering with wrong annotations",
+        "on a laptop or on a SLURM cluster with dask",
+        "resumes",
+        "xarray cubes",
+        "sweep submit sweeps/uci.toml",
+        "-m pytest",
+    ],
+)
+def test_the_first_screen_says_what_it_is_for_and_has_both_commands(words: str) -> None:
+    assert words in FIRST_SCREEN
+
+
 def test_the_citation_is_of_this_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -23,6 +23,7 @@ from click.shell_completion import CompletionItem
 from kernels.settings import OFFERED, PARAMETERS, Setting
 from pipeline.common import BAD_INPUT, INTERNAL, plural
 from sweeps.errors import InputError, Problem, collecting, unstyled
+from sweeps.files import shipped_files
 
 if TYPE_CHECKING:
     from storage.remote import Place
@@ -42,10 +43,9 @@ def find_spec(path: Path) -> tuple[Path, bool]:
     """
     if path.exists():
         return path, False
-    shipped = Path(__file__).resolve().parents[2] / "sweeps"
-    installed = [file.name for file in sorted(shipped.glob("*.toml"))]
+    installed = {file.name: file for file in shipped_files()}
     if path.name in installed and path.parent in (Path("."), Path("sweeps")):
-        return shipped / path.name, True
+        return installed[path.name], True
     names = ", ".join(f"sweeps/{name}" for name in installed)
     raise InputError([Problem(str(path), "no such file", f"a sweep file, or an installed one: {names}")])
 

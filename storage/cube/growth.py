@@ -25,6 +25,7 @@ from storage.files import PLAIN, Files
 from sweeps.errors import InputError, Problem
 from sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweeps.file.spec import SweepSpec
+from sweeps.files import shipped_files
 from sweeps.plan import VARIANTS, DatasetPlan, Dim
 from sweeps.seeds import accuracy_code
 from sweeps.shapes import DIMS, widest_dims
@@ -266,10 +267,32 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
     for name, plan in manifest.plans.items():
         if name in by_name:
             problems += _plan_differences(f"{where}data set {name}, ", plan, by_name[name])
-        elif name not in {entry.name for entry in spec.grid.datasets}:
-            expected = f"{name!r}, which the cube holds"
-            problems.append(Problem(f"{where}grid.datasets", f"no {name!r}", expected, HINT))
+    wanted = by_name.keys() | {entry.name for entry in spec.grid.datasets}
+    removed = [name for name in manifest.plans if name not in wanted]
+    if removed:
+        text = ", ".join(map(repr, removed))
+        expected = f"also {text}, which the cube holds"
+        problems.append(Problem(f"{where}grid.datasets", f"no {text}", expected, _of_removed(stored)))
     return problems
+
+
+def _of_removed(stored: SweepSpec) -> str:
+    """Say what to do when a sweep file lacks data sets of the cube; a shipped file that has them is named."""
+    hint = (
+        "to continue this cube, add them to a copy of the file; for a new cube, choose a folder by --results"
+    )
+    hint += f", or {HINT}"
+    files = shipped_files()
+    if stored.name not in {path.stem for path in files}:
+        return hint
+    # Imported here, because only this message needs the reader of sweep files.
+    from sweeps.file.reading import load_sweep
+
+    names = {entry.name for entry in stored.grid.datasets}
+    whole = (path for path in files if names <= {entry.name for entry in load_sweep(path).grid.datasets})
+    return "; ".join(
+        [hint, *(f"the shipped sweeps/{path.name} has all of them, and its own cube" for path in whole)]
+    )
 
 
 def _fixed(spec: SweepSpec, asking: bool) -> dict[str, Any]:

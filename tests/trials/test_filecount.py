@@ -19,6 +19,6 @@ def evaluation(raw_data: Path, tmp_path: Path) -> list[Prepared]:
 
 
 def test_the_whole_evaluation_is_planned_in_few_files(evaluation: list[Prepared]) -> None:
-    assert len([plan for prepared in evaluation for plan in prepared.inputs.plans]) == 10 + 8 + 3
+    assert len([plan for prepared in evaluation for plan in prepared.inputs.plans]) == 8 + 8 + 3
     files = [plan_overview(prepared)["total"]["files"] for prepared in evaluation]
     assert sum(files) < MOST_FILES

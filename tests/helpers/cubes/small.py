@@ -23,8 +23,8 @@ from sweeps.unions import ROWS, Gaussians
 from sweeps.words import chooses, holds_out, is_any, shape_of
 
 
-def make_spec(datasets: str = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
-    """A sweep of data sets with names of one letter."""
+def make_spec(datasets: Iterable[str] = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:
+    """A sweep of data sets."""
     grid = {
         "datasets": [{"name": name, "scale": "none"} for name in datasets],
         "p": [0.9],

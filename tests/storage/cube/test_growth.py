@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from checkout import ROOT
 from cubes.small import (
     SPEC,
     draw_inputs,
@@ -28,6 +29,7 @@ from storage.damage import scan
 from storage.files import PLAIN
 from storage.provenance import RunRecord
 from sweeps.errors import InputError
+from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan, MethodPlan
 
@@ -76,6 +78,26 @@ def test_growth_and_what_is_refused(old: DatasetPlan, changes: dict[str, Any], s
     problems = refusals(old, replace(old, **changes))
     assert (said in "".join(problems)) if said else problems == []
     assert all("use another name" in problem for problem in problems)
+
+
+def test_a_data_set_that_is_taken_away_is_refused_with_what_to_do() -> None:
+    stored = manifest(*map(make_plan, "abc"), spec=make_spec("abc"))
+    (problem,) = differences(stored, make_spec("b"), [make_plan("b")])
+    assert problem.found == "no 'a', 'c'"
+    assert problem.expected == "also 'a', 'c', which the cube holds"
+    assert "add them to a copy of the file" in problem.hint
+    assert "shipped" not in problem.hint
+
+
+def test_a_cube_of_a_shipped_sweep_that_has_become_smaller_names_the_file_with_all_its_data_sets() -> None:
+    """The sweep of the name "uci" had ten data sets once; without a network four of them are in the cube."""
+    names = [entry.name for entry in load_sweep(ROOT / "sweeps" / "ten-tables.toml").grid.datasets]
+    eight = [entry.name for entry in load_sweep(ROOT / "sweeps" / "uci.toml").grid.datasets]
+    there = [name for name in names if name in ("iris", "wine", "wdbc", "digits-389")]
+    stored = manifest(*map(make_plan, there), spec=make_spec(names, name="uci"))
+    (problem,) = differences(stored, make_spec(eight, name="uci"), [])
+    assert problem.found == "no 'wdbc', 'digits-389'"
+    assert problem.hint.endswith("; the shipped sweeps/ten-tables.toml has all of them, and its own cube")
 
 
 SHAPES = make_plan("a", models=("conditional-any",), n_samples=20)
