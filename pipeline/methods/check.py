@@ -11,7 +11,7 @@ from pipeline.methods.child import FORKED, WARNING
 from pipeline.methods.contract import NoSolution, merged_links
 from pipeline.methods.keeper import LEFT
 from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import MethodFailed, MethodProcess, TimeLimit
+from pipeline.methods.process import MethodFailed, MethodProcess, TimeLimit, WroteIntoArguments
 from sweeps.annotations.draw import CANNOT, MUST
 
 SAMPLES, FEATURES, CLUSTERS = 30, 2, 3
@@ -130,6 +130,8 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
                 outcomes.append(Outcome(name, None, None, None, str(error).partition("\n")[0]))
                 if isinstance(error, TimeLimit):
                     breaches.append(Breach("too slow", name, str(error)))
+                elif isinstance(error, WroteIntoArguments):
+                    breaches.append(Breach("writes into its arguments", name, error.cause))
                 elif isinstance(error, MethodFailed):
                     found = error.cause.removeprefix("BadAnswer: ")
                     what = "fails" if found == error.cause else "no usable answer"

@@ -3,6 +3,7 @@
 import faulthandler
 import json
 import math
+import operator
 import os
 import random
 import socket
@@ -11,6 +12,7 @@ import sys
 import time
 import traceback
 import warnings
+import zlib
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import asdict
@@ -169,10 +171,18 @@ class Channel:
 
 
 # Kinds of what is said to the parent.
-READY, BEGUN, LOADED, SOLVED, NONE, FAILED, REFUSED = range(7)
+READY, BEGUN, LOADED, SOLVED, NONE, FAILED, REFUSED, STALE, CHANGED = range(9)
 
 # Kinds of what the parent says.
 TABLE, LOAD, SOLVE = range(3)
+
+# Arrays that a method gets, in the order in which they travel.
+ARGUMENTS = ("X", "must_link", "cannot_link", "weights[0]", "weights[1]")
+
+WRITTEN = (
+    "wrote into {}, which is read-only: code that does not ask NumPy, such as compiled code or SciPy with "
+    "overwrite_a=True, needs a copy, as X.copy()"
+)
 
 # Arrays of a solution, in the order in which they travel.
 PARTS = ("labels", "centroids", "probabilities")
@@ -215,12 +225,14 @@ def serve(messages: int) -> None:
 
     loaded: dict[str, Method] = {}
     X: Floats = np.empty((0, 0))
+    checksum = _checksum(X)
     say(READY, 0, {})
     with closing(channel), suppress(EOFError, ConnectionError):
         while True:
             kind, number, note, arrays = channel.receive()
             if kind == TABLE:
                 (X,) = arrays
+                checksum = _checksum(X)
                 continue
             call = loading.MethodCall(**note.pop("method"))
             try:
@@ -236,10 +248,12 @@ def serve(messages: int) -> None:
             else:
                 if kind == LOAD:
                     say(LOADED, number, {"version": loading.version_of(call)})
+                elif _checksum(X) != checksum:  # by what an earlier call has left running
+                    say(STALE, number, {})
                 else:
                     _seed_globally(note["random_state"])
                     say(BEGUN, number, {})
-                    kind, note, *arrays = _solved(loaded[repr(call)], X, note, arrays)
+                    kind, note, *arrays = _solved(loaded[repr(call)], X, checksum, note, arrays)
                     say(kind, number, note, *arrays)
 
 
@@ -251,10 +265,14 @@ def _warning_line(
 
 
 def _solved(
-    method: Method, X: Floats, note: dict[str, Any], arrays: list[NDArray[Any]]
+    method: Method, X: Floats, checksum: int, note: dict[str, Any], arrays: list[NDArray[Any]]
 ) -> tuple[int, dict[str, Any], *tuple[NDArray[Any], ...]]:
     """What is said of one call of a method: kind, note and arrays."""
     n_clusters = note.pop("n_clusters")
+    checksums = [checksum, *map(_checksum, arrays)]
+    view = X[:]  # for this call alone: its shape and its type can be set, although its numbers cannot
+    reply: dict[str, Any]
+    parts: dict[str, NDArray[Any]] = {}
     started, cpu_started = time.perf_counter(), time.process_time()
 
     def passed() -> dict[str, float]:
@@ -263,15 +281,24 @@ def _solved(
 
     try:
         with np.errstate():  # what one call sets is not left to the next
-            answer = method(X, n_clusters, *arrays[:2], weights=(arrays[2], arrays[3]), **note)
+            answer = method(view, n_clusters, *arrays[:2], weights=(arrays[2], arrays[3]), **note)
         times = passed()
         found = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
+        parts = {name: getattr(found, name) for name in PARTS if getattr(found, name) is not None}
+        kind, reply = SOLVED, {**times, "objective": found.objective, "given": list(parts)}
     except NoSolution as error:
-        return NONE, {"reason": one_line(error), **passed()}
+        kind, reply = NONE, {"reason": one_line(error), **passed()}
     except BaseException as error:
-        return FAILED, dict(_failure(error))
-    parts = {name: getattr(found, name) for name in PARTS if getattr(found, name) is not None}
-    return SOLVED, times | {"objective": found.objective, "given": list(parts)}, *parts.values()
+        kind, reply = FAILED, {**_failure(error)}
+    is_same = map(operator.eq, checksums, map(_checksum, (X, *arrays)))
+    if changed := [name for name, same in zip(ARGUMENTS, is_same, strict=True) if not same]:
+        cause = WRITTEN.format(", ".join(changed)) + (f"; then {reply['cause']}" if kind == FAILED else "")
+        return CHANGED, {"cause": cause, "traceback": reply.get("traceback", "")}
+    return kind, reply, *parts.values()
+
+
+def _checksum(array: NDArray[Any]) -> int:
+    return zlib.crc32(array.data)
 
 
 def _seed_globally(seed: int) -> None:

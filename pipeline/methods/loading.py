@@ -9,8 +9,8 @@ import linecache
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -104,7 +104,12 @@ def load(call: MethodCall) -> Method:
     if isinstance(found, type):
         return method_of_class(found, call.options)
     if not is_shipped:
-        return cast(Method, partial(found, **call.options))
+
+        def with_options(*arguments: Any, **named: Any) -> Any:
+            # Lists among the options are new in each call: what a call changes is not left to the next.
+            return found(*arguments, **named, **deepcopy(dict(call.options)))
+
+        return cast(Method, with_options)
     seen = [name for name in (*LINKS, SEED) if name in inspect.signature(found).parameters]
 
     def shipped(X: Any, n_clusters: int, must_link: Links, cannot_link: Links, **told: Any) -> Any:
@@ -220,7 +225,9 @@ def method_of_class(cls: type, options: Mapping[str, Any]) -> Method:
 
     def fitted(X: Any, n_clusters: int, must_link: Links, cannot_link: Links, **told: Any) -> Solution:
         told |= {"must_link": must_link, "cannot_link": cannot_link, number: n_clusters}
-        estimator = cls(**options, **{name: told[name] for name in (number, SEED) if name in parameters})
+        estimator = cls(
+            **deepcopy(dict(options)), **{name: told[name] for name in (number, SEED) if name in parameters}
+        )
         links = {name: told[name] for name in seen}
         if hasattr(estimator, "fit"):
             estimator.fit(X, **links)

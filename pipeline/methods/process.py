@@ -85,6 +85,14 @@ class MethodFailed(Exception):
         return self.cause
 
 
+class WroteIntoArguments(MethodFailed):
+    """A method changed numbers of its arguments; its process, which keeps the table, was ended."""
+
+
+class _StaleTable(Exception):
+    """The table of a process has changed since its last call."""
+
+
 class TimeLimit(Exception):
     """A call took longer than it may, and was ended with its process."""
 
@@ -199,7 +207,8 @@ class MethodProcess:
         Unsolved
             If the method raises `NoSolution`.
         MethodFailed
-            If it raises anything else, cannot be loaded, returns what is no answer, or ends its process.
+            If it raises anything else, cannot be loaded, returns what is no answer, writes into its
+            arguments, or ends its process.
         TimeLimit
             If it takes longer than `call.time_limit`; start and imports are not counted.
         """
@@ -207,15 +216,22 @@ class MethodProcess:
         # labels of 2 bytes, and numbers of 8 bytes in what else there may be
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
         arrays = (must_link, cannot_link, *weights)
-        with self._lent(call) as lent:
-            if key != lent.key:
-                lent.key = lent  # of no table, until all of this one is there
-                lent.channel.send(child.TABLE, 0, {}, np.asarray(X, dtype=np.float64), limit=START_LIMIT)
-                lent.key = key
-            reply = lent.ask(child.SOLVE, call, note, *arrays, limit=START_LIMIT)
-            if reply.kind == child.BEGUN:
-                lent.phase = _CALLED
-                reply = lent.reply(call.time_limit, most)
+        while True:  # each turn but the last ends a process that was kept
+            with suppress(_StaleTable), self._lent(call) as lent:
+                if key != lent.key:
+                    lent.key = lent  # of no table, until all of this one is there
+                    table = np.asarray(X, dtype=np.float64)
+                    lent.channel.send(child.TABLE, 0, {}, table, limit=START_LIMIT)
+                    lent.key = key
+                reply = lent.ask(child.SOLVE, call, note, *arrays, limit=START_LIMIT)
+                if reply.kind == child.STALE:
+                    raise _StaleTable
+                if reply.kind == child.BEGUN:
+                    lent.phase = _CALLED
+                    reply = lent.reply(call.time_limit, most)
+                if reply.kind == child.CHANGED:
+                    raise WroteIntoArguments(**reply.note)
+                break
         try:
             said = _understood(reply, child.SOLVED)
         except InputError as error:

@@ -83,6 +83,14 @@ def writes(X, n_clusters, must_link, cannot_link, **more):
         except OSError:
             pass
     return ahead(X, n_clusters, must_link, cannot_link)
+
+
+def decompose(X, n_clusters, must_link, cannot_link, *, overwrite=True, **more):
+    from scipy.linalg import svd
+
+    axis = svd(X.T if overwrite else X.T.copy(), full_matrices=False, overwrite_a=True)[0][:, 0]
+    place = X @ axis
+    return np.searchsorted(np.quantile(place, np.arange(1, n_clusters) / n_clusters), place)
 """
 
 SPEC = """
@@ -184,6 +192,29 @@ def test_each_way_to_go_wrong_costs_its_own_cells_alone(
     assert "time limit of 0.2 s" in causes["hangs"][0]
     assert "(3,)" in causes["short"][0]
     assert causes["writes"][0] == SPOILT
+
+
+def test_a_method_that_writes_into_the_table_costs_its_own_cells_alone(tmp_path: Path) -> None:
+    writer, reader = (own("decompose", time_limit=60) for _ in range(2))
+    reader = reader.replace('"decompose"', '"copies"', 1).replace("}", ", options = {overwrite = false}}")
+    spec = write(tmp_path, writer, reader, own("ahead"))
+    spec.write_text(spec.read_text().replace("replicates = 2", "replicates = 3"))
+    assert run(spec, tmp_path) == FAILED_CELLS
+    iris = open_cube(tmp_path / "tiny.zarr")["iris"]
+    states = {
+        name: set(iris["status"].sel(model=name).values.ravel().tolist()) for name in iris["model"].values
+    }
+    assert states == {"posterior": {DONE}, "decompose": {FAILED}, "copies": {DONE}, "ahead": {DONE}}
+    labels = iris["labels"].sel(model="copies").values.reshape(-1, 150)
+    assert len(labels) == 3
+    assert (labels == labels[0]).all()
+    causes = [
+        json.loads(line)["cause"]
+        for file in (tmp_path / "tiny.run").rglob("failures.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    assert len(causes) > 3
+    assert all(cause.startswith("wrote into X, which is read-only") for cause in causes)
 
 
 def test_code_that_a_cube_names_is_run_by_verify_only_where_asked_for(reference: Path) -> None:
