@@ -1,11 +1,13 @@
-"""Entry of the `sweep` command: a check that our four packages are ours, before any of them is imported.
+"""Entry of the `sweep` command, and checks of the installation that need none of our four packages.
 
 It stands beside them under a name that no script, folder or package of a user has: an entry inside `pipeline`
 could not say that another `pipeline` is found in its place.
 """
 
 import os
+import re
 import sys
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,8 +16,16 @@ PACKAGES = ("pipeline", "kernels", "sweeps", "storage")
 BAD_INPUT = 2  # of pipeline.common, which is out of reach where it is needed here
 
 
-class ShadowedPackageError(ImportError):
+class InstallationError(ImportError):
+    """Nothing can be computed with this installation; the text says why, and what to do."""
+
+
+class ShadowedPackageError(InstallationError):
     """Something else stands before one of our packages on the import path."""
+
+
+class UnsupportedNumpyError(InstallationError):
+    """The compiler of the kernels does not support the installed numpy."""
 
 
 WITHOUT_CHECKS = (
@@ -51,6 +61,57 @@ def open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  # as long as the process
+
+
+def check_installation() -> None:
+    """Check that our packages are ours and that numba supports numpy, without importing any of them.
+
+    Raises
+    ------
+    InstallationError
+        Where one of the two is not so.
+    """
+    check_shadowing()
+    check_numpy()
+
+
+def check_numpy() -> None:
+    """Check that the installed numba declares support of the installed numpy."""
+    from packaging.specifiers import SpecifierSet  # here, as `sweep --help` does without
+
+    try:
+        numpy = version("numpy")
+    except PackageNotFoundError:  # the import of numpy says more
+        return
+    if not SpecifierSet(_supported_numpy()).contains(numpy, prereleases=True):
+        raise unsupported_numpy(numpy)
+
+
+def unsupported_numpy(numpy: str, refusal: str = "") -> UnsupportedNumpyError:
+    """Return the error that names the versions of numba and numpy, and the command that repairs it.
+
+    Parameters
+    ----------
+    numpy : str
+        Installed version of numpy.
+    refusal : str
+        Text of the error that numba raised, which may name the newest version that it supports.
+    """
+    newest = re.search(r"NumPy (\d+)\.(\d+) or less", refusal)
+    supported = f"<{newest[1]}.{int(newest[2]) + 1}" if newest else _supported_numpy()
+    text = f"numba {version('numba')} does not support numpy {numpy}: pip install 'numpy{supported}'"
+    return UnsupportedNumpyError(text)
+
+
+def _supported_numpy() -> str:
+    """Return the versions of numpy that the installed numba declares, such as `<2.6,>=1.22`."""
+    from packaging.requirements import Requirement
+
+    try:
+        declared = map(Requirement, requires("numba") or ())
+    except PackageNotFoundError:
+        return ""
+    return next((str(requirement.specifier) for requirement in declared if requirement.name == "numpy"), "")
 
 
 def check_shadowing() -> str:

@@ -12,7 +12,17 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
-import numba
+import numpy as np
+
+from sweep_clustering import unsupported_numpy
+
+try:
+    import numba
+except ImportError as error:
+    if "NumPy" not in str(error):
+        raise
+    raise unsupported_numpy(np.__version__, str(error)) from None
+
 import numba.core.config
 from llvmlite import ir
 from numba import extending

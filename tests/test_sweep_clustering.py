@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,86 @@ def test_python_without_checks_is_refused_before_anything_is_made(
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
     script = (sys.executable, *option, "-c", "from pipeline import open_cube")
     assert "ImportError: Python was started with -O" in run(*script, folder=ROOT, **variables).stderr
+
+
+@pytest.fixture
+def old_numba(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which numpy says that it is newer than numba supports."""
+    metadata = tmp_path / "packages" / "numpy-999.1.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 999.1\n")
+    return {"PYTHONPATH": str(tmp_path / "packages")}
+
+
+@pytest.fixture
+def refusing_numba(tmp_path: Path) -> dict[str, str]:
+    """Return an environment in which the import of numba fails as that of a numba older than numpy does."""
+    module = tmp_path / "packages" / "numba.py"
+    module.parent.mkdir()
+    module.write_text("raise ImportError('Numba needs NumPy 1.9 or less. Got NumPy 2.9.')")
+    return {"PYTHONPATH": str(tmp_path / "packages")}
+
+
+def write_table(folder: Path) -> Path:
+    path = folder / "table.csv"
+    path.write_text("a,b\n1,2\n2,1\n8,9\n9,8\n")
+    return path
+
+
+def of_numba(numpy: str, supported: str) -> str:
+    return f"sweep: numba {version('numba')} does not support numpy {numpy}: pip install 'numpy{supported}'\n"
+
+
+def declared_by_numba() -> str:
+    return next(line for line in requires("numba") or () if line.startswith("numpy")).removeprefix("numpy")
+
+
+@pytest.mark.parametrize("command", ["fit table.csv -k 2", "ask table.csv -k 2", "submit tiny.toml"])
+def test_a_numpy_that_numba_does_not_declare_is_refused_in_one_line(
+    old_numba: dict[str, str], tmp_path: Path, command: str
+) -> None:
+    write_table(tmp_path)
+    write_spec(tmp_path)
+    done = run(console_script(), *command.split(), folder=tmp_path, **old_numba)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.splitlines(keepends=True)[0] == of_numba("999.1", declared_by_numba())
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_what_needs_no_kernels_runs_beside_a_numpy_that_is_too_new(
+    old_numba: dict[str, str], tmp_path: Path
+) -> None:
+    done = run(console_script(), "datasets", "list", folder=tmp_path, **old_numba)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_refusal_of_numba_itself_ends_a_sweep_in_one_line_also_on_workers(
+    refusing_numba: dict[str, str], tmp_path: Path, workers: int
+) -> None:
+    write_spec(tmp_path)
+    done = run(
+        console_script(), "submit", "tiny.toml", "--workers", workers, folder=tmp_path, **refusing_numba
+    )
+    assert done.returncode == 2
+    assert of_numba(version("numpy"), "<1.10") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_script_is_told_which_numpy_numba_supports(refusing_numba: dict[str, str], tmp_path: Path) -> None:
+    code = "from pipeline import AnnotatedClustering"
+    done = run(sys.executable, "-c", code, folder=tmp_path, **refusing_numba)
+    said = of_numba(version("numpy"), "<1.10").replace("sweep: ", "sweep_clustering.UnsupportedNumpyError: ")
+    assert done.stderr.endswith(said)
+    assert done.stderr.count("Traceback") == 1  # the refusal of numba is part of the message, not a cause
+
+
+def test_another_error_of_numba_stays_as_it_is(refusing_numba: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "packages" / "numba.py").write_text("raise ImportError('no llvmlite')")
+    done = run(sys.executable, "-c", "import kernels.jit", folder=ROOT, **refusing_numba)
+    assert done.stderr.endswith("ImportError: no llvmlite\n")
 
 
 METHOD = """

@@ -22,7 +22,7 @@ from pipeline.jobs import cluster as jobs
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import ComputeClusterError
 from storage.runfolder.lease import Lease
-from sweep_clustering import ShadowedPackageError, check_shadowing
+from sweep_clustering import InstallationError, check_installation
 from sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
@@ -80,8 +80,8 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     ComputeClusterError
         Where local workers cannot be started, worker jobs die at once, or none starts; also while the client
         is in use. Where the system allows too few open files.
-    sweep_clustering.ShadowedPackageError
-        Where a worker would import packages of another project.
+    sweep_clustering.InstallationError
+        Where a worker would import packages of another project, or its numba does not support its numpy.
     """
     connection: AbstractContextManager[Client]
     options, n_processes = profile.options, 0
@@ -283,19 +283,25 @@ class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
             logging.getLogger(name).addFilter(is_fault)
 
 
+def check_kernels() -> None:
+    """Check that the kernels of this installation can be loaded here, and load them."""
+    check_installation()
+    import kernels.jit  # noqa: F401
+
+
 class SamePackages(WorkerPlugin):  # type: ignore[misc]
-    """End a worker that joins later and would import packages of another project; its log says which."""
+    """End a worker that joins later and cannot compute with its packages; its log says why."""
 
     name = "same-packages"
 
     async def setup(self, worker: Worker) -> None:
-        """Check the worker's import path."""
+        """Check the worker's installation."""
         try:
-            check_shadowing()
-        except ShadowedPackageError as error:
+            await asyncio.to_thread(check_kernels)
+        except InstallationError as error:
             logger.error("%s", error)
             # Not awaited: a worker that is still starting cannot end before its plugins are set up.
-            self._closing = asyncio.create_task(worker.close(reason="shadowed packages", nanny=True))
+            self._closing = asyncio.create_task(worker.close(reason="unusable installation", nanny=True))
 
 
 def prepare_workers(client: Client) -> None:
@@ -303,14 +309,14 @@ def prepare_workers(client: Client) -> None:
 
     Raises
     ------
-    ShadowedPackageError
-        If a worker would import packages of another project.
+    InstallationError
+        If a worker would import packages of another project, or its numba does not support its numpy.
     """
-    for found in client.run(check_shadowing, on_error="return").values():
-        if isinstance(found, ShadowedPackageError):
+    register(client, LossesInOneLine())
+    for found in client.run(check_kernels, on_error="return").values():
+        if isinstance(found, InstallationError):
             raise found
     register(client, SamePackages())
-    register(client, LossesInOneLine())
 
 
 def register(client: Client, plugin: WorkerPlugin) -> None:

@@ -18,6 +18,7 @@ from kernels.settings import ANY, is_union, method_words, settings_of
 from pipeline.commands import options as shared
 from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
 from pipeline.common import SAME_OPTIMUM, plural
+from sweep_clustering import check_numpy
 from sweeps.errors import unstyled
 from sweeps.words import STRATEGIES
 
@@ -191,6 +192,7 @@ def fit_command(
     from pipeline.fit.inputs import SHOWN, FitOptions, judge, labels_csv, place_problems, read_inputs
     from sweeps.data.table import expanded
 
+    check_numpy()
     counts, wrong = (TRIED, []) if clusters is None else read_counts(clusters)
     wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
     wrong += place_problems("--out", out, force)
@@ -383,6 +385,7 @@ def ask(**given: Any) -> None:
     """
     from pipeline.ask import answers, summary
 
+    check_numpy()
     chosen, aside = _chosen(given), _aside(given)
     del given["without"]
     options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **given)

@@ -17,7 +17,8 @@ import click
 from click.shell_completion import BashComplete, add_completion_class
 
 from pipeline.commands.options import INTERRUPTS, STDOUT
-from pipeline.common import INTERNAL, PlainFormatter
+from pipeline.common import BAD_INPUT, INTERNAL, PlainFormatter
+from sweep_clustering import InstallationError
 
 # Module of this room and name there, and what the command does.
 COMMANDS = {
@@ -126,6 +127,9 @@ class Sweep(click.Group):
         """Run a command."""
         try:
             return super().invoke(ctx)
+        except InstallationError as error:
+            click.echo(f"sweep: {error}", err=True)
+            sys.exit(BAD_INPUT)
         except KeyboardInterrupt:
             from kernels.interrupt import leave
 

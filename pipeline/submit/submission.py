@@ -27,7 +27,7 @@ from pipeline.submit.overview import note_lines, plan_lines, plan_overview, sear
 from storage.errors import StorageError, storage_errors
 from storage.runfolder.lease import Lease, LeaseHeld
 from storage.runfolder.records import Submission
-from sweep_clustering import check_shadowing
+from sweep_clustering import check_installation
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.plan import find_cells
 
@@ -66,7 +66,7 @@ def submit(
     sweeps.errors.InputError
         Bad input; nothing was started and nothing written.
     """
-    check_shadowing()
+    check_installation()
     request = _checked(path, options)
     prepared, profile = request.prepared, request.profile
     if (without := at_hand(prepared.spec, prepared.inputs.skipped)) is not None:

@@ -227,15 +227,16 @@ def test_other_packages_of_workers(monkeypatch: pytest.MonkeyPatch, caplog: pyte
     client.run.return_value = {"w0": None, "w1": shadowed, "w2": OSError("lost")}
     with pytest.raises(ShadowedPackageError):
         connecting.prepare_workers(client)
+    client.reset_mock()
     client.run.return_value = {"w0": None}
     client.register_plugin.side_effect = BROKEN  # a worker that is lost while it is set up ends nothing
     connecting.prepare_workers(client)
     names = [call.args[0].name for call in client.register_plugin.call_args_list]
-    assert names == ["same-packages", "losses-in-one-line"]
+    assert names == ["losses-in-one-line", "same-packages"]
     assert "a worker was lost while it was set up: " in caplog.text
     worker = Mock(close=AsyncMock())
     for check, closed in ((Mock(), []), (Mock(side_effect=shadowed), [True])):
-        monkeypatch.setattr(connecting, "check_shadowing", check)
+        monkeypatch.setattr(connecting, "check_kernels", check)
         asyncio.run(connecting.SamePackages().setup(worker))
         assert [call.kwargs["nanny"] for call in worker.close.call_args_list] == closed
     assert "found in another place" in caplog.text
