@@ -108,6 +108,34 @@ class HeldOut:
         return mean, float(np.sqrt(squares.sum()) / self.weights.sum())
 
 
+# Nats that an answer costs a coin: no model that predicts worse is a result.
+COIN = math.log(2.0)
+
+
+class Bar(NamedTuple):
+    """Predictions that a model has to beat, and what they are made by, in words."""
+
+    predictions: HeldOut
+    words: str
+
+
+def bar_of(base_rate: HeldOut) -> Bar:
+    """Return the better of the base rate and a coin.
+
+    The base rate is estimated from other folds, so that it predicts answers that are nearly balanced worse
+    than a coin does.
+
+    Parameters
+    ----------
+    base_rate : HeldOut
+        Predictions by how often the annotations of the other folds are must-links.
+    """
+    if base_rate.log_loss <= COIN:
+        return Bar(base_rate, "how often they are must-links")
+    logs = np.full(len(base_rate.weights), -COIN)
+    return Bar(replace(base_rate, log_probabilities=logs, agreeing=np.full(len(logs), 0.5)), "a coin")
+
+
 def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> Annotations:
     """Put all annotations but self pairs into one list, and draw their folds.
 

@@ -17,11 +17,13 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from kernels.choice.held_out import (
+    COIN,
     HELD_OUT,
     LEAST_PAIRS,
     UNSURE,
     Annotations,
     HeldOut,
+    bar_of,
     below,
     list_annotations,
     without,
@@ -62,7 +64,7 @@ ALONG = (("full", 1), ("spherical", 4), ("tied", 1))
 # Rank above which directions are looked for.
 LEAST_RANK = 3
 
-# Standard errors by which a candidate is behind the best, and the base rate behind a candidate.
+# Standard errors by which a candidate is behind the best, and the bar behind a candidate.
 CLEAR = 2.0
 
 # Standard errors that the best must be ahead of one with fewer components to be preferred to it.
@@ -261,6 +263,11 @@ class StructureChoice:
     base_rate: HeldOut | None
     note: str = ""
 
+    @property
+    def credible(self) -> dict[Structure, HeldOut]:
+        """Candidates that predict annotations no worse than a coin."""
+        return {each: found for each, found in self.candidates.items() if found.log_loss <= COIN}
+
 
 def choose_structure(
     table: Table,
@@ -273,8 +280,9 @@ def choose_structure(
 ) -> StructureChoice:
     """Rank structures by how well they predict held-out annotations, coarse to fine.
 
-    Where none predicts them better than how often they are must-links, by two standard errors, the features
-    choose by BIC: of structures without annotations, if components and subspace are open too.
+    Where none predicts them better than how often they are must-links, and than a coin, by two standard
+    errors, the features choose by BIC: of structures without annotations, if components and subspace are
+    open too.
 
     Parameters
     ----------
@@ -347,15 +355,17 @@ def choose_structure(
             note = "the annotations are predicted clearly worse along discriminative directions than without"
             return StructureChoice(tuple(alone), {}, trials.base_rate, note)
     candidates = {one: trials.found[one, starts] for one in best}
-    base = trials.base_rate
-    if not _is_behind(base, candidates[best[0]]):
-        found = f"log loss {candidates[best[0]].log_loss:.3f} against {base.log_loss:.3f}"
-        few = f"no structure predicts the annotations better than how often they are must-links ({found})"
+    base, leader = trials.base_rate, candidates[best[0]]
+    bar = bar_of(base)
+    if not _is_behind(bar.predictions, leader):
+        losses = f"log loss {leader.log_loss:.3f} against {bar.predictions.log_loss:.3f}"
+        why = f"no structure predicts the annotations better than {bar.words} ({losses})"
         every = unsupervised(table, shapes) if is_whole else alone
-        chosen = _by_features(table, run, every, few, annotated=not is_whole)
+        chosen = _by_features(table, run, every, why, annotated=not is_whole)
         return replace(chosen, candidates=candidates, base_rate=base)
-    taken = fewest_components(candidates)
-    return StructureChoice((taken, *(each for each in best if each != taken)), candidates, base)
+    choice = StructureChoice((), candidates, base)
+    taken = fewest_components(choice.credible)
+    return replace(choice, ranked=(taken, *(each for each in choice.credible if each != taken)))
 
 
 def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:

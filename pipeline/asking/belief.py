@@ -249,8 +249,8 @@ def _drawn_from_many(
     Each is of a structure drawn by how well it predicted held-out answers, to answers of random weights.
     """
     choice = settled.choice
-    structures = list(choice.candidates) or list(choice.ranked)
-    told = [found.log_probabilities @ found.weights for found in choice.candidates.values()]
+    structures = list(choice.credible) or list(choice.ranked)
+    told = [found.log_probabilities @ found.weights for found in choice.credible.values()]
     odds = np.exp((np.array(told) - max(told)) / SHARED) if told else np.ones(len(structures))
     drawn = []
     for place in rng.choice(len(structures), size=MEMBERS, p=odds / odds.sum()):

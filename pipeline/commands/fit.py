@@ -310,8 +310,11 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
             f" log loss {each.log_loss:.4f} nats, {shape}{'' if of_union else ' covariance'}"
         )
     if result.base_rate is not None:
+        from kernels.choice.held_out import COIN
+
         loss = result.base_rate.log_loss
-        yield f"           log loss {loss:.4f} nats, by how often they are must-links alone"
+        than_coin = "" if loss <= COIN else f"; a coin has {COIN:.4f}"
+        yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
     yield from judgement
     yield from result.confidence.lines() if result.confidence else ()
     work = f"{result.local_searches} local searches, {result.evaluations} candidate relocations"

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
-from kernels.choice.held_out import LEAST_PAIRS, HeldOut
+from kernels.choice.held_out import LEAST_PAIRS, HeldOut, bar_of
 from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies, pair_numbers
 from pipeline.common import plural
 
@@ -30,7 +30,7 @@ UNLIKELY = 1e-3
 # Standard errors that agreement must be above chance, and what is enough where these are large.
 CLEAR, ENOUGH = 2.0, 0.1
 
-# Standard errors that predictions must be ahead of the base rate's: one of many candidates is, by chance.
+# Standard errors that predictions must be ahead of the bar: one of many candidates is, by chance.
 BARELY = 3.0
 
 # Neighbours of neighbours that a search for samples that are all apart looks at: some seconds. To look from a
@@ -127,15 +127,16 @@ def skill_alarm(found: HeldOut | None, base: HeldOut | None) -> Iterator[str]:
     """
     if found is None or base is None:
         return
-    gain, error = found.gain_over(base)
+    bar = bar_of(base)
+    gain, error = found.gain_over(bar.predictions)
     share = max(base.share_right, 1.0 - base.share_right)
     count = float(base.weights.sum() ** 2 / np.square(base.weights).sum())
     ahead = found.share_right - share > BARELY * math.sqrt(share * (1.0 - share) / count)
     if gain <= BARELY * error and not ahead:  # of few annotations the error of the gain says little
         yield (
-            "held-out annotations are predicted barely better than by how often they are must-links (log loss"
-            f" {found.log_loss:.3f} against {base.log_loss:.3f}), which may be chance: see whether rows and"
-            " kinds are those meant, or annotate more pairs"
+            f"held-out annotations are predicted barely better than by {bar.words} (log loss"
+            f" {found.log_loss:.3f} against {bar.predictions.log_loss:.3f}), which may be chance: see whether"
+            " rows and kinds are those meant, or annotate more pairs"
         )
 
 

@@ -189,6 +189,7 @@ def choose_clusters(
         If a problem admits no solution.
     """
     from kernels.choice.criteria import criteria
+    from kernels.choice.held_out import bar_of
     from kernels.choice.table import union_criteria
     from kernels.problem.problem import build_problem
 
@@ -196,7 +197,8 @@ def choose_clusters(
         result = fit(count)
         if result.solution is not None:
             found = union_criteria(result.solution, X)
-            return Candidate(count, result, found, result.held_out.get(result.structure, result.base_rate))
+            bar = None if result.base_rate is None else bar_of(result.base_rate).predictions
+            return Candidate(count, result, found, result.held_out.get(result.structure, bar))
         fitted = {name: getattr(result, name) for name in ("model", "covariance", "settings")}
         problem = build_problem(X, layers, n_clusters=count, **fitted)
         found = criteria(problem, layers, result.best.labels)

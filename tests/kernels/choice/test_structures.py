@@ -1,7 +1,7 @@
 """Structures: candidates beside plain formulas, and what is chosen where the answer is known."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,8 +16,16 @@ from sklearn.mixture import GaussianMixture
 from kernels import settings
 from kernels.choice import structures
 from kernels.choice import table as tables
-from kernels.choice.held_out import HeldOut, list_annotations
-from kernels.choice.structures import DISCRIMINATIVE, KMEANS, NONE, Structure, Trials, choose_structure
+from kernels.choice.held_out import COIN, HeldOut, bar_of, list_annotations
+from kernels.choice.structures import (
+    DISCRIMINATIVE,
+    KMEANS,
+    NONE,
+    Structure,
+    StructureChoice,
+    Trials,
+    choose_structure,
+)
 from kernels.choice.table import Table
 from kernels.problem.data import CANNOT, MUST, Layer
 from kernels.settings import settings_of
@@ -248,6 +256,62 @@ def test_rings_take_many_components_and_blobs_one() -> None:
     assert choice.candidates[choice.ranked[0]].log_loss < choice.base_rate.log_loss - 0.2
     assert any(not each.annotated for each in choice.candidates)
     assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).union.labels) > 0.95
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_structure_that_a_coin_beats_is_taken(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, 3))
+    pairs, is_must = rng.integers(60, size=(120, 2)), rng.random(120) < 0.5
+    layers = [Layer(kind, pairs[is_must == (kind == MUST)], None, None) for kind in (MUST, CANNOT)]
+    table = Table(X, 2, SeedSequence(seed))
+    choice = choose_structure(table, layers, components=2, subspace=NONE)
+    assert choice.base_rate is not None
+    if choice.note:
+        losses = [
+            min(each.log_loss for each in choice.candidates.values()),
+            bar_of(choice.base_rate).predictions.log_loss,
+        ]
+        assert f"({'log loss {:.3f} against {:.3f}'.format(*losses)})" in choice.note
+    else:
+        assert all(choice.candidates[each].log_loss <= COIN for each in choice.ranked)
+
+
+def answers_of(right: Sequence[float]) -> HeldOut:
+    """Predictions that give these probabilities to the answers that were given."""
+    values = np.array(right)
+    return HeldOut(np.log(values), values > 0.5, np.ones(len(values)), values)
+
+
+def test_the_bar_is_the_better_of_the_base_rate_and_a_coin() -> None:
+    balanced, skewed = answers_of([0.52, 0.46] * 50), answers_of([0.7, 0.7, 0.3] * 30)
+    assert bar_of(skewed).predictions is skewed
+    assert bar_of(skewed).words == "how often they are must-links"
+    assert balanced.log_loss > COIN
+    assert bar_of(balanced).predictions.log_loss == pytest.approx(COIN)
+    assert bar_of(balanced).words == "a coin"
+
+
+def test_a_candidate_that_a_coin_beats_is_not_credible() -> None:
+    good, bad = Structure(NONE, 4, "full"), Structure(NONE, 1, "full")
+    choice = StructureChoice((), {good: answers_of([0.6]), bad: answers_of([0.4993])}, None)
+    assert list(choice.credible) == [good]
+
+
+def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All candidates are clearly ahead of the base rate, and worse than a coin."""
+    X, labels = blobs()
+    table, layers = table_of(X, 3), drawn(labels, 150, 0.9, 0.9)
+
+    def beaten(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
+        return answers_of(np.full(int(tested.sum()), 0.498 if must is not trials.rates else 0.49))
+
+    monkeypatch.setattr(Trials, "_predicted", beaten)
+    choice = choose_structure(table, layers, components=1, subspace=NONE)
+    assert choice.note.startswith(
+        "no structure predicts the annotations better than a coin (log loss 0.697 against 0.693)"
+    )
+    assert not choice.credible
 
 
 def test_the_choice_is_the_same_in_any_number_of_threads() -> None:
