@@ -7,7 +7,6 @@ best of five restarts; so are as many uniform pairs. Standard errors are those o
 data sets. Draws asking.png of the documents.
 """
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -27,6 +26,7 @@ from kernels.problem.problem import layers_from_annotations
 from kernels.scores import adjusted_rand, nmi
 from pipeline.asking.belief import ASKING, MODEL, believe, share_at
 from pipeline.asking.strategies import STRATEGIES
+from pipeline.common import core_count
 from pipeline.fit.solve import FitResult, fit
 from pipeline.report.look import BLUE, GREY, VERMILLION, house_style
 from sweeps.annotations.draw import answer_pairs, draw_annotations
@@ -402,7 +402,7 @@ def measure(
     picture: Callable[[Figure], None] | None = None,
 ) -> dict[str, str]:
     """All tables, and the figure."""
-    workers = workers or os.cpu_count() or 1
+    workers = workers or core_count()
     main = [
         Task(name, p, path, strategy, LONG_UNIFORM if strategy == UNIFORM else SHARES)
         for path, p, name, strategy in product(range(paths), ACCURACIES, names, (UNIFORM, ACTIVE, *BASELINES))

@@ -38,6 +38,7 @@ from watching import WHO, NoWork, Watch, cpu_seconds, watching
 from pipeline.cluster import connect
 from pipeline.cluster.executor import DaskExecutor
 from pipeline.cluster.profiles import Local, Profile
+from pipeline.common import core_count
 from pipeline.jobs.cluster import new_credentials
 from pipeline.monitor.status import read_status
 from pipeline.run.request import Options, Wanted, is_settled, prepare
@@ -376,7 +377,7 @@ def timed(executor: DaskExecutor, turn: Iterable[Task]) -> tuple[float, float]:
 @main.command()
 @click.option("--spec", type=click.Path(path_type=Path), default=ROOT / "sweeps" / "uci.toml")
 @click.option("--restarts", default=1, show_default=True, help="Of each cell, in place of the file's.")
-@click.option("--workers", default=len(os.sched_getaffinity(0)), show_default=True)
+@click.option("--workers", default=core_count(), show_default=True)
 @click.option("--data-dir", type=click.Path(path_type=Path), envvar="SWEEP_DATA_DIR")
 def busy(spec: Path, restarts: int, workers: int, data_dir: Path | None) -> None:
     """Share of workers x wall time, from the first batch to the last, that is spent in the solver."""

@@ -9,7 +9,10 @@ import logging
 import math
 import os
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sweeps.errors import InputError, Problem, plain_lines
@@ -106,6 +109,58 @@ INTERNAL = 1
 BAD_INPUT = 2
 # Finished, but cells failed; with `--strict`, also when data sets were skipped.
 FAILED_CELLS = 3
+
+
+# Cores.
+
+
+def core_count(root: Path = Path("/")) -> int:
+    """Return how many cores this process may use.
+
+    The count is that of the machine, or of the affinity of the process where the system has one, and at most
+    the quota of its control groups. The quota of each group above counts, too: a container, a job of a queue
+    or a slice of systemd may have one where the innermost group has none. Part of a core counts as one.
+
+    Parameters
+    ----------
+    root : Path
+        Folder that has `proc` and `sys`.
+    """
+    count: int | None
+    if sys.version_info >= (3, 13):
+        count = os.process_cpu_count()
+    elif hasattr(os, "sched_getaffinity"):  # which macOS lacks
+        count = len(os.sched_getaffinity(0))
+    else:
+        count = os.cpu_count()
+    return min(count or 1, *(max(1, math.ceil(quota)) for quota in _cpu_quotas(root)), sys.maxsize)
+
+
+def _cpu_quotas(root: Path) -> Iterator[float]:
+    """Quotas in cores of the control groups of this process and of all groups above, of both versions."""
+    mounted = root / "sys/fs/cgroup"
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        # Of version 1 there are cpu,cpuacct, cpuacct,cpu or cpu alone, and links from one to another.
+        of_version_1 = [each for each in mounted.iterdir() if "cpu" in each.name.split(",")]
+    except OSError:  # no Linux
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        group = PurePosixPath(path.strip("/"))
+        for mount in of_version_1 if controllers else (mounted, mounted / "unified"):
+            # A container that sees the path of its host has its own group at the top.
+            for folder in (mount / each for each in (group, *group.parents)):
+                with suppress(OSError, ValueError, ZeroDivisionError):
+                    if controllers:
+                        files = (folder / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
+                        quota, period = (float(file.read_text()) for file in files)
+                    else:
+                        quota, period = map(float, (folder / "cpu.max").read_text().split())
+                    if quota > 0.0:  # -1 in version 1, and "max" in version 2, are no quota
+                        yield quota / period
 
 
 # Names under which the pages of a run answer: a stranger's page may have a name of its own lead here.

@@ -10,14 +10,13 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
 
 import dask
-from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
 from pipeline.cluster import pages
 from pipeline.cluster.profiles import Address, Local, Profile
-from pipeline.common import plural
+from pipeline.common import core_count, plural
 from pipeline.jobs import cluster as jobs
 from pipeline.jobs.keys import JobQueue
 from pipeline.jobs.slurm import ComputeClusterError
@@ -86,7 +85,7 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     connection: AbstractContextManager[Client]
     options, n_processes = profile.options, 0
     if isinstance(options, Local):
-        n_processes = n_workers or options.workers or CPU_COUNT
+        n_processes = n_workers or options.workers or core_count()
         connection = _local(options, n_processes)
     elif isinstance(options, JobQueue):
         n_jobs = n_workers or options.workers

@@ -9,6 +9,7 @@ from typing import Any
 from sklearn.utils import parallel
 
 from kernels.interrupt import new_flag, sharing
+from pipeline.common import core_count
 from pipeline.fit.solve import Runner
 
 
@@ -74,11 +75,12 @@ def runner(n_jobs: int | None, steps: Steps | None = None) -> Runner:
     Parameters
     ----------
     n_jobs : int or None
-        As of `joblib.Parallel`.
+        Number of threads, as of `joblib.Parallel`; -1 is as many as `core_count` says.
     steps : Steps, optional
         Told of the calls.
     """
     seen = steps or Steps()
+    n_threads = n_jobs if n_jobs is None or n_jobs > 0 else max(1, core_count() + 1 + n_jobs)
 
     def run(function: Callable[[int], Any], numbers: Iterable[int]) -> list[Any]:
         flag = new_flag()  # that of the thread that waits for all of them
@@ -92,6 +94,6 @@ def runner(n_jobs: int | None, steps: Steps | None = None) -> Runner:
         whole = list(numbers)
         seen.more(len(whole))
         calls = map(parallel.delayed(one), whole)
-        return list(parallel.Parallel(n_jobs=n_jobs, require="sharedmem")(calls))
+        return list(parallel.Parallel(n_jobs=n_threads, require="sharedmem")(calls))
 
     return run

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from math import prod
 
-from dask.system import CPU_COUNT
 from dask.utils import format_bytes
 
 from pipeline.cluster.profiles import Address, Local, Profile
-from pipeline.common import plural
+from pipeline.common import core_count, plural
 from pipeline.jobs.keys import JobQueue
 from pipeline.methods.process import PROCESS_BYTES, processes_kept
 from pipeline.run.request import Prepared
@@ -95,7 +94,7 @@ def memory_problems(prepared: Prepared, profile: Profile | None, workers: int | 
         return
     count, limit, key = 1, MEMORY_LIMIT, ""
     if isinstance(options, Local):
-        count = workers or options.workers or CPU_COUNT
+        count = workers or options.workers or core_count()
         limit, key = MEMORY_LIMIT // count, "workers"
         if options.memory_limit is not None:
             limit, key = options.memory_limit, "memory_limit"

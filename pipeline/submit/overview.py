@@ -2,7 +2,6 @@
 
 import logging
 import math
-import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from dask.utils import format_bytes
 
 from kernels.problem.shapes import unused_priors
 from kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
-from pipeline.common import at_hand, plural, span
+from pipeline.common import at_hand, core_count, plural, span
 from pipeline.fit.data_notes import data_notes
 from pipeline.run.request import Prepared
 from pipeline.submit.memory import worker_bytes
@@ -237,7 +236,7 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         restarts that are run in any case. `worker_bytes` is a prediction of the most memory that a worker
         takes. `moment` says when and where was timed, None where nobody knows.
     """
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or core_count()
     timing = Timing() if pilot else Timing.load(prepared.run)
     if pilot:
         _time_corners(prepared, timing)

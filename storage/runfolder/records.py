@@ -352,6 +352,7 @@ class Moment(NamedTuple):
     @classmethod
     def now(cls) -> Moment:
         """The moment it is, on this machine."""
+        # The load is that of the whole machine, and so are the cores, whatever this process may use of them.
         return cls(time.time(), socket.gethostname(), os.getloadavg()[0] / (os.cpu_count() or 1))
 
     @property
