@@ -34,7 +34,6 @@ from typing import Any
 import llvmlite.binding
 import numba
 import numpy as np
-from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
@@ -316,7 +315,7 @@ def _state(found: os.stat_result) -> str:
 # The files of a kernel.
 
 
-class KernelCache(_Cache):  # type: ignore[misc]  # numba has no types
+class KernelCache:
     """Files of one kernel, one for each signature; what cannot be read or written gives a warning, no error.
 
     Nothing is unpickled but files that the user alone may have written: see `OwnFolder`.

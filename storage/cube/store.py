@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from zarr.abc.store import Store
-from zarr.core.buffer import default_buffer_prototype
+from zarr.buffer import default_buffer_prototype
 from zarr.storage import LocalStore
 
 from storage.cube.chunks import ROOT_FILE
@@ -22,8 +22,8 @@ from storage.errors import storage_errors
 
 if TYPE_CHECKING:
     import xarray as xr
+    from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
-    from zarr.core.buffer import Buffer, BufferPrototype
 
 
 class CubeStore(LocalStore):
