@@ -101,7 +101,7 @@ def cache_folder() -> OwnFolder | None:
             shutil.rmtree(root, ignore_errors=True)
 
     atexit.register(remove)
-    os.environ[OF_THIS_RUN] = root
+    os.environ[OF_THIS_RUN] = str(folder.path.parent)
     logger.warning("compiled kernels are kept for this run only: %s (see SWEEP_CACHE_DIR)", why)
     return folder
 
@@ -415,8 +415,11 @@ def compile_alone(kernel: Any, folder: OwnFolder) -> None:
             # A kernel that another one calls is compiled under the lock of that one.
             if _compiling or is_there():
                 return compile_or_load(signature)
-            text = "compiling the kernels, which may take half a minute; later calls find them in %s"
-            _say_once(logging.INFO, text, folder.path)
+            text = "compiling the kernels, which may take half a minute"
+            if str(folder.path.parent) == os.environ.get(OF_THIS_RUN):
+                _say_once(logging.INFO, text)  # their folder ends with the run: no later call finds them
+            else:
+                _say_once(logging.INFO, f"{text}; later calls find them in %s", folder.path)
             with lock(folder, is_there):
                 return compile_or_load(signature)
 

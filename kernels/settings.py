@@ -468,6 +468,12 @@ PARAMETERS = {
             choices=("error", "onehot"),
         ),
         Setting(
+            "links_outside",
+            "error",
+            "Annotations of rows that are left out: refused, or left out and counted.",
+            choices=("error", "drop"),
+        ),
+        Setting(
             "first_row",
             "auto",
             "Number of the first row in files of links and annotations; auto: 0 if any of them names row 0,"
@@ -656,7 +662,8 @@ def spread_problem(X: NDArray[np.float64]) -> tuple[str, str, str] | None:
     import numpy as np
 
     if (X[0] == X).all():
-        return f"{len(X)} rows without any variance", "samples that differ", ""
+        found = "a single row" if len(X) == 1 else f"{len(X)} rows without any variance"
+        return found, "samples that differ", ""
     width = max(1, 2**20 // len(X))
     with np.errstate(all="ignore"):
         starts = range(0, X.shape[1], width)

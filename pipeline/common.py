@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from sweeps.errors import InputError, Problem, plain_lines
+from sweeps.errors import plural as plural  # which stands with the other words below for all rooms
 
 if TYPE_CHECKING:
     from sweeps.file.spec import SweepSpec
@@ -74,11 +75,6 @@ def span(seconds: float) -> str:
         if seconds >= length:
             return plural(int(seconds // length), unit)
     return plural(max(0, int(seconds)), "second")
-
-
-def plural(count: int, noun: str, several: str = "") -> str:
-    """A number and its noun: `1 block`, `2 blocks`, or `several` of them where an s is not enough."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + 's'}"
 
 
 # When two objectives count as the same optimum, and which restart is the best.

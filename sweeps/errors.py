@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Problem:
     where : str
         File, table and key, line, or cell.
     found, expected : str
-        What is there, and what should be.
+        What is there, and what should be; what is found alone says enough where nothing is expected.
     hint : str
         A remedy, for example a did-you-mean.
     count : int
@@ -85,8 +85,8 @@ class Problem:
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
-        if self.found == MISSING:
-            return unstyled(f"{self.where}: {MISSING}{hint}")
+        if self.found == MISSING or not self.expected:
+            return unstyled(f"{self.where}: {self.found}{hint}")
         return unstyled(f"{self.where}: found {self.found}, expected {self.expected}{hint}")
 
 
@@ -106,11 +106,18 @@ class InputError(ValueError):
     ----------
     problems : iterable of Problem
         Everything found wrong, not only the first.
+    rest : object, optional
+        What could be read in spite of the problems: further checks need it to find theirs in the same try.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(problems)
+    def __init__(self, problems: Iterable[Problem], rest: Any = None) -> None:
+        self.problems, self.rest = tuple(problems), rest
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+    @property
+    def n_problems(self) -> int:
+        """Number of problems, with those that one of them stands for."""
+        return sum(problem.count for problem in self.problems)
 
     def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Problem, ...]]]:
         return InputError, (self.problems,)
@@ -119,6 +126,11 @@ class InputError(ValueError):
 def refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
     """Error of one problem."""
     return InputError([Problem(str(where), found, expected, hint)])
+
+
+def plural(count: int, noun: str, several: str = "") -> str:
+    """A number and its noun: `1 block`, `2 blocks`, or `several` of them where an s is not enough."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + 's'}"
 
 
 def given(value: T | None) -> T:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweeps.errors import refused
+from sweeps.errors import InputError, Problem, refused
 
-FILE = "a readable file"
+FILE, NO_FILE = "a readable file", "no such file"
 
 # Bytes that are read at once.
 PART = 2**20
@@ -27,7 +27,7 @@ MOST_MEMORY = 2**31
 UNWRITTEN, SILENCE = 5.0, 60.0
 
 KINDS = {
-    stat.S_IFDIR: os.strerror(errno.EISDIR),
+    stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
@@ -105,7 +105,14 @@ def opened(
             checked(os.fstat(descriptor))
             yield file
     except OSError as error:
-        raise refused(path, error.strerror or str(error), expected) from error
+        raise InputError([unreadable(path, error)]) from error
+
+
+def unreadable(path: Path, error: OSError) -> Problem:
+    """Return the problem of a file that is not there, or that cannot be read."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return Problem(str(path), NO_FILE, "")
+    return Problem(str(path), f"cannot be read ({error.strerror or error})", "")
 
 
 def read_file(path: Path, most: int, expected: str = FILE, *, pipe: bool = False) -> bytes:

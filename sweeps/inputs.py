@@ -6,7 +6,7 @@ them: both from the coordinates of the cell alone.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from sweeps.data.builtin import DataSet, Unavailable, find
 from sweeps.data.reading import load_table
 from sweeps.data.scaling import scale
 from sweeps.data.table import SampleRows, TableChoice
-from sweeps.errors import InputError, Problem, collecting, given
+from sweeps.errors import InputError, Problem, collecting, given, plural
 from sweeps.file.search import unions_of
 from sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
 from sweeps.plan import Cell, DatasetPlan
@@ -199,20 +199,25 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     ------
     InputError
         With every problem of every data set; an unavailable one is a problem unless the file says to skip it.
+        Its `rest` is the plans of the data sets without a problem.
     """
     plans, sources, skipped, problems = [], {}, {}, list[Problem]()
     notes, names = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
     for entry in spec.grid.datasets:
-        with collecting(problems):
-            try:
-                source, data = _load(entry, spec.seed, data_dir)
-            except Unavailable as unavailable:
-                skipped[entry.name] = unavailable.reasons
-                continue
-            plans.append(_plan(spec, entry, data, source, where))
-            sources[entry.name] = source
-            if data is not None:
-                notes[entry.name], names[entry.name] = data.table.notes, data.table.sample_names
+        wrong: list[Problem] = []
+        try:
+            loaded = _load(entry, spec.seed, data_dir, wrong)
+        except Unavailable as unavailable:
+            skipped[entry.name] = unavailable.reasons
+            continue
+        if loaded is not None:  # of a table with problems the grid may ask what it has not, too
+            with collecting(wrong):
+                plan = _plan(spec, entry, loaded.data, loaded.source, where)
+            if not wrong:
+                plans.append(plan)
+                sources[entry.name] = loaded.source
+                notes[entry.name], names[entry.name] = loaded.notes, loaded.names
+        problems += wrong
     if spec.data.unavailable == "error":
         for name, reasons in skipped.items():
             found = f"{name!r}, which is not available: " + "; ".join(reasons)
@@ -222,31 +227,61 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
         problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
     if problems:
         # once each: a folder of data that does not exist is found again for every data set
-        raise InputError(dict.fromkeys(problems))
+        raise InputError(dict.fromkeys(problems), tuple(plans))
     return Inputs(tuple(plans), sources, skipped, notes, names)
 
 
-def _load(entry: Dataset, seed: int, data_dir: Path | None) -> tuple[Source, DataSet | None]:
+def table_problems(entries: Iterable[UserTable]) -> list[Problem]:
+    """Return the problems of tables whose sweep cannot be read, so that all are reported at once."""
+    problems: list[Problem] = []
+    for entry in entries:
+        _load(entry, 0, None, problems)
+    return problems
+
+
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """A data set that was loaded, mixtures without data."""
+
+    source: Source
+    data: DataSet | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its samples."""
+        return () if self.data is None else self.data.table.sample_names
+
+
+def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Problem]) -> _Loaded | None:
+    """Load a data set, or what is right of it beside its problems; None if its features cannot be read."""
     if isinstance(entry, Mixtures):
-        return MixtureSource(entry, seed), None
+        return _Loaded(MixtureSource(entry, seed))
     if isinstance(entry, Builtin):
-        known = find(entry.name, data_dir=data_dir)
-        return RealSource(scale(known.X, entry.scale), known.labels_true), known
+        known: DataSet | None = None
+        with collecting(problems):
+            known = find(entry.name, data_dir=data_dir)
+        return known and _Loaded(RealSource(scale(known.X, entry.scale), known.labels_true), known)
     told = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
     choice = TableChoice(**{name: value for name, value in told.items() if value is not None})
-    problems: list[Problem] = []
     data: DataSet | None = None
     pool: Pool | None = None
-    with collecting(problems):
+    notes: tuple[str, ...] = ()
+    try:
         data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
+    except InputError as error:
+        problems += error.problems
+        data = error.rest
     # without a table, what else is wrong with the lines can still be said, but for names of samples
-    if entry.annotations is not None and (data is not None or entry.index_column is None):
-        rows = data.table.rows or SampleRows(len(data.X)) if data else SampleRows(10**9)
+    rows = SampleRows(10**9) if data is None else data.table.rows or SampleRows(len(data.X))
+    if entry.annotations is not None and (rows.names or entry.index_column is None):
         with collecting(problems):
-            pool = read_pool(Path(entry.annotations), Samples(rows))
-    if data is None or problems:
-        raise InputError(problems)
-    return RealSource(scale(data.X, entry.scale), data.labels_true, pool), data
+            pool, notes = read_pool(Path(entry.annotations), Samples(rows, choice=choice))
+    if data is None:
+        return None
+    return _Loaded(
+        RealSource(scale(data.X, entry.scale), data.labels_true, pool), data, (*data.table.notes, *notes)
+    )
 
 
 def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source, where: str) -> DatasetPlan:
@@ -329,10 +364,10 @@ def _problems(
     most = max(search.min_cluster_size for search in spec.search)
     if n_samples < n_clusters * most:
         expected = f"at least n_clusters · min_cluster_size = {n_clusters} · {most}"
-        yield Problem(where, f"{n_samples} samples", expected)
+        yield Problem(where, plural(n_samples, "sample"), expected)
     if not grid.supervised:
         return
-    if not plan.has_labels and pool is None:
+    if not plan.has_labels and annotations is None and getattr(entry, "label_column", None) is None:
         expected = f"a label column: annotations for {', '.join(grid.supervised)} are drawn from them"
         yield Problem(where, "no true labels", expected, "or annotations, a file with those to draw from")
     if asked_of(grid.design) and spec.ask.batch.resolve(n_samples) < 1:

@@ -43,6 +43,21 @@ def part_named(name: str) -> Part | None:
     return part if part is not None and part.number <= part.of else None
 
 
+def numbers_of(text: str) -> tuple[int, int]:
+    """Which part a text such as "1/4" names, and of how many.
+
+    Raises
+    ------
+    InputError
+        If it is not written so.
+    """
+    match = WRITTEN.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2]):
+        expected = "NUMBER/PARTS, such as 1/4, the first of four"
+        raise InputError([Problem("--part", repr(text), expected)])
+    return int(match[1]), int(match[2])
+
+
 def part_of(spec: SweepSpec, text: str) -> SweepSpec:
     """A part of a sweep.
 
@@ -61,11 +76,7 @@ def part_of(spec: SweepSpec, text: str) -> SweepSpec:
     InputError
         If it is not written so, or there are fewer data sets and mixtures than parts.
     """
-    match, where = WRITTEN.fullmatch(text), "--part"
-    if match is None or int(match[1]) > int(match[2]):
-        expected = "NUMBER/PARTS, such as 1/4, the first of four"
-        raise InputError([Problem(where, repr(text), expected)])
-    number, parts = int(match[1]), int(match[2])
+    (number, parts), where = numbers_of(text), "--part"
     lengths = [_length(entry) for entry in spec.grid.datasets]
     if parts > sum(lengths):
         expected = f"at most {sum(lengths):,} parts: a part is at least one data set or one mixture"

@@ -33,7 +33,17 @@ SHOWN = 5
 
 # What both commands say of the same table.
 SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy", "columns"}
-SHARED |= {"index_column", "first_row", "label_column", "missing", "categories", "sheet", "scale", "seed"}
+SHARED |= {
+    "index_column",
+    "first_row",
+    "label_column",
+    "missing",
+    "links_outside",
+    "categories",
+    "sheet",
+    "scale",
+    "seed",
+}
 
 takes_links = shared.stacked(
     place("--must-link", help="Pairs that belong together: lines 'i j weight', or parquet, feather or .npz."),
@@ -69,6 +79,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "first_row",
         "label_column",
         "missing",
+        "links_outside",
         "categories",
         "sheet",
     ),
@@ -229,7 +240,8 @@ def fit_command(
     judged, judgement = judge(
         inputs.rows.answered, result.best.labels, inputs.samples, None if as_json else SHOWN
     )
-    judged["first_row"], judgement = inputs.samples.first_row, [*inputs.numbering.lines(), *judgement]
+    judged |= {"first_row": inputs.samples.first_row, "links_dropped": inputs.rows.n_outside}
+    judgement = [*inputs.lines(), *judgement]
     is_over = is_over or result.interrupted
     known = None if is_over else inputs.labels_true
     alone = unannotated(inputs.X, known, n_clusters, options.seed)
@@ -425,6 +437,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
         put_file(options.out, questions)
     if options.as_json:
         document = session.to_json(options, standing, inputs.samples)
+        document["links_dropped"] = inputs.rows.n_outside
         document["fit"] = shlex.split(_fit_of_answers().replace("\\\n", ""))
         click.echo(json.dumps(document, allow_nan=False))
         return
@@ -434,7 +447,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     elif options.out is None:
         show(list(session.table_lines(standing.questions, rows)))
     n_asked = len(standing.questions)
-    lines = [*inputs.numbering.lines(), *summary.standing_lines(options, standing)]
+    lines = [*inputs.lines(), *summary.standing_lines(options, standing)]
     if n_asked < options.count:
         lines.append(f"note       {n_asked} questions: every other pair was already asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]

@@ -501,6 +501,7 @@ takes_table = stacked(
     declared("first_row"),
     click.option("--label-column", metavar="COLUMN", help="True classes in FEATURES."),
     declared("missing"),
+    declared("links_outside"),
     declared("categories"),
     click.option("--sheet", metavar="NAME", help="Sheet of an .xlsx workbook.  [default: the first]"),
 )
@@ -529,7 +530,7 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
             with storage_errors(Path(error.filename)):
                 raise
     except InputError as error:
-        click.echo(f"{plural(len(error.problems), 'problem')}, nothing was started:", err=True)
+        click.echo(f"{plural(error.n_problems, 'problem')}, nothing was started:", err=True)
         for problem in error.problems:
             click.echo(f"  {problem}", err=True)
         sys.exit(BAD_INPUT)

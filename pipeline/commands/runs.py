@@ -106,9 +106,11 @@ def plan(
         from sweeps.file.reading import as_file, as_toml, load_sweep
 
         with reported():
-            if places["part"] is not None:
-                raise InputError([Problem("--part", "--resolved as well", "one of them")])
-            sweep = load_sweep(options.find_spec(spec)[0])
+            problems = [Problem("--part", "--resolved as well", "one of them")] if places["part"] else []
+            with collecting(problems):
+                sweep = load_sweep(options.find_spec(spec)[0])
+            if problems:
+                raise InputError(problems)
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
     from pipeline.cluster.profiles import load_profile
@@ -117,7 +119,7 @@ def plan(
     from pipeline.submit.overview import plan_lines, plan_overview
 
     with reported():
-        problems: list[Problem] = []
+        problems = []
         with collecting(problems):
             prepared = prepare(options.find_spec(spec)[0], **places)
         with collecting(problems):

@@ -38,11 +38,6 @@ from sweeps.data.scaling import scaling_of
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweeps.words import STRATEGIES
 
-# Parameters as declared; here the model that goes by what is known has a name.
-CHOICES = PARAMETERS | {
-    "links_outside": Setting("links_outside", "error", "Links of no sample.", choices=("error", "drop")),
-}
-
 # Attributes by the part of a result that has them, under the same names; the last only with `confidence`.
 OF_RESULT: tuple[str, ...] = ("covariance", "covariances", "model", "feature_weight", "restart_objectives")
 OF_RESULT += ("best_restart", "structure", "solution", "choice")
@@ -677,7 +672,7 @@ def _near(costs: Floats) -> Floats:
 
 def _parameter_problems(parameters: Mapping[str, Any], taken: declared.Taken) -> Iterator[Problem]:
     values = {name: value for name, value in parameters.items() if name != "n_clusters" or value is not None}
-    for setting, found, expected in declared.wrong_settings(values | taken._asdict(), CHOICES):
+    for setting, found, expected in declared.wrong_settings(values | taken._asdict()):
         value = parameters[setting.name]
         is_word = isinstance(value, str) and value not in setting.choices
         hint = did_you_mean(value, setting.choices) if is_word else ""

@@ -35,7 +35,7 @@ from kernels.settings import (
     wrong_settings,
 )
 from pipeline.fit.data_notes import constant
-from sweeps.annotations.files import Numbering, PairFile, Samples, numbering_of
+from sweeps.annotations.files import Numbering, PairFile, Samples, numbering_of, outside_note
 from sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
 from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
@@ -48,7 +48,7 @@ from sweeps.data.table import (
     dropped_note,
     read_labels,
 )
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural
 
 if TYPE_CHECKING:
     from pipeline.fit.solve import FitResult
@@ -109,6 +109,8 @@ class FitOptions(TableChoice):
             accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
             unused = [option for option, is_given in accuracies.items() if is_given]
             notes += [f"{option} is not used by the model {model!r}" for option in unused]
+        if self.links_outside == "drop" and self.missing != "drop":
+            notes.append("--links-outside drop leaves out nothing without --missing drop")
         if self.has_links and model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
         if is_union(covariance, self.settings):
@@ -157,6 +159,11 @@ class FitInputs:
     samples: Samples
     numbering: Numbering
 
+    def lines(self) -> list[str]:
+        """Return how annotation files count rows, and how many annotations were left out, for people."""
+        notes = outside_note(self.rows, self.samples.choice)
+        return [*self.numbering.lines(), *(f"left out   {note}" for note in notes)]
+
 
 def answered(rows: Iterable[Row]) -> list[Annotation]:
     """Rows that are no skipped questions."""
@@ -192,20 +199,25 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     search = NameSearch(named) if named else None
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
-    with collecting(problems):
+    is_whole = True
+    try:
         table = read_table(options.features, replace(options, search=search))
-        problems += _table_problems(options, table)
+    except InputError as error:
+        problems += error.problems
+        table, is_whole = error.rest, False
+    problems += _table_problems(options, table) if table is not None else ()
     with collecting(problems):
         labels = _labels(options, table)
     accuracies = _read_accuracies(options.annotator_accuracy, problems)
     # Without a table annotation files are still checked, as far as the number of samples does not matter; not
     # where names of samples would be in it.
-    known = None if options.index_column else SampleRows(sys.maxsize)
-    if table is not None:
-        known = table.rows or SampleRows(len(table.X))
+    known: SampleRows | None
+    known = SampleRows(sys.maxsize) if table is None else table.rows or SampleRows(len(table.X))
+    if not is_whole and options.index_column is not None and not known.names:
+        known = None
     parts: list[AnnotationRows] = []
     samples, numbering = (
-        Samples(known or SampleRows(0), hint=search.hint(options) if search else ""),
+        Samples(known or SampleRows(0), hint=search.hint(options) if search else "", choice=options),
         Numbering(),
     )
     if known is not None:
@@ -267,25 +279,29 @@ def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
 
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
+    rows = f"{plural(distinct, 'distinct row')} of {options.features}"
     least, is_any = (
         options.settings.min_cluster_size,
         is_union(str(options.taken.covariance), options.settings),
     )
     if options.n_clusters > distinct:
-        found = f"{options.n_clusters} clusters for {distinct} distinct rows of {options.features}"
+        found = f"{plural(options.n_clusters, 'cluster')} for {rows}"
         yield Problem("-k", found, "no more clusters than distinct rows")
     elif not is_any and options.n_clusters * least > n_samples > 0:
-        found = f"{options.n_clusters} clusters of {least} or more for {n_samples} samples"
+        found = (
+            f"{plural(options.n_clusters, 'cluster')} of {least} or more for {plural(n_samples, 'sample')}"
+        )
         yield Problem("-k", found, "samples enough", "see --min-cluster-size")
     many = options.settings.components
     n_features, dims = table.X.shape[1], options.settings.subspace
     if isinstance(dims, int) and dims > n_features:
-        found = f"{dims} principal components of {n_features} features"
+        found = f"{plural(dims, 'principal component')} of {plural(n_features, 'feature')}"
         yield Problem("--subspace", found, "no more of them than features")
     if isinstance(many, int) and many > 1 and options.n_clusters * many > distinct:
-        found = f"{options.n_clusters * many} components for {distinct} distinct rows of {options.features}"
+        found = f"{options.n_clusters * many} components for {rows}"
         yield Problem("--components", found, "no more components than distinct rows")
-    if options.taken.covariance not in SPHERES and constant(table.X).all():
+    varies = (table.X[0] != table.X).any()  # the reader of the table has a message of its own
+    if varies and options.taken.covariance not in SPHERES and constant(table.X).all():
         found = "features that vary by no more than rounding"
         yield Problem(str(options.features), found, "samples that differ", "subtract what they share")
 
@@ -303,7 +319,7 @@ def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int1
     labels, _ = read_labels(options.labels, n_rows)
     if len(labels) != n_rows:
         expected = f"{n_rows}, one for each row of {options.features}"
-        raise InputError([Problem(str(options.labels), f"{len(labels)} labels", expected)])
+        raise InputError([Problem(str(options.labels), plural(len(labels), "label"), expected)])
     # classes of rows that are left out may be gone with them
     codes = np.unique(labels if kept is None else labels[kept], return_inverse=True)[1]
     return np.asarray(codes, dtype=np.int16)
@@ -427,7 +443,9 @@ def judge(
     """
     columns, names = annotations.columns, annotations.annotators
     shares = inferred_accuracies(annotator_layers(annotations, {}, None), labels)
-    accuracies = {names[number]: None if math.isnan(share) else share for number, share in shares.items()}
+    # an annotator whose annotations were all left out has none
+    found = {number: shares.get(number, math.nan) for number in range(len(names))}
+    accuracies = {names[number]: None if math.isnan(share) else share for number, share in found.items()}
     is_one = labels[columns["first"]] == labels[columns["second"]]
     is_contradicted = is_one != (columns["kind"] == MUST)
     counts, contradicted = (

@@ -52,7 +52,9 @@ def unmasked(where: str, values: object) -> None:
     parts = values if isinstance(values, list | tuple) else [values]
     count = sum(int(np.ma.getmaskarray(each).sum()) for each in parts if isinstance(each, np.ma.MaskedArray))
     if count:
-        raise InputError([Problem(where, f"{count:,} masked values", "none", "leave them out, or fill them")])
+        raise InputError(
+            [Problem(where, plural(count, "masked value"), "none", "leave them out, or fill them")]
+        )
 
 
 def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> pd.Index | None:
@@ -244,7 +246,7 @@ class Reader:
         expected, hint = f"labels of rows of X, such as {', '.join(map(repr, some[:3]))}", DROP
         if self.names is None:
             expected, hint = f"places 0 to {self.n_samples - 1}", NAME
-        found = f"{len({row for row, _ in cells})} rows with samples that X does not have"
+        found = f"{plural(len({row for row, _ in cells}), 'row')} with samples that X does not have"
         yield Problem(where, found, expected, hint)
         first: dict[str, tuple[int, Any]] = {}
         for row, label in cells:

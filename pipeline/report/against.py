@@ -122,7 +122,7 @@ def read_published(path: Path) -> pd.DataFrame:
             cells = split_cells(line.text)
             if len(cells) != len(names):
                 expected = f"{len(names)}, one for each column"
-                raise InputError([Problem(line.where, f"{len(cells)} cells", expected)])
+                raise InputError([Problem(line.where, plural(len(cells), "cell"), expected)])
             row = {name: cell for name, cell in zip(names, cells, strict=True) if name in form.model_fields}
             key, value = values(line, row)
             if key in found:

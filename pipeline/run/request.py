@@ -20,8 +20,8 @@ from storage.runfolder.folder import RunFolder, cube_path
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.reading import load_sweep
 from sweeps.file.spec import SweepSpec
-from sweeps.inputs import Inputs, load_inputs
-from sweeps.parts import part_of
+from sweeps.inputs import Inputs, load_inputs, table_problems
+from sweeps.parts import numbers_of, part_of
 from sweeps.plan import Block, Cell, DatasetPlan
 
 # Everything that can be checked before a sweep starts.
@@ -60,31 +60,52 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None, part: str | Non
     Raises
     ------
     InputError
-        With every problem found; nothing was written.
+        With every problem found; nothing was written. Its `rest` is the plans of all data sets, if they are
+        known.
     """
-    spec = load_sweep(path)
+    problems: list[Problem] = []
+    spec: SweepSpec | None = None
+    try:
+        spec = load_sweep(path)
+    except InputError as error:
+        problems += [*error.problems, *table_problems(error.rest or ())]
     if part is not None:
-        spec = part_of(spec, part)
+        with collecting(problems):
+            numbers_of(part)
+            spec = spec and part_of(spec, part)
+    if spec is None:
+        raise InputError(dict.fromkeys([*problems, *_folder_problems(results)]))
     cube = cube_path(results, spec.name)
-    # where each of these folders is to be made, if it is not there
-    found = {
-        next(filter(Path.exists, (each.absolute(), *each.absolute().parents))): each
-        for each in (RunFolder(cube).path, results)
-    }
-    problems = [
-        Problem(str(place), f"{there} is a file", "a directory")
-        for there, place in found.items()
-        if not there.is_dir()
-    ]
+    problems += _folder_problems(RunFolder(cube).path, results)
+    methods: tuple[MethodCall, ...] = ()
     with collecting(problems):
         methods = method_calls(path.name, spec.grid.methods, loaded=True)
-    with collecting(problems):
+    try:
         inputs = load_inputs(spec, path.name, data_dir=data_dir)
-        for plan in inputs.plans:
-            problems += size_problems(f"{path.name} [grid], ", plan)
+    except InputError as error:
+        problems += error.problems
+        inputs = Inputs(error.rest, {}, {})
+    for plan in inputs.plans:
+        problems += size_problems(f"{path.name} [grid], ", plan)
+    prepared = Prepared(spec, inputs, cube, methods)
+    with collecting(problems):
+        prepared = aligned(prepared)
     if problems:
-        raise InputError(problems)
-    return aligned(Prepared(spec, inputs, cube, methods))
+        is_complete = len(inputs.plans) == len(spec.grid.datasets)
+        raise InputError(problems, inputs.plans if is_complete else None)
+    return prepared
+
+
+def _folder_problems(*folders: Path) -> list[Problem]:
+    """Files that lie where folders are to be made."""
+    places = {
+        next(filter(Path.exists, (each.absolute(), *each.absolute().parents))): each for each in folders
+    }
+    return [
+        Problem(str(folder), f"{place} is a file", "a directory")
+        for place, folder in places.items()
+        if not place.is_dir()
+    ]
 
 
 def aligned(prepared: Prepared) -> Prepared:

@@ -19,7 +19,7 @@ from pipeline.scoring.scores import CATALOGUE
 from pipeline.scoring.tables import cell_table
 from storage.cube.schema import STATUS_WORDS
 from sweeps.data.lines import MOST_BYTES, Line, Lines, read_text, shortened, split_cells, to_number
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, shown
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, shown
 from sweeps.file.spec import SweepSpec
 from sweeps.plan import AXES, Cell, DatasetPlan
 from sweeps.records import Choice, Given, Real, Record, Text, Whole, read
@@ -196,7 +196,9 @@ def _head(path: Path, content: bytes) -> dict[str, Any]:
 def _cell(line: Line, names: list[str]) -> RawCell:
     cells = split_cells(line.text, ",")
     if len(cells) != len(names):
-        raise InputError([Problem(line.where, f"{len(cells)} cells", f"{len(names)}, one for each column")])
+        raise InputError(
+            [Problem(line.where, plural(len(cells), "cell"), f"{len(names)}, one for each column")]
+        )
     texts, problems, scores = dict(zip(names, cells, strict=True)), list[Problem](), dict[str, float]()
     with collecting(problems):
         numbers = ("mixture", "p", "m", "replicate")

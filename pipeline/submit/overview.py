@@ -28,15 +28,31 @@ from sweeps.file.search import Search
 from sweeps.file.spec import SweepSpec
 from sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweeps.shapes import CANDIDATES, DIMS
-from sweeps.words import ANY, AUTO, SPHERICAL, chooses, holds_out, is_model, shape_of, split_model
+from sweeps.words import (
+    ANY,
+    AUTO,
+    BASELINES,
+    SPHERICAL,
+    baseline_of,
+    chooses,
+    holds_out,
+    is_model,
+    shape_of,
+    split_model,
+)
 
 # What to know of a sweep before it is run: settings without effect, and data sets.
 
 
 def search_notes(spec: SweepSpec) -> list[str]:
-    """Settings that are given, but used by no model of the sweep."""
-    shapes = list(dict.fromkeys(map(shape_of, spec.grid.models)))
+    """Settings that are given, but used by no model of the sweep, and baselines that it lacks."""
+    shapes, models = list(dict.fromkeys(map(shape_of, spec.grid.models))), spec.grid.models
+    needed = {model: baseline_of(model) for model in models if model not in BASELINES}
     return [
+        f"the relative NMI of {model} needs {needed[model]} among models of [grid], too"
+        for model in needed
+        if needed[model] not in models
+    ] + [
         f"[search] {name} is not used by {', '.join(shapes)} covariances"
         for name in unused_priors(shapes)
         if any(getattr(search, name) != getattr(DEFAULT, name) for search in spec.search)

@@ -99,19 +99,26 @@ def submit(
 def _checked(path: Path, options: Options) -> Request:
     """Everything that a submit needs, or all that is wrong with it."""
     problems: list[Problem] = []
-    with collecting(problems):
+    wanted, profile = Wanted(options.retry_failed), None
+    try:
         prepared = prepare(path, results=options.results, data_dir=options.data_dir, part=options.part)
-        wanted = Wanted(options.retry_failed, find_cells(options.only, prepared.inputs.plans))
+        plans = prepared.inputs.plans
+    except InputError as error:
+        problems += error.problems
+        plans = error.rest
+    if plans is not None:
+        with collecting(problems):
+            wanted = Wanted(options.retry_failed, find_cells(options.only, plans))
     with collecting(problems):
         own_names()
     with collecting(problems):
         profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
-    if not problems and options.detach and profile is not None and isinstance(profile.options, JobQueue):
+    if options.detach and profile is not None and isinstance(profile.options, JobQueue):
         if not isinstance(profile.options, SlurmQueue):
             found = f"profile {profile.name!r} of kind {profile.options.kind}"
             hint = "leave out --detach, and run it under tmux, or in a job of your own"
-            problems = [Problem("--detach", found, "a profile of kind slurm, local or address", hint)]
-        elif not options.dry_run:  # which shows these as warnings
+            problems.append(Problem("--detach", found, "a profile of kind slurm, local or address", hint))
+        elif not options.dry_run and not problems:  # a dry run shows these as warnings
             problems = job_problems(profile.options, profile.where, prepared.run)
     if not problems:
         problems = list(memory_problems(prepared, profile, options.workers))

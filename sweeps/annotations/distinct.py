@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.annotations.rows import COLUMNS, SKIPPED, Annotation, AnnotationRows, Row, Skip
+from sweeps.annotations.rows import COLUMNS, OUTSIDE, SKIPPED, Annotation, AnnotationRows, Row, Skip
 from sweeps.data.lines import Complaints
 from sweeps.errors import InputError, Problem
 
@@ -28,6 +28,9 @@ Reader = Callable[[int, Mapping[str, str]], Row | None]
 Finder = Callable[[str, str], int | None]
 
 ENDS = ("i", "j")
+
+# Place of a sample that is not there.
+NOBODY = -1
 
 # Lines whose cells are there as texts at a time.
 CHUNK = 2**18
@@ -112,9 +115,10 @@ class Distinct:
             With every problem of every row, equal ones as one.
         """
         ends = self._ends(mark, find)
-        is_right = (ends >= 0).all(axis=1)
+        is_right = (ends != NOBODY).all(axis=1)
         # rows whose other cells are the same, and that are self pairs or not, say the same of their pairs
-        alike, count = (ends[:, 0] == ends[:, 1]).astype(np.int64), 2
+        is_self = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] != OUTSIDE)
+        alike, count = is_self.astype(np.int64), 2
         for name, codes in self.codes.items():
             if name not in ENDS and len(self.cells[name]) > 1:
                 first, alike = _groups(alike * len(self.cells[name]) + codes, count * len(self.cells[name]))
@@ -153,16 +157,16 @@ class Distinct:
         return AnnotationRows(columns, tuple(annotators), (path,))
 
     def _ends(self, mark: str, find: Finder) -> NDArray[np.int32]:
-        """Places of the two samples of each row, -1 of one that is not there."""
+        """Places of the two samples of each row, `NOBODY` of one that is not there."""
         # whatever else a row says of it is wrong, and counts as nothing
         marks = np.array([int(cell) + 1 if cell in ("0", "1") else 0 for cell in self.cells.get(mark, [""])])
         ends = np.empty((len(self), 2), dtype=np.int32)
         for column, name in enumerate(ENDS):
-            places = np.full((3, len(self.cells[name])), -1, dtype=np.int32)
+            places = np.full((3, len(self.cells[name])), NOBODY, dtype=np.int32)
             for number in np.unique(marks):
                 for code, cell in enumerate(self.cells[name]):
                     place = find(cell, ("", "0", "1")[number])
-                    places[number, code] = -1 if place is None else place
+                    places[number, code] = NOBODY if place is None else place
             ends[:, column] = places[marks[self.codes.get(mark, 0)], self.codes[name]]
         return ends
 

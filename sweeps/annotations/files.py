@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from sweeps.annotations.distinct import Distinct, plain
 from sweeps.annotations.draw import CANNOT, MOST_ANNOTATIONS, MUST
-from sweeps.annotations.rows import LINKS, SELF_PAIR_WEIGHT, Annotation, AnnotationRows, Row, Skip
+from sweeps.annotations.rows import LINKS, OUTSIDE, SELF_PAIR_WEIGHT, Annotation, AnnotationRows, Row, Skip
 from sweeps.annotations.stored import Stored, is_stored, read_stored
 from sweeps.data import lines
 from sweeps.data.lines import Lines
-from sweeps.data.table import SampleRows
+from sweeps.data.table import SampleRows, TableChoice
 from sweeps.data.text import BLANK, rows_of
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 
 T = TypeVar("T")
 
@@ -47,7 +47,9 @@ MOST_COMPARED = 10_000
 # More rows than a table can have.
 MOST_ROWS = 10**9
 
-DROPPED = 'it has an empty cell, and missing = "drop" leaves it out'
+
+# Of a table whose columns nobody told.
+PLAIN = TableChoice()
 
 
 class Samples:
@@ -66,10 +68,20 @@ class Samples:
         Why it is that, for messages; it follows "counted from 0".
     hint : str
         What may be done about texts that name rows, where rows have no names.
+    choice : TableChoice
+        What was made of the rows of the table.
     """
 
-    def __init__(self, rows: SampleRows, first_row: int = 1, why: str = "", hint: str = "") -> None:
-        self._rows, self.first_row, self._why, self._hint = rows, first_row, why, hint
+    def __init__(
+        self,
+        rows: SampleRows,
+        first_row: int = 1,
+        why: str = "",
+        hint: str = "",
+        choice: TableChoice = PLAIN,
+    ) -> None:
+        self._rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
+        self._outside = OUTSIDE if choice.links_outside == "drop" else None
         self._row_of: Sequence[int] = range(rows.n_rows) if rows.kept is None else rows.kept.tolist()
         self.are_numbered = not any(map(WHOLE.fullmatch, rows.names))
 
@@ -96,12 +108,15 @@ class Samples:
         return name in self._by_name
 
     def find(self, cell: str) -> int | None:
-        """Position from 0 of the sample that a cell names, by its name or its row; None if there is none."""
+        """Position from 0 of the sample that a cell names, by its name or its row; None if there is none.
+
+        It is `OUTSIDE` for a row that was left out of the table, if its annotations are left out, too.
+        """
         row, first = self._by_name.get(cell), self.first_row
         if row is None and self.are_numbered and WHOLE.fullmatch(cell) is not None:
             row = int(cell) - first
             row = row if 0 <= row < self._rows.n_rows else None
-        return row if self._rows.kept is None or row is None else self._positions.get(row)
+        return row if self._rows.kept is None or row is None else self._positions.get(row, self._outside)
 
     def position(self, cell: str, where: str) -> int:
         """Position of a sample from 0, see `find`; `where` is for messages.
@@ -118,7 +133,9 @@ class Samples:
         row = self._by_name.get(cell)
         if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
             row = int(cell) - first
-        found, expected, hint = f"sample {cell[:60]!r}", "a row that is used", DROPPED
+        found, expected = f"sample {cell[:60]!r}", "a row that is used"
+        dropping, leaving = self.choice.said("missing", "drop"), self.choice.said("links_outside", "drop")
+        hint = f"it has an empty cell, and {dropping} leaves it out; {leaving} leaves out its annotations"
         # of a table that could not be read it is not known how many rows it has
         numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"
         if row is None and rows.names:
@@ -426,7 +443,7 @@ class PairFile:
         """
         distinct = self._distinct(samples)
         if distinct is None:
-            return AnnotationRows.of(self.rows(samples))
+            return AnnotationRows.of(self.rows(samples)).inside
         by_number = _by_number(samples)
 
         def find(cell: str, mark: str) -> int | None:
@@ -436,7 +453,7 @@ class PairFile:
             counted = by_number.get(cells.get(FIRST_ROW, ""), samples)
             return _row(self.path, number, cells, counted, self.kind, self.unit)
 
-        return distinct.rows(self.path, FIRST_ROW, find, read)
+        return distinct.rows(self.path, FIRST_ROW, find, read).inside
 
     def _distinct(self, samples: Samples) -> Distinct | None:
         """Its rows by their distinct cells; None if they have to be read one by one.
@@ -605,7 +622,7 @@ class PairFile:
                 if line == last and len(cells) < len(columns):
                     return None
                 raise refused(
-                    f"{path}, line {line}", f"{len(cells)} cells", f"{len(columns)} as in the header"
+                    f"{path}, line {line}", plural(len(cells), "cell"), f"{len(columns)} as in the header"
                 )
             found = {name: cell for name, cell in zip(columns, cells, strict=True) if name in read}
             if is_questions:  # as spreadsheets keep them, see `Samples.cell`
@@ -727,7 +744,7 @@ def _row(
             hint = did_you_mean(word, words)
             problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
     if (text := cells.get("weight")) is not None:
-        weight, is_self = lines.to_number(text), pair[0] == pair[1]
+        weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE
         if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
             problems.append(Problem(where, f"weight {text}", WEIGHTS))
         elif is_self and weight % 2 == 1:
@@ -831,7 +848,16 @@ Pool = NDArray[np.int32]
 HINT = "a cell draws single annotations; a line of weight w stands for w of them, and a self pair for w / 2"
 
 
-def read_pool(path: Path, samples: Samples | int) -> Pool:
+def outside_note(rows: AnnotationRows, choice: TableChoice) -> tuple[str, ...]:
+    """Return how many annotations were left out with rows of the table; nothing if none were."""
+    total, said = len(rows) + rows.n_outside, choice.said("links_outside", "drop")
+    text = (
+        f"{rows.n_outside:,} of {total:,} annotations are of rows that are left out, and so are they ({said})"
+    )
+    return (text,) if rows.n_outside else ()
+
+
+def read_pool(path: Path, samples: Samples | int) -> tuple[Pool, tuple[str, ...]]:
     """Read an annotation file as the single annotations that cells of a sweep draw from.
 
     A line stands for as many annotations as its weight says. Those of all annotators are taken together, and
@@ -846,8 +872,10 @@ def read_pool(path: Path, samples: Samples | int) -> Pool:
 
     Returns
     -------
-    ndarray of shape (n_annotations, 3), int32
+    pool : ndarray of shape (n_annotations, 3), int32
         Columns i, j and kind, samples from 0, in the order of the lines.
+    notes : tuple of str
+        What to know of it.
 
     Raises
     ------
@@ -857,7 +885,8 @@ def read_pool(path: Path, samples: Samples | int) -> Pool:
     """
     problems: list[Problem] = []
     file = PairFile.of(path)
-    found = file.table(Samples.of(samples)).answered
+    of_table = Samples.of(samples)
+    found = file.table(of_table).answered
     counts = found.columns["count"].astype(np.int64)
     for place in np.flatnonzero(counts != found.columns["count"]):
         each = found.annotation(int(place))
@@ -869,7 +898,7 @@ def read_pool(path: Path, samples: Samples | int) -> Pool:
     if problems:
         raise InputError(lines.shortened(path, problems))
     rows = np.column_stack([found.columns[name] for name in ("first", "second", "kind")]).astype(np.int32)
-    return np.repeat(rows, counts, axis=0)
+    return np.repeat(rows, counts, axis=0), outside_note(found, of_table.choice)
 
 
 def pool_checksum(pool: Pool) -> str:

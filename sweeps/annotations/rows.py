@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,9 @@ KIND_NAMES = {MUST: "must", CANNOT: "cannot"}
 # Kind of a pair that was skipped.
 SKIPPED = -1
 
+# Place of a sample that is a row of the file, but was left out of the table.
+OUTSIDE = -2
+
 COLUMNS = np.dtype(
     [
         ("first", np.int32),
@@ -102,11 +105,14 @@ class AnnotationRows:
         Names in the order in which they first appear.
     files : tuple of Path
         Where the rows were read.
+    n_outside : int
+        Number of rows that were left out, as a row of the table that they name was.
     """
 
     columns: NDArray[Any]
     annotators: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
+    n_outside: int = 0
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -132,10 +138,16 @@ class AnnotationRows:
     @property
     def answered(self) -> AnnotationRows:
         """The same without skipped pairs."""
-        is_answer = self.columns["kind"] != SKIPPED
-        if is_answer.all():
-            return self
-        return AnnotationRows(self.columns[is_answer], self.annotators, self.files)
+        return self._where(self.columns["kind"] != SKIPPED)
+
+    @property
+    def inside(self) -> AnnotationRows:
+        """The same without the rows that name a row of the table that was left out, which are counted."""
+        is_inside = (self.columns["first"] != OUTSIDE) & (self.columns["second"] != OUTSIDE)
+        return replace(self._where(is_inside), n_outside=self.n_outside + int((~is_inside).sum()))
+
+    def _where(self, is_chosen: NDArray[np.bool_]) -> AnnotationRows:
+        return self if is_chosen.all() else replace(self, columns=self.columns[is_chosen])
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> AnnotationRows:
@@ -172,4 +184,4 @@ class AnnotationRows:
                 places = np.array([files.index(path) for path in part.files], dtype=np.int32)
                 here["file"] = places[part.columns["file"]]
             begin += len(part)
-        return cls(columns, annotators, files)
+        return cls(columns, annotators, files, sum(part.n_outside for part in parts))

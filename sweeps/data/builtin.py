@@ -108,8 +108,7 @@ def find_in_folder(entry: RawFile, folder: Path) -> tuple[bytes, Path]:
             raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
         content = read_file(found[0], MOST_BYTES)
     except InputError as error:
-        (problem,) = error.problems
-        raise Damaged(f"{problem.where} cannot be read: {problem.found}") from error
+        raise Damaged(str(error)) from error
     except OSError as error:
         raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     try:

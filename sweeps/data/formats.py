@@ -30,7 +30,7 @@ from sweeps.data.table import (
     select,
     text_of,
 )
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
+from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 from sweeps.files import opened
 
 # Of a file, and of an array as it is in the file.
@@ -111,13 +111,19 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                 if name is not None and name not in texts:
                     texts[name] = list(map(str, array(name, _no_texts).flat))
                     "".join(texts[name]).encode()  # halves of a pair of UTF-16 are no text
-    for name, each in () if problems else texts.items():
+    if not X.size:
+        raise InputError(problems)
+    for name, each in [*texts.items()]:
         if len(each) != len(X):
             where = f"{path}, array {name!r}"
-            problems.append(Problem(where, f"{len(each)} texts", f"one for each of {len(X)} rows"))
-    if problems:
-        raise InputError(problems)
-    return _selected(path, X, texts, replace(choice, label_column=label))
+            problems.append(
+                Problem(where, plural(len(each), "text"), f"one for each of {plural(len(X), 'row')}")
+            )
+            del texts[name]
+    label, index = (name if name in texts else None for name in (label, choice.index_column))
+    aside = tuple(name for name in choice.aside if name in texts)
+    choice = replace(choice, label_column=label, index_column=index, aside=aside)
+    return _selected(path, X, texts, choice, problems)
 
 
 def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
@@ -130,7 +136,7 @@ def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
     """
     with unbroken(path, "an .npy file"), opened(path, MOST_BYTES) as file:
         X = read_array(file, str(path), path.stat().st_size, _no_features, np.float64)
-    return _selected(path, X, {}, replace(choice, label_column=None))
+    return _selected(path, X, {}, replace(choice, label_column=None), [])
 
 
 def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
@@ -340,10 +346,12 @@ def _no_texts(header: Header) -> str:
     return "" if header.n_bytes <= MOST_TEXT_BYTES else f"at most {MOST_TEXT_BYTES:,} bytes"
 
 
-def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: TableChoice) -> LabelledTable:
+def _selected(
+    path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: TableChoice, problems: list[Problem]
+) -> LabelledTable:
     """Samples of `X`, with arrays of texts beside it as further columns."""
     X = np.ascontiguousarray(X)
-    width, names, problems = X.shape[1], [*texts], list[Problem]()
+    width, names = X.shape[1], [*texts]
 
     def where(row: int, column: int) -> str:
         if column < width:
@@ -359,8 +367,6 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
     table = Frame(path, len(X), width, [], where, cells, array=X)
     # columns of X are told by position, counted without those beside them
     columns, drop = (tuple(positions(choice, key, table, problems)) for key in ("columns", "drop"))
-    if problems:
-        raise InputError(problems)
     told = replace(
         choice,
         columns=columns,
@@ -369,7 +375,7 @@ def _selected(path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: 
         index_column=beside(choice.index_column),
         aside=tuple(str(beside(name)) for name in choice.aside),
     )
-    return select(replace(table, width=width + len(names)), told, [])
+    return select(replace(table, width=width + len(names)), told, problems)
 
 
 # Tables of Arrow.

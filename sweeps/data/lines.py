@@ -13,10 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.errors import Problem, refused
+from sweeps.errors import Problem, plural, refused
 from sweeps.files import opened
 
 PROBLEMS_SHOWN = 20
+
+# Problems of one kind that are looked at one by one; the last stands for those beyond.
+MOST_SINGLE = 1000
 
 # Of a file of labels, links or annotations.
 MOST_BYTES = 2**28
@@ -171,22 +174,18 @@ def to_number(cell: str) -> float | None:
         return None
 
 
-def counted(
-    places: Sequence[int] | NDArray[np.intp], problem: Callable[[int], Problem], count: int | None = None
-) -> list[Problem]:
+def counted(places: Sequence[int] | NDArray[np.intp], problem: Callable[[int], Problem]) -> list[Problem]:
     """A problem for each of the first places, and one that stands for those beyond.
 
     Parameters
     ----------
     places : sequence of int
-        All, or the first `PROBLEMS_SHOWN` and one more.
+        Places of all of them.
     problem : callable
         From a place to its problem.
-    count : int, optional
-        How many there are, where not all are told.
     """
-    first = [problem(int(place)) for place in places[:PROBLEMS_SHOWN]]
-    beyond = (len(places) if count is None else count) - len(first)
+    first = [problem(int(place)) for place in places[:MOST_SINGLE]]
+    beyond = len(places) - len(first)
     return [*first, replace(first[-1], count=beyond)] if beyond else first
 
 
@@ -199,7 +198,7 @@ ALONE = 3
 
 @dataclass
 class Complaint:
-    """Problems of lines that expect the same, and give the same hint: the first of them, and a count."""
+    """Problems of lines that expect the same, and give the same hint: the first of them, and counts."""
 
     first: list[tuple[int, Problem]]
     found: dict[str, None]
@@ -210,11 +209,13 @@ class Complaint:
 
     def add(self, order: int, problem: Problem, number: str) -> None:
         """One more, of a line that is no earlier one."""
-        self.count += 1
-        if self.last != number or not number:
+        self.count += problem.count
+        if problem.count > 1 and self.numbers:  # it stands for as many further lines
+            self.n_lines += problem.count
+        elif self.last != number or not number:
             self.n_lines, self.last = self.n_lines + 1, number
             self.numbers += [number] if self.n_lines <= ALONE else []
-        if self.count <= ALONE:
+        if self.count <= ALONE or not self.first:
             self.first.append((order, problem))
         if len(self.found) <= ALONE:
             self.found[problem.found] = None
@@ -223,14 +224,17 @@ class Complaint:
         """Each, or one for all; with its place among the problems of the file."""
         order, problem = self.first[0]
         place = PLACE.fullmatch(problem.where)
-        if self.count <= ALONE or place is None:
+        if place is None:
+            yield order, replace(problem, count=self.count)
+            return
+        if self.count <= ALONE:
             yield from self.first
             return
         file, unit, _, column = place.groups()
         more = f" and {self.n_lines - ALONE:,} more" if self.n_lines > ALONE else ""
         where = f"{file}, {unit}{'s' * (self.n_lines > 1)} {', '.join(self.numbers)}{more}{column}"
         found = "; ".join([*self.found][:ALONE]) + ("; ..." if len(self.found) > ALONE else "")
-        yield order, replace(problem, where=where, found=found, count=self.count)
+        yield order, replace(problem, where=where, found=found, count=self.n_lines)
 
 
 class Complaints:
@@ -245,27 +249,28 @@ class Complaints:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._of: dict[tuple[str, ...], Complaint] = {}
-        self._total = 0
+        self._n_added, self._n_beyond = 0, 0
 
     def add(self, problems: Iterable[Problem]) -> None:
         """Further problems, in the order of the lines."""
         for each in problems:
-            self._total += each.count
+            self._n_added += 1
             place = PLACE.fullmatch(each.where)
             file, unit, number, column = place.groups() if place else (each.where, "", "", "")
             # what is found differs from line to line; without a line it tells problems apart
             key = (file, unit, column, each.expected, each.hint, "" if place else each.found)
             # of those beyond it only matters how many there are, and a file may have millions
-            if each.count == 1 and (key in self._of or len(self._of) < PROBLEMS_SHOWN):
-                self._of.setdefault(key, Complaint([], {}, [])).add(self._total, each, number)
+            if key in self._of or len(self._of) < PROBLEMS_SHOWN:
+                self._of.setdefault(key, Complaint([], {}, [])).add(self._n_added, each, number)
+            else:
+                self._n_beyond += each.count
 
     def shown(self) -> list[Problem]:
         """The first of them, and how many there are beyond."""
         every = sorted((each for of in self._of.values() for each in of.shown()), key=lambda each: each[0])
-        first = [problem for _, problem in every][:PROBLEMS_SHOWN]
-        beyond = self._total - sum(each.count for each in first)
-        more = Problem(str(self._path), f"{beyond:,} more problems like these", "none")
-        return [*first, more] if beyond else first
+        beyond = self._n_beyond + sum(problem.count for _, problem in every[PROBLEMS_SHOWN:])
+        more = [Problem(str(self._path), plural(beyond, "more problem"), "", count=beyond)] if beyond else []
+        return [problem for _, problem in every[:PROBLEMS_SHOWN]] + more
 
 
 def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:

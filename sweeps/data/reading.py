@@ -4,17 +4,19 @@
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from kernels.settings import PARAMETERS, spread_problem
+from kernels.settings import PARAMETERS
 from sweeps.data import formats
 from sweeps.data.builtin import DataSet
 from sweeps.data.lines import shortened
 from sweeps.data.table import LabelledTable, TableChoice
 from sweeps.data.text import read_text_table
-from sweeps.errors import InputError, Problem, not_one_of, refused
+from sweeps.errors import InputError, Problem, not_one_of, plural
 from sweeps.files import bounded
 
 # Reading a user's own table, whatever its format.
@@ -53,37 +55,36 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     Raises
     ------
     InputError
-        With the problems of the file; the first 20 and a count if there are more.
+        With the problems of the file; the first 20 and a count if there are more. Its `rest` is as `select`
+        has it.
     """
-    suffix = path.suffix.lower()
+    suffix, key = path.suffix.lower(), choice.key
     reader = READERS.get(suffix, read_text_table)
-    problems = [
-        not_one_of(f"{path}, {choice.key(name)}", getattr(choice, name), PARAMETERS[name].choices)
-        for name in ("missing", "categories")
-        if getattr(choice, name) not in PARAMETERS[name].choices
-    ]
+    problems = list[Problem]()
     if choice.columns and choice.drop:
-        key, found = f"{path}, {choice.key('drop')}", f"{choice.key('columns')} as well"
-        hint = f"what {choice.key('columns')} does not name is no feature already"
-        problems.append(Problem(key, found, "one of them", hint))
+        hint = f"what {key('columns')} does not name is no feature already"
+        problems.append(Problem(f"{path}, {key('drop')}", f"{key('columns')} as well", "one of them", hint))
     if choice.sheet is not None and reader is not formats.read_workbook:
         found, expected = repr(choice.sheet), "nothing: it is no .xlsx workbook"
-        problems.append(Problem(f"{path}, {choice.key('sheet')}", found, expected))
+        problems.append(Problem(f"{path}, {key('sheet')}", found, expected))
+    for name in ("missing", "categories"):
+        usual, word, known = PARAMETERS[name].default, getattr(choice, name), PARAMETERS[name].choices
+        if word not in known:
+            problems.append(not_one_of(f"{path}, {key(name)}", word, known))
+            right: Any = {name: usual}
+            choice = replace(choice, **right)
     if suffix in UNREAD:
-        problems.append(Problem(str(path), f"{suffix} file", UNREAD[suffix]))
-    if problems:
-        raise InputError(problems)
+        raise InputError([*problems, Problem(str(path), f"{suffix} file", UNREAD[suffix])])
     if reader is not read_text_table:
         formats.load_arrow()
+    table: LabelledTable | None = None
     try:
         with bounded(path):
             table = reader(path, choice)
-            # The model divides by the total variance (docs/model.md, eq. (1)).
-            problem = spread_problem(table.X)
     except InputError as error:
-        raise InputError(shortened(path, error.problems)) from None
-    if problem:
-        raise refused(path, *problem)
+        problems, table = [*problems, *shortened(path, error.problems)], error.rest
+    if problems or table is None:
+        raise InputError(problems, table)
     return table
 
 
@@ -102,15 +103,24 @@ def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None
     Raises
     ------
     InputError
-        With every problem of the file.
+        With every problem of the file; its `rest` is the data set without what is wrong, if there is one.
     """
-    table = read_table(path, choice)
-    where = f"{path}, n_clusters"
-    if n_clusters is None and table.labels_true is None:
-        raise refused(where, "neither classes nor n_clusters", "label_column or n_clusters")
-    wanted = len(table.class_names) if n_clusters is None else n_clusters
+    problems, table = list[Problem](), None
+    try:
+        table = read_table(path, choice)
+    except InputError as error:
+        problems, table = [*error.problems], error.rest
+    if table is None:
+        raise InputError(problems)
+    where, wanted = f"{path}, n_clusters", len(table.class_names) if n_clusters is None else n_clusters
+    is_known = n_clusters is not None or table.labels_true is not None
+    if not is_known and choice.label_column is None:
+        problems.append(Problem(where, "neither classes nor n_clusters", "label_column or n_clusters"))
     distinct = len(np.unique(table.X, axis=0))
-    if not 1 <= wanted <= distinct:
-        found = f"{wanted} for {distinct} distinct rows"
-        raise refused(where, found, "at least 1, and no more than distinct rows")
-    return DataSet(table, wanted, f"file {path}", path)
+    if is_known and not 1 <= wanted <= distinct:
+        found = f"{wanted} for {plural(distinct, 'distinct row')}"
+        problems.append(Problem(where, found, "at least 1, and no more than distinct rows"))
+    data = DataSet(table, wanted, f"file {path}", path)
+    if problems:
+        raise InputError(problems, data)
+    return data

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kernels.settings import spread_problem
 from sweeps.data import lines
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
+from sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 
 # A table of samples with their classes: its checksum, its scaling.
 
@@ -116,6 +117,8 @@ class TableChoice:
         Names of the samples, each once; classes.
     missing : {"error", "drop"}
         Whether a row with an empty cell is a problem, or is left out.
+    links_outside : {"error", "drop"}
+        Whether an annotation of a row that is left out is a problem, or is left out, too.
     categories : {"error", "onehot"}
         Whether a feature of texts is a problem, or becomes a column of 0 and 1 for each of its texts.
     sheet : str, int or None
@@ -133,6 +136,7 @@ class TableChoice:
     index_column: Column | None = None
     label_column: Column | None = None
     missing: str = "error"
+    links_outside: str = "error"
     categories: str = "error"
     sheet: Column | None = None
     aside: tuple[str, ...] = ()
@@ -167,21 +171,19 @@ def positions(choice: TableChoice, key: str, table: Frame, problems: list[Proble
     table : Frame
         Whose columns they are.
     problems : list of Problem
-        Is extended by every name that is none of the columns, or comes twice; no column is found then.
+        Is extended by every name that is none of the columns, or comes twice.
     """
     told = getattr(choice, key)
     names = told if isinstance(told, tuple) else () if told is None else (told,)
     where = f"{table.path}, {'column left out' if key == 'aside' else choice.key(key)}"
     found: list[int] = []
-    wrong: list[Problem] = []
     for name in expanded(names, table.header) if key in ("columns", "drop") else names:
-        with collecting(wrong):
+        with collecting(problems):
             place = position(name, table.header, table.width, where)
             if place in found:
                 raise refused(where, f"{name!r} again", "each column once")
             found.append(place)
-    problems += wrong
-    return [] if wrong else found
+    return found
 
 
 def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]:
@@ -645,12 +647,13 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     Returns
     -------
     LabelledTable
-        Finite features, of the rows that are kept.
+        Finite features that vary, of the rows that are kept.
 
     Raises
     ------
     InputError
-        With these problems, and all that are found here.
+        With these problems, and all that are found here; its `rest` is the table without what is wrong, if
+        there are features.
     """
     check_size(table.path, table.n_rows, 1)
     if choice.search is not None:
@@ -659,19 +662,28 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
         next(iter(positions(choice, key, table, problems)), None) for key in ("label_column", "index_column")
     )
     aside, drop, columns = (positions(choice, key, table, problems) for key in ("aside", "drop", "columns"))
-    others = {label, index, *aside, *drop}
-    features = columns or [column for column in range(table.width) if column not in others]
+    # a misspelt name may mean the column that its message suggests, and that one is no feature then
+    unknown = [name for name in choice.named if isinstance(name, str) and name not in table.header]
+    meant = {closest(name, table.header) for name in unknown} - {""}
+    others = {label, index, *aside, *drop, *(at for at, name in enumerate(table.header) if name in meant)}
+    features = [column for column in range(table.width) if column not in others]
+    features = columns if choice.columns else features
     used: dict[int | None, str] = {}
     for key, at in (("label_column", label), ("index_column", index), *(("columns", at) for at in features)):
         if at is not None and at in used:
             found = f"{table.named(at)}, which is {choice.key(used[at])}"
             problems.append(Problem(f"{table.path}, {choice.key(key)}", found, "another column"))
         used.setdefault(at, key)
-    check_size(f"{table.path}, features", table.n_rows, len(features))
-    numbers = table.numbers(features)
-    classes = None if label is None else table.texts(label)
+    classes: list[str] | None = None
+    if label is not None:
+        with collecting(problems):
+            classes = table.texts(label)
+    numbers: Numbers | None = None
+    with collecting(problems):
+        check_size(f"{table.path}, features", table.n_rows, len(features))
+        numbers = table.numbers(features)
     kept = np.ones(table.n_rows, dtype=np.bool_)
-    if choice.missing == "drop":
+    if choice.missing == "drop" and numbers is not None:
         kept = ~numbers.is_empty
         if classes is not None:
             missing = {text for text in set(classes) if not text or math.isnan(lines.to_number(text) or 0.0)}
@@ -680,31 +692,41 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
             where = f"{table.path}, {choice.key('missing')}"
             hint = "drop the columns that are empty in most rows"
             problems.append(Problem(where, "no row without an empty cell", "one at least", hint))
-            raise InputError(problems)
+            numbers = None
     rows = np.flatnonzero(kept)
     X, names, places = np.empty((len(rows), 0)), list[str](), list[int]()
     encoded: Encoded | None = None
     of_rows = SampleRows(table.n_rows)
-    with collecting(problems):
-        X, names, places = _features(table, choice, features, numbers, rows)
+    if numbers is not None and (features or not choice.columns):
+        with collecting(problems):
+            X, names, places = _features(table, choice, features, numbers, rows, problems)
+        # the model divides by the total variance (docs/model.md, eq. (1))
+        if X.size and (problem := spread_problem(X)):
+            problems.append(Problem(str(table.path), *problem))
     if classes is not None and label is not None:
         with collecting(problems):
             encoded = encode_classes(_picked(classes, rows), lambda row: table.where(int(rows[row]), label))
     with collecting(problems):
         of_rows = SampleRows(table.n_rows, None if kept.all() else rows, _names(table, choice, index))
-    if problems:
-        raise InputError(problems)
     codes, class_names = encoded or (None, ())
-    texts = tuple(_picked(table.texts(column), rows) for column in aside)
+    if problems:
+        rest = LabelledTable(X, codes, class_names, rows=of_rows)
+        raise InputError(problems, rest if X.size else None)
     notes = (*dropped_note(of_rows, choice), *column_notes(X, names, table.header, places, choice))
     feature_names = tuple(names) if table.header else ()
+    texts = tuple(_picked(table.texts(column), rows) for column in aside)
     return LabelledTable(X, codes, class_names, feature_names, texts, of_rows, notes)
 
 
 def _features(
-    table: Frame, choice: TableChoice, places: Sequence[int], numbers: Numbers, rows: NDArray[np.intp]
+    table: Frame,
+    choice: TableChoice,
+    places: Sequence[int],
+    numbers: Numbers,
+    rows: NDArray[np.intp],
+    wrong: list[Problem],
 ) -> tuple[NDArray[np.float64], list[str], list[int]]:
-    """Numbers, and the name and the column of each."""
+    """Numbers, and the name and the column of each; with problems the numbers that are right, and zeros."""
     if not places:
         beside = " beside the classes" if choice.label_column is not None else ""
         raise refused(table.path, f"no column{beside}", "at least one feature")
@@ -722,22 +744,30 @@ def _features(
         with collecting(problems):
             width = len(places) + sum(part.shape[1] for part, _ in encoded.values())
             encoded[column] = _one_hot(table, choice, places[column], names[column], rows, width)
-    wrong = ~np.isfinite(values)
-    most = lines.PROBLEMS_SHOWN + 1
-    first = np.flatnonzero(wrong.any(axis=1))[:most]
-    cells = [(int(rows[first[i]]), places[j]) for i, j in np.argwhere(wrong[first])[:most]]
+    by_row: list[tuple[int, Problem]] = []
+    is_wrong = ~np.isfinite(values)
+    for number, column in enumerate(np.flatnonzero(is_wrong.any(axis=0)).tolist()):
+        if number == lines.PROBLEMS_SHOWN:  # of further columns it only matters how many cells are wrong
+            count = int(np.count_nonzero(is_wrong[:, column:]))
+            by_row.append((len(rows), Problem(str(table.path), "no finite number", "", count=count)))
+            break
+        cells = table.cells([places[column]])[0]
 
-    def problem(number: int) -> Problem:
-        row, place = cells[number]
-        cell = text_of(table.cells([place])[0][row])
-        leaving = f"{choice.said('missing', 'drop')} leaves out such rows"
-        hint = leaving if is_empty(cell) else _comma_hint(cell)
-        found = repr(cell[:60]) if cell else "an empty cell"
-        return Problem(table.where(row, place), found, "a finite number", hint)
+        def problem(row: int, place: int = places[column], cells: Any = cells) -> Problem:
+            cell = text_of(cells[row])
+            leaving = f"{choice.said('missing', 'drop')} leaves out such rows"
+            hint = leaving if is_empty(cell) else _comma_hint(cell)
+            found = repr(cell[:60]) if cell else "an empty cell"
+            return Problem(table.where(row, place), found, "a finite number", hint)
 
-    problems += lines.counted(range(len(cells)), problem, int(np.count_nonzero(wrong)))
-    if problems:
-        raise InputError(problems)
+        of_column = rows[np.flatnonzero(is_wrong[:, column])]
+        by_row += zip(of_column.tolist(), lines.counted(of_column, problem), strict=False)
+    problems += [each for _, each in sorted(by_row, key=lambda pair: pair[0])]
+    wrong += problems
+    if problems:  # further checks are made of what is right, unless they would take much memory
+        is_small = values.size <= MOST_WORDS
+        right = np.where(is_wrong, 0.0, values)[:, n_texts < len(rows)] if is_small else values[:, :0]
+        return right, [""] * right.shape[1], [0] * right.shape[1]
     if not encoded:
         return np.ascontiguousarray(values), names, list(places)
     parts = [encoded.get(i, (values[:, i : i + 1], names[i : i + 1])) for i in range(len(places))]

@@ -18,7 +18,7 @@ import numpy as np
 
 from sweeps.data.lines import counted, read_text, to_number
 from sweeps.data.table import MOST_COLUMNS, Frame, LabelledTable, TableChoice, is_header, select
-from sweeps.errors import InputError, Problem, collecting, refused
+from sweeps.errors import InputError, Problem, collecting, plural, refused
 
 # Of a table: as texts its cells take several times the memory; an .npz file has no such limit.
 MOST_BYTES = 2**27
@@ -79,7 +79,7 @@ def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
         last = lines[row] + lengths[row] - 1
         hint = f"a cell in quotes goes on to line {last}" if lengths[row] > 1 else ""
         expected = f"{width} as in the other rows"
-        return Problem(f"{path}, line {lines[row]}", f"{widths[row]} cells", expected, hint)
+        return Problem(f"{path}, line {lines[row]}", plural(widths[row], "cell"), expected, hint)
 
     problems[:0] = counted(np.flatnonzero(~is_usual), problem)
     header = cells[:width] if begin and widths[0] == width else []

@@ -265,7 +265,7 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
         nodes = list(ast.walk(ast.parse(text_of_code(path, content))))
     except InputError as error:
         (problem,) = error.problems
-        raise refusal(problem.expected, found=f"{path}: {problem.found}") from None
+        raise refusal(problem.expected or "a Python file", found=f"{path}: {problem.found}") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise refusal("a Python file", found=f"{path}: {error or type(error).__name__}") from None
     # what a module may define or import: names of its text, at whatever level

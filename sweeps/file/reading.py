@@ -5,12 +5,11 @@ it with. What values of several tables rule out is marked before anything is val
 come at once.
 """
 
-import errno
 import json
-import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +32,7 @@ from sweeps.errors import InputError, Problem, closest, collecting, did_you_mean
 from sweeps.file import spec
 from sweeps.file.methods import METHODS, Method, name_of, uses_links
 from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
-from sweeps.files import FILE, read_file
+from sweeps.files import NO_FILE, read_file
 from sweeps.plan import Clusters, Name, Scale
 from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, named_once, read, refusal
 from sweeps.words import (
@@ -194,7 +193,7 @@ def _resolved(entries: tuple[Any, ...], info: ValidationInfo) -> tuple[Any, ...]
     return tuple(dataset for entry in scaled for dataset in _datasets(entry, folder))
 
 
-def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -> Iterator[spec.Named]:
+def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -> Iterator[Any]:
     if isinstance(entry, KnownEntry):
         yield from (spec.Builtin(name=name, scale=entry.scale) for name in fitting(entry.name))
     elif isinstance(entry, spec.UserTable):
@@ -375,7 +374,8 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
     Raises
     ------
     InputError
-        With every problem of the file: unknown keys, wrong types, values out of range, repeated values.
+        With every problem of the file: unknown keys, wrong types, values out of range, repeated values. Its
+        `rest` is the user's own tables in it, as far as they are right.
 
     Examples
     --------
@@ -399,18 +399,29 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
     problems: list[Problem] = []
     with collecting(problems):
         return read(SweepFile, values, path.name, brackets=True, context=context).resolved()
-    raise InputError([*problems, *_missing_files(values, path)])
+    tables = tuple(_own_tables(values, path.parent))
+    problems += [
+        Problem(place, NO_FILE, "")
+        for table in tables
+        for place in (table.path, table.annotations)
+        if place is not None and "\0" not in place and not Path(place).exists()
+    ]
+    raise InputError(problems, tables)
 
 
-def _missing_files(values: Mapping[str, Any], path: Path) -> Iterator[Problem]:
-    """Files of data that are not there: said at once with all that is wrong with the sweep file."""
+def _own_tables(values: Mapping[str, Any], folder: Path) -> Iterator[spec.UserTable]:
+    """The user's own tables in a file with problems, without the keys that are wrong."""
     grid = values.get("grid")
     entries = grid.get("datasets") if isinstance(grid, dict) else None
     for entry in entries if isinstance(entries, list) else ():
-        for key in ("path", "annotations") if isinstance(entry, dict) else ():
-            name = entry.get(key)
-            if isinstance(name, str) and name and "\0" not in name and not (path.parent / name).exists():
-                yield Problem(str((path.parent / name).resolve()), os.strerror(errno.ENOENT), FILE)
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            continue
+        table = spec.UserTable(name="table", path=entry["path"] or ".")
+        for key, value in entry.items():
+            with suppress(ValueError):
+                given = spec.UserTable.model_validate({"name": "table", "path": table.path, key: value})
+                table = table.model_copy(update={key: getattr(given, key)})
+        yield from _datasets(table, folder)
 
 
 def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Ask(Record):
 ColumnKey = Annotated[str | int, Expected("a column's name or index")]
 Columns = Annotated[tuple[ColumnKey, ...], Each(repr)]
 
-MISSING, CATEGORIES = PARAMETERS["missing"], PARAMETERS["categories"]
+MISSING, CATEGORIES, OUTSIDE = (PARAMETERS[name] for name in ("missing", "categories", "links_outside"))
 
 SCALE = "How the features are scaled; that of [data] where it is left out."
 
@@ -174,6 +174,7 @@ class UserTable(Named):
         None, description="Column of the true labels, by name or index; left out where there are none."
     )
     missing: Annotated[str, Choice(MISSING.choices)] = Field("error", description=MISSING.meaning)
+    links_outside: Annotated[str, Choice(OUTSIDE.choices)] = Field("error", description=OUTSIDE.meaning)
     categories: Annotated[str, Choice(CATEGORIES.choices)] = Field("error", description=CATEGORIES.meaning)
     sheet: Annotated[str | int | None, Expected("a sheet's name or index")] = Field(
         None, description="Sheet of an .xlsx workbook, by name or index; the first where it is left out."
@@ -189,7 +190,7 @@ class UserTable(Named):
 
 
 # Keys of a table that cubes made before them lack: then the default was meant.
-LATER = ("annotations", "columns", "drop", "index_column", "missing", "categories", "sheet")
+LATER = ("annotations", "columns", "drop", "index_column", "missing", "links_outside", "categories", "sheet")
 
 
 class Draw(Record):

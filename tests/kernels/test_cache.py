@@ -316,6 +316,18 @@ def test_folder_that_cannot_be_written_any_more_costs_one_warning(
     assert not folder.path.exists() or not list(folder.path.glob("*.kernel"))
 
 
+@pytest.mark.parametrize("is_of_this_run", [False, True])
+def test_a_folder_that_ends_with_the_run_is_not_named_as_one_of_later_calls(
+    is_of_this_run: bool, folder: OwnFolder, kernel: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kernels.cache")
+    if is_of_this_run:
+        monkeypatch.setenv(cache.OF_THIS_RUN, str(folder.path.parent))
+    assert hits(kernel()) == 0
+    assert ("later calls" in caplog.text) is not is_of_this_run
+    assert "compiling the kernels" in caplog.text
+
+
 def test_wait_for_another_process_is_said_has_an_end_and_ends_with_the_code(
     folder: OwnFolder, kernel: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
