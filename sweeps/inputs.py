@@ -279,9 +279,8 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
             pool, notes = read_pool(Path(entry.annotations), Samples(rows, choice=choice))
     if data is None:
         return None
-    return _Loaded(
-        RealSource(scale(data.X, entry.scale), data.labels_true, pool), data, (*data.table.notes, *notes)
-    )
+    source = RealSource(scale(data.X, entry.scale), data.labels_true, pool)
+    return _Loaded(source, data, (*data.table.notes, *(f"left out: {note}" for note in notes)))
 
 
 def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source, where: str) -> DatasetPlan:

@@ -851,9 +851,7 @@ HINT = "a cell draws single annotations; a line of weight w stands for w of them
 def outside_note(rows: AnnotationRows, choice: TableChoice) -> tuple[str, ...]:
     """Return how many annotations were left out with rows of the table; nothing if none were."""
     total, said = len(rows) + rows.n_outside, choice.said("links_outside", "drop")
-    text = (
-        f"{rows.n_outside:,} of {total:,} annotations are of rows that are left out, and so are they ({said})"
-    )
+    text = f"{rows.n_outside:,} of {total:,} annotations, which are of rows that are left out ({said})"
     return (text,) if rows.n_outside else ()
 
 

@@ -59,3 +59,9 @@ def test_any_text_is_lines_that_can_be_shown(text: str, most: int) -> None:
     for line in [one_line(text, most), *lines.split("\n")]:
         assert line.isprintable()
         line.encode()
+
+
+def test_problems_are_counted_with_those_that_one_stands_for() -> None:
+    error = InputError([Problem("a", "no such file", ""), Problem("b", "3", "4", count=25)])
+    assert error.n_problems == 26
+    assert str(error) == "a: no such file\nb: found 3, expected 4"

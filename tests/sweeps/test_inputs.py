@@ -112,7 +112,7 @@ def test_what_only_the_data_can_tell(tmp_path: Path) -> None:
         ({"m": ["0.01N"]}, ["mine", "0.01N of 12 samples = 0", "at least 1 annotation"]),
         ({"m": ["0.5N", 6]}, ["'0.5N' and '6', both 6", "once"]),
         ({"min_cluster_size": 7}, ["12 samples", "2 · 7"]),
-        ({"datasets": [lost]}, ["none.csv", "No such file"]),
+        ({"datasets": [lost]}, ["none.csv", "no such file"]),
         ({"design": ["active"], "batch": "0.05N"},
          ["s.toml [ask] batch, data set 'mine'", "0.05N of 12 samples = 0", "at least 1 question"]),
     ):  # fmt: skip

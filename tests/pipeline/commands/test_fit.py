@@ -384,3 +384,75 @@ def test_killed_sessions_lose_no_answer(folder: Path, times: int) -> None:
         after = saved()
         assert answered <= after - before <= answered + 1
         before = after
+
+
+GAPS = "id,x,y\nr0,,0\n" + "".join(f"r{n},{n % 4},{n * n % 11}\n" for n in range(1, 30))
+OF_GAPS = "r0 r1 must 1 bob\nr0 r0 must 3 bob\nr1 r2 must 1 ann\nr3 r4 cannot 1 ann\n"
+
+
+@pytest.mark.parametrize("separator", [" ", ","])
+def test_annotations_of_rows_that_are_left_out_are_left_out_and_counted(
+    separator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With commas all lines are read at once, with blanks and a comment one by one."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(GAPS)
+    Path("a.txt").write_text(OF_GAPS.replace(" ", separator) + ("# end\n" if separator == " " else ""))
+    line = [
+        "fit",
+        "t.csv",
+        "-k",
+        "2",
+        "--index-column",
+        "id",
+        "--annotations",
+        "a.txt",
+        "--missing",
+        "drop",
+        "--restarts",
+        "1",
+    ]
+    refused = sweep(*line)
+    assert refused.exit_code == 2
+    assert "--links-outside drop leaves out its annotations" in refused.stderr
+    fitted = sweep(*line, "--links-outside", "drop", "--json")
+    document = json.loads(fitted.stdout)
+    assert document["links_dropped"] == 2
+    assert document["annotator_accuracies"]["bob"] is None
+    shown = sweep(*line, "--links-outside", "drop")
+    assert (
+        "left out   2 of 4 annotations, which are of rows that are left out (--links-outside drop)"
+        in shown.stdout
+    )
+    Path("b.txt").write_text(OF_GAPS.replace(" ", separator).replace("r1", "r77"))
+    assert sweep(*line, "--links-outside", "drop", "--annotations", "b.txt").exit_code == 2
+
+
+def test_a_sweep_leaves_out_annotations_of_rows_that_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(GAPS)
+    Path("a.txt").write_text(OF_GAPS)
+    table = 'name = "own", path = "t.csv", index_column = "id", n_clusters = 2, annotations = "a.txt"'
+    text = f"""
+name = "s"
+seed = 1
+[grid]
+datasets = [{{{table}, missing = "drop"}}]
+p = [0.8]
+m = [2]
+replicates = 1
+models = ["conditional"]
+restarts = 1
+"""
+    Path("s.toml").write_text(text)
+    refused = sweep("plan", "s.toml")
+    assert refused.exit_code == 2
+    assert 'links_outside = "drop" leaves out its annotations' in refused.stderr
+    Path("s.toml").write_text(text.replace('"drop"', '"drop", links_outside = "drop"'))
+    document = json.loads(sweep("plan", "s.toml", "--json").stdout)
+    assert any("2 of 4 annotations" in note for note in document["notes"]["own"])
+    assert document["search_notes"] == [
+        "the relative NMI of conditional needs unsupervised among models of [grid], too"
+    ]

@@ -367,7 +367,8 @@ def test_every_problem_of_a_command_line_is_said(tmp_path: Path, monkeypatch: py
         first, *lines = result.stderr.replace(str(tmp_path), "FOLDER").splitlines()
         assert [line.removeprefix("  ") for line in lines] == case["problems"], case["line"]
         assert (result.exit_code, result.stdout) == (2, "")
-        assert first == f"{plural(len(lines), 'problem')}, nothing was started:"
+        count = case.get("count", len(lines))  # one line may stand for the same problem of several rows
+        assert first == f"{plural(count, 'problem')}, nothing was started:", case["line"]
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

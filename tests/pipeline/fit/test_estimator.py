@@ -445,7 +445,7 @@ def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
     frame = pd.DataFrame(NOISE)
     train = np.array([row for row in range(40) if row not in (1, 21)])
     assert [text[:30] for text in problems(Reader(38, frame.index[train]), MUST_PAIRS, CANNOT_PAIRS)] == [
-        "must_link: found 2 rows with s", "must_link, row 0: found 1, exp", "cannot_link: found 1 rows with",
+        "must_link: found 2 rows with s", "must_link, row 0: found 1, exp", "cannot_link: found 1 row with",
         "cannot_link, row 1: found 21, ",
     ]  # fmt: skip
     dropping = small(links_outside="drop")
@@ -464,7 +464,7 @@ def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
     assert beyond.startswith("must_link, row 4: found 29")
 
 
-PLACES = ": found 1 rows with samples that X does not have, expected places 0 to 39"
+PLACES = ": found 1 row with samples that X does not have, expected places 0 to 39"
 SHAPES = "expected shape (n_links, 2) or (n_links, 3)"
 WRONG_TABLES: dict[str, list[Any]] = {
     PLACES: [[[0, 40]], [[1, -1], [0, 2]], [[0.5, 3], [0, 2]], [[0, np.nan]]],

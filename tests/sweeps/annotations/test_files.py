@@ -319,17 +319,18 @@ TEXT = "1 2 must 1 ann\n2 1 cannot 3 bob 0.9\n3 3 must 4 ann\n"
 
 
 def test_a_line_stands_for_as_many_annotations_as_its_weight_says(tmp_path: Path) -> None:
-    found = read_pool(write(tmp_path, TEXT), 3)
+    found = read_pool(write(tmp_path, TEXT), 3)[0]
     assert found.dtype == np.int32
     assert found.tolist() == [[0, 1, 0], *[[1, 0, 1]] * 3, *[[2, 2, 0]] * 2]
-    assert read_pool(write(tmp_path, "# nobody has answered\n"), 3).shape == (0, 3)
+    assert read_pool(write(tmp_path, "# nobody has answered\n"), 3)[0].shape == (0, 3)
     asked = "i,j,probability,answer\n1,2,0.5,y\n1,3,0.4,n\n2,3,0.4,\n"
-    assert read_pool(write(tmp_path, asked), 3).tolist() == [[0, 1, 0], [0, 2, 1]]
+    assert read_pool(write(tmp_path, asked), 3)[0].tolist() == [[0, 1, 0], [0, 2, 1]]
     # the checksum is of what is drawn from
     texts = (TEXT, "# answers\n1,2,m,1,ann\n2,1,c,1,eve\n2,1,-,2,bob\n3,3,+,4,ann\n")
     changes = (("cannot 3", "cannot 2"), ("2 1", "1 2"), ("3 3", "2 2"))
     pools = [
-        read_pool(write(tmp_path, text), 3) for text in (*texts, *(TEXT.replace(*each) for each in changes))
+        read_pool(write(tmp_path, text), 3)[0]
+        for text in (*texts, *(TEXT.replace(*each) for each in changes))
     ]
     sums = [files.pool_checksum(pool) for pool in pools]
     assert (sums[0], len(set(sums))) == (sums[1], 4)

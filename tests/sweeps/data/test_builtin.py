@@ -207,7 +207,7 @@ def test_another_file_ends_the_search(
         find("iris-uci", data_dir=files)
     assert caught.value.reasons[0].startswith(f"{files / 'iris.data'}: 29 bytes with sha256 ")
     (files / "bezdekIris.data").mkdir()
-    with pytest.raises(Unavailable, match=r"bezdekIris\.data cannot be read: Is a directory"):
+    with pytest.raises(Unavailable, match=r"bezdekIris\.data: found a folder"):
         find("iris", data_dir=files)
     for name, where in (("iris", "--data-dir"), ("vertebrae", "did you mean 'vertebral'")):
         with pytest.raises(InputError, match=where):

@@ -76,7 +76,7 @@ def test_a_file_beside_the_sweep_is_known_by_its_checksum(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="sha256"):
         method.source()
     (tmp_path / "mine.py").unlink()
-    with pytest.raises(ValueError, match="No such file"):
+    with pytest.raises(ValueError, match="no such file"):
         method.source()
 
 

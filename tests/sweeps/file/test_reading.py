@@ -49,7 +49,7 @@ def test_what_is_refused_at_once(tmp_path: Path) -> None:
         assert found in str(caught.value)
         assert str(path) in str(caught.value)
     assert time.process_time() - begin < 10
-    for name, found in (("none.toml", "No such file"), ("", "directory")):
+    for name, found in (("none.toml", "no such file"), ("", "a folder")):
         with pytest.raises(InputError, match=found):
             load_sweep(tmp_path / name)
 
