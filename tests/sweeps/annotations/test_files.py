@@ -289,7 +289,10 @@ def test_any_names_go_round(names: list[str]) -> None:
 # What annotation files may call samples: rows of the file, or names, and never a row that is left out.
 
 OWN = ("Ann B.", "Bob", "Eve", "Kim")
-LEFT_OUT = 'a row that is used (it has an empty cell, and missing = "drop" leaves it out)'
+LEFT_OUT = (
+    'a row that is used (it has an empty cell, and missing = "drop" leaves it out;'
+    ' links_outside = "drop" leaves out its annotations)'
+)
 
 
 def test_what_a_text_stands_for() -> None:
