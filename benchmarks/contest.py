@@ -98,7 +98,7 @@ def main(cube: Path, published: Path, write: bool) -> None:
     show(measured, write=write)
     if not write:
         return
-    raw = raw_text(tree, manifest.spec, manifest.plans, (run.fingerprint for run in manifest.runs))
+    raw = raw_text(tree, manifest.spec, manifest.plans, manifest.made_with)
     (DOCS / "side-by-side").mkdir(exist_ok=True)
     (DOCS / "side-by-side" / "scores.csv").write_text(raw, encoding="utf-8")
     with house_style():

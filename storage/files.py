@@ -1,7 +1,9 @@
 """Files that are whole or absent, and stay so through a loss of power."""
 
+import errno
 import hashlib
 import itertools
+import logging
 import os
 import shutil
 import stat
@@ -13,8 +15,16 @@ from typing import NamedTuple
 from storage.errors import LeaseLost
 from sweeps.errors import InputError, Problem
 
+logger = logging.getLogger(__name__)
+
 # Suffix of what is not complete; one left by a killed process is removed later.
 PARTIAL = ".partial"
+
+# What file systems answer that cannot sync a directory: CIFS, 9p and some of FUSE.
+CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+
+# Devices whose file systems the log has named already.
+unsynced_devices: set[int] = set()
 
 # Bytes of the root file of a store. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB.
 LONGEST_ROOT = 2**26
@@ -231,13 +241,43 @@ def kind_of(path: Path) -> str:
     return kinds.get(stat.S_IFMT(os.lstat(path).st_mode), "a device or a socket")
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY)
+def sync_directory(path: Path, *, has_note: bool = True) -> None:
+    """Make the names in a directory durable, or note once that its file system cannot do that.
+
+    Parameters
+    ----------
+    path : Path
+        The directory.
+    has_note : bool
+        Whether the log is open already: the note is left to a later call otherwise.
+    """
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        # some systems open no directory; a directory that its owner closed is another error
+        refuses = error.errno in (*CANNOT_SYNC, errno.EACCES, errno.EISDIR)
+        if not refuses or not os.path.isdir(path) or not os.access(path, os.R_OK):
+            raise
+        reason = error.strerror
+    else:
+        try:
+            os.fsync(descriptor)
+            return
+        except OSError as error:
+            if error.errno not in CANNOT_SYNC:
+                raise
+            reason = error.strerror
+        finally:
+            os.close(descriptor)
+    device = os.stat(path).st_dev
+    if has_note and device not in unsynced_devices:
+        unsynced_devices.add(device)
+        logger.warning(
+            "%s: its file system cannot sync a directory (%s). After a loss of power the files written last"
+            " may be missing, also of cells that were reported done: sweep verify --checksums finds them",
+            path,
+            reason,
+        )
 
 
 def write_new(path: Path, data: bytes) -> None:

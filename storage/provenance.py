@@ -1,10 +1,11 @@
 """What ran where: the record of a run kept in the cube."""
 
 import platform
+import re
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +14,12 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from sweeps.file.spec import SweepSpec
 from sweeps.records import Listed, Record
+from sweeps.solvers import PREFIX, solvers_of
+
+# Said wherever fingerprints differ.
+PROMISE = "equal bits are promised only for equal software and CPU model"
 
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "xarray", "zarr", "dask", "distributed")
 
@@ -45,6 +51,14 @@ class RunRecord(Record):
     commit: str = ""
     skipped: dict[str, Annotated[tuple[str, ...], Listed()]] = Field(default_factory=dict)
 
+    @property
+    def made_with(self) -> dict[str, str]:
+        """Return the fingerprint, with what an older one lacks where other keys of the record have it."""
+        python = re.match(r"\d+\.\d+", self.python)
+        known = {} if python is None else {"python": python[0]}
+        known |= {name: self.versions[name] for name in ("scipy",) if name in self.versions}
+        return known | self.fingerprint
+
     def dump(self) -> dict[str, Any]:
         """Plain JSON values, of the keys that were given."""
         return self.model_dump(mode="json", exclude_unset=True)
@@ -58,31 +72,80 @@ def package_version() -> str:
         return "unknown"
 
 
-def fingerprint() -> dict[str, str]:
-    """What equal bits are promised for: the package, numba, numpy, the C library and the CPU model."""
+def fingerprint(spec: SweepSpec | None = None) -> dict[str, str]:
+    """Return what equal bits are promised for: software, processor, and the solvers of a sweep.
+
+    Parameters
+    ----------
+    spec : SweepSpec, optional
+        Sweep whose models, designs and methods have a version of their solver.
+    """
     return {
         "sweep": package_version(),
+        "python": ".".join(platform.python_version_tuple()[:2]),
         "numba": version("numba"),
         "numpy": version("numpy"),
+        "scipy": version("scipy"),
         "libc": " ".join(platform.libc_ver()),
         "cpu": _cpu_model(),
+        **({} if spec is None else solvers_of(spec)),
     }
 
 
-def run_record(skipped: Mapping[str, tuple[str, ...]]) -> RunRecord:
+def software_differences(made: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+    """Return what differs between fingerprints in words, with the place of each value; empty if nothing does.
+
+    Parameters
+    ----------
+    made : iterable of (str, mapping)
+        Fingerprints with their places, such as "run 1". A key that one of them lacks is unknown there, and
+        differs from nothing.
+    """
+    places: dict[str, dict[str, list[str]]] = {}
+    for place, values in made:
+        for name, value in values.items():
+            places.setdefault(name, {}).setdefault(value, []).append(place)
+    return "; ".join(
+        f"{name}: " + ", ".join(f"{value} ({', '.join(where)})" for value, where in values.items())
+        for name, values in places.items()
+        if len(values) > 1
+    )
+
+
+def unrecorded(made: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """Return the keys of a fingerprint that another one lacks although its run needed what they name."""
+    # a run that recorded solvers had no need of others: its sweep has grown since
+    has_solvers = any(name.startswith(PREFIX) for name in made)
+    return [name for name in here if name not in made and not (has_solvers and name.startswith(PREFIX))]
+
+
+def by_run(made: Sequence[Mapping[str, str]]) -> list[tuple[str, Mapping[str, str]]]:
+    """Return the fingerprints of runs with their places: runs in a row that are alike have one."""
+    rows: list[tuple[str, Mapping[str, str]]] = []
+    first = 1
+    for number, values in enumerate(made, start=1):
+        if number == len(made) or made[number] != values:
+            rows.append((f"run {number}" if number == first else f"runs {first} to {number}", values))
+            first = number + 1
+    return rows
+
+
+def run_record(skipped: Mapping[str, tuple[str, ...]], spec: SweepSpec | None = None) -> RunRecord:
     """Record of a run that starts now.
 
     Parameters
     ----------
     skipped : mapping
         Unavailable data sets and why.
+    spec : SweepSpec, optional
+        Sweep that runs.
     """
     return RunRecord(
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         host=socket.gethostname(),
         python=platform.python_version(),
         versions={name: version(name) for name in PACKAGES},
-        fingerprint=fingerprint(),
+        fingerprint=fingerprint(spec),
         commit=_commit(),
         skipped=dict(skipped),
     )

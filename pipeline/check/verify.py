@@ -3,7 +3,7 @@
 `verify` takes coordinates and inputs from the cube, `verify_scores` from a sweep file: it needs no cube.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
 from storage.cube.growth import open_cube
 from storage.cube.manifest import Manifest, read_manifest
 from storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
-from storage.provenance import fingerprint
+from storage.provenance import PROMISE, by_run, fingerprint, software_differences, unrecorded
 from sweeps.data.lines import shortened
 from sweeps.errors import InputError, Problem, cause_of, collecting, given
 from sweeps.file.spec import SweepSpec
@@ -81,6 +81,10 @@ class Verification:
         What was compared.
     notes : tuple of str
         What else is to be known of the cells.
+    software : str
+        What differs between the fingerprints here and there in words.
+    unrecorded : tuple of str
+        What fingerprints there do not say.
     """
 
     cube: Path
@@ -91,6 +95,8 @@ class Verification:
     paths: tuple[CellCheck, ...] = ()
     what: str = "bits"
     notes: tuple[str, ...] = ()
+    software: str = ""
+    unrecorded: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
@@ -111,10 +117,12 @@ class Verification:
         if self.left_out:
             lines.append(f"not looked at: {self.left_out:,} cells of your own methods; see --run-methods")
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
-        if wrong and self.there:
-            made = [("computed here with", self.here), *(("made with, also,", each) for each in self.there)]
-            lines += [f"{place} {', '.join(map(' '.join, each.items()))}" for place, each in made]
-            lines.append("equal bits are promised only for equal software and CPU model")
+        if self.software:
+            lines.append(f"different software or processors: {self.software}")
+        if wrong and self.unrecorded:
+            lines.append(f"not recorded, and perhaps other than here: {', '.join(self.unrecorded)}")
+        if self.software or (wrong and self.unrecorded):
+            lines.append(PROMISE)
         return lines
 
 
@@ -163,10 +171,27 @@ def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False)
     longest = {AskedPath.of(cell): cell for cell in sorted(asked, key=lambda cell: cell.m or 0)}
     few = list(longest.values())[: -(-len(asked) // CELLS_PER_PATH)]
     paths = tuple(_check_path(manifest, store, tree, cell) for cell in few)
-    here = fingerprint()
-    others = {tuple(run.fingerprint.items()) for run in manifest.runs if run.fingerprint != here}
-    there = tuple(dict(other) for other in sorted(others))
-    return Verification(path, checks, here, there, len(found) - len(done), paths)
+    verification = Verification(path, checks, {}, (), len(found) - len(done), paths)
+    return _beside(verification, fingerprint(manifest.spec), by_run(manifest.made_with))
+
+
+def _beside(
+    verification: Verification, here: dict[str, str], made: Sequence[tuple[str, Mapping[str, str]]]
+) -> Verification:
+    """Return a verification with the fingerprint of this machine beside those of the cells."""
+    there = {
+        tuple(sorted(values.items())): dict(values)
+        for place, values in made
+        if software_differences([(place, values), ("here", here)])
+    }
+    lacking = dict.fromkeys(name for _, values in made for name in unrecorded(values, here))
+    return replace(
+        verification,
+        here=here,
+        there=tuple(there[key] for key in sorted(there)),
+        software=software_differences([*made, ("here", here)]),
+        unrecorded=tuple(lacking),
+    )
 
 
 def _check(
@@ -307,9 +332,11 @@ def verify_scores(
         "from data sets that are not available here": len(scores.cells) - len(here),
     }
     notes = tuple(f"not looked at: {count:,} cells {what}" for what, count in counts.items() if count)
-    made = fingerprint() | software(spec)
-    there = tuple(each for each in scores.head.made_with if each != made)
-    return Verification(scores.path, checks, made, there, what="scores", notes=notes)
+    there = [(f"in the file, {number}", each) for number, each in enumerate(scores.head.made_with, start=1)]
+    if len(there) == 1:
+        there = [("in the file", scores.head.made_with[0])]
+    verification = Verification(scores.path, checks, {}, (), what="scores", notes=notes)
+    return _beside(verification, fingerprint(spec) | software(spec), there)
 
 
 def _check_scores(

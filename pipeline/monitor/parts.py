@@ -21,10 +21,13 @@ class PartsStatus:
         Of each cube, in the order of the parts.
     missing : str
         Which parts are not among them; empty where none is known to be missing.
+    software : str
+        Software and processors of the runs of all parts in words, where they differ.
     """
 
     parts: tuple[Status, ...]
     missing: str
+    software: str = ""
 
     @property
     def datasets(self) -> tuple[DatasetStatus, ...]:
@@ -55,7 +58,7 @@ class PartsStatus:
         if self.total.no_solution:
             lines.append(f"{self.total.no_solution:,} without a solution")
         lines += [f"{part.cube}: {part.total.left:,} left, {part.outlook[0]}" for part in self.parts]
-        return [*lines, *filter(None, [self.missing])]
+        return [*lines, *filter(None, [self.missing, self.software])]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -66,6 +69,7 @@ class PartsStatus:
             "total": total,
             "datasets": [row.to_dict() for row in self.datasets],
             "missing": self.missing,
+            "software": self.software,
             "parts": [part.to_dict() for part in self.parts],
         }
 
@@ -79,18 +83,19 @@ def read_parts_status(cubes: Sequence[Path]) -> PartsStatus:
         If they are not parts of one sweep, or there is neither a cube nor a trace of a run.
     """
     there = [cube for cube in cubes if cube.is_dir() or not RunFolder(cube).path.is_dir()]
-    missing = ""
+    missing = software = ""
     if there:
         parts = read_parts(there)
         # a part that has not begun is there, though it has no cube yet
         missing = parts.missing if len(there) == len(cubes) else ""
+        software = parts.manifest.software
         there = [Path(each.path) for each in parts.cubes]
     every = [*there, *(cube for cube in cubes if cube not in there)]
     found = []
     for cube in every:
         with storage_errors(cube):
             found.append(read_status(cube))
-    return PartsStatus(tuple(found), missing)
+    return PartsStatus(tuple(found), missing, software)
 
 
 def _sum(name: str, rows: Sequence[DatasetStatus]) -> DatasetStatus:

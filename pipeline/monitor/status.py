@@ -199,6 +199,8 @@ class Status:
         Worker jobs of the last run, None where it had none.
     progress : Progress or None
         What the driver of the run in progress wrote last.
+    software : str
+        Software and processors of the runs in words, where they differ.
     """
 
     cube: Path
@@ -210,6 +212,7 @@ class Status:
     run: RunState
     jobs: records.JobList | None
     progress: records.Progress | None
+    software: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -230,6 +233,7 @@ class Status:
             "jobs": None if self.jobs is None else self.jobs.to_dict(),
             "log": str(RunFolder(self.cube).log),
             "dashboard": self.run.dashboard,
+            "software": self.software,
         }
 
     @property
@@ -260,7 +264,7 @@ class Status:
         else:
             lines.append("no cell yet: the cube is created when the first worker has connected")
         left_out = None if self.spec is None else at_hand(self.spec, self.skipped)
-        lines += [*filter(None, [left_out]), *self.run.lines()]
+        lines += [*filter(None, [left_out, self.software]), *self.run.lines()]
         sent = self.run.submission
         if self.run.waiting and sent and output.exists() and output.stat().st_mtime >= sent.at:
             # a head that has not started according to its files may have died at once
@@ -338,8 +342,11 @@ def counted_status(
     """State of a cube whose cells and blocks are counted already, and of the driver that runs it."""
     run, last = read_run_state(cube), RunFolder(cube).last_run
     progress = None if run.holder is None else records.Progress.read(last.state)
-    skipped, spec = ({}, None) if manifest is None else (manifest.skipped, manifest.spec)
-    return Status(cube, datasets, *blocks, skipped, spec, run, records.JobList.read(last.jobs), progress)
+    skipped, spec, software = {}, None, ""
+    if manifest is not None:
+        skipped, spec, software = manifest.skipped, manifest.spec, manifest.software
+    jobs = records.JobList.read(last.jobs)
+    return Status(cube, datasets, *blocks, skipped, spec, run, jobs, progress, software)
 
 
 # Logs.

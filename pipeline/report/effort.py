@@ -19,7 +19,9 @@ from pipeline.scoring import tables
 from pipeline.scoring.scores import LABELS
 from storage.cube.manifest import Manifest
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
+from storage.provenance import PROMISE
 from sweeps.plan import AskedPath
+from sweeps.solvers import PREFIX
 from sweeps.words import asks
 
 PANEL = (2.3, 1.6)
@@ -251,6 +253,8 @@ def state(content: Content) -> list[str]:
         text.append("Every number below is over the cells that are done.")
     if (gone := without_data(manifest)) is not None:
         text.append(f"{gone}.")
+    if manifest.software:
+        text.append(f"{manifest.software[0].upper()}{manifest.software[1:]}; {PROMISE}.")
     return text
 
 
@@ -317,9 +321,14 @@ def _facts(manifest: Manifest) -> dict[str, object]:
         facts["stop"] = dict(spec.stop)
     if manifest.runs:
         last = manifest.runs[-1]
-        versions = last.fingerprint | last.versions
-        facts["versions of the last run"] = {key: versions[key] for key in versions if key != "cpu"}
-        facts["processor"] = last.fingerprint.get("cpu", "unknown")
+        versions = last.made_with | last.versions
+        processor = versions.pop("cpu", "unknown")
+        solvers = {
+            key.removeprefix(PREFIX): versions.pop(key) for key in list(versions) if key.startswith(PREFIX)
+        }
+        facts["versions of the last run"] = versions
+        facts["solvers of the last run"] = solvers or "unknown"
+        facts["processor"] = processor
         facts["commit"] = last.commit or "unknown"
     return {name: _listed(fact) for name, fact in facts.items()}
 

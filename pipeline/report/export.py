@@ -78,9 +78,10 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
         making.mkdir(parents=True)
         try:
             if how == "raw":
-                made = (run.fingerprint for run in manifest.runs)
                 file = making / f"scores{FORMATS[how]}"
-                file.write_text(raw_text(tree, manifest.spec, manifest.plans, made), encoding="utf-8")
+                file.write_text(
+                    raw_text(tree, manifest.spec, manifest.plans, manifest.made_with), encoding="utf-8"
+                )
                 names = [file.name]
             else:
                 write = _write_grids if how == "netcdf" else _write_tables

@@ -28,6 +28,7 @@ from storage.cube.parts import Places, read_parts
 from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from storage.cube.store import open_parts
 from storage.errors import StorageError, storage_errors
+from storage.provenance import PROMISE
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import read_lease
 from storage.runfolder.records import FailureRecord, read_failures
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 TITLES = {name: LABELS[name].short for name in QUALITIES}
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
 INCOMPLETE = "This sweep is not complete: every number below is over the cells that are done."
+
+# What the head of the text says of the last run.
+VERSIONS = ("sweep", "python", "numba", "numpy")
 
 # Entries of a score that is 0 in every cell: a block of nothing else is one line.
 ZEROS = {"0.000 ± 0.000 (0.000)", "0.000 ± - (0.000)"}
@@ -274,10 +278,12 @@ def _head(content: Content) -> Iterator[str]:
         last = manifest.runs[-1]
         ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
         yield f"{ordinal}: started {last.started} on {last.host}"
-        found = last.fingerprint
-        versions = [f"{name} {found[name]}" for name in ("sweep", "numba", "numpy") if name in found]
+        found = last.made_with
+        versions = [f"{name} {found[name]}" for name in VERSIONS if name in found]
         if versions:
             yield f"  {', '.join(versions)}, {found.get('cpu', 'unknown CPU')}"
+    if manifest.software:
+        yield from textwrap.wrap(f"{manifest.software}; {PROMISE}", WIDTH, subsequent_indent="  ")
     yield OBJECTIVES
     known = set(content.summary["score"])
     if said := elements.explained(*(title for score, title in TITLES.items() if score in known)):

@@ -26,8 +26,8 @@ from pipeline.work.tasks import SerialExecutor
 from pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from storage.cube.blocks import BlockStore
 from storage.cube.growth import create, grow
-from storage.cube.manifest import append_run
-from storage.provenance import run_record
+from storage.cube.manifest import append_run, read_manifest
+from storage.provenance import PROMISE, run_record
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease, inherit
 from storage.runfolder.records import append_failure
@@ -66,7 +66,9 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Col
         prepared = aligned(prepared)
         make = grow if prepared.cube.exists() else create
         make(prepared.cube, prepared.inputs.plans, prepared.inputs.stored, prepared.spec, files)
-        append_run(prepared.cube, run_record(prepared.inputs.skipped), files)
+        append_run(prepared.cube, run_record(prepared.inputs.skipped, prepared.spec), files)
+    if software := read_manifest(prepared.cube).software:
+        logger.warning("%s; %s", software, PROMISE)
     plans = prepared.inputs.plans
     with Journal(generation.journal, files) as journal:
         yield Collector(

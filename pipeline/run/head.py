@@ -38,7 +38,7 @@ from storage.cube import schema
 from storage.cube.blocks import BlockStore, CellMismatch, failed_cells
 from storage.cube.manifest import keep_causes
 from storage.errors import StorageError, storage_errors
-from storage.files import remove
+from storage.files import remove, unsynced_devices
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import JournalDamaged
 from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld, LeaseLost
@@ -114,6 +114,7 @@ def run_head(request: Request, console: Console) -> int:
             _lease(request.prepared.cube, wait=own is not None, on_lost=interrupt) as lease,
             log_file(run.log),
         ):
+            unsynced_devices.clear()  # so that the log of each run names them
             data_dir = request.options.data_dir
             record = HeadRecord(
                 spec=str(request.spec.resolve()),

@@ -24,6 +24,7 @@ from pipeline.work.records import NO_ANSWERS, Answered, Answers, Failed, Results
 from pipeline.work.timing import Timing
 from storage.cube.blocks import BlockStore
 from storage.cube.schema import ANSWERED, DONE, PENDING
+from storage.provenance import PROMISE
 from storage.runfolder.journal import Journal, JournalDamaged, replay
 from storage.runfolder.records import FailureRecord
 from sweeps.errors import given
@@ -508,7 +509,7 @@ class Paths:
             )
             if self._store.made_here:
                 raise Mismatch(message)
-            logger.warning("%s; bits are promised only for equal software and CPU model", message)
+            logger.warning("%s; %s", message, PROMISE)
         self._answers[path] = np.concatenate([before, now[common:]])
 
 

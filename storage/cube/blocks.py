@@ -22,7 +22,7 @@ from storage.cube.manifest import read_manifest
 from storage.cube.schema import ANSWERED, FAILED, PENDING, VARIABLES, result_names
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, sync_directory
-from storage.provenance import fingerprint
+from storage.provenance import PROMISE, fingerprint, unrecorded
 from sweeps.errors import given
 from sweeps.plan import Block, Cell, DatasetPlan
 
@@ -61,7 +61,8 @@ class BlockStore:
         self.path = path
         self._files = None if read_only else files
         manifest = read_manifest(path)
-        self._plans, self._chunks, self._runs = manifest.plans, manifest.chunks, manifest.runs
+        self._plans, self._chunks = manifest.plans, manifest.chunks
+        self._spec, self._made_with = manifest.spec, manifest.made_with
         self._nodes = {node.path: node for plan in self._plans.values() for node in plan.nodes}
 
     def statuses(self, block: Block) -> npt.NDArray[np.int8]:
@@ -125,7 +126,8 @@ class BlockStore:
     @property
     def made_here(self) -> bool:
         """Whether all runs had this software and model of CPU: equal bits are promised then."""
-        return all(run.fingerprint == fingerprint() for run in self._runs)
+        here = fingerprint(self._spec)
+        return all(made.items() <= here.items() and not unrecorded(made, here) for made in self._made_with)
 
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.
@@ -174,7 +176,7 @@ class BlockStore:
             except CellMismatch as mismatch:
                 if self.made_here:
                     raise
-                logger.warning("%s; bits are promised only for equal software and CPU model", mismatch)
+                logger.warning("%s; %s", mismatch, PROMISE)
         if done.any() or known.any():
             stored = self.read(block)
             compare_cells(block, stored, new, known)

@@ -21,7 +21,7 @@ from storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
 from storage.cube.schema import SCALED, ArraySpec, Role, array_specs, groups
 from storage.errors import storage_errors
 from storage.files import LONGEST_ROOT, PLAIN, Files, kind_of, read_regular, sync_directory
-from storage.provenance import RunRecord
+from storage.provenance import RunRecord, by_run, software_differences
 from storage.remote import Place
 from storage.remote import read as read_remote
 from storage.runfolder.folder import RunFolder
@@ -31,6 +31,7 @@ from sweeps.file.search import unions_of
 from sweeps.file.spec import SweepSpec, load
 from sweeps.plan import DatasetPlan
 from sweeps.records import ABSENT, Listed, Record, marked, read
+from sweeps.solvers import PREFIX, solver_name
 from sweeps.words import BASELINES, DEFAULT, MODEL_CODES
 
 FORMAT = "sweep cube"
@@ -289,6 +290,27 @@ class Manifest:
         """Data sets that the last run did not have, and why; none of these is in the cube."""
         found = self.runs[-1].skipped if self.runs else {}
         return {name: list(reasons) for name, reasons in found.items() if name not in self.plans}
+
+    @cached_property
+    def made_with(self) -> tuple[dict[str, str], ...]:
+        """Return the fingerprint of each run, as far as it is known."""
+        # A run of a release that recorded no solvers left unions without their Gaussians: the first solver.
+        earlier = {
+            solver_name(*each.of): "1"
+            for plan in self.plans.values()
+            for each in unions_of(self.spec.search, plan)
+            if each.of not in [kept.of for kept in plan.unions]
+        }
+        return tuple(
+            run.made_with | ({} if any(key.startswith(PREFIX) for key in run.fingerprint) else earlier)
+            for run in self.runs
+        )
+
+    @property
+    def software(self) -> str:
+        """Return what differs between the software and processors of the runs in words, or nothing."""
+        note = software_differences(by_run(self.made_with))
+        return note and f"runs with different software or processors: {note}"
 
     @property
     def format_version(self) -> int:

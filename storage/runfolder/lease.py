@@ -52,7 +52,7 @@ def close_older(run: RunFolder, number: int) -> None:
     for generation in _older(run, number):
         with suppress(FileNotFoundError):
             os.rename(generation.writing, generation.closed)
-            sync_directory(generation.path)
+            sync_directory(generation.path, has_note=False)
 
 
 def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False) -> None:
@@ -98,7 +98,7 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
                     content = next((file.read_bytes() for file in (own, *former[::-1]) if file.exists()), b"")
                 if content:
                     generation.files.put(own, content)
-            sync_directory(generation.path)
+            sync_directory(generation.path, has_note=False)
         for path in (*(each.path for each in older), *run.path.glob(f"*{PARTIAL}")):
             remove(path)
 
@@ -333,7 +333,7 @@ class Lease(AbstractContextManager["Lease"]):
             for old in run.lease_numbers():
                 if old < generation.number - KEPT:
                     remove(run.lease(old))
-            sync_directory(run.path)
+            sync_directory(run.path, has_note=False)
         lease = cls(generation, holder, on_lost)
         lease._thread.start()
         return lease
@@ -379,7 +379,7 @@ class Lease(AbstractContextManager["Lease"]):
         # Fenced like every write: a lease that was taken over needs no release.
         with storage_errors(self._file), suppress(LeaseLost):
             self.holder.model_copy(update={"released": True}).write(self._file, self.files)
-            sync_directory(self._file.parent)
+            sync_directory(self._file.parent, has_note=False)
 
     def _keep(self) -> None:
         # Also after a cancel, until the run has ended: a holder that winds up still lives.

@@ -3,14 +3,17 @@
 import errno
 import os
 import pickle
+import re
+import stat
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from processes.crash import crash_everywhere
 
 from storage.errors import NEEDS, DamagedChunk, LeaseLost, StorageError, storage_errors
-from storage.files import PLAIN, Files, remove
+from storage.files import PLAIN, Files, remove, sync_directory, unsynced_devices
 
 
 def test_a_file_is_whole_or_old(tmp_path: Path) -> None:
@@ -52,6 +55,81 @@ def test_content_is_durable_before_its_name(tmp_path: Path, monkeypatch: pytest.
     PLAIN.build(tmp_path / "cube", [("file", b"content")])
     assert order[0] == "file.partial"
     assert order[-3:] == ["cube.partial", "cube named", tmp_path.name]
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, function: str, code: int) -> None:
+    """Let `os.open` or `os.fsync` answer with an error where it is called for a directory."""
+    original, opened = getattr(os, function), os.fstat if function == "fsync" else os.stat
+
+    def call(target: Any, *arguments: Any) -> Any:
+        if os.path.exists(target) and stat.S_ISDIR(opened(target).st_mode):
+            raise OSError(code, os.strerror(code))
+        return original(target, *arguments)
+
+    monkeypatch.setattr(os, function, call)
+
+
+CANNOT = [("fsync", code) for code in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)]
+CANNOT += [("open", code) for code in (errno.EACCES, errno.EISDIR, errno.EINVAL, errno.EOPNOTSUPP)]
+
+
+@pytest.mark.parametrize(("function", "code"), CANNOT)
+def test_a_directory_that_cannot_be_synced_is_noted_once(
+    function: str,
+    code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refuse(monkeypatch, function, code)
+    unsynced_devices.clear()
+    PLAIN.put_all(tmp_path, [("one/two/file", b"content")])
+    PLAIN.build(tmp_path / "cube", [("file", b"content")])
+    assert (tmp_path / "one/two/file").read_bytes() == b"content"
+    assert (tmp_path / "cube/file").read_bytes() == b"content"
+    (record,) = caplog.records
+    assert f"cannot sync a directory ({os.strerror(code)})" in record.getMessage()
+
+
+def test_a_note_before_the_log_is_left_to_a_later_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refuse(monkeypatch, "fsync", errno.EINVAL)
+    unsynced_devices.clear()
+    sync_directory(tmp_path, has_note=False)
+    assert not caplog.records
+    sync_directory(tmp_path)
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ESTALE, errno.EROFS])
+def test_other_errors_of_a_directory_are_errors(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, "fsync", code)
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))):
+        sync_directory(tmp_path)
+
+
+def test_a_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        sync_directory(tmp_path / "gone")
+
+
+def test_a_directory_without_permission_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(monkeypatch, "open", errno.EACCES)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(PermissionError):
+        sync_directory(tmp_path)
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EOPNOTSUPP, errno.EIO])
+def test_content_of_a_file_that_cannot_be_synced_is_an_error(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(code, os.strerror(code))))
+    with pytest.raises(OSError, match=re.escape(os.strerror(code))):
+        PLAIN.put(tmp_path / "file", b"content")
 
 
 @pytest.fixture

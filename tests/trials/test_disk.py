@@ -2,9 +2,11 @@
 
 import errno
 import os
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -110,6 +112,39 @@ def test_a_small_disk(tmp_path: Path, reference: Path, kilobytes: int, caplog: L
         assert "free space (the disk is full: No space left on device)" in caplog.text
         remount(disk, "size=16m")
         goes_on(spec, disk, reference)
+
+
+@contextmanager
+def directories_refuse(code: int, first: int = 1) -> Iterator[None]:
+    """Let the system refuse to sync directories, from some call on."""
+    fsync, calls = os.fsync, count(1)
+
+    def refuse(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode) and next(calls) >= first:
+            raise OSError(code, os.strerror(code))
+        fsync(descriptor)
+
+    with patch.object(os, "fsync", refuse):
+        yield
+
+
+@pytest.mark.parametrize("code", [errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_a_folder_that_cannot_be_synced(code: int, tmp_path: Path, reference: Path, caplog: Log) -> None:
+    with directories_refuse(code):
+        assert run(write_spec(tmp_path, SPEC), tmp_path) == 0
+    assert_same_bits(reference, tmp_path / "tiny.zarr")
+    note = f"cannot sync a directory ({os.strerror(code)})"
+    assert caplog.text.count(note) == 1
+    assert RunFolder(tmp_path / "tiny.zarr").log.read_text().count(note) == 1
+
+
+@pytest.mark.parametrize("first", [1, 12])
+def test_a_folder_whose_disk_fails(first: int, tmp_path: Path, reference: Path, caplog: Log) -> None:
+    spec = write_spec(tmp_path, SPEC)
+    with directories_refuse(errno.EIO, first):
+        assert run(spec, tmp_path) == 1
+    assert "a disk that works: the system reports an input/output error" in caplog.text
+    goes_on(spec, tmp_path, reference)
 
 
 def test_a_disk_that_is_read_only(tmp_path: Path, reference: Path, caplog: Log) -> None:

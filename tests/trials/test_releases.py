@@ -14,7 +14,9 @@ from processes.sweeping import run
 
 from pipeline.check.verify import verify
 from pipeline.monitor.status import read_status
+from pipeline.report.export import write_export
 from pipeline.report.write import write_report
+from pipeline.scoring.raw import read_raw
 from pipeline.work import tasks
 from pipeline.work.journalled import from_record
 from storage.cube.blocks import UNPROMISED
@@ -22,7 +24,7 @@ from storage.cube.growth import open_cube
 from storage.cube.manifest import FORMAT_VERSIONS, read_manifest
 from storage.cube.schema import DONE
 from storage.damage import scan
-from storage.provenance import fingerprint
+from storage.provenance import fingerprint, software_differences
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.journal import replay
 from sweeps.errors import InputError
@@ -131,9 +133,9 @@ def test_its_cells_are_computed_again(name: str, release: Release, folder: Path)
     verification = verify(cube, sample=1000)
     assert (len(verification.checks), len(verification.paths)) == (release.done, release.paths)
     assert [check.cause for check in verification.checks if check.cause] == []
-    (first, *_) = read_manifest(cube).runs
     # Fits of classes of any shape have begun at other starts since the archive of format 2 was made.
-    if first.fingerprint == fingerprint() and name != "format-2-any":
+    assert ("solver of conditional-any: 1 (runs 1 to 2)" in verification.software) == (name == "format-2-any")
+    if not verification.software:
         assert verification.good, verification.lines()
 
 
@@ -168,6 +170,30 @@ def test_it_grows_keeps_what_it_held_and_does_not_compute_what_its_journal_holds
         assert found.tobytes() == partial.objectives.tobytes()
     assert (states(cube) == DONE).all()
     assert len(states(cube)) == release.cells
+    assert read_manifest(cube).runs[-1].fingerprint.items() >= fingerprint(read_manifest(cube).spec).items()
+
+
+@pytest.mark.parametrize("name", ["format-2-any"])
+def test_cells_of_another_solver_are_named_wherever_a_run_is_shown(
+    release: Release, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cube, spec = folder / "release.zarr", folder / "release.toml"
+    assert "solver" not in read_manifest(cube).software
+    for old, new in release.grows:
+        spec.write_text(spec.read_text().replace(old, new))
+    assert run(spec, folder) == 0
+    words = "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3)"
+    assert words in caplog.text
+    assert words in RunFolder(cube).log.read_text()
+    assert words in "\n".join(read_status(cube).lines())
+    assert words in read_status(cube).to_dict()["software"]
+    assert "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3, here)" in verify(cube, sample=1).software
+    with described({}):
+        report = write_report(cube, folder / "report")
+    assert words in " ".join(report.text.split())
+    assert words in report.page.read_text()
+    (path,) = write_export(cube, folder / "export", "raw")
+    assert [each.get("solver of conditional-any") for each in read_raw(path).head.made_with] == ["1", "2"]
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -209,14 +235,15 @@ def test_a_new_run_finds_what_it_found(name: str, folder: Path) -> None:
     spec.write_text(spec.read_text().replace("p = [0.9, 1.0]", "p = [0.9]"))
     assert run(spec, elsewhere) == 0
     old, new = (open_cube(place / "release.zarr").load() for place in (folder, elsewhere))
-    (first, *_) = read_manifest(folder / "release.zarr").runs
+    (first, *_) = read_manifest(folder / "release.zarr").made_with
+    is_same = not software_differences([("there", first), ("here", fingerprint())])
     for node in (each.path for each in old.subtree if "status" in each.data_vars):
         found, expected = (tree[node].to_dataset() for tree in (new, old))
         if "p" in expected.dims:
             found, expected = (each.sel(p=0.9) for each in (found, expected))
         names = {"log_likelihood", "labels", "centroids", "covariances", "best_restart", "annotations"}
         for variable in {*names, *ROWS, "base_rate"} & set(expected.data_vars):
-            if first.fingerprint == fingerprint():
+            if is_same:
                 assert found[variable].values.tobytes() == expected[variable].values.tobytes()
             else:
                 np.testing.assert_allclose(found[variable].values, expected[variable].values, rtol=1e-9)

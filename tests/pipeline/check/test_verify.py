@@ -16,6 +16,7 @@ from pipeline.report.export import write_export
 from pipeline.scoring.raw import RAW, read_raw
 from pipeline.scoring.scores import baseline_scores, scores
 from storage.cube.growth import open_cube
+from storage.provenance import PROMISE, fingerprint
 from sweeps.errors import InputError, shown
 from sweeps.file.methods import entry_of
 from sweeps.file.reading import load_sweep
@@ -160,13 +161,20 @@ def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> 
     )
 
 
-def test_a_difference_names_the_software_of_both(sent: Path, changed: Any) -> None:
-    score = rows(sent / "scores.csv")[0]["nmi"]
-    result = verified(changed((score, "0.5"), ('"numba": "', '"numba": "0.')), sent)
-    assert [line.split(" sweep ")[0] for line in result.stdout.splitlines()[2:4]] == [
-        "computed here with",
-        "made with, also,",
+def test_another_software_is_named_with_both_sides(sent: Path, changed: Any) -> None:
+    numba = fingerprint()["numba"]
+    result = verified(changed(('"numba": "', '"numba": "0.')), sent)
+    assert result.stdout.splitlines()[-2:] == [
+        f"different software or processors: numba: 0.{numba} (in the file), {numba} (here)",
+        PROMISE,
     ]
+
+
+def test_software_that_a_file_does_not_name_is_said_where_scores_differ(sent: Path, changed: Any) -> None:
+    score, python = rows(sent / "scores.csv")[0]["nmi"], f'"python": "{fingerprint()["python"]}", '
+    assert "python" not in verified(changed((python, "")), sent).stdout
+    result = verified(changed((score, "0.5"), (python, "")), sent)
+    assert result.stdout.splitlines()[-2:] == ["not recorded, and perhaps other than here: python", PROMISE]
 
 
 def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
