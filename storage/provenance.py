@@ -57,7 +57,7 @@ class RunRecord(Record):
         python = re.match(r"\d+\.\d+", self.python)
         known = {} if python is None else {"python": python[0]}
         known |= {name: self.versions[name] for name in ("scipy",) if name in self.versions}
-        return known | self.fingerprint
+        return self.fingerprint | {name: known[name] for name in known if name not in self.fingerprint}
 
     def dump(self) -> dict[str, Any]:
         """Plain JSON values, of the keys that were given."""

@@ -126,7 +126,7 @@ class MixtureSource:
         """Features as used and true labels of one mixture."""
         rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, given(mixture)))
         X, labels_true = draw_mixture(
-            rng, **self.recipe.model_dump(exclude={"name", "count", "scale", "first"})
+            rng, **self.recipe.model_dump(exclude={"name", "count", "scale", "first", "step"})
         )
         return scale(X, self.recipe.scale), labels_true
 
@@ -287,8 +287,8 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
     grid, mixtures, pool = spec.grid, None, source.pool
     if isinstance(entry, Mixtures):
         mixtures = entry.count
-        # which mixtures there are is left out of the checksum: they may grow, and a part has a range of them
-        recipe = entry.model_dump(exclude={"count", "scale", "first"})
+        # which mixtures there are is left out of the checksum: they may grow, and a part has some of them
+        recipe = entry.model_dump(exclude={"count", "scale", "first", "step"})
         its = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
         its["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
         its |= {"source": "drawn from the sweep's seed", "has_labels": True}
@@ -305,6 +305,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         name=entry.name,
         mixtures=mixtures,
         first_mixture=getattr(entry, "first", 0),
+        mixture_step=getattr(entry, "step", 1),
         p=grid.p if grid.supervised else (),
         m=tuple(count.resolve(its["n_samples"]) for count in grid.m) if grid.supervised else (),
         replicates=grid.replicates,

@@ -1,14 +1,16 @@
-"""Parts of a sweep, for several heads: each is a sweep of its own, of some data sets or a range of mixtures.
+"""Parts of a sweep, for several heads: each is a sweep of its own, of some data sets and some mixtures.
 
 A part has the cells of the whole, by the same names, and so the same seeds and the same bits; its own name
 gives it a cube and a run folder of its own.
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sweeps.errors import InputError, Problem
 from sweeps.file.spec import Dataset, Mixtures, SweepSpec
+from sweeps.plan import range_words
 
 WRITTEN = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 NAMED = re.compile(r"(.+)\.part-([1-9][0-9]{0,5})-of-([1-9][0-9]{0,5})")
@@ -43,6 +45,7 @@ def part_named(name: str) -> Part | None:
     return part if part is not None and part.number <= part.of else None
 
 
+<<<<<<< HEAD
 def numbers_of(text: str) -> tuple[int, int]:
     """Which part a text such as "1/4" names, and of how many.
 
@@ -60,9 +63,13 @@ def numbers_of(text: str) -> tuple[int, int]:
 
 def part_of(spec: SweepSpec, text: str) -> SweepSpec:
     """A part of a sweep.
+=======
+def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = None) -> SweepSpec:
+    """Return a part of a sweep, which keeps what it has when mixtures are added.
+>>>>>>> aa5191f2 (Parts of a sweep keep their mixtures when it grows: mixtures are dealt to the parts in turn)
 
-    A real data set and a mixture have the same number of cells. In the order of the file they are divided
-    into ranges that are as long as each other, or one longer.
+    A real data set and a mixture have the same number of cells. The real data sets are dealt to the parts in
+    turn, and so are the mixtures of each entry.
 
     Parameters
     ----------
@@ -70,21 +77,69 @@ def part_of(spec: SweepSpec, text: str) -> SweepSpec:
         The whole.
     text : str
         Which part, such as "1/4".
+    made : mapping of int to SweepSpec, optional
+        Sweeps of the parts that have a cube, by their numbers.
 
     Raises
     ------
     InputError
-        If it is not written so, or there are fewer data sets and mixtures than parts.
+        If it is not written so, if a part would have nothing, or if a cube has other mixtures.
     """
+<<<<<<< HEAD
     (number, parts), where = numbers_of(text), "--part"
     lengths = [_length(entry) for entry in spec.grid.datasets]
     if parts > sum(lengths):
         expected = f"at most {sum(lengths):,} parts: a part is at least one data set or one mixture"
+=======
+    match, where = WRITTEN.fullmatch(text), "--part"
+    if match is None or int(match[1]) > int(match[2]):
+        expected = "NUMBER/PARTS, such as 1/4, the first of four"
+        raise InputError([Problem(where, repr(text), expected)])
+    number, parts = int(match[1]), int(match[2])
+    most = sum(_length(entry) for entry in spec.grid.datasets)
+    if parts > most:
+        expected = f"at most {most:,} parts: a part is at least one data set or one mixture"
+>>>>>>> aa5191f2 (Parts of a sweep keep their mixtures when it grows: mixtures are dealt to the parts in turn)
         raise InputError([Problem(where, repr(text), expected)])
     name = f"{spec.name}.part-{number}-of-{parts}"
     if len(name) > LONGEST:
         expected = f"at most {LONGEST} characters; give the sweep a shorter name"
         raise InputError([Problem(where, f"a cube named {name}", expected)])
+    chosen, made = _dealt(spec, number, parts), made or {}
+    if problems := [*_changes(made, {at: _dealt(spec, at, parts) for at in made}, is_growing=True)]:
+        ranges = {at: _in_ranges(spec, at, parts) for at in made}
+        if any(_changes(made, ranges, is_growing=False)):
+            raise InputError(problems)
+        chosen = _in_ranges(spec, number, parts)
+    if not chosen:
+        expected = "fewer parts: of so many, this one has no data set and no mixture"
+        raise InputError([Problem(where, repr(text), expected)])
+    grid = spec.grid.model_copy(update={"datasets": tuple(chosen)})
+    return spec.model_copy(update={"name": name, "grid": grid})
+
+
+def _dealt(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
+    """Return the data sets of a part: each mixture has its part whatever the number of mixtures is."""
+    n_real = sum(not isinstance(entry, Mixtures) for entry in spec.grid.datasets)
+    chosen: list[Dataset] = []
+    real, mixed = 0, n_real
+    for entry in spec.grid.datasets:
+        if isinstance(entry, Mixtures):
+            draws = entry.draws[(number - 1 - mixed) % parts :: parts]
+            mixed += 1
+            if draws:
+                place = {"first": draws[0], "count": len(draws), "step": entry.step * parts}
+                chosen.append(entry.model_copy(update=place))
+        else:
+            if real % parts == number - 1:
+                chosen.append(entry)
+            real += 1
+    return chosen
+
+
+def _in_ranges(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
+    """Return the data sets of a part as earlier releases divided a sweep: mixtures could not grow."""
+    lengths = [_length(entry) for entry in spec.grid.datasets]
     begin, end = ((at * sum(lengths)) // parts for at in (number - 1, number))
     chosen: list[Dataset] = []
     for entry, length in zip(spec.grid.datasets, lengths, strict=True):
@@ -94,8 +149,34 @@ def part_of(spec: SweepSpec, text: str) -> SweepSpec:
                 entry = entry.model_copy(update={"count": stop - first, "first": entry.first + first})
             chosen.append(entry)
         begin, end = begin - length, end - length
-    grid = spec.grid.model_copy(update={"datasets": tuple(chosen)})
-    return spec.model_copy(update={"name": name, "grid": grid})
+    return chosen
+
+
+def _changes(
+    made: Mapping[int, SweepSpec], now: Mapping[int, list[Dataset]], *, is_growing: bool
+) -> Iterator[Problem]:
+    """Yield what parts that have a cube would lose or get that they have no room for."""
+    for number, stored in made.items():
+        entries = {entry.name: entry for entry in now[number]}
+        for entry in stored.grid.datasets:
+            found = entries.get(entry.name)
+            if isinstance(entry, Mixtures) and isinstance(found, Mixtures):
+                is_kept = found.draws[: entry.count] == entry.draws
+                # a range would grow over the next one
+                is_kept = is_kept and (is_growing or found.count == entry.count)
+            else:
+                is_kept = found is not None
+            if not is_kept:
+                there, here = (_words(each) for each in (entry, found))
+                hint = "use another name; parts of an earlier release are ranges, which cannot grow"
+                yield Problem(f"{stored.name}: data set {entry.name}", here, f"{there}, as in its cube", hint)
+
+
+def _words(entry: Dataset | None) -> str:
+    """Return what a part has of a data set in words."""
+    if entry is None:
+        return "nothing"
+    return f"mixtures {range_words(entry.draws)}" if isinstance(entry, Mixtures) else "all of it"
 
 
 def _length(entry: Dataset) -> int:

@@ -193,8 +193,15 @@ class Dim:
     def shown(self) -> str:
         """What values there are, for people."""
         if isinstance(self.values, range):
-            return f"{self.values.start}..{self.values.stop - 1}"
+            return range_words(self.values)
         return " | ".join(map(_text, self.values))
+
+
+def range_words(numbers: range) -> str:
+    """Return whole numbers at equal distances in words, such as `0..7` and `1, 3, .. 7`."""
+    if len(numbers) < 3 and numbers.step > 1:
+        return ", ".join(map(str, numbers))
+    return f"{numbers[0]}{'' if numbers.step == 1 else f', {numbers[1]}, '}..{numbers[-1]}"
 
 
 def _dim(name: str, values: Sequence[Any] = (), **layout: Any) -> Dim:
@@ -474,8 +481,8 @@ class DatasetPlan:
         Sha256 of the names of the samples; empty where they have none.
     unions : tuple of UnionPlan
         Where classes are unions of Gaussians; without those that a cube of format 2 holds already.
-    first_mixture : int
-        The first of the mixtures, above 0 in a part of a sweep that has a range of them.
+    first_mixture, mixture_step : int
+        The first of the mixtures, and from one to the next: a part of a sweep has some of them.
     short : bool
         Whether 32 bits hold every feature as used, which the cube stores as float32 then.
     """
@@ -513,6 +520,7 @@ class DatasetPlan:
     unions: Annotated[tuple[UnionPlan, ...], Each(repr, shortest=0)] = ()
     first_mixture: Annotated[int, Whole(0, 10**6)] = 0
     short: Flag = False
+    mixture_step: Annotated[int, Whole(1, 10**6)] = 1
 
     @property
     def supervised(self) -> bool:
@@ -532,7 +540,8 @@ class DatasetPlan:
         """
         designs = () if self.designs == DEFAULT else self.designs
         replicates = range(self.replicates if self.models else 0)
-        mixtures = range(self.first_mixture, self.first_mixture + (self.mixtures or 0))
+        length = (self.mixtures or 0) * self.mixture_step
+        mixtures = range(self.first_mixture, self.first_mixture + length, self.mixture_step)
         return (
             _dim("mixture", mixtures, chunk=self.mixture_chunk, ranged=True),
             _dim("p", self.p),

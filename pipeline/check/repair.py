@@ -13,7 +13,7 @@ from sweeps.plan import DatasetPlan
 # Fields of a plan that the inputs of a cube are a function of.
 SAME = (
     *("checksum", "annotations_checksum", "n_samples", "n_features"),
-    *("scale", "has_labels", "mixtures", "first_mixture"),
+    *("scale", "has_labels", "mixtures", "first_mixture", "mixture_step"),
 )
 
 

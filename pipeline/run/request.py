@@ -16,12 +16,12 @@ from storage.cube.growth import align, differences
 from storage.cube.manifest import read_manifest, size_problems
 from storage.cube.schema import ANSWERED, FAILED
 from storage.damage import changed_root
-from storage.runfolder.folder import RunFolder, cube_path
+from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
 from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.reading import load_sweep
-from sweeps.file.spec import SweepSpec
+from sweeps.file.spec import Mixtures, SweepSpec
 from sweeps.inputs import Inputs, load_inputs, table_problems
-from sweeps.parts import numbers_of, part_of
+from sweeps.parts import numbers_of, part_named, part_of
 from sweeps.plan import Block, Cell, DatasetPlan
 
 # Everything that can be checked before a sweep starts.
@@ -72,7 +72,7 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None, part: str | Non
     if part is not None:
         with collecting(problems):
             numbers_of(part)
-            spec = spec and part_of(spec, part)
+            spec = spec and _part(spec, part, results)
     if spec is None:
         raise InputError(dict.fromkeys([*problems, *_folder_problems(results)]))
     cube = cube_path(results, spec.name)
@@ -106,6 +106,32 @@ def _folder_problems(*folders: Path) -> list[Problem]:
         for place, folder in places.items()
         if not place.is_dir()
     ]
+
+
+def _part(spec: SweepSpec, text: str, results: Path) -> SweepSpec:
+    """Return a part of a sweep, beside the parts that have a cube in the same folder.
+
+    Raises
+    ------
+    InputError
+        If one of these could not grow as this part does: nothing of the others may be lost.
+    """
+    parts, made = text.partition("/")[2], {}
+    for cube in sorted(results.glob(f"{spec.name}.part-*-of-{parts}{CUBE_SUFFIX}")):
+        if (part := part_named(cube.stem)) is not None and part.sweep == spec.name:
+            made[part.number] = read_manifest(cube)
+    specs = {number: manifest.spec for number, manifest in made.items()}
+    chosen, problems = part_of(spec, text, specs), []
+    for number, manifest in made.items():
+        for entry in part_of(spec, f"{number}/{parts}", specs).grid.datasets:
+            plan = manifest.plans.get(entry.name)
+            if isinstance(entry, Mixtures) and plan is not None and entry.count % plan.mixture_chunk:
+                where = f"{manifest.path}: data set {entry.name}, mixtures"
+                expected = f"a multiple of {plan.mixture_chunk}, the length at creation"
+                problems.append(Problem(where, f"{entry.count} of {spec.name}", expected))
+    if problems:
+        raise InputError(problems)
+    return chosen
 
 
 def aligned(prepared: Prepared) -> Prepared:

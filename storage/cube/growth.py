@@ -334,6 +334,8 @@ def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterato
     fixed = sorted({each.name for each in fields(old)} - FREE)
     if None in (old.mixtures, new.mixtures):
         fixed.append("mixtures")
+    if old.mixtures == 1:
+        fixed.remove("mixture_step")  # that of one alone is no step yet
     named = [key for key in NAMES if getattr(old, key) and getattr(new, key)]
     for keys, hint in ((fixed, HINT), (named, NAME_HINT)):
         of_cube, of_file = ({key: getattr(plan, key) for key in keys} for plan in (old, new))

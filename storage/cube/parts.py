@@ -1,20 +1,20 @@
-"""Cubes of parts of one sweep, read as one: each has data sets, or a range of mixtures, that no other has."""
+"""Cubes of parts of one sweep, read as one: each has data sets, or mixtures, that no other has."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from storage.cube.manifest import Manifest, read_manifest
 from storage.remote import Place, place_of
-from sweeps.errors import InputError, Problem, collecting, given
+from sweeps.errors import InputError, Problem, collecting
 from sweeps.file.spec import Dataset, Mixtures, SweepSpec
 from sweeps.parts import part_named
-from sweeps.plan import DatasetPlan
+from sweeps.plan import DatasetPlan, range_words
 
 Places = Place | Sequence[Place]
 
@@ -152,9 +152,9 @@ def _software(cube: Manifest) -> dict[str, str]:
 
 
 def _recipes(cube: Manifest) -> dict[str, Any]:
-    """Data sets of a cube without their range of mixtures, as plain values."""
+    """Data sets of a cube without their mixtures, as plain values."""
     return {
-        entry.name: entry.model_dump(mode="json", exclude={"count", "first"})
+        entry.name: entry.model_dump(mode="json", exclude={"count", "first", "step"})
         for entry in cube.spec.grid.datasets
         if entry.name in cube.plans
     }
@@ -162,37 +162,47 @@ def _recipes(cube: Manifest) -> dict[str, Any]:
 
 def _overlaps(cubes: Sequence[Manifest]) -> list[Problem]:
     """Data sets, or mixtures, that two of the cubes have."""
-    problems, ranges = list[Problem](), dict[str, list[tuple[range, Manifest]]]()
+    problems, found = list[Problem](), dict[str, list[tuple[range, Manifest]]]()
     for cube in cubes:
         for plan in cube.plans.values():
-            mixtures = range(1) if plan.mixtures is None else plan.dims[0].values
-            ranges.setdefault(plan.name, []).append((range(mixtures[0], mixtures[-1] + 1), cube))
-    for name, found in ranges.items():
-        for (one, before), (two, cube) in pairwise(sorted(found, key=lambda each: each[0].start)):
-            if two.start < one.stop:
+            mixtures = plan.dims[0].values
+            found.setdefault(plan.name, []).append(
+                (mixtures if isinstance(mixtures, range) else range(1), cube)
+            )
+    for name, parts in found.items():
+        for (one, before), (two, cube) in combinations(sorted(parts, key=lambda each: each[0].start), 2):
+            if common := sorted(set(one) & set(two)):
                 drawn = cube.plans[name].mixtures is not None
-                shown = f", mixtures {two.start}..{min(one.stop, two.stop) - 1}" if drawn else ""
+                shown = f", mixtures {_listed(common)}" if drawn else ""
                 expected = f"cells that {before.path} does not have"
                 problems.append(Problem(f"{cube.path}: data set {name}{shown}", "there as well", expected))
     return problems
 
 
+def _listed(numbers: Sequence[int]) -> str:
+    """Return ascending numbers in words: as a range, or the first ten."""
+    whole = range(numbers[0], numbers[-1] + 1)
+    if len(whole) == len(numbers):
+        return range_words(whole)
+    return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
+
+
 def _joined(there: DatasetPlan | None, plan: DatasetPlan) -> DatasetPlan:
-    """The grid of a data set with the mixtures of one more part, which come after those before."""
+    """Return the grid of a data set with the mixtures of one more part."""
     if there is None:
         return plan
-    begin = min(each.first_mixture for each in (there, plan))
-    end = max(each.first_mixture + given(each.mixtures) for each in (there, plan))
-    return replace(there, mixtures=end - begin, first_mixture=begin, mixture_chunk=end - begin)
+    every = [number for each in (there, plan) for number in each.dims[0].values]
+    n = max(every) - min(every) + 1
+    return replace(there, mixtures=n, first_mixture=min(every), mixture_step=1, mixture_chunk=n)
 
 
 def _entries(cubes: Iterable[Manifest]) -> tuple[Dataset, ...]:
-    """Data sets of all cubes, with all mixtures of each."""
+    """Return the data sets of all cubes, with all mixtures of each."""
     found: dict[str, Dataset] = {}
     for entry in (entry for cube in cubes for entry in cube.spec.grid.datasets):
         before = found.setdefault(entry.name, entry)
         if before is not entry and isinstance(before, Mixtures) and isinstance(entry, Mixtures):
             first = min(before.first, entry.first)
-            stop = max(each.first + each.count for each in (before, entry))
-            found[entry.name] = before.model_copy(update={"first": first, "count": stop - first})
+            count = max(each.draws[-1] for each in (before, entry)) + 1 - first
+            found[entry.name] = before.model_copy(update={"first": first, "count": count, "step": 1})
     return tuple(found.values())

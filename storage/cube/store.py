@@ -17,7 +17,7 @@ from zarr.storage import LocalStore
 from storage.cube.chunks import ROOT_FILE
 from storage.cube.manifest import Manifest
 from storage.cube.parts import Parts, attributes_of, read_parts
-from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role
+from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role, groups
 from storage.errors import storage_errors
 
 if TYPE_CHECKING:
@@ -123,23 +123,27 @@ def open_parts(parts: Parts) -> xr.DataTree:
     import xarray as xr  # here, so that a run, which only writes, does not load it and pandas
 
     found: dict[str, list[xr.Dataset]] = {}
+    mixtures: dict[str, list[int]] = {}
     for cube in parts.cubes:
         for path, node in _nodes(cube).items():
             found.setdefault(path, []).append(node)
-    nodes = {path: _joined(datasets) for path, datasets in found.items()}
+        for plan in cube.plans.values():
+            for path in groups(plan):
+                mixtures.setdefault(f"/{path}", []).extend(plan.dims[0].values)
+    nodes = {path: _joined(datasets, mixtures.get(path, [])) for path, datasets in found.items()}
     if len(parts.cubes) > 1:
         nodes["/"] = nodes["/"].assign_attrs(attributes_of(parts.manifest))
     return xr.DataTree.from_dict(nodes)
 
 
-def _joined(datasets: list[xr.Dataset]) -> xr.Dataset:
-    """A node of several cubes, which have other mixtures each, or have it as a group without values."""
+def _joined(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:
+    """Return a node of several cubes, which have other mixtures each, or have it as a group without values."""
     if len(datasets) == 1 or "mixture" not in datasets[0].dims:
         return datasets[0]
     import xarray as xr
 
     # `left`: cubes may have grown in another order
-    return xr.concat(
+    joined = xr.concat(
         datasets,
         "mixture",
         data_vars="minimal",
@@ -148,6 +152,9 @@ def _joined(datasets: list[xr.Dataset]) -> xr.Dataset:
         join="left",
         combine_attrs="override",
     )
+    # mixtures are dealt to the parts in turn
+    order = sorted(range(len(mixtures)), key=mixtures.__getitem__)
+    return joined if order == list(range(len(order))) else joined.isel(mixture=order)
 
 
 def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:

@@ -479,6 +479,6 @@ def as_toml(sweep: spec.SweepSpec) -> str:
 
 
 def _mixture(entry: spec.Mixtures) -> dict[str, Any]:
-    recipe = entry.model_dump(mode="json", exclude={"name", "scale", "first"})
+    recipe = entry.model_dump(mode="json", exclude={"name", "scale", "first", "step"})
     name = spec.base_name(entry.name, entry.n_clusters)
     return {"name": name, "mixture": recipe | {"n_clusters": [entry.n_clusters]}, "scale": entry.scale}

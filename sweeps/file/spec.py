@@ -219,8 +219,15 @@ class Mixtures(Draw, _OneSize):
     """
 
     scale: Scale = "none"
-    # of a part of a sweep, which has a range of the mixtures
+    # the first mixture: a part of a sweep has some of them
     first: Annotated[int, Whole(0, 10**6)] = 0
+    # from one of them to the next: a part has every second of two parts
+    step: Annotated[int, Whole(1, 10**6)] = 1
+
+    @property
+    def draws(self) -> range:
+        """Return the numbers of the mixtures."""
+        return range(self.first, self.first + self.count * self.step, self.step)
 
 
 def mixtures_name(name: str, n_clusters: object) -> str:
@@ -349,8 +356,9 @@ class SweepSpec(Record):
             for key in LATER:
                 if key in entry and entry[key] == UserTable.model_fields[key].default:
                     del entry[key]
-            if entry.get("first") == 0:
-                del entry["first"]
+            for key, usual in (("first", 0), ("step", 1)):
+                if entry.get(key) == usual:
+                    del entry[key]
         if self.grid.design == DEFAULT:
             del plain["grid"]["design"]
         if not asked_of(self.grid.design):

@@ -9,9 +9,9 @@ from sweeps.parts import Part, part_named, part_of
 GRID = {"p": [0.9], "m": ["4"], "replicates": 2, "models": ["likelihood"], "restarts": 3}
 
 
-def a_sweep(name: str = "tiny") -> SweepSpec:
+def a_sweep(name: str = "tiny", count: int = 7) -> SweepSpec:
     """Two real data sets around seven mixtures."""
-    mixtures = {"name": "mix_k2", "count": 7, "n_clusters": 2}
+    mixtures = {"name": "mix_k2", "count": count, "n_clusters": 2}
     datasets = [{"name": "iris", "scale": "none"}, mixtures, {"name": "wine", "scale": "none"}]
     return load("spec", {"name": name, "seed": 7, "grid": {**GRID, "datasets": datasets}})
 
@@ -20,18 +20,21 @@ def units(spec: SweepSpec) -> list[tuple[str, int | None]]:
     """Every data set and mixture of a sweep."""
     found: list[tuple[str, int | None]] = []
     for entry in spec.grid.datasets:
-        one = isinstance(entry, Mixtures)
-        found += (
-            [(entry.name, entry.first + at) for at in range(entry.count)] if one else [(entry.name, None)]
-        )
+        draws = entry.draws if isinstance(entry, Mixtures) else [None]
+        found += [(entry.name, draw) for draw in draws]
     return found
+
+
+def ordered(specs: list[SweepSpec]) -> list[tuple[str, int | None]]:
+    """Units of some sweeps, sorted."""
+    return sorted((unit for spec in specs for unit in units(spec)), key=str)
 
 
 @pytest.mark.parametrize("of", range(1, 10))
 def test_parts_have_all_of_a_sweep_once_and_are_as_long_as_each_other(of: int) -> None:
     whole = a_sweep()
     parts = [part_of(whole, f"{number}/{of}") for number in range(1, of + 1)]
-    assert [unit for part in parts for unit in units(part)] == units(whole)
+    assert ordered(parts) == ordered([whole])
     lengths = [len(units(part)) for part in parts]
     assert max(lengths) - min(lengths) <= 1
     for number, part in enumerate(parts, 1):
@@ -46,7 +49,7 @@ def test_parts_have_all_of_a_sweep_once_and_are_as_long_as_each_other(of: int) -
 
 def test_a_part_of_a_part_begins_where_it_does() -> None:
     half = part_of(a_sweep(), "2/2")
-    assert units(part_of(half, "1/2")) + units(part_of(half, "2/2")) == units(half)
+    assert ordered([part_of(half, "1/2"), part_of(half, "2/2")]) == ordered([half])
 
 
 @pytest.mark.parametrize(
@@ -70,3 +73,53 @@ def test_a_name_that_would_be_too_long_is_refused() -> None:
 @pytest.mark.parametrize("name", ["tiny", "tiny.part-0-of-2", "tiny.part-3-of-2", "tiny.part-1-of-"])
 def test_other_names_are_of_no_part(name: str) -> None:
     assert part_named(name) is None
+
+
+@pytest.mark.parametrize("of", range(1, 10))
+def test_a_part_keeps_what_it_has_when_mixtures_are_added(of: int) -> None:
+    for number in range(1, of + 1):
+        before, after = (part_of(a_sweep(count=count), f"{number}/{of}") for count in (7, 30))
+        assert set(units(before)) <= set(units(after))
+        kept = [unit for unit in units(after) if unit[0] == "mix_k2"]
+        had = [unit for unit in units(before) if unit[0] == "mix_k2"]
+        assert kept[: len(had)] == had
+
+
+def in_ranges(count: int) -> dict[int, SweepSpec]:
+    """Two parts of a sweep as earlier releases divided it: each has a range of the units."""
+    whole, made = a_sweep(count=count), {}
+    iris, mixtures, wine = whole.grid.datasets
+    assert isinstance(mixtures, Mixtures)
+    cut = (count + 2) // 2 - 1
+    ranges = (
+        (iris, mixtures.model_copy(update={"count": cut})),
+        (mixtures.model_copy(update={"first": cut, "count": count - cut}), wine),
+    )
+    for number, datasets in enumerate(ranges, start=1):
+        name, grid = f"tiny.part-{number}-of-2", whole.grid.model_copy(update={"datasets": datasets})
+        made[number] = whole.model_copy(update={"name": name, "grid": grid})
+    return made
+
+
+def test_parts_of_an_earlier_release_go_on_as_they_were() -> None:
+    made = in_ranges(7)
+    assert part_of(a_sweep(), "1/2", made) == made[1]
+    assert part_of(a_sweep(), "2/2", made) == made[2]
+    assert part_of(a_sweep(), "2/2", {1: made[1]}) == made[2]
+
+
+@pytest.mark.parametrize("text", ["1/2", "2/2"])
+@pytest.mark.parametrize("there", [(1,), (2,), (1, 2)])
+def test_parts_of_an_earlier_release_are_refused_if_mixtures_are_added(text: str, there: tuple[int]) -> None:
+    made = in_ranges(7)
+    with pytest.raises(InputError, match="parts of an earlier release are ranges") as refused:
+        part_of(a_sweep(count=9), text, {number: made[number] for number in there})
+    assert "as in its cube" in str(refused.value)
+
+
+def test_a_part_that_would_have_nothing_is_refused() -> None:
+    entries = [{"name": f"mix_k{k}", "count": 2, "n_clusters": k} for k in (2, 3, 4)]
+    whole = load("spec", {"name": "tiny", "seed": 7, "grid": {**GRID, "datasets": entries}})
+    assert ordered([part_of(whole, f"{number}/4") for number in range(1, 5)]) == ordered([whole])
+    with pytest.raises(InputError, match="fewer parts"):
+        part_of(whole, "5/5")

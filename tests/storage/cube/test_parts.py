@@ -2,13 +2,16 @@
 
 import shutil
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import xarray as xr
+from cubes.small import result_files
 from processes.commandline import sweep
 from processes.sweeping import write_spec
 
+import sweeps.parts as parts_room
 from storage.cube.growth import open_cube
 from storage.cube.parts import read_parts
 from sweeps.errors import InputError
@@ -36,7 +39,7 @@ def submit(folder: Path, *options: str, text: str = SWEEP) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The whole in `whole`, and its three parts in `parts`: iris and a mixture, then two mixtures each."""
+    """The whole in `whole`, and its three parts in `parts`: iris and mixture 2, 0 and 3, 1 and 4."""
     there = tmp_path_factory.mktemp("several")
     submit(there / "whole")
     for number in (1, 2, 3):
@@ -86,7 +89,7 @@ def test_parts_that_are_missing_are_said(folder: Path) -> None:
     first, _, last = parts(folder)
     with pytest.warns(UserWarning, match="1 of 3 parts are missing: 2"):
         tree = open_cube([first, last])
-    assert tree["mix_k2"]["mixture"].values.tolist() == [0, 3, 4]
+    assert tree["mix_k2"]["mixture"].values.tolist() == [1, 2, 4]
     shown = sweep("status", first, last)
     assert shown.exit_code == 0, shown.output
     assert "1 of 3 parts are missing: 2" in shown.stdout
@@ -146,7 +149,7 @@ def test_cells_that_two_have_are_refused(folder: Path) -> None:
     first, second, _ = parts(folder)
     for cubes, found in (
         ([first, folder / "whole" / "tiny.zarr"], "data set iris: found there as well"),
-        ([second, folder / "whole" / "tiny.zarr"], "data set mix_k2, mixtures 1..2: found there as well"),
+        ([second, folder / "whole" / "tiny.zarr"], "data set mix_k2, mixtures 0, 3: found there as well"),
     ):
         refused = sweep("status", *cubes)
         assert refused.exit_code == 2, refused.output
@@ -173,3 +176,87 @@ def test_what_is_no_cube_is_refused_with_all_others(tmp_path: Path) -> None:
         open_cube([])
     both = sweep("export", tmp_path, tmp_path / "b", "--scores")
     assert both.exit_code == 2
+
+
+def with_mixtures(count: int) -> str:
+    return SWEEP.replace("count = 5", f"count = {count}").replace('"iris", ', "")
+
+
+@pytest.fixture(scope="module")
+def halves(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The two parts of a sweep of four mixtures in `parts`, and eight mixtures in `whole`."""
+    there = tmp_path_factory.mktemp("halves")
+    submit(there / "whole", text=with_mixtures(8))
+    for number in (1, 2):
+        submit(there / "parts", "--part", f"{number}/2", text=with_mixtures(4))
+    return there
+
+
+def mixtures_of(cube: Path) -> list[int]:
+    return open_cube(cube)["mix_k2"]["mixture"].values.tolist()
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_parts_grow_in_mixtures_and_keep_what_they_have(
+    halves: Path, tmp_path: Path, order: tuple[int, int]
+) -> None:
+    shutil.copytree(halves / "parts", tmp_path / "parts")
+    first, second = parts(tmp_path)
+    assert (mixtures_of(first), mixtures_of(second)) == ([0, 2], [1, 3])
+    before = result_files(first)
+    for done, number in enumerate(order, start=1):
+        submit(tmp_path / "parts", "--part", f"{number}/2", text=with_mixtures(8))
+        assert sweep("status", first, second).exit_code == 0
+        count = {1: 6, 2: 8}[done]
+        assert len(open_cube([first, second])["mix_k2"]["mixture"]) == count
+    assert (mixtures_of(first), mixtures_of(second)) == ([0, 2, 4, 6], [1, 3, 5, 7])
+    assert result_files(first).items() >= before.items()
+    assert same_bits(open_cube([second, first]), open_cube(halves / "whole" / "tiny.zarr")) > 20
+    joined, whole = read_parts([first, second]).manifest, read_parts(halves / "whole" / "tiny.zarr").manifest
+    assert joined.plans == whole.plans
+    assert joined.spec == whole.spec
+    done = sweep("verify", second, "--sample", "10")
+    assert done.exit_code == 0, done.output
+    done = sweep("report", first, second, "--out", tmp_path / "report")
+    assert done.exit_code == 0, done.output
+
+
+def test_growth_that_one_part_has_no_room_for_is_refused_before_any_of_them_grows(
+    halves: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(halves / "parts", tmp_path / "parts")
+    spec = write_spec(tmp_path, with_mixtures(7))
+    before = {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+    for number in (1, 2):
+        refused = sweep(
+            "submit", spec, "--results", tmp_path / "parts", "--part", f"{number}/2", "--workers", 0
+        )
+        assert refused.exit_code == 2, refused.output
+        assert "tiny.part-2-of-2.zarr: data set mix_k2, mixtures: found 3" in refused.stderr
+        assert "expected a multiple of 2" in refused.stderr
+    assert before == {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+
+
+def test_parts_of_an_earlier_release_go_on_and_are_refused_whole_if_mixtures_are_added(
+    tmp_path: Path,
+) -> None:
+    with patch("sweeps.parts._dealt", parts_room._in_ranges):
+        for number in (1, 2):
+            submit(tmp_path / "parts", "--part", f"{number}/2", text=with_mixtures(4))
+    first, second = parts(tmp_path)
+    assert (mixtures_of(first), mixtures_of(second)) == ([0, 1], [2, 3])
+    submit(
+        tmp_path / "parts", "--part", "1/2", text=with_mixtures(4).replace("replicates = 2", "replicates = 3")
+    )
+    assert open_cube(first)["mix_k2"].sizes["replicate"] == 3
+    before = {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+    spec = write_spec(tmp_path, with_mixtures(8))
+    for number in (1, 2):
+        refused = sweep(
+            "submit", spec, "--results", tmp_path / "parts", "--part", f"{number}/2", "--workers", 0
+        )
+        assert refused.exit_code == 2, refused.output
+        for there in ("tiny.part-1-of-2: data set mix_k2", "tiny.part-2-of-2: data set mix_k2"):
+            assert there in refused.stderr
+    assert before == {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+    assert mixtures_of(first) == [0, 1]
