@@ -45,7 +45,6 @@ def part_named(name: str) -> Part | None:
     return part if part is not None and part.number <= part.of else None
 
 
-<<<<<<< HEAD
 def numbers_of(text: str) -> tuple[int, int]:
     """Which part a text such as "1/4" names, and of how many.
 
@@ -61,12 +60,8 @@ def numbers_of(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def part_of(spec: SweepSpec, text: str) -> SweepSpec:
-    """A part of a sweep.
-=======
 def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = None) -> SweepSpec:
     """Return a part of a sweep, which keeps what it has when mixtures are added.
->>>>>>> aa5191f2 (Parts of a sweep keep their mixtures when it grows: mixtures are dealt to the parts in turn)
 
     A real data set and a mixture have the same number of cells. The real data sets are dealt to the parts in
     turn, and so are the mixtures of each entry.
@@ -83,23 +78,13 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
     Raises
     ------
     InputError
-        If it is not written so, if a part would have nothing, or if a cube has other mixtures.
+        If it is not written so, if a part would have nothing, or if a cube has what its part has not.
     """
-<<<<<<< HEAD
     (number, parts), where = numbers_of(text), "--part"
-    lengths = [_length(entry) for entry in spec.grid.datasets]
-    if parts > sum(lengths):
-        expected = f"at most {sum(lengths):,} parts: a part is at least one data set or one mixture"
-=======
-    match, where = WRITTEN.fullmatch(text), "--part"
-    if match is None or int(match[1]) > int(match[2]):
-        expected = "NUMBER/PARTS, such as 1/4, the first of four"
-        raise InputError([Problem(where, repr(text), expected)])
-    number, parts = int(match[1]), int(match[2])
-    most = sum(_length(entry) for entry in spec.grid.datasets)
+    # cubes of an earlier release may be as many as there are data sets and mixtures
+    most = sum(map(_length, spec.grid.datasets)) if made else _most(spec)
     if parts > most:
         expected = f"at most {most:,} parts: a part is at least one data set or one mixture"
->>>>>>> aa5191f2 (Parts of a sweep keep their mixtures when it grows: mixtures are dealt to the parts in turn)
         raise InputError([Problem(where, repr(text), expected)])
     name = f"{spec.name}.part-{number}-of-{parts}"
     if len(name) > LONGEST:
@@ -111,11 +96,16 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
         if any(_changes(made, ranges, is_growing=False)):
             raise InputError(problems)
         chosen = _in_ranges(spec, number, parts)
-    if not chosen:
-        expected = "fewer parts: of so many, this one has no data set and no mixture"
-        raise InputError([Problem(where, repr(text), expected)])
     grid = spec.grid.model_copy(update={"datasets": tuple(chosen)})
     return spec.model_copy(update={"name": name, "grid": grid})
+
+
+def _most(spec: SweepSpec) -> int:
+    """Return the most parts of which none is empty."""
+    # the mixtures of each entry begin one part after those of the entry before
+    mixed = [entry.count for entry in spec.grid.datasets if isinstance(entry, Mixtures)]
+    n_real = len(spec.grid.datasets) - len(mixed)
+    return max([n_real, *(n_real + at + count for at, count in enumerate(mixed))])
 
 
 def _dealt(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:

@@ -137,7 +137,7 @@ def open_parts(parts: Parts) -> xr.DataTree:
 
 
 def _joined(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:
-    """Return a node of several cubes, which have other mixtures each, or have it as a group without values."""
+    """Return a node of several cubes, which have other mixtures each or a group without values."""
     if len(datasets) == 1 or "mixture" not in datasets[0].dims:
         return datasets[0]
     import xarray as xr

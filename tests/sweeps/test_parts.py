@@ -120,6 +120,9 @@ def test_parts_of_an_earlier_release_are_refused_if_mixtures_are_added(text: str
 def test_a_part_that_would_have_nothing_is_refused() -> None:
     entries = [{"name": f"mix_k{k}", "count": 2, "n_clusters": k} for k in (2, 3, 4)]
     whole = load("spec", {"name": "tiny", "seed": 7, "grid": {**GRID, "datasets": entries}})
-    assert ordered([part_of(whole, f"{number}/4") for number in range(1, 5)]) == ordered([whole])
-    with pytest.raises(InputError, match="fewer parts"):
-        part_of(whole, "5/5")
+    for of in range(1, 5):
+        parts = [part_of(whole, f"{number}/{of}") for number in range(1, of + 1)]
+        assert ordered(parts) == ordered([whole])
+        assert all(part.grid.datasets for part in parts)
+    with pytest.raises(InputError, match="at most 4 parts"):
+        part_of(whole, "1/5")

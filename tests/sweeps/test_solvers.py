@@ -1,8 +1,11 @@
 """Versions of solvers: which of them the models, designs and methods of a sweep have."""
 
+from pathlib import Path
+
 import pytest
 
 from sweeps import solvers
+from sweeps.file.reading import load_sweep
 from sweeps.file.spec import load
 from sweeps.solvers import SOLVERS, solvers_of
 from sweeps.words import SHIPPED
@@ -35,10 +38,14 @@ def test_a_search_with_components_has_unions_and_the_other_has_not(monkeypatch: 
     assert found == {"solver of search=one/conditional": "1", "solver of search=pairs/conditional": "12"}
 
 
-def test_designs_that_ask_and_shipped_methods_have_one() -> None:
+def test_designs_that_ask_and_shipped_methods_have_one(tmp_path: Path) -> None:
     method = next(name for name, each in SHIPPED.items() if each.uses == "links" and not each.package)
-    entry = {"name": method, "call": method}
-    found = versions({"models": ["posterior"], "methods": [entry], "design": ["uniform", "active"]})
+    lines = [
+        'name = "s"\nseed = 1\n[grid]\ndatasets = ["iris"]\np = [0.9]\nm = ["1N"]\nreplicates = 1\nrestarts = 1',
+        f'models = ["posterior"]\nmethods = ["{method}"]\ndesign = ["uniform", "active"]\n',
+    ]
+    (tmp_path / "s.toml").write_text("\n".join(lines))
+    found = solvers_of(load_sweep(tmp_path / "s.toml"))
     assert set(found) == {"solver of posterior", f"solver of {method}", "solver of design=active"}
 
 
