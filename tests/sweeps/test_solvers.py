@@ -41,7 +41,8 @@ def test_a_search_with_components_has_unions_and_the_other_has_not(monkeypatch: 
 def test_designs_that_ask_and_shipped_methods_have_one(tmp_path: Path) -> None:
     method = next(name for name, each in SHIPPED.items() if each.uses == "links" and not each.package)
     lines = [
-        'name = "s"\nseed = 1\n[grid]\ndatasets = ["iris"]\np = [0.9]\nm = ["1N"]\nreplicates = 1\nrestarts = 1',
+        'name = "s"\nseed = 1\n[grid]\ndatasets = ["iris"]\np = [0.9]\nm = ["1N"]',
+        "replicates = 1\nrestarts = 1",
         f'models = ["posterior"]\nmethods = ["{method}"]\ndesign = ["uniform", "active"]\n',
     ]
     (tmp_path / "s.toml").write_text("\n".join(lines))
