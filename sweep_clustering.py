@@ -6,6 +6,7 @@ could not say that another `pipeline` is found in its place.
 
 import os
 import re
+import signal
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
@@ -44,11 +45,16 @@ def main() -> None:
     except ImportError as error:
         print(f"sweep: {error}", file=sys.stderr)  # noqa: T201  # click would be loaded for this alone
         sys.exit(BAD_INPUT)
-    from pipeline.commands.main import main as command
-    from pipeline.commands.options import let_readers_leave
+    try:
+        from pipeline.commands.main import main as command
+        from pipeline.commands.options import let_readers_leave
 
-    let_readers_leave()
-    command(prog_name="sweep")
+        let_readers_leave()
+        command(prog_name="sweep")
+    except KeyboardInterrupt:  # while modules are loaded; later the command itself says so
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print("\ninterrupted", file=sys.stderr)  # noqa: T201
+        sys.exit(128 + signal.SIGINT)
 
 
 def open_standard_streams() -> None:

@@ -29,6 +29,9 @@ Flag = NDArray[np.int64]
 # Seconds in which a kernel ends that was asked to; what takes longer is being compiled.
 GRACE = 1.0
 
+# Seconds between looks for a signal: one that comes just before a wait begins does not end that wait.
+LOOK = 0.5
+
 # What came of some work: its result, what it raised, and the seconds of a processor that it took.
 _Answer = tuple[Any, BaseException | None, float]
 
@@ -149,6 +152,8 @@ def _run(work: Callable[[], Any], flags: Iterable[Flag]) -> Any:
     done: Future[_Answer] = Future()
     try:
         _helpers[0].calls.put((work, done))
+        while not done.done():
+            wait([done], LOOK)
         result, error, seconds = done.result()
     except BaseException:
         for flag in flags:

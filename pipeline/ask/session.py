@@ -7,7 +7,9 @@ question; `csv_text`, `to_json` and `table_lines` give one batch at once.
 import csv
 import io
 import os
+import select
 import shutil
+import signal
 import sys
 import termios
 import tty
@@ -75,9 +77,15 @@ class Terminal(Pipe):
         click.echo("\n".join(lines))
 
     def key(self) -> str:
-        """Wait for a key; for one that sends several characters, such as an arrow, these."""
+        """Wait for a key; for one that sends several characters, such as an arrow, these.
+
+        A signal that comes after Python has looked for one, and before a read begins, does not end that read.
+        It leaves a byte in the pipe of `opened`, so that the wait for both ends in any case.
+        """
         try:
             sys.stdout.flush()
+            while self._woken in select.select([sys.stdin, self._woken], [], [])[0]:
+                os.read(self._woken, LONGEST_KEY)
             found = os.read(sys.stdin.fileno(), LONGEST_KEY)
         except OSError:  # the terminal was closed
             return ""
@@ -86,13 +94,19 @@ class Terminal(Pipe):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Hand over keys one by one, without showing them, inside the block."""
+        """Hand over keys one by one, without showing them, and wake up for signals, inside the block."""
         handle = sys.stdin.fileno()
         before = termios.tcgetattr(handle)
+        self._woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        earlier = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         tty.setcbreak(handle)
         try:
             yield
         finally:
+            signal.set_wakeup_fd(earlier)
+            os.close(wake)
+            os.close(self._woken)
             with suppress(termios.error):
                 termios.tcsetattr(handle, termios.TCSADRAIN, before)
 

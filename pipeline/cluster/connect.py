@@ -5,12 +5,14 @@ import logging
 import resource
 import shutil
 import signal
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from multiprocessing import resource_tracker
 
 import dask
 from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed.core import Status
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
@@ -256,15 +258,27 @@ LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
 }
 
 
+# Loggers of workers and nannies.
+REPORTERS = ("distributed.worker", "distributed.nanny", "distributed.core")
+
+# States of a worker that does nothing any more.
+ENDING = (Status.closing, Status.closed, Status.failed)
+
+# Those of this process.
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
 def is_fault(record: logging.LogRecord) -> bool:
     """Whether a report is not that of a connection that broke; its traceback is dropped there.
 
     dask reports an error. But where the scheduler leaves, as it does first when a run is stopped, the worker
-    leaves too; where it stays, the next heartbeat succeeds, or data are fetched again. Local workers show
-    errors alone, so that nothing is seen of it.
+    leaves too; where it stays, the next heartbeat succeeds, or data are fetched again. A worker that ends
+    while it loads the search cannot be set up any more. Local workers show errors alone, so that nothing is
+    seen of it.
     """
     error = record.exc_info[1] if record.exc_info else None
-    if not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
+    is_ending = error is not None and any(worker.status in ENDING for worker in _workers)
+    if not is_ending and not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
         return True
     said = " ".join(str(error).split())
     logging.getLogger(record.name).warning("a connection broke: %s: %s", type(error).__name__, said)
@@ -278,7 +292,8 @@ class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker) -> None:
         """Take the reports of this process in hand, of all its workers at once."""
-        for name, _ in LOSSES:
+        _workers.add(worker)
+        for name in REPORTERS:
             logging.getLogger(name).addFilter(is_fault)
 
 

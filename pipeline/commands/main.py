@@ -131,6 +131,7 @@ class Sweep(click.Group):
             click.echo(f"sweep: {error}", err=True)
             sys.exit(BAD_INPUT)
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # pressed again, it would break off what ends here
             from kernels.interrupt import leave
 
             click.echo("\ninterrupted", err=True)

@@ -31,7 +31,7 @@ from pipeline.run.driver import Driver, Executor, open_sweep
 from pipeline.run.ledger import Collector
 from pipeline.run.progress import step
 from pipeline.run.request import Prepared, Request, is_settled
-from pipeline.run.signals import Interrupt, Stopped, log_file, stop_on_signal
+from pipeline.run.signals import Interrupt, Stopped, ignore_signals, log_file, stop_on_signal
 from pipeline.work.merge import Mismatch
 from pipeline.work.tasks import SerialExecutor
 from storage.cube import schema
@@ -184,6 +184,7 @@ def _ended_by(error: BaseException, own: HeadJob | None) -> End:
         logger.error("%s; what was finished is kept, submit again to resume", error)
         return End(CANCELLED, "cancelled")
     if isinstance(error, Stopped):
+        ignore_signals()
         # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
         again = own is not None and own.continues(error.number)
         then = "the head resumes when its job starts again" if again else "submit again to resume"

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,10 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 INTERRUPT = signal.SIGUSR2
 
 
+# Outputs that are terminals; one that has been closed does not say so any more.
+_SHOWN = [number for number in (1, 2) if os.isatty(number)]
+
+
 class Stopped(BaseException):
     """A signal asked the driver to stop; what was reported done is kept."""
 
@@ -36,29 +41,59 @@ Interrupt = Callable[[Exception], None]
 
 @contextmanager
 def stop_on_signal() -> Iterator[Interrupt]:
-    """Turn `NUMBERS` into `Stopped`, raised in the main thread; yields a way to raise others there."""
-    shown = [number for number in (1, 2) if os.isatty(number)]
+    """Turn the first of `NUMBERS` into `Stopped`, raised in the main thread; yield a way to raise others.
+
+    Whoever presses Ctrl-C again while workers and files are closed would only break that off, with tracebacks
+    of libraries: such signals are ignored, to the end of the process. One that comes after its `Stopped` has
+    got lost, as in a finaliser of an object, raises another.
+    """
     reasons: list[Exception] = []
+    raised: weakref.ref[Stopped] | None = None
 
     def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal raised
         if number == INTERRUPT:
             # Without a reason somebody else has sent it, who asks for nothing that is known.
             if reasons:
                 raise reasons.pop()
             return
         if number == signal.SIGHUP:
-            # Discard what is shown: every write to a terminal that has been closed would be another error.
-            with open(os.devnull, "w") as nothing:
-                for output in shown:
-                    os.dup2(nothing.fileno(), output)
-        raise Stopped(number)
+            _discard_output()
+        if raised is None or raised() is None:
+            stopped = Stopped(number)
+            raised = weakref.ref(stopped)
+            try:
+                raise stopped
+            finally:
+                del stopped  # this frame, which the exception knows, would keep it for ever
 
     def interrupt(reason: Exception) -> None:
         reasons.append(reason)
         signal.pthread_kill(threading.main_thread().ident or 0, INTERRUPT)
 
     with _handled_by(stop):
-        yield interrupt
+        try:
+            yield interrupt
+        except Stopped:
+            ignore_signals()
+            raise
+
+
+def ignore_signals() -> None:
+    """Ignore `NUMBERS` to the end of the process: it ends already, by the first of them."""
+    if threading.current_thread() is threading.main_thread():
+        for number in NUMBERS:
+            if number != signal.SIGHUP:
+                signal.signal(number, signal.SIG_IGN)
+            elif signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda number, frame: _discard_output())
+
+
+def _discard_output() -> None:
+    """Discard what is shown: every write to a terminal that has been closed would be another error."""
+    with open(os.devnull, "w") as nothing:
+        for output in _SHOWN:
+            os.dup2(nothing.fileno(), output)
 
 
 @contextmanager
@@ -88,7 +123,8 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
         yield
     finally:
         for number, old in before.items():
-            signal.signal(number, old)
+            if signal.getsignal(number) is handler:  # and not to be ignored from now on
+                signal.signal(number, old)
 
 
 # The log of a run beside its cube: what is shown on the terminal, with times.

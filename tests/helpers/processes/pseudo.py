@@ -23,10 +23,16 @@ class Pseudo:
             environment.pop(size, None)
         command = ["-m", "pipeline", *arguments]
         text = {"encoding": "utf-8", "codec_errors": "replace"}
-        self._child = pexpect.spawn(sys.executable, command, WAIT, cwd=folder, env=environment, **text)
+        # A shell starts what runs in the background with Ctrl-C ignored, and a child of it inherits that.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            self._child = pexpect.spawn(sys.executable, command, WAIT, cwd=folder, env=environment, **text)
+        finally:
+            signal.signal(signal.SIGINT, before)
         self._child.logfile_read = StringIO()
         self.wait_for = self._child.expect_exact
         self.type = self._child.send
+        self.send_signal = self._child.kill  # nothing happens where the command has ended
 
     @property
     def output(self) -> str:

@@ -4,6 +4,7 @@ import itertools
 import os
 import pty
 import select
+import signal
 import sys
 import termios
 from collections.abc import Sequence
@@ -58,6 +59,23 @@ def test_keys_of_a_terminal_which_is_left_as_it_was(monkeypatch: pytest.MonkeyPa
             os.close(far)
             terminal.show([])
             assert terminal.key() == ""
+
+
+def test_a_signal_just_before_a_wait_for_a_key_ends_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    far, near = pty.openpty()
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: None)
+    with open(near, "rb", buffering=0) as screen, open(far, "wb", buffering=0) as keyboard:
+        monkeypatch.setattr(sys, "stdin", screen)
+        terminal = Terminal()
+        with terminal.opened():
+            wake = signal.set_wakeup_fd(-1)
+            assert wake != -1, "each signal leaves a byte, which the wait for a key looks for"
+            signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+            signal.raise_signal(signal.SIGUSR1)
+            keyboard.write(b"n")
+            assert terminal.key() == "n", "a signal that asks for nothing is no key"
+        assert signal.set_wakeup_fd(-1) == -1
+    signal.signal(signal.SIGUSR1, before)
 
 
 # A question as lines of a terminal, and as a file to fill in.

@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -325,7 +326,15 @@ def test_keys_from_a_pipe_and_a_failing_disk(monkeypatch: pytest.MonkeyPatch) ->
     assert "No space left on device" in done.stderr
 
 
+@cache
+def compile_kernels() -> None:
+    """Have the kernels of a session in the cache: on a busy machine compiling takes longer than any wait."""
+    arguments = [each.replace("answers", "others") for each in TERMINAL]
+    assert CliRunner().invoke(main, arguments, input="q\n").exit_code == 0
+
+
 def session(folder: Path) -> Pseudo:
+    compile_kernels()
     terminal = Pseudo(*TERMINAL, folder=folder)
     terminal.wait_for("[q]uit")
     return terminal
@@ -352,6 +361,17 @@ def test_keys_need_no_enter_screens_fit_and_ctrl_c_ends_as_everywhere(folder: Pa
     assert all(len(screen) <= 24 and max(map(len, screen)) <= 80 for screen in terminal.screens()[1:-1])
     (first,) = [line for line in terminal.screens()[1] if line.startswith("width")]
     assert len(first.split()) == 3
+
+
+def test_ctrl_c_ends_a_session_also_where_the_tests_run_in_the_background(folder: Path) -> None:
+    """A shell without job control starts what it puts there with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        terminal = session(folder)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    terminal.type("\x03")
+    assert terminal.ended() == 130
 
 
 @pytest.mark.parametrize(("told", "codes"), [(signal.SIG_DFL, (0, -signal.SIGHUP)), (signal.SIG_IGN, (0,))])

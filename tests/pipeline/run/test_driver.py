@@ -16,6 +16,7 @@ import psutil
 import pytest
 from processes import sabotage
 from processes.killing import reported_done
+from processes.pseudo import Pseudo
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, wait_until, write_spec
 
 import pipeline.work.tasks
@@ -127,6 +128,29 @@ def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_pa
     assert process.wait(timeout=120) == 128 + signal.SIGHUP
     _, alive = psutil.wait_procs(workers, timeout=30)
     assert (alive, was_released(cube)) == ([], True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("moment", "signals", "code"),
+    [
+        ("starting workers", [signal.SIGTERM, signal.SIGINT, signal.SIGINT], 143),
+        ("loading the search", [signal.SIGINT, signal.SIGTERM, signal.SIGINT, signal.SIGINT], 130),
+        ("restarts to run", [signal.SIGINT, signal.SIGINT, signal.SIGTERM], 130),
+    ],
+)
+def test_several_signals_end_a_run_with_one_line(
+    tmp_path: Path, moment: str, signals: list[signal.Signals], code: int
+) -> None:
+    spec = write_spec(tmp_path, IRIS)
+    terminal = Pseudo("submit", str(spec), "--workers", "2", "--results", str(tmp_path), folder=tmp_path)
+    terminal.wait_for(moment)
+    for number in signals:
+        terminal.send_signal(number)
+        time.sleep(0.3)
+    assert terminal.ended() == code
+    assert terminal.output.count("stopped by") == 1
+    assert not re.search("Traceback|Exception ignored|leaked|distributed", terminal.output)
 
 
 def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(

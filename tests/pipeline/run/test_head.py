@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,7 +165,7 @@ def test_a_head_waits_for_the_lease_of_a_dead_one(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_stops_at_once_or_when_a_write_has_ended(number: signal.Signals) -> None:
-    before, done = signal.getsignal(number), list[str]()
+    done = list[str]()
 
     def write() -> None:
         signal.raise_signal(number)
@@ -175,7 +175,39 @@ def test_a_signal_stops_at_once_or_when_a_write_has_ended(number: signal.Signals
         with pytest.raises(Stopped) as caught, stop_on_signal(), held():
             write()
         assert (caught.value.number, done) == (number, written)
-        assert signal.getsignal(number) is before
+        assert signal.getsignal(number) is signal.SIG_IGN, (
+            "the process ends: another one would break that off"
+        )
+
+
+def test_a_second_signal_does_not_break_off_what_the_first_one_ends() -> None:
+    closed = list[str]()
+
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+                signal.raise_signal(number)
+            closed.append("workers")
+
+    with pytest.raises(Stopped, match="SIGTERM"), stop_on_signal():
+        work()
+    assert closed == ["workers"]
+
+
+def test_a_signal_stops_after_one_that_got_lost() -> None:
+    class Careless:
+        def __del__(self) -> None:
+            with suppress(Stopped):
+                signal.raise_signal(signal.SIGINT)
+
+    def work() -> None:
+        Careless()
+        signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(Stopped, match="SIGTERM"), stop_on_signal():
+        work()
 
 
 def test_under_nohup_a_closed_terminal_stops_nothing() -> None:
