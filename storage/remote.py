@@ -3,6 +3,7 @@
 import errno
 import re
 from pathlib import Path
+from typing import Any
 
 from sweeps.errors import InputError, Problem
 
@@ -21,6 +22,9 @@ NO_CREDENTIALS = (
     "CredentialRetrievalError",
     "ProfileNotFound",
 )
+
+# Longest silence of a web server.
+ANSWER_SECONDS = 30
 
 # Bytes that are read at once.
 PART = 2**20
@@ -83,8 +87,9 @@ def _read(address: str, most: int) -> bytes:
     import fsspec
 
     protocol = address.partition(":")[0]
-    files = fsspec.filesystem(protocol)
-    if protocol not in ("http", "https"):
+    is_web = protocol in ("http", "https")
+    files = fsspec.filesystem(protocol, **(_web_options() if is_web else {}))
+    if not is_web:
         # one request; opened as a file it would be asked for its size first
         try:
             return bytes(files.cat_file(address, start=0, end=most + 1))
@@ -93,8 +98,16 @@ def _read(address: str, most: int) -> bytes:
                 raise
             return b""  # an empty file has no range to ask for
     content = bytearray()
-    # as a stream: a server need not know of parts of files
-    with files.open(address, "rb", block_size=0) as file:
+    # As a stream: a server need not know of parts of files. With a size the server is not asked for it first.
+    with files.open(address, "rb", block_size=0, size=most + 1) as file:
         while len(content) <= most and (part := file.read(PART)):
             content += part
     return bytes(content)
+
+
+def _web_options() -> dict[str, Any]:
+    """Options that let a server which does not answer fail after seconds, not after the usual minutes."""
+    import aiohttp
+
+    limits = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_SECONDS, sock_read=ANSWER_SECONDS)
+    return {"client_kwargs": {"timeout": limits}}

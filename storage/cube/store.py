@@ -3,46 +3,72 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import zarr
+from numpy.typing import NDArray
 from zarr.abc.store import Store
-from zarr.buffer import default_buffer_prototype
-from zarr.storage import LocalStore
 
-from storage.cube.chunks import ROOT_FILE
+from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_lengths, chunk_name
 from storage.cube.manifest import Manifest
 from storage.cube.parts import Parts, attributes_of, read_parts
-from storage.cube.schema import DONE, NO_SOLUTION, VARIABLES, Role, groups
+from storage.cube.schema import DONE, NO_SOLUTION, ArraySpec, Role, array_specs, coordinate_values, groups
 from storage.errors import storage_errors
+from sweeps.plan import DatasetPlan
 
 if TYPE_CHECKING:
     import xarray as xr
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
+# Attribute of a group that names its coordinates beside those of dimensions.
+COORDINATES = "coordinates"
 
-class CubeStore(LocalStore):
+# Most bytes of files from an address that are kept; the status of cells is kept beyond that.
+KEPT_BYTES = 2**26
+
+TEXT = np.dtypes.StringDType()
+
+Part = tuple[slice, ...]
+
+
+class CubeStore(Store):
     """A zarr store of the files of a cube as they were written, read only: no link leads out, no pipe blocks.
 
-    The root file is that of `manifest`: a growth since then, which replaces that file, is not seen.
+    All metadata are those of `manifest`: a growth since then, which replaces the root file, is not seen.
+    Files from an address are kept, as long as there is room, so that nothing is asked for twice. Those of the
+    status of cells are always kept, so that all arrays of a data set show the same moment.
 
     Parameters
     ----------
     manifest : Manifest
-        Of the cube, here or at an address.
+        State of the cube, which is here or at an address.
     """
 
+    supports_writes = False
+    supports_deletes = False
+    supports_listing = False
+
     def __init__(self, manifest: Manifest) -> None:
-        super().__init__(manifest.path, read_only=True)
-        self._document, self._chunks = manifest.document, manifest.chunks
+        super().__init__(read_only=True)
+        self._document, self._chunks, self._metadata = manifest.document, manifest.chunks, manifest.metadata
+        self._kept: dict[str, bytes | None] = {}
+        self._is_remote, self._free_bytes = isinstance(manifest.path, str), KEPT_BYTES
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = Store.__hash__
 
     async def get(
-        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """Content of a file, None where there is none.
 
@@ -51,25 +77,115 @@ class CubeStore(LocalStore):
         DamagedChunk
             If it is a chunk that has changed since it was written, or one that must be there and is not.
         """
-        return await asyncio.to_thread(self.get_sync, key, prototype=prototype, byte_range=byte_range)
-
-    def get_sync(
-        self,
-        key: str,
-        *,
-        prototype: BufferPrototype | None = None,
-        byte_range: ByteRequest | None = None,
-    ) -> Buffer | None:
-        """Content of a file as `get` has it, without the event loop."""
         if byte_range is not None:
             raise ValueError("files of a cube are read whole: the checksum is of all of it")
-        loaded = (self._document, None) if key == ROOT_FILE else self._chunks.load(key)
-        buffer = (prototype or default_buffer_prototype()).buffer
-        return None if loaded is None else buffer.from_bytes(loaded[0])
+        content = await asyncio.to_thread(self._content, key)
+        return None if content is None else prototype.buffer.from_bytes(content)
 
-    async def _open(self, **options: Any) -> None:
-        # an address is no folder that could be looked for
-        await Store._open(self)
+    def _content(self, key: str) -> bytes | None:
+        path, _, name = key.rpartition("/")
+        if name == ROOT_FILE:
+            entry = self._metadata.get(path)
+            return json.dumps(entry).encode() if entry else None if path else self._document
+        if key in self._kept:
+            return self._kept[key]
+        loaded = self._chunks.load(key)
+        content = None if loaded is None else loaded[0]
+        n_bytes, is_status = len(content or b""), path.rpartition("/")[2] == "status"
+        if not self._is_remote or (n_bytes > self._free_bytes and not is_status):
+            return content
+        self._free_bytes -= n_bytes
+        return self._kept.setdefault(key, content)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        """Contents of several files, as of `get`."""
+        return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
+
+    async def exists(self, key: str) -> bool:
+        """Whether there is such a file."""
+        return await asyncio.to_thread(self._content, key) is not None
+
+    async def set(self, key: str, value: Buffer) -> None:
+        """Refuse to write."""
+        self._check_writable()
+
+    async def delete(self, key: str) -> None:
+        """Refuse to delete."""
+        self._check_writable()
+
+    def list(self) -> AsyncIterator[str]:
+        """Refuse to list files: the root file says which arrays there are."""
+        raise NotImplementedError
+
+    def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        """Refuse to list files, as `list`."""
+        raise NotImplementedError
+
+    list_dir = list_prefix
+
+
+class ShownArray:
+    """An array as a tree shows it: in rising order, and without the values of cells that are not done.
+
+    Parameters
+    ----------
+    store : CubeStore
+        Store of the cube.
+    spec : ArraySpec
+        Declaration of the array.
+    order : mapping of str to ndarray
+        Stored positions, for each dimension that is not stored in rising order.
+    status : ndarray or ShownArray, optional
+        States of the cells of the node; without them nothing is hidden.
+    status_dims : sequence of str
+        Dimensions of the states.
+    """
+
+    def __init__(
+        self,
+        store: CubeStore,
+        spec: ArraySpec,
+        order: Mapping[str, NDArray[np.intp]],
+        status: NDArray[np.int8] | ShownArray | None = None,
+        status_dims: Sequence[str] = (),
+    ) -> None:
+        self._store, self._spec, self._order = store, spec, order
+        self._status, self._status_dims = status, status_dims
+        self.shape, self.ndim = spec.shape, len(spec.shape)
+        self.dtype = TEXT if spec.variable.dtype == "string" else np.dtype(spec.variable.dtype)
+
+    @cached_property
+    def _array(self) -> Any:
+        return zarr.open_array(self._store, path=self._spec.path, mode="r", zarr_format=3)
+
+    def __getitem__(self, part: Part) -> NDArray[Any]:
+        """Read a part, which has a slice without a step for each dimension."""
+        dims = self._spec.dims
+        rows = tuple(
+            self._order[dim][at] if dim in self._order else at for dim, at in zip(dims, part, strict=True)
+        )
+        is_in_order = all(isinstance(row, slice) for row in rows)
+        values = np.asarray(self._array[rows] if is_in_order else self._array.oindex[rows], self.dtype)
+        if self._status is None:
+            return values
+        at = dict(zip(dims, part, strict=True))
+        states = self._status[tuple(at.get(dim, slice(None)) for dim in self._status_dims)]
+        variable = self._spec.variable
+        has_values = states == DONE
+        if variable.name in OF_ANSWERS or variable.role is Role.ANNOTATION:
+            has_values |= states == NO_SOLUTION
+        # annotations are those of several cells: there are some if one of these is done
+        shared = tuple(axis for axis, dim in enumerate(self._status_dims) if dim not in dims)
+        has_values = has_values.any(shared)
+        has_values = has_values.reshape(has_values.shape + (1,) * (values.ndim - has_values.ndim))
+        return np.where(has_values, values, np.asarray(variable.fill, self.dtype))
+
+
+def _part(array: ShownArray, part: Part) -> NDArray[Any]:
+    """Read a part; dask does not know this function, and so leaves the slices as they are."""
+    return array[part]
 
 
 # The cube as an xarray tree: lazy, sorted, and free of anything that is not done.
@@ -81,9 +197,10 @@ OF_ANSWERS = ("restarts_done", "seconds", "cpu_seconds")
 def open_cube(path: str | Path | Sequence[str | Path]) -> xr.DataTree:
     """Open a cube for reading, or several that are parts of one sweep, also while they are written and grown.
 
-    The status of all cells is read first and everything else is masked by it: what is not done reads NaN, or
+    The status of cells is read first and everything else is masked by it: what is not done reads NaN, or
     -1 for whole numbers, or 0 restarts. Files are whole or absent, and done cells never change, so what the
-    tree shows later is still the state of this moment. Nothing else is read before it is used.
+    tree shows later is still the state of this moment. Nothing else is read before it is used. At an address
+    the status is not read before either, so that opening takes one request, whatever the cube holds.
 
     Parameters
     ----------
@@ -161,45 +278,58 @@ def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:
     """Nodes of a cube by path."""
     import xarray as xr
 
+    nodes = {"/": xr.Dataset(attrs=attributes_of(manifest))}
+    store = CubeStore(manifest)
     with storage_errors(manifest.path):
-        # of format 3: else files of format 2 would be looked for as well
-        tree = xr.open_datatree(
-            CubeStore(manifest),  # type: ignore[arg-type]
-            engine="zarr",
-            chunks=None,
-            consolidated=True,
-            zarr_format=3,
-        )
-        return {node.path: _masked(node.to_dataset(inherit=False)) for node in tree.subtree}
+        for name in sorted(manifest.plans):
+            plan = manifest.plans[name]
+            specs: dict[str, list[ArraySpec]] = {path: [] for path in groups(plan)}
+            for spec in array_specs(plan):
+                specs[spec.node].append(spec)
+            for path in sorted(specs):
+                nodes[f"/{path}"] = _node(manifest, store, plan, path, specs[path])
+    return nodes
 
 
-def _masked(node: xr.Dataset) -> xr.Dataset:
-    falling = [
-        dim for dim in ("p", "m") if dim in node.dims and not node.indexes[dim].is_monotonic_increasing
-    ]
-    node = node.sortby(falling)
-    for name in node.coords:
-        node[name].load()
-    status = node["status"].variable.load() if "status" in node else None
-    lazy = {}
-    for name, array in node.drop_vars("status", errors="ignore").data_vars.items():
-        # The name xarray gives comes from path and modification time of the root, which writing a block does
-        # not change: a scheduler that still holds the old chunks would hand them out again.
-        unique, chunks = f"{name}-{uuid.uuid4().hex}", array.encoding["preferred_chunks"]
-        lazy[name] = _mask(str(name), array.variable.chunk(chunks, name=unique), status)
-    return node.assign(lazy)
+def _node(
+    manifest: Manifest, store: CubeStore, plan: DatasetPlan, path: str, specs: Iterable[ArraySpec]
+) -> xr.Dataset:
+    """A node of a data set, of which only what is needed to open it was read.
 
+    At an address this is nothing but names of samples: coordinates are in the root, and the status is read
+    when values of the data set are asked for.
+    """
+    import dask.array as da
+    import xarray as xr
 
-def _mask(name: str, variable: xr.Variable, status: xr.Variable | None) -> xr.Variable:
-    declared = VARIABLES[name]
-    if status is None or declared.role is Role.INPUT:
-        return variable
-    of_answers = name in OF_ANSWERS or declared.role is Role.ANNOTATION
-    cells = (status == DONE) | (of_answers & (status == NO_SOLUTION))
-    if bool(cells.all()):
-        return variable
-    if declared.role is Role.ANNOTATION:
-        cells = cells.any([dim for dim in cells.dims if dim not in variable.dims])
-    fill = np.asarray(declared.fill, dtype=declared.dtype)
-    masked: xr.Variable = variable.where(cells, fill)  # type: ignore[no-untyped-call]
-    return masked
+    values, is_remote = coordinate_values(plan), isinstance(manifest.path, str)
+    falling = [dim for dim in ("p", "m") if dim in values and (np.diff(values[dim]) < 0).any()]
+    order: dict[str, NDArray[np.intp]] = {dim: np.argsort(values[dim], kind="stable") for dim in falling}
+    variables: dict[str, xr.Variable] = {}
+    status: NDArray[np.int8] | ShownArray | None = None
+    status_dims: tuple[str, ...] = ()
+    # the status first: all results are shown by it
+    for spec in sorted(specs, key=lambda spec: (spec.variable.name != "status", spec.path)):
+        name, role, entry = spec.variable.name, spec.variable.role, manifest.metadata[spec.path]
+        array = ShownArray(store, spec, order, None if role is Role.INPUT else status, status_dims)
+        data: Any = array
+        if role is Role.COORDINATE:
+            for position in () if is_remote else np.ndindex(*chunk_counts(entry)):
+                manifest.chunks.load(f"{spec.path}/{chunk_name(position)}")  # an error if it is damaged
+            data = values[name].astype(array.dtype)
+            data = data[order[spec.dims[0]]] if spec.dims[0] in order else data
+        elif name == "sample" or (name == "status" and not is_remote):
+            data = array[tuple(map(slice, spec.shape))]
+        if name == "status":
+            status, status_dims = data, spec.dims
+        if data is array:
+            # a name of its own: a scheduler that still holds the chunks of another moment must not use them
+            unique, empty = f"{name}-{uuid.uuid4().hex}", np.empty((0,) * array.ndim, array.dtype)
+            data = da.from_array(array, tuple(chunk_lengths(entry)), unique, getitem=_part, meta=empty)
+        variables[name] = xr.Variable(spec.dims, data, entry["attributes"])
+    # in the attributes of a group stands which variables are coordinates, for other readers
+    attributes = {
+        key: text for key, text in manifest.metadata[path]["attributes"].items() if key != COORDINATES
+    }
+    node = xr.Dataset({name: variables[name] for name in sorted(variables)}, attrs=attributes)
+    return node.set_coords(manifest.metadata[path]["attributes"].get(COORDINATES, "").split())

@@ -2,10 +2,13 @@
 
 import functools
 import http.server
+import socket
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import fsspec
@@ -25,8 +28,38 @@ from sweeps.errors import InputError
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Notes the requests that come, as method and path below the cube."""
+
+    requests: list[str]
+
     def log_message(self, format: str, *arguments: object) -> None:
         pass
+
+    def do_GET(self) -> None:
+        self.requests.append(f"GET {self.path.partition('.zarr/')[2]}")
+        super().do_GET()
+
+    def do_HEAD(self) -> None:
+        self.requests.append(f"HEAD {self.path.partition('.zarr/')[2]}")
+        super().do_HEAD()
+
+
+class Forbidding(Quiet):
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+
+class CutShort(Quiet):
+    """Sends half of what it says it will send."""
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        content = source.read()
+        outputfile.write(content[: len(content) // 2])
+
+
+class Broken(Quiet):
+    def do_GET(self) -> None:
+        self.send_error(500)
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -39,16 +72,22 @@ def cube(tmp_path: Path) -> Path:
     return make(tmp_path, toy.plan("iris"), toy.plan("drawn", mixtures=2))
 
 
-@pytest.fixture
-def address(cube: Path) -> Iterator[str]:
-    """A plain web server, which knows of no parts of files."""
-    handler = functools.partial(Quiet, directory=str(cube.parent))
-    with Server(("127.0.0.1", 0), handler) as server:
+@contextmanager
+def serving(cube: Path, handler: type[Quiet] = Quiet) -> Iterator[str]:
+    """Address of a cube on a plain web server, which knows of no parts of files."""
+    handler.requests = []
+    with Server(("127.0.0.1", 0), functools.partial(handler, directory=str(cube.parent))) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}/{cube.name}"
         server.shutdown()
         thread.join()
+
+
+@pytest.fixture
+def address(cube: Path) -> Iterator[str]:
+    with serving(cube) as address:
+        yield address
 
 
 @pytest.fixture
@@ -65,6 +104,98 @@ def test_the_same_tree_as_on_the_disk(address: str, in_memory: str, cube: Path) 
     for there in (address, in_memory):
         assert open_cube(there).load().identical(expected)
         assert str(read_manifest(place_of(there)).path) == there
+
+
+def test_one_request_for_the_root_and_one_for_each_array_that_is_used(tmp_path: Path) -> None:
+    """Each array is one file here. Coordinates are in the root."""
+    shape = {"p": (0.9,), "m": (12,), "mixture_chunk": 1}
+    cube = make(tmp_path, *(toy.plan(f"set{number}", **shape) for number in range(20)))
+    with serving(cube) as address:
+        tree = open_cube(address)
+        assert Quiet.requests == ["GET zarr.json"]
+        assert tree["set7"]["replicate"].values.tolist() == [0, 1, 2]
+        assert str(tree["set7"]["model"].values[1]) == "posterior"
+        assert len(Quiet.requests) == 1
+        tree["set7"]["X"].load()
+        assert Quiet.requests[1:] == ["GET set7/X/c.0.0"]
+        tree["set7"]["labels"].load()
+        files = ["GET set7/labels/c.0.0.0.0.0", "GET set7/status/c.0.0.0.0"]
+        assert sorted(Quiet.requests[2:]) == files
+        tree["set7"]["seconds"].load()
+        assert Quiet.requests[4:] == ["GET set7/seconds/c.0.0.0.0"]
+        tree["set7"]["status"].load()
+        assert len(Quiet.requests) == 5
+
+
+def test_a_report_asks_for_no_file_twice(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["report", address])
+    assert result.exit_code == 0, result.output
+    assert "cells: " in result.stdout
+    files = [request.removeprefix("GET ") for request in Quiet.requests]
+    assert [file for file in files if files.count(file) > 1] == []
+
+
+def test_all_arrays_show_the_moment_at_which_the_status_was_read(cube: Path) -> None:
+    with serving(cube) as address:
+        tree = open_cube(address)
+        expected = tree["iris"]["labels"].values
+        (cube / "iris/status/c.0.0.0.0").unlink()
+        assert (tree["iris"]["labels"].values == expected).all()
+        assert (open_cube(address)["iris"]["labels"].values[-1, 0] == -1).all()
+
+
+def last_line(arguments: list[str]) -> tuple[int, str]:
+    """Exit code of a command that fails, and the last line of its words."""
+    result = CliRunner().invoke(main, arguments)
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert "Traceback" not in result.output
+    return result.exit_code, result.stderr.strip().splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["report", "export", "compare"])
+@pytest.mark.parametrize(
+    ("handler", "code", "words"),
+    [
+        (Quiet, 2, "not there"),
+        (Forbidding, 1, "credentials that may read it"),
+        (Broken, 1, "500"),
+        (CutShort, 1, "a network, and a server that answers"),
+    ],
+)
+def test_servers_that_fail_are_one_line(
+    cube: Path, command: str, handler: type[Quiet], code: int, words: str
+) -> None:
+    with serving(cube, handler) as address:
+        place = address.replace("toy", "none") if handler is Quiet else address
+        places = [place, place] if command == "compare" else [place]
+        found, line = last_line([command, *places])
+    assert found == code
+    assert place in line
+    assert words in line
+
+
+def test_a_server_that_does_not_answer_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "ANSWER_SECONDS", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connects, and says nothing
+        code, line = last_line(["report", f"http://127.0.0.1:{silent.getsockname()[1]}/toy.zarr"])
+    assert code == 1
+    assert "needs a network, and a server that answers" in line
+
+
+def test_a_chunk_that_is_cut_short_is_one_error_too(cube: Path) -> None:
+    with serving(cube) as address:
+        tree = open_cube(address)
+        monkey = pytest.MonkeyPatch()
+        monkey.setattr(Quiet, "copyfile", CutShort.copyfile)
+        with (
+            monkey.context(),
+            pytest.raises(StorageError, match="needs a network, and a server that answers"),
+        ):
+            tree["iris"]["X"].load()
+        monkey.undo()
 
 
 def test_what_is_made_is_written_here(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
