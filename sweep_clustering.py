@@ -25,6 +25,10 @@ class ShadowedPackageError(InstallationError):
     """Something else stands before one of our packages on the import path."""
 
 
+class ArchiveError(InstallationError):
+    """The packages are imported from an archive, such as a wheel on the import path."""
+
+
 class UnsupportedNumpyError(InstallationError):
     """The compiler of the kernels does not support the installed numpy."""
 
@@ -135,7 +139,15 @@ def check_shadowing() -> str:
     ------
     ShadowedPackageError
         Naming everything that was found in place of a package, and what to do.
+    ArchiveError
+        If this installation is an archive, which has no files for compiled kernels and worker processes.
     """
+    if not os.path.isfile(__file__):
+        archive = next((place for place in Path(__file__).parents if place.is_file()), Path(__file__).parent)
+        raise ArchiveError(
+            f"found this project in the archive {archive}, expected files, which compiled kernels and worker"
+            f" processes need: pip install {archive}"
+        )
     home = Path(__file__).resolve().parent
     found = {package: location(package) for package in PACKAGES}
     strangers = {package: place for package, place in found.items() if place != home / package}

@@ -30,7 +30,7 @@ from sweeps.words import DEFAULT, DESIGNS, asks
 Name = Annotated[
     str,
     Text(
-        "a name of letters, digits, '.', '_' and '-', at most 100",
+        "a name of the letters a to z, digits, '.', '_' and '-', at most 100",
         "a path or a blank cannot be part of a name, nor '.' or '-' begin one",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$",
     ),
@@ -40,7 +40,7 @@ Name = Annotated[
 DataName = Annotated[
     str,
     Text(
-        "a name of letters, digits, '.', '_' and '-', or up to three of them with '/' between",
+        "a name of the letters a to z, digits, '.', '_' and '-', or up to three of them with '/' between",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}){0,2}$",
     ),
 ]

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from importlib.metadata import requires, version
 from pathlib import Path
 
@@ -253,3 +254,19 @@ def test_standard_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
     done = run("sh", "-c", script, console_script(), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "1 of 1 cell done" in (tmp_path / "results" / "tiny.run" / "log").read_text()
+
+
+def test_an_archive_is_refused_in_one_line_that_says_how_to_install_it(tmp_path: Path) -> None:
+    archive = tmp_path / "ours.whl"
+    with zipfile.ZipFile(archive, "w") as wheel:
+        for name in ("sweep_clustering.py", "pipeline/__init__.py", "pipeline/__main__.py"):
+            wheel.write(ROOT / name, name)
+    for arguments in (("--help",), ("fit", "table.csv", "-k", "2"), ("submit", "sweep.toml")):
+        done = run(sys.executable, "-m", "pipeline", *arguments, folder=tmp_path, PYTHONPATH=str(archive))
+        assert done.returncode == common.BAD_INPUT
+        assert done.stderr.count("\n") == 1
+        assert done.stderr.startswith(f"sweep: found this project in the archive {archive}, expected files")
+        assert done.stderr.endswith(f"pip install {archive}\n")
+    code = "from pipeline import AnnotatedClustering"
+    done = run(sys.executable, "-c", code, folder=tmp_path, PYTHONPATH=str(archive))
+    assert f"ArchiveError: found this project in the archive {archive}" in done.stderr

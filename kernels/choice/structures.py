@@ -203,9 +203,13 @@ class Trials:
         mixed = SURE[:, None] * must + (1.0 - SURE[:, None]) * self.rates[tested]
         is_must, weights = whole.is_must[tested], whole.weights[tested]
         told = np.where(is_must, mixed, 1.0 - mixed)
-        best = told[np.argmax(np.log(told) @ weights)]
+        sureness = int(np.argmax(np.log(told) @ weights))
+        best, right = told[sureness], told[sureness] > 0.5
+        if SURE[sureness] == 0.0:
+            # One answer for all: the rates of folds may lie on both sides of one half, each on the wrong one.
+            right = is_must == (weights @ is_must > 0.5 * weights.sum())
         agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
-        return HeldOut(np.log(best), best > 0.5, weights, agreeing)
+        return HeldOut(np.log(best), right, weights, agreeing)
 
     def _accuracies(self, union: Union, tested: NDArray[np.bool_]) -> Floats:
         whole = self.annotations

@@ -30,6 +30,7 @@ from rich.text import Text
 from pipeline.ask.answers import AnswersFile, ChangedError
 from pipeline.ask.questions import Question
 from pipeline.ask.summary import AskOptions, Standing, accuracy_given, confidence, outlook_words
+from pipeline.common import plural
 from pipeline.fit.inputs import FitInputs
 from sweeps.annotations.draw import CANNOT, MUST
 from sweeps.annotations.files import ANNOTATOR, ASKED, FIRST_ROW, SETTLES, Samples
@@ -199,7 +200,9 @@ def question_lines(rows: Rows, first: int, second: int, width: int = 80, height:
         a, b = (f"{rows.values[sample, feature]:.6g}" for sample in (first, second))
         lines.append(line(rows.feature_names[feature], a, b))
     if len(shown) < n_features:
-        lines.append(fitted(f"and {n_features - len(shown)} features that differ less", width).rstrip())
+        lines.append(
+            fitted(f"and {plural(n_features - len(shown), 'feature')} that differ less", width).rstrip()
+        )
     return lines
 
 
@@ -359,7 +362,7 @@ class Session:
         """
         start: NDArray[np.int16] | None = None
         for batch in count():
-            click.echo(f"choosing the next {self.options.count} questions ...")
+            click.echo(f"choosing the next {plural(self.options.count, 'question')} ...")
             standing = self.stand(self.rows, batch, start)
             if not standing.questions:
                 click.echo(NOTHING_LEFT)
@@ -387,8 +390,9 @@ class Session:
 
     def _progress(self, standing: Standing) -> Iterator[str]:
         n_answers = sum(isinstance(row, Annotation) for row in self.rows)
-        yield f"question {len(self.done) + 1}, {n_answers} answers so far{self.last}"
-        yield f"expected right: {confidence(standing)} of the labels, at {standing.n_answers} answers"
+        yield f"question {len(self.done) + 1}, {plural(n_answers, 'answer')} so far{self.last}"
+        answers = plural(standing.n_answers, "answer")
+        yield f"expected right: {confidence(standing)} of the labels, at {answers}"
         if standing.outlook is not None:
             yield f"to {self.options.until:.0%}: {outlook_words(standing.outlook)}"
 

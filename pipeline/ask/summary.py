@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kernels.settings import COVARIANCES
 from pipeline.ask.answers import check_answers_file
+from pipeline.common import plural
 from pipeline.fit import inputs as fit_inputs
 from pipeline.fit.inputs import FitInputs, FitOptions, answered
 from sweeps.annotations.draw import MUST
@@ -259,7 +260,9 @@ def outlook_words(outlook: Outlook) -> str:
         return outlook.reason
     # two digits of a guess say something
     low, high = (round(count, 2 - max(len(str(count)), 2)) for count in (outlook.low, outlook.high))
-    return f"about {low} to {high} more questions" if high else "passed"
+    if not high:
+        return "passed"
+    return f"about {f'{low} to ' if low < high else ''}{plural(high, 'more question')}"
 
 
 def accuracy_given(options: AskOptions) -> bool:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from pipeline.common import plural
 from storage.cube.growth import InputArrays
 from storage.cube.manifest import Manifest, read_manifest
 from storage.damage import Progress, Repair, changed_root, repair
@@ -77,7 +78,8 @@ def repair_lines(cube: Path, done: Repair, command: str, *, dry_run: bool) -> li
     lines += [f"cannot be made again: {key}: {why}" for key, why in done.lost.items()]
     if done.blocks:
         n_cells = sum(block.n_cells for block in done.blocks)
-        lines.append(f"{n_cells:,} cells {would or 'are '}set back, in these blocks:")
+        be = would or ("is " if n_cells == 1 else "are ")
+        lines.append(f"{plural(n_cells, 'cell')} {be}set back, in these blocks:")
         lines += [f"  {block}" for block in done.blocks]
         lines += ["to compute them again:", f"  {command}"]
     return lines

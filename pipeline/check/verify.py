@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from pipeline.common import plural
 from pipeline.methods.loading import MethodCall
 from pipeline.scoring.raw import RawCell, RawScores, differences, software
 from pipeline.scoring.scores import cell_scores
@@ -111,11 +112,14 @@ class Verification:
         """Summary for people."""
         cells, paths = (sum(check.good for check in checks) for checks in (self.checks, self.paths))
         wrong = [check for check in (*self.checks, *self.paths) if not check.good]
-        lines = [f"{self.cube}: {cells} of {len(self.checks)} cells have the same {self.what}", *self.notes]
+        of_all, have = plural(len(self.checks), "cell"), "has" if cells == 1 else "have"
+        lines = [f"{self.cube}: {cells} of {of_all} {have} the same {self.what}", *self.notes]
         if self.paths:
             lines.append(f"asked again: {paths} of {len(self.paths)} paths have the same answers")
         if self.left_out:
-            lines.append(f"not looked at: {self.left_out:,} cells of your own methods; see --run-methods")
+            lines.append(
+                f"not looked at: {plural(self.left_out, 'cell')} of your own methods; see --run-methods"
+            )
         lines += [f"DIFFERS {check.cell}: {check.cause or ', '.join(check.differs)}" for check in wrong]
         if self.software:
             lines.append(f"different software or processors: {self.software}")
@@ -245,7 +249,7 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
     stored = store.read(block)["annotations"][block.graph(cell)]
     science, arrays = Science.of(manifest.spec, plan), _source(tree, cell).arrays(cell.mixture)
     batch = given(science.asking).batch
-    name = f"{path}, {len(stored)} questions"
+    name = f"{path}, {plural(len(stored), 'question')}"
     for start in range(0, len(stored), batch):
         try:
             answers = ask_batch(science, path, stored[:start], arrays)
@@ -331,7 +335,7 @@ def verify_scores(
         f"in {where} that the file lacks": len(cells) - len(here),
         "from data sets that are not available here": len(scores.cells) - len(here),
     }
-    notes = tuple(f"not looked at: {count:,} cells {what}" for what, count in counts.items() if count)
+    notes = tuple(f"not looked at: {plural(count, 'cell')} {what}" for what, count in counts.items() if count)
     there = [(f"in the file, {number}", each) for number, each in enumerate(scores.head.made_with, start=1)]
     if len(there) == 1:
         there = [("in the file", scores.head.made_with[0])]

@@ -291,6 +291,8 @@ def _say_notes(*notes: str) -> None:
 
 def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotated] = ()) -> Iterator[str]:
     """The result in a few lines, for people."""
+    from pipeline.fit.alarms import predicted_words
+
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
     weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
@@ -306,7 +308,9 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
             f" {settings.offspring} offspring, {settings.generations} generations, patience"
             f" {settings.patience}"
         )
-    yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
+    once = "one, which does not show whether another finds a better solution"
+    of_all = f"best {result.best_restart} of {len(objectives)}, {hits} as good"
+    yield f"restarts   {of_all if len(objectives) > 1 else once}"
     yield f"sizes      {' '.join(map(str, best.sizes.tolist()))}"
     # of each cluster one, the mean over features where they differ
     variances = [(each.diagonal() if each.ndim == 2 else each).mean() for each in best.covariances]
@@ -317,10 +321,8 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
     of_union = result.solution is not None
     predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
     for number, (shape, each) in enumerate(predicted.items()):
-        yield (
-            f"{'' if number else 'predicted':<11}{each.share_right:.0%} of held-out annotations,"
-            f" log loss {each.log_loss:.4f} nats, {shape}{'' if of_union else ' covariance'}"
-        )
+        words = predicted_words(each, result.base_rate)
+        yield f"{'' if number else 'predicted':<11}{words}, {shape}{'' if of_union else ' covariance'}"
     if result.base_rate is not None:
         from kernels.choice.held_out import COIN
 
@@ -329,11 +331,14 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
         yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
     yield from judgement
     yield from result.confidence.lines() if result.confidence else ()
-    work = f"{result.local_searches} local searches, {result.evaluations} candidate relocations"
-    work = f"{result.evaluations} steps of {plural(result.local_searches, 'fit')}" if of_union else work
+    searches = plural(result.local_searches, "local search", "local searches")
+    work = f"{searches}, {plural(result.evaluations, 'candidate relocation')}"
+    fits = f"{plural(result.evaluations, 'step')} of {plural(result.local_searches, 'fit')}"
+    work = fits if of_union else work
     yield f"solver     {result.seconds:.3f} s, {work}"
     if result.caps_reached and not of_union:
-        yield f"note       {result.caps_reached} loops ended at their limit of passes"
+        loops = plural(result.caps_reached, "loop")
+        yield f"note       {loops} ended at the limit of passes"
     yield from (f"warning    {alarm}" for alarm in result.alarms)
     yield from (f"note       {note}" for note in result.notes)
 
@@ -449,14 +454,14 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     n_asked = len(standing.questions)
     lines = [*inputs.lines(), *summary.standing_lines(options, standing)]
     if n_asked < options.count:
-        lines.append(f"note       {n_asked} questions: every other pair was already asked")
+        lines.append(f"note       {plural(n_asked, 'question')}: every other pair was already asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
     if options.out is None:
         lines += ["to fill in the answers:", _ask_again(out=Path("ask.csv"))]
         lines += ["or to be asked here:", _ask_again(Path("answers.csv"), interactive=True)]
     else:
         lines.append(
-            f"{n_asked} questions in {options.out}: fill in the column answer, then for more of them"
+            f"{plural(n_asked, 'question')} in {options.out}: fill in the column answer, then for more"
         )
         lines.append(_ask_again(options.out, out=summary.following(options.out)))
         lines += ["and for the clusters", _fit_of_answers(options.out)]
@@ -500,8 +505,9 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
                 if error.filename != shared.STDOUT:
                     raise
             finally:
-                done = f"{len(asking.done)} answers and skips of this session"
-                click.echo(f"\n{done} are in {path}\nto go on:\n{_ask_again()}")
+                done = plural(len(asking.done), "answer or skip", "answers and skips")
+                are = "is" if len(asking.done) == 1 else "are"
+                click.echo(f"\n{done} of this session {are} in {path}\nto go on:\n{_ask_again()}")
                 click.echo(f"for the clusters:\n{_fit_of_answers()}")
                 click.echo("\n".join(summary.WHY_CONDITIONAL))
     except OSError:

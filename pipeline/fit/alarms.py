@@ -15,7 +15,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
-from kernels.choice.held_out import LEAST_PAIRS, HeldOut, bar_of
+from kernels.choice.held_out import COIN, LEAST_PAIRS, HeldOut, bar_of
 from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies, pair_numbers
 from pipeline.common import plural
 
@@ -29,6 +29,9 @@ UNLIKELY = 1e-3
 
 # Standard errors that agreement must be above chance, and what is enough where these are large.
 CLEAR, ENOUGH = 2.0, 0.1
+
+# Differences of log losses that are rounding.
+ROUNDING = 1e-12
 
 # Standard errors that predictions must be ahead of the bar: one of many candidates is, by chance.
 BARELY = 3.0
@@ -229,6 +232,26 @@ def _on_agreement(annotated: Annotated, labels: NDArray[np.integer]) -> Iterator
         )
         return
     yield from contradictions(annotated, right)
+
+
+def predicted_words(found: HeldOut, base: HeldOut | None) -> str:
+    """How well a fit predicts held-out annotations, where it does so better than without looking at the rows.
+
+    Parameters
+    ----------
+    found : HeldOut
+        Predictions of the fit.
+    base : HeldOut or None
+        By how often annotations are must-links; None to compare with a coin.
+    """
+    loss = f"log loss {found.log_loss:.4f} nats"
+    (gain, error), other = (COIN - found.log_loss, 0.0), "a coin"
+    if base is not None:
+        bar, other = bar_of(base)
+        gain, error = found.gain_over(bar)
+    if gain <= CLEAR * error + ROUNDING:
+        return f"held-out annotations no better than {other}, {loss}"
+    return f"{found.share_right:.0%} of held-out annotations, {loss}"
 
 
 def contradictions(annotated: Annotated, right: NDArray[np.bool_]) -> Iterator[str]:

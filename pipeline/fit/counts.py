@@ -152,9 +152,9 @@ class ClusterChoice:
             error = document["accuracy_held_out_error"]
             given = "" if told is None else f"told {told:g}, "
             estimated = f"{given}estimated {accuracy:.3f}{'' if error is None else f' ± {error:.3f}'}"
-            lines.append(
-                f"accuracy   {estimated} (held out) to {document['accuracy_agreeing']:.3f} (agreeing)"
-            )
+            agreeing = document["accuracy_agreeing"]
+            both = f" and {agreeing:.3f} (agreeing)" if agreeing is not None else ""
+            lines.append(f"accuracy   {estimated} (held out){both}")
         ends = {self.candidates[0].n_clusters: "smallest", self.candidates[-1].n_clusters: "largest"}
         if taken in ends and taken > 2:  # one cluster is no clustering
             lines.append(f"note       {taken} is the {ends[taken]} tried: the best may lie beyond")

@@ -351,7 +351,7 @@ class Finished:
 
 
 def _cut(count: int, restarts: int) -> str:
-    return f"interrupted: the best of {count} of {restarts} restarts"
+    return f"interrupted: the best of {count} of {plural(restarts, 'restart')}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from typing import Any
 
 from distributed import Client, Future
 
-from pipeline.common import duration
+from pipeline.common import duration, plural
 from pipeline.jobs import slurm
 from pipeline.jobs.keys import JobQueue
 from storage.runfolder.folder import GenerationFolder
@@ -263,7 +263,7 @@ class JobWatch:
             most *= 3  # another one is starting
         if dead is not None and dead.deaths >= most:
             how = "cannot be submitted" if dead.job.refusal else "die at once"
-            times = f"{dead.deaths} times in a row, and no worker is left"
+            times = f"{plural(dead.deaths, 'time')} in a row, and no worker is left"
             message = f"worker jobs {how}: {times}\n{self._cause_of_end(dead)}"
         elif now - self._alive_at > self._options.start_timeout:
             states = self._states(self._slots.values()) or "nothing is known of the jobs"

@@ -169,10 +169,11 @@ const tip = () => {
       h("td", { class: "number" }, row[7] === null ? "–" : brief(row[7])),
       h("td", { class: "number" }, row[8] === null ? "–" : row[8].toPrecision(7)));
   })));
-  const best = rows.filter((row) => row[8] !== null).sort((a, b) => b[8] - a[8])[0];
+  // objectives compare within one model alone
+  const best = rows.length === 1 && rows[0][8] !== null ? rows[0] : null;
   const failure = head.failures.last.find((each) => each.tile === shown);
   put("card", h("b", {}, place(shown)), table,
-    best && best[9] ? h("p", {}, `largest (in nats): ${best[9]}`) : null,
+    best && best[9] ? h("p", {}, `largest objective: ${best[9]}`) : null,
     timed ? null : h("p", {}, "no cell is finished yet"),
     failure ? h("p", { class: "wrong" }, `${failure.cell}: ${failure.cause}`) : null);
   const box = byId("card"), at = nodes[shown].node.getBoundingClientRect();

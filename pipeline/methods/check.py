@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pipeline.common import plural
 from pipeline.methods.child import FORKED, WARNING
 from pipeline.methods.contract import NoSolution, merged_links
 from pipeline.methods.keeper import LEFT
@@ -146,8 +147,10 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
         lines = output.read().decode(errors="replace").splitlines()
     for what, line in (("forks", FORKED), ("leaves processes running", LEFT)):
         if line in lines:
-            breaches.append(Breach(what, "", f"{lines.count(line)} times: {line.removeprefix(WARNING)}"))
+            breaches.append(
+                Breach(what, "", f"{plural(lines.count(line), 'time')}: {line.removeprefix(WARNING)}")
+            )
     printed = [line for line in lines if line.strip() and not line.startswith(WARNING)]
     if printed:
-        breaches.append(Breach("prints", "", f"{len(printed)} lines, first {printed[0][:SHOWN]!r}"))
+        breaches.append(Breach("prints", "", f"{plural(len(printed), 'line')}, first {printed[0][:SHOWN]!r}"))
     return Report(version, tuple(outcomes), tuple(breaches))

@@ -92,7 +92,7 @@ class RunState:
             return []
         what = f"job {found['job']}" if found["job"] else "a process"
         where = f" on {found['node']}" if found["node"] else ""
-        again = f", queued again {found['restarts']} times" if found["restarts"] else ""
+        again = f", queued again {plural(found['restarts'], 'time')}" if found["restarts"] else ""
         how = ", according to its files" if found["state"] == "waiting" else ""
         how = f": {found['how']}" if found["how"] else how
         return [f"head: {what}{where}, {found['state']} since {_clock(found['since'])}{again}{how}"]
@@ -281,8 +281,12 @@ class Status:
         if run.holder is not None:
             text = f"run by {run.holder}"
             if done is not None and self.eta is not None:
-                text += f": {done.restarts:,} of {done.total:,} restarts of this run"
-                text += f", {done.asked:,} of {done.questions:,} questions asked" if done.questions else ""
+                text += f": {done.restarts:,} of {plural(done.total, 'restart')} of this run"
+                text += (
+                    f", {done.asked:,} of {plural(done.questions, 'question')} asked"
+                    if done.questions
+                    else ""
+                )
                 text += f", {plural(done.workers, 'worker')}, about {duration(self.eta)} left"
             return text, ("logs", self.cube, "--follow")
         if run.waiting is not None:
@@ -307,7 +311,7 @@ class Status:
             return f"  {job.job or '-':<10}{job.node or '-':<12}"
 
         return [
-            f"worker jobs: {counts}; {self.jobs.workers} workers",
+            f"worker jobs: {counts}; {plural(self.jobs.workers, 'worker')}",
             *(f"{place(job)}{job.workers:>3} workers  {job.state:<24}{job.name}" for job in self.jobs.jobs),
             *(f"{place(job)}{job.how:<36}{job.name}" for job in self.jobs.lost[-5:]),
         ]

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pipeline.common import plural
 from pipeline.monitor.status import submit_words
 from storage.cube.blocks import BlockStore, failed_cells
 from storage.cube.manifest import read_manifest
@@ -75,13 +76,16 @@ class Explanation:
         """Text for people."""
         last = self.failures[-1] if self.failures else None
         if self.restarts is not None:
-            is_none, text = self.state == STATUS_WORDS[NO_SOLUTION], f"done, {self.restarts} restarts in"
+            is_none, text = (
+                self.state == STATUS_WORDS[NO_SOLUTION],
+                f"done, {plural(self.restarts, 'restart')} in",
+            )
             text = f"the method found no solution in {self.restarts} calls," if is_none else text
             text = f"{self.cell}: {text} {self.seconds:.3g} s"
             text += f"; it chose {self.covariance} covariances" if self.covariance else ""
             if last is None:
                 return [text]
-            times = f"failed {len(self.failures)} times before, last at {last.at or UNKNOWN}"
+            times = f"failed {plural(len(self.failures), 'time')} before, last at {last.at or UNKNOWN}"
             return [text, f"{times}: {last.cause}"]
         lines = [f"{self.cell}: {'pending: not finished yet' if self.state == 'pending' else self.state}"]
         lines += [self.questions] if self.questions else []

@@ -109,7 +109,11 @@ def read_published(path: Path) -> pd.DataFrame:
     problems: list[Problem] = []
     for name in form.model_fields:
         if (n := names.count(name)) != 1:
-            said = f"{n} columns {name!r} of {listed}", f"one column {name!r}", did_you_mean(name, names)
+            said = (
+                f"{plural(n, 'column')} {name!r} of {listed}",
+                f"one column {name!r}",
+                did_you_mean(name, names),
+            )
             problems.append(Problem(lines[0].where, *said))
     if not problems and len(lines) == 1:
         problems.append(Problem(str(path), "no values", "a line for each published value"))
@@ -215,9 +219,13 @@ def summarise(compared: pd.DataFrame) -> str:
     """One sentence: how many published values agree."""
     counts = compared["verdict"].value_counts()
     judged = int(sum(counts.get(word, 0) for word in JUDGED))
+    within, above, below = (int(counts.get(word, 0)) for word in JUDGED)
+    means = f"{plural(above, 'mean')} of this cube {'lies' if above == 1 else 'lie'} above, {below:,} below"
     text = (
-        f"{counts.get(WITHIN, 0)} of {judged} published values lie within 2√2 standard errors of the mean in"
-        f" this cube ({counts.get(ABOVE, 0)} means of this cube lie above, {counts.get(BELOW, 0)} below)"
+        f"{within:,} of {plural(judged, 'published value')} {'lies' if within == 1 else 'lie'} within 2√2"
+        f" standard errors of the mean in this cube ({means})"
+        if judged
+        else "No published value has a mean with a standard error in this cube to be judged by"
     )
     rest = [f"{counts[word]} {word}" for word in (NO_ERROR, NOT_DONE, ABSENT) if word in counts]
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."

@@ -236,14 +236,14 @@ class CellFigure:
         """A feature by its name, cut to a panel's width, or by its number from 1."""
         if not self.feature_names:
             return f"feature {column + 1}"
-        return look.short(self.feature_names[column], longest=20)
+        return look.short(self.feature_names[column], 20, self.feature_names)
 
     def label(self, key: str, code: int) -> str:
         """A label of a partition: the class that it is, or is matched to, by name or by number from 1."""
         if code < 0:
             return NO_CLUSTER
         if TRUE in self.partitions and code < len(self.class_names):
-            return look.short(self.class_names[code])
+            return look.short(self.class_names[code], among=self.class_names)
         return f"{'class' if key == TRUE else 'cluster'} {code + 1}"
 
     def sample(self, row: int) -> str:

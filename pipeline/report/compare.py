@@ -171,7 +171,7 @@ def write_comparison(
     written = written_counts(b.plans | a.plans, [*a.spec.grid.m, *b.spec.grid.m])
     n_cells, settings = len(pairs[list(PLACE)].drop_duplicates()), list(differences(a, b))
     count = f"{plural(n_cells, 'cell')} {elements.are(n_cells)} done in both"
-    with storage_errors(folder), look.house_style():
+    with storage_errors(folder), look.house_style(dict.fromkeys([*a.plans, *b.plans])):
         folder.mkdir(parents=True, exist_ok=True)
         files = elements.csv(folder, {"pairs": pairs, "differences": table, "unpaired": unpaired})
         cubes = tuple((words(name), words(path)) for name, path in (("A", first), ("B", second)))
@@ -230,10 +230,11 @@ def _lead(parts: Sequence[Scored]) -> Iterator[str]:
         if len(known):
             row = known.loc[known["difference"].abs().idxmax()]
             gain = with_error(row["difference"], row["se"], "+.3g", ".2g")
+            most = f", the largest difference of {len(known):,} models" if len(known) > 1 else ""
+            without = "" if pd.notna(row["se"]) else " One draw has no standard error."
             yield (
-                f"{LABELS[score].short}, B minus A: {gain} for {row['model']}, the"
-                f" largest difference of {plural(len(known), 'model')}, over"
-                f" {plural(row['n_datasets'], 'data set')}."
+                f"{LABELS[score].short}, B minus A: {gain} for {row['model']}{most}, over"
+                f" {plural(row['n_datasets'], 'data set')}.{without}"
             )
 
 

@@ -1,5 +1,6 @@
 """What a page is made from, and how a section of it is declared."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.elements import Chapter, Reading, Table, explained, html, spread
+from pipeline.report.elements import Chapter, Reading, Table, explained, html, listed, spread
 from pipeline.report.figures import USUAL, Drawn, save
-from pipeline.report.look import MOST_ACCURACIES
+from pipeline.report.look import JOINS_LETTERS, MOST_ACCURACIES, is_right_to_left
 from pipeline.scoring import tables
 from pipeline.scoring.kinds import facts, ranks_by_kind
 from pipeline.scoring.pairs import compared_searches
@@ -21,6 +22,8 @@ from storage.cube.manifest import Manifest
 from storage.runfolder.records import FailureRecord
 from sweeps.plan import Cell
 from sweeps.words import chooses
+
+logger = logging.getLogger(__name__)
 
 # What a section shows: a paragraph, perhaps one on how to read it, a table or a figure.
 Part = str | Table | Drawn
@@ -218,4 +221,14 @@ def write_chapters(
             chapters.append(Chapter(key, head, tuple(text), *seen, tuple(reading)))
     path.write_text(html(title, chapters, lead, legend), encoding="utf-8")
     pictures = [picture for chapter in chapters for picture in chapter.pictures]
+    instead = (
+        "in PNG and PDF figures; the page and SVG figures have the letters as the reader's fonts show them"
+    )
+    if names := sorted({name for picture in pictures for name in picture.without_font}):
+        logger.warning(
+            "no installed font has all letters of %s: boxes stand for them %s", listed(names), instead
+        )
+    if not JOINS_LETTERS and any(is_right_to_left(picture.svg) for picture in pictures):
+        wrong = "matplotlib before 3.11 writes right-to-left names from left to right"
+        logger.warning("%s, with letters that are not joined, %s", wrong, instead)
     return [folder / f"{picture.name}.{suffix}" for picture in pictures for suffix in picture.formats]

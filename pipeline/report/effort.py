@@ -22,7 +22,7 @@ from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from storage.provenance import PROMISE
 from sweeps.plan import AskedPath
 from sweeps.solvers import PREFIX
-from sweeps.words import asks
+from sweeps.words import asks, is_model
 
 PANEL = (2.3, 1.6)
 # Points of a line that have a marker, or words beneath the pointer.
@@ -48,7 +48,8 @@ def restarts(content: Content) -> Iterator[Part]:
             name: [_enough(*each) for each in zip(found[name], found["most"], strict=True)]
             for name in ("for_95", "for_99")
         }
-        shares = 100 * found[["hit_rate", "once", "unseen"]]
+        # one restart alone always finds the best of its cell
+        shares = 100 * found[["hit_rate", "once", "unseen"]].where(found["most"] > 1)
         yield elements.declared("restarts", found.assign(**shares, **enough))
     plans = content.manifest.plans
     names = {name: plans[name].baselines for name in elements.some(plans)}
@@ -82,13 +83,15 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
         axes.minorticks_off()
 
     # a method without an objective has no gaps, and none of its restarts is far from the best
-    known = gaps.groupby(["dataset", "model"])["share"].transform("max") > 0
+    known = gaps[gaps.groupby(["dataset", "model"])["share"].transform("max") > 0]
+    # the objective of a method is its own, in whatever unit
+    nats = "nats" if known["model"].map(is_model).all() else ""
     return _by_model(
-        gaps[known],
+        known,
         lambda rows: rows[["gap", "share"]].to_numpy(dtype=float).T,
-        lambda gap, share: f": {share:.0%} of restarts within {gap:.2g} nats",
+        lambda gap, share: f": {share:.0%} of restarts within {gap:.2g} {nats}".rstrip(),
         finish,
-        ("gap to the best of the cell (nats)", "restarts (share)"),
+        (f"gap to the best of the cell ({nats or 'objective'})", "restarts (share)"),
         steps=True,
     )
 
@@ -115,8 +118,10 @@ def draw_chances(cells: pd.DataFrame) -> Figure | None:
         axes.axhline(0.95, color=look.GREY, linewidth=0.8, linestyle="-.", label="0.95")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
+    rows = tables.cells_with_hits(cells)
+    most = rows.groupby(["dataset", "model"])["restarts_done"].transform("max")
     return _by_model(
-        tables.cells_with_hits(cells),
+        rows[most > 1],
         chances,
         lambda restarts, chance: f", {plural(int(restarts), 'restart')}: {chance:.3f}",
         finish,

@@ -150,6 +150,8 @@ class Picture:
         Of its files.
     folded : bool
         Whether it is shown when asked for; printing shows it.
+    without_font : frozenset of str
+        Names with letters that no installed font has.
     """
 
     name: str
@@ -157,6 +159,7 @@ class Picture:
     svg: str
     formats: tuple[str, ...]
     folded: bool
+    without_font: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

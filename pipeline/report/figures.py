@@ -207,10 +207,10 @@ def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequenc
         Some of `SUFFIXES`; SVG and PNG are always among them.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    buffer = io.StringIO()
+    buffer, without_font = io.StringIO(), look.give_fonts(figure)
     with warnings.catch_warnings():
-        # Names of data sets may be in any script; the SVG has them as text all the same.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        if without_font:  # the caller is told of them; the SVG has them as text all the same
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(folder / f"{name}.png", metadata=UNDATED["png"], dpi=look.PNG_DPI)
         # The layout is computed once, for the PNG: all files show the same.
         figure.set_layout_engine(None)
@@ -220,7 +220,7 @@ def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequenc
     folded = len(figure.axes) > MOST_PANELS or figure.get_figheight() > MOST_INCHES
     svg = _small(buffer.getvalue().replace("'DejaVu Sans'", look.FONTS))
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return Picture(name, caption, inline(svg, name), tuple(formats), folded)
+    return Picture(name, caption, inline(svg, name), tuple(formats), folded, frozenset(without_font))
 
 
 def inline(svg: str, name: str) -> str:

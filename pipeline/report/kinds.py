@@ -26,17 +26,20 @@ def kinds(content: Content) -> Iterator[Part]:
     if not tables:
         return
     yield Reading(said["reading"])
+    judged = {ranking.score: bool(ranking.judged) for ranking in content.ranked}
     for score, rows in tables.items():
         wide = rows.pivot(index=["what", "kind", "n_datasets"], columns="model", values="mean_rank")
         wide = wide.reindex(index=pd.MultiIndex.from_frame(rows[wide.index.names].drop_duplicates()))
         columns: list[Column] = [(head, partial(_level, at), "") for at, head in enumerate(("", "kind"))]
         columns.append(("data sets", partial(_level, 2), ",.0f"))
         columns += [
-            (model, partial(_rank, at), "") for at, model in enumerate(rows["model"].unique(), start=1)
+            (model, partial(_rank, at, judged[score]), "")
+            for at, model in enumerate(rows["model"].unique(), start=1)
         ]
         title = f"Mean rank by {LABELS[score].short}"
         ordered = wide[list(rows["model"].unique())]
-        yield elements.table(title, ordered, columns, note=said["note"], folded=True)
+        note = f"{said['note']} {said['best' if judged[score] else 'unjudged']}"
+        yield elements.table(title, ordered, columns, note=note, folded=True)
     for score, rows in tables.items():
         label = LABELS[score].short
         yield f"kinds-{label.lower()}", draw_kinds(rows), said["map"].format(label=label)
@@ -51,9 +54,9 @@ def _level(at: int, row: Any) -> object:
     return row.Index[at]
 
 
-def _rank(at: int, row: Any) -> Value:
+def _rank(at: int, is_judged: bool, row: Any) -> Value:
     first = sorted(row[1:])
-    return Value(f"{row[at]:.2f}", row[at], "best" * (row[at] == first[0] < first[1]))
+    return Value(f"{row[at]:.2f}", row[at], "best" * (is_judged and row[at] == first[0] < first[1]))
 
 
 def draw_kinds(rows: pd.DataFrame) -> Figure:

@@ -7,17 +7,23 @@ that must follow a page into the dark are `VARIABLES` of its style sheet.
 import base64
 import json
 import re
+import unicodedata
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+import matplotlib
 import matplotlib.style
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager, get_font
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 from numpy.typing import NDArray
 
@@ -117,6 +123,7 @@ DESIGN_LOOKS = {
     )
 }
 
+USUAL_FONT = "DejaVu Sans"
 FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
 # Inches of the longest entry of a legend; up to three of the short ones fit any figure.
 LEGEND_WIDTH = 2.1
@@ -147,8 +154,22 @@ COUNTS_LABEL = "annotations m (N: samples)"
 PNG_DPI, IMAGE_DPI, PAGE_DPI = 150, 200, 100
 
 
-# Settings under which all figures are drawn: a context.
-house_style = partial(matplotlib.style.context, "pipeline.report.page")
+# Releases of matplotlib before this one write right-to-left texts from left to right, letter by letter.
+JOINS_LETTERS = matplotlib.__version_info__ >= (3, 11)
+
+# Names of which no two may look the same when they are shortened.
+NAMES: ContextVar[tuple[str, ...]] = ContextVar("NAMES", default=())
+
+
+@contextmanager
+def house_style(names: Iterable[str] = ()) -> Iterator[None]:
+    """Draw figures with their settings, in which some names, when they are shortened, stay unique."""
+    token = NAMES.set((*NAMES.get(), *names))
+    try:
+        with matplotlib.style.context("pipeline.report.page"):
+            yield
+    finally:
+        NAMES.reset(token)
 
 
 def mark(model: str) -> Mark:
@@ -170,9 +191,101 @@ def mark(model: str) -> Mark:
     return Mark(color, marker, color if look.filled else PAPER, look.line, look.half, area, look.hatch)
 
 
-def short(name: str, longest: int = LONGEST_NAME) -> str:
-    """A name that fits a panel."""
-    return name if len(name) <= longest else name[: longest - 1] + "…"
+def short(name: str, longest: int = LONGEST_NAME, among: Iterable[str] = ()) -> str:
+    """Shorten a name to what fits a panel; both of its ends stay.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    longest : int
+        Widths of a usual letter; an m is half as wide again, a letter of Chinese twice as wide.
+    among : iterable of str
+        Other names that are not to look the same, beside those of `house_style`.
+    """
+    text = _ends(name, longest)
+    if text == name:
+        return name
+    others = dict.fromkeys((*NAMES.get(), *among))
+    alike = [other for other in others if other != name and _ends(other, longest) == text]
+    if not alike:
+        return text
+    place = f"·{[other for other in others if other == name or other in alike].index(name) + 1}"
+    return _ends(name, longest - len(place)) + place
+
+
+@cache
+def _ends(name: str, longest: int) -> str:
+    """The beginning and the end of a name that is wider, with an ellipsis between them."""
+    if _width(name) <= longest:
+        return name
+    head, tail, room = "", "", longest - 1 - longest // 3
+    while _width(head + name[len(head)]) <= room:
+        head += name[len(head)]
+    while _width(name[-len(tail) - 1] + tail) <= longest // 3:
+        tail = name[-len(tail) - 1] + tail
+    return f"{head}…{tail}"
+
+
+def _width(text: str) -> float:
+    """Width of a text in usual letters; narrow ones count as much, and marks on others nothing."""
+    return sum(map(_letter_width, text))
+
+
+@cache
+def _letter_width(letter: str) -> float:
+    if unicodedata.combining(letter):
+        return 0.0
+    path = fontManager.findfont(USUAL_FONT)
+    if letter not in _letters(path):
+        return 1.0 + (unicodedata.east_asian_width(letter) in "WF")
+    font = get_font(path)
+    font.set_size(12, 72)  # which whoever draws sets again
+    wide, usual = (font.load_char(ord(each)).linearHoriAdvance for each in (letter, "n"))
+    return max(1.0, wide / usual)
+
+
+def is_right_to_left(text: str) -> bool:
+    """Whether a text has letters that are written from right to left."""
+    return any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+
+
+def give_fonts(figure: Figure) -> set[str]:
+    """Have each text of a figure written with fonts that have its letters, and return names without one.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        Not laid out yet, as other letters may be wider.
+    """
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+    wanted = {letter for text in texts for letter in text.get_text() if letter != "\n"}
+    wanted -= _letters(fontManager.findfont(USUAL_FONT))
+    if not wanted:
+        return set()
+    families = [USUAL_FONT]
+    for font in sorted(fontManager.ttflist, key=lambda font: (font.style != "normal", font.weight != 400)):
+        # some fonts have a box with the name of its script in place of each letter
+        if not font.name.startswith("Last Resort") and (more := wanted & _letters(font.fname)):
+            families.append(font.name)
+            wanted -= more
+        if not wanted:
+            break
+    for text in texts:
+        text.set_fontfamily(families)
+    for axes in figure.axes:
+        axes.tick_params(labelfontfamily=families)
+    names = {name.strip() for text in texts for name in re.split("[,\n]", text.get_text())}
+    return {name for name in names if not wanted.isdisjoint(name)}
+
+
+@cache
+def _letters(path: str) -> frozenset[str]:
+    """Letters that a font has; none of one that cannot be read."""
+    try:
+        return frozenset(map(chr, get_font(path).get_charmap()))
+    except (OSError, RuntimeError):
+        return frozenset()
 
 
 def panels(

@@ -84,6 +84,6 @@ def write_page(
         for each in progress(SECTIONS, "sections of the page")
         if each.needs(content)
     )
-    with house_style():
+    with house_style(content.manifest.plans):
         name = content.manifest.spec.name
         return [path, *write_chapters(path, name, shown, lead, formats, legend(content))]

@@ -29,7 +29,7 @@ from pipeline.scoring.tables import choice_table, over_datasets, pooled_means, s
 from sweeps.file.spec import base_name
 from sweeps.plan import DatasetPlan
 from sweeps.shapes import CANDIDATES
-from sweeps.words import BASELINES, baseline_of
+from sweeps.words import BASELINES, baseline_of, is_model
 
 # Of a score; the published ones have four digits.
 FORM, PAPER_FORM = ".3f", ".4f"
@@ -52,6 +52,12 @@ FEW = 10
 MOST_COUNTS, MOST_BOXES = 8, 6
 # Rows of the summary by score, data set, p and m where they have any, and model.
 Rows = Mapping[tuple[Any, ...], Any]
+# What is said in place of a standard error where there is none.
+ONE_DRAW = "One draw of the annotations, which has no standard error."
+ONE_MIXTURE = "One mixture at each K, which has no standard error: a mean over its redraws."
+OBJECTIVES_OF_METHODS = (
+    "The objective of a model is in nats, that of a method is its own (of k-means minus the inertia)."
+)
 # Cells that had no choice, apart from those that chose the simplest shape.
 UNABLE = "too few annotations"
 
@@ -144,9 +150,9 @@ def _real(content: Content, rows: Rows, score: str) -> Iterator[Table]:
     real = [plan for plan in content.manifest.plans.values() if plan.mixtures is None and plan.supervised]
     if not real:
         return
-    counts = sorted({plan.replicates for plan in real})
-    redraws = " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
-    note = f"Mean ± standard error over redraws of the annotations ({redraws})."
+    least, most = (pick(plan.replicates for plan in real) for pick in (min, max))
+    redraws = f"{least} to {most} redraws" if least < most else plural(most, "redraw")
+    note = f"Mean ± standard error over {redraws} of the annotations." if most > 1 else ONE_DRAW
     places = [
         ((words(plan.name), number(p, "g"), elements.count(content.written, plan.name, m)), (plan, p, m))
         for plan in real
@@ -170,10 +176,9 @@ def _mixtures(content: Content, rows: Rows, score: str) -> Iterator[Table]:
     for name, family in families.items():
         family.sort(key=lambda plan: plan.n_clusters)
         sizes = ", ".join(f"{plan.mixtures} at K = {plan.n_clusters}" for plan in family)
-        note = (
-            f"Mean ± standard error over mixtures ({sizes}), each of them a mean over its redraws first."
-            " m = 0 is the model without annotations."
-        )
+        is_one = max(plan.mixtures or 0 for plan in family) == 1
+        means = f"Mean ± standard error over mixtures ({sizes}), each of them a mean over its redraws first."
+        note = f"{ONE_MIXTURE if is_one else means} m = 0 is the model without annotations."
         ms = {m: elements.count_of(content.written, plan.name, m) for plan in family[::-1] for m in plan.m}
         models = sorted({model for plan in family for model in plan.models})
         more: dict[str, Any] = {"note": note, "folded": score not in RANKED}
@@ -196,6 +201,8 @@ def _baselines(content: Content, rows: Rows) -> Iterator[Table]:
         heads = ("data set", "model", *(LABELS[score].short for score in scores))
         once = "Nothing draws a real data set again: one cell, no error."
         note = f"Mean ± standard error over mixtures. {once}"
+        if "objective" in scores and not all(is_model(model) for *_, model in alone):
+            note += f" {OBJECTIVES_OF_METHODS}"
         yield Table("Without annotations", heads, table, note=note, pinned=True, whole=WHOLE)
 
 
@@ -221,7 +228,7 @@ def curves(content: Content) -> Iterator[Part]:
     if n > look.MOST_ACCURACIES:
         yield f"Figures show {look.MOST_ACCURACIES} of {n} accuracies; summary.csv and cells.csv hold all."
     said, summary = WORDS["curves"], content.summary
-    text = said["over"].format(units=over(summary))
+    text = said["over"].format(over=over(summary))
     if summary["p"].isna().any():
         text += f" {said['baseline']}"
     for score, name in (("nmi", "nmi"), ("adjusted_rand", "ari"), ("goldberger_kl", "kl")):
@@ -232,12 +239,15 @@ def curves(content: Content) -> Iterator[Part]:
 def agreement(content: Content) -> Iterator[Part]:
     """Share of the annotations that a solution takes for correct."""
     figure = draw_curves(content.summary, AGREEMENT, written=content.written)
-    yield "agreement", figure, WORDS["curves"]["agreement"].format(units=over(content.summary))
+    yield "agreement", figure, WORDS["curves"]["agreement"].format(over=over(content.summary))
 
 
 def over(means: pd.DataFrame) -> str:
-    """What the lines and bands are over."""
-    return elements.units(means.loc[means["p"].notna(), "unit"])
+    """What the lines and bands are over; there is no band where every line is of one draw."""
+    drawn = means[means["p"].notna()]
+    if drawn["se"].isna().all():
+        return "one draw, which has no standard error"
+    return f"mean over {elements.units(drawn['unit'])}, with a band of one standard error"
 
 
 def draw_curves(
@@ -316,7 +326,7 @@ def _over_all(
     keyed = rows.assign(text=texts)
     ratios = keyed.groupby("text")["m_over_n"].mean().astype(float).round(3)
     whole = over_datasets(keyed, ["p", "text", "model"]).reset_index()
-    name = f"mean of {rows['dataset'].nunique()} data sets"
+    name = f"mean of {plural(rows['dataset'].nunique(), 'data set')}"
     whole = whole.assign(dataset=name, m=whole["text"].map(ratios), score=rows["score"].iloc[0])
     return whole, {(name, ratio): str(text) for text, ratio in ratios.items() if text}
 
@@ -345,7 +355,7 @@ def index(content: Content) -> Iterator[Part]:
     figure = draw_curves(others, INDEX, written=content.written, up="cells with index 0 (share)")
     for axes in figure.axes if figure is not None else ():
         axes.set_ylim(-0.04, 1.04)
-    yield "centroid-index", figure, WORDS["index"]["share"].format(units=over(table))
+    yield "centroid-index", figure, WORDS["index"]["share"].format(over=over(table))
 
 
 def share_table(cells: pd.DataFrame) -> pd.DataFrame:

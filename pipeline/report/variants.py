@@ -143,9 +143,14 @@ def design_headline(found: Mapping[str, pd.DataFrame]) -> tuple[str, ...]:
     names = rows[["model", "title"]].drop_duplicates()
     if len(names) > 1:
         return ()
+    # without a standard error, as of one draw, nothing is ahead
     ahead = rows["difference"] > np.maximum(ROUNDING, ERRORS * rows["difference_se"])
-    beyond, total = (len(each.groupby(["p", "m"])) for each in (rows[ahead], rows))
+    known = _chosen(rows)["difference_se"].notna()
+    judged = rows[rows.set_index(["p", "m"]).index.isin(_chosen(rows)[known].set_index(["p", "m"]).index)]
+    beyond, total = (len(each.groupby(["p", "m"])) for each in (rows[ahead], judged))
     best = f"By {LABELS[score].short} of {', '.join(names.iloc[0])}: {'; '.join(_places(rows))}."
+    if not total:
+        return (f"{best} These are means of one draw, which has no standard error.",)
     surely = f"more than {ERRORS:g} paired standard errors at {beyond} of {total} such places"
     return (f"{best} Some chosen pairs are ahead of uniform ones by {surely}.",)
 

@@ -22,15 +22,21 @@ from pipeline.report import elements, figures, look
 from pipeline.report.content import Content, Part
 from pipeline.report.elements import NOTHING, WORDS, Column, Reading, Table, Value, listed, number
 from pipeline.scoring import ranking as stats
-from pipeline.scoring.ranking import MEAN, Ranking
+from pipeline.scoring.ranking import MEAN, ROUNDING, Ranking
 from pipeline.scoring.scores import LABELS
 from pipeline.scoring.tables import MIXTURES, REDRAWS, time_table
 
 # Of a score.
 FORM = ".3f"
 
-# Units, as a note says them.
-KINDS = {REDRAWS: "redraws of the annotations of a real data set", MIXTURES: "mixtures of a set of them"}
+# Units, one and several, as a note says them.
+KINDS = {
+    REDRAWS: (
+        "redraw of the annotations of a real data set",
+        "redraws of the annotations of a real data set",
+    ),
+    MIXTURES: ("mixture of a set of them", "mixtures of a set of them"),
+}
 # Most ranks that are written along the diagram.
 TICKS = 18
 # Inches: of a line of labels, from bar to bar, and of the axis with its title.
@@ -72,20 +78,37 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
         return
     first, count = _first(ranking), plural(len(ranking.datasets), "data set")
     have = f"{first[0]} has" if len(first) == 1 else f"{listed(first)} share"
-    best = f"{ranking.ranks[first[0]].mean():.1f} of {len(ranking.models)}"
-    yield f"{ranking.label}: {have} the best mean rank, {best}, over {count}"
-    if len(first) == 1:
-        good = int(ranking.as_good.loc[ranking.datasets, first[0]].sum())
+    best = f"{ranking.ranks[first[0]].mean():.2f} of {len(ranking.models)}"
+    so_far = "so far " if ranking.is_partial else ""
+    rank = f"{ranking.label}: {so_far}{have} the best mean rank, {best}, over {count}"
+    if len(first) > 1:
+        yield f"{rank} (the same)."
+    elif judged := len(ranking.judged):
+        good = int(ranking.as_good.loc[ranking.judged, first[0]].sum())
         near = f"or one within {stats.ERRORS:g} paired standard errors of it"
-        yield f"and the best score, {near}, on {good} of them."
+        among = "them" if judged == len(ranking.datasets) else f"the {judged} with standard errors"
+        yield f"{rank} and the best score, {near}, on {good} of {among}."
     else:
-        yield "(the same)."
+        yield f"{rank}."
+    yield from _unjudged(ranking)
     if ranking.tested:
         yield from _of_test(ranking, first)
     else:
+        tell = f"{count} cannot tell models apart, it takes {stats.FEWEST_DATASETS}"
+        these = "this data set" if len(ranking.datasets) == 1 else "these data sets"
+        yield f"There is no test: {tell}. These are the scores of {these}; nothing follows for others."
+
+
+def _unjudged(ranking: Ranking) -> Iterator[str]:
+    """A sentence on data sets without standard errors; none if every data set has them."""
+    without = [name for name in ranking.datasets if name not in ranking.judged]
+    if without:
+        where = listed(without) if ranking.judged else "No data set"
+        have = "has" if len(without) == 1 or not ranking.judged else "have"
+        lacks = "no standard errors" if ranking.judged else "standard errors"
         yield (
-            f"There is no test: {count} cannot tell models apart, it takes"
-            f" {stats.FEWEST_DATASETS}. These are the scores of these data sets; nothing follows for others."
+            f"{where} {have} {lacks}, which take two draws or more: no score is marked as the best there, and"
+            " no win is counted."
         )
 
 
@@ -111,7 +134,9 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
     beaten = _beaten(ranking)
     if len(first) == 1 and beaten:
         rest = n_models - 1 - len(beaten)
-        surely += f": {first[0]} from {listed(beaten)}" + (f", not from the other {rest}" if rest else "")
+        surely += f": {first[0]} from {listed(beaten)}" + (
+            f", not from {plural(rest, 'other')}" if rest else ""
+        )
     yield f"{surely}."
 
 
@@ -140,15 +165,17 @@ def _gaps(ranking: Ranking) -> Iterator[str]:
             f"{plural(without, 'cell')} without a solution {'counts' if without == 1 else 'count'} with a"
             " score of 0, that of all samples in one cluster."
         )
-    if failed + pending:
+    missing = [f"{plural(failed, 'cell')} failed"] if failed else []
+    missing += [f"{plural(pending, 'cell')} {elements.are(pending)} pending"] if pending else []
+    if missing:
         yield (
-            f"{plural(failed + pending, 'cell')} failed or pending. If one model has no result, the"
-            " cells of the others at the same p, m and draw are left out too."
+            f"On data sets with a score {listed(missing)}. If one model has no result, the cells of the"
+            " others at the same p, m and draw are left out too."
         )
 
 
 def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
-    """The best model by the first score that ranks, beside the second and the last, and what a test says.
+    """The best model by the first score that ranks, beside its neighbours and the last, and what a test says.
 
     Parameters
     ----------
@@ -163,20 +190,33 @@ def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
     if not ranked:
         return ()
     ranking, shared, beaten = ranked[0], _first(ranked[0]), _beaten(ranked[0])
-    label, means = ranking.label, ranking.means.mean().map(f"{{:{FORM}}}".format)
+    label, means, ranks = ranking.label, ranking.means.mean(), ranking.ranks.mean()
     first, *others = ranking.models
     over = f"over {plural(len(ranking.datasets), 'data set')}"
+    so_far = "So far " if ranking.is_partial else ""
     if not ranking.tested:
-        surely = "too few data sets for a test, so this holds for them alone"
+        few = plural(len(ranking.datasets), "data set is too few", "data sets are too few")
+        surely = f"{few} for a test, so this holds for {'it' if len(ranking.datasets) == 1 else 'them'} alone"
+        surely += "" if ranking.judged else ", and without redraws there is no standard error"
     elif beaten:
         surely = f"a test over data sets tells it from {len(beaten)} of {plural(len(others), 'other model')}"
     else:
-        surely = "a test over data sets does not tell it from any other model"
+        it = "it" if len(shared) == 1 else "them"
+        surely = f"a test over data sets does not tell {it} from any other model"
     if len(shared) > 1:
-        scores = ", ".join(means[model] for model in shared[:4])
-        return (f"By {label} {listed(shared)} share the best mean rank ({scores}) {over}; {surely}.",)
-    rest = " and ".join(f"{means[model]} of {model}" for model in dict.fromkeys((others[0], others[-1])))
-    return (f"{first} ranks best: mean {label} {means[first]} {over}, against {rest}; {surely}.",)
+        scores = ", ".join(f"{means[model]:{FORM}}" for model in shared[:4])
+        best = f"{listed(shared)} share the best mean rank ({scores}) {over}"
+        return (f"{so_far}{'by' if so_far else 'By'} {label} {best}; {surely}.",)
+    # the next by rank, the best of the others by score, and the last
+    named = dict.fromkeys((others[0], means[others].idxmax(), others[-1]))
+    rest = " and ".join(f"{means[model]:{FORM}} of {model}" for model in named)
+    order = f"by mean rank, {ranks[first]:.2f} before {ranks[others[0]]:.2f}"
+    higher = max(named, key=means.__getitem__)
+    although = f", although {higher} has the higher mean" if means[higher] > means[first] + ROUNDING else ""
+    return (
+        f"{so_far}{first} ranks best {order}: mean {label} {means[first]:{FORM}} {over}, against"
+        f" {rest}{although}; {surely}.",
+    )
 
 
 def winner_lines(content: Content, width: int) -> Iterator[str]:
@@ -290,7 +330,7 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
 
     A model that no other ties with is underlined, and those that tie with the best are coloured.
     """
-    values = ranking.values.set_index(["dataset", "model"])
+    values, said = ranking.values.set_index(["dataset", "model"]), WORDS["winners"]
     n_good = ranking.as_good.sum(axis="columns")
 
     def entry(name: str, model: str) -> Value:
@@ -313,12 +353,15 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
     over = []
     for unit, kind in KINDS.items():
         if len(known := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
-            over.append(f"{' to '.join(map(str, dict.fromkeys((known.min(), known.max()))))} {kind}")
-    note = WORDS["winners"]["note"].format(units="; ".join(over), errors=stats.ERRORS)
+            low, high = known.min(), known.max()
+            over.append(plural(high, *kind) if low == high else f"{low} to {high} {kind[1]}")
+    marks = said["marks" if ranking.judged else "unmarked"].format(errors=stats.ERRORS)
+    means = "Mean ± standard error" if ranking.judged else "Mean"
+    note = said["note"].format(means=means, units="; ".join(over), marks=marks)
     title = f"{ranking.label} of each model on each data set"
     whole = f"{ranking.label} of each model over data sets"
-    first, said = (title, note) if across else (whole, WORDS["winners"]["over"])
-    yield elements.table(first, ranking.table(), columns, note=said, pinned=True)
+    first, text = (title, note) if across else (whole, said["over"])
+    yield elements.table(first, ranking.table(), columns, note=text, pinned=True)
     if not across:
         heads = ("data set", *ranking.models)
         rows = [(elements.words(names[name]), *(entry(name, model) for model in heads[1:])) for name in names]
@@ -407,6 +450,9 @@ def duels(content: Content) -> Iterator[Part]:
     said = WORDS["duels"]
     yield said["reading"]
     for ranking in content.ranked:
+        if not ranking.judged:
+            yield f"{ranking.label}: {said['unjudged']}"
+            continue
         found = ranking.matrix()
         columns: list[Column] = [("model", _placed, ""), ("all", _duel, "")]
         for place, model in enumerate(ranking.models, start=1):
@@ -426,11 +472,13 @@ def _beside(found: pd.DataFrame, told: set[tuple[str, str]], other: str, row: An
 
 
 def _duel(row: Any, kind: str = "") -> Value:
-    return Value(_counts(row), int(row.wins - row.losses), kind)
+    return Value(_counts(row), None if pd.isna(row.wins) else int(row.wins - row.losses), kind)
 
 
 def _counts(row: Any) -> str:
-    """Data sets won, tied and lost."""
+    """Data sets won, tied and lost; a dash where nothing has a standard error."""
+    if pd.isna(row.wins):
+        return NOTHING.text
     return f"{row.wins:.0f}–{row.ties:.0f}–{row.losses:.0f}"
 
 
@@ -471,7 +519,7 @@ def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
     names = [name for name in table["dataset"].unique() if name != MEAN]
     if len(names) > 1:
         names = [MEAN, *elements.some(names)]
-    title = {MEAN: f"mean of {int(whole['n'].max())} data sets"}
+    title = {MEAN: f"mean of {plural(int(whole['n'].max()), 'data set')}"}
     shown = [(look.short(title.get(name, name)), table[table["dataset"] == name]) for name in names]
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -489,10 +537,10 @@ def cost(content: Content) -> Iterator[Part]:
     said = WORDS["cost"]
     for ranking, table in found:
         # a mark on every model would say nothing
-        marked = table.assign(best=table["best"] & ~table["best"].all())
+        marked = table.assign(best=table["best"] & ~table["best"].all() & bool(ranking.judged))
         columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", _marked, "")]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
-        note = said["quicker" if marked["best"].any() else "all_quicker"]
+        note = said["quicker" if marked["best"].any() else "all_quicker" if ranking.judged else "unjudged"]
         yield elements.table(f"{ranking.label} and time", marked, columns, note=note)
     for ranking, table in found:
         text = f"{ranking.label}, {said['points']}"

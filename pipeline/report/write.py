@@ -54,8 +54,8 @@ SCREEN = 36
 WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
 MODELS_ACROSS = 3
 # Name, p, m, model, then counts, and last what was predicted: of shapes chosen, and of all models.
-CHOSEN = (f"<{LABEL}.{LABEL}", ">5", ">6", ">17", ">10", ">9", ">5", ">5", ">8", ">10", ">9")
-PREDICTED = (f"<{LABEL}.{LABEL}", ">5", ">6", ">21", ">10", ">10", ">10", ">9")
+CHOSEN = (f"<{LABEL}", ">5", ">6", ">17", ">10", ">9", ">5", ">5", ">8", ">10", ">9")
+PREDICTED = (f"<{LABEL}", ">5", ">6", ">21", ">10", ">10", ">10", ">9")
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,10 @@ def render(content: Content) -> str:
     alone = summary[summary["p"].isna()]
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
         told = "told p" if manifest.plans[dataset].n_annotations else "p"
-        title = f"{_size(manifest, dataset)}, {told} = {p:g}, s.e. over {elements.names(rows['unit'])}"
+        over = (
+            f"s.e. over {elements.names(rows['unit'])}" if rows["se"].notna().any() else "one draw, no s.e."
+        )
+        title = f"{_size(manifest, dataset)}, {told} = {p:g}, {over}"
         parts.append(_block(title, rows, alone[alone["dataset"] == dataset], content.written))
     for dataset, plan in manifest.plans.items():
         if not plan.supervised:
@@ -365,7 +368,8 @@ def _held_out(
         share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
         loss = "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
         numbers = (*(getattr(row, name) for name in counts), row.too_few, share, loss)
-        yield elements.text((look.short(row.dataset), f"{row.p:g}", m, row.model, *numbers), layout)
+        name = look.short(row.dataset, LABEL - 1, table["dataset"])
+        yield elements.text((name, f"{row.p:g}", m, row.model, *numbers), layout)
 
 
 def _structures(table: pd.DataFrame, written: elements.Written) -> Iterator[str]:
@@ -378,7 +382,8 @@ def _structures(table: pd.DataFrame, written: elements.Written) -> Iterator[str]
         )
         few = f"; in {row.too_few} the features chose" if row.too_few else ""
         cells = f"{row.share * row.n:.0f} of {plural(row.n, 'cell')}"
-        yield f"  {look.short(row.dataset)}, p = {row.p:g}, m = {m}, {row.model}: {cells}{loss}{few}:"
+        name = look.short(row.dataset, among=table["dataset"])
+        yield f"  {name}, p = {row.p:g}, m = {m}, {row.model}: {cells}{loss}{few}:"
         yield f"    {row.structure}"
 
 

@@ -97,7 +97,7 @@ def display(
         nonlocal shown, written
         now, seconds = time.monotonic(), clock.left()
         left, cells = duration(seconds), plural(in_cube, "cell")
-        asked = f" · {done[1]} of {questions} questions" if questions else ""
+        asked = f" · {done[1]} of {plural(questions, 'question')}" if questions else ""
         bar.update(task, completed=done[0], cells=cells, left=left, asked=asked)
         is_over = done[0] >= restarts
         if bar.disable and (is_over or now - shown >= LINE_SECONDS):

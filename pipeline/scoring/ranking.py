@@ -66,13 +66,18 @@ class Ranking:
     means, ranks : pandas.DataFrame
         Score and rank (1 is best) by data set, of those on which every model has a score, and model.
     as_good : pandas.DataFrame of bool
-        Of all data sets and models: whether the model has the best mean there, or ties with it.
+        Of all data sets and models: whether the model has the best mean there, or is not shown to be worse.
+        False for every model where the data set is not ranked, or where nothing was drawn again: without a
+        standard error nobody wins.
     pairs : pandas.DataFrame
         A row for every two models, the one of the better mean rank as `a`: data sets on which each wins, and
-        `ties`; `difference`, mean over data sets of a minus b; `p` of the signed-rank test, `p_holm` after
-        Holm's correction over all pairs, missing without a test; `different` if the tests say so.
+        `ties`, missing where no data set has a standard error of their difference; `difference`, mean over
+        data sets of a minus b; `p` of the signed-rank test, `p_holm` after Holm's correction over all pairs,
+        missing without a test; `different` if the tests say so.
     statistic, p : float
         Of Friedman's test; missing where there was none.
+    is_partial : bool
+        Whether a cell of the sweep is pending, also on a data set without any score so far.
     """
 
     score: str
@@ -85,6 +90,7 @@ class Ranking:
     pairs: pd.DataFrame
     statistic: float
     p: float
+    is_partial: bool = False
 
     @property
     def label(self) -> str:
@@ -105,6 +111,11 @@ class Ranking:
     def left_out(self) -> list[str]:
         """Data sets with the score, on which some model has none."""
         return [name for name in self.places if name not in self.means.index]
+
+    @property
+    def judged(self) -> list[str]:
+        """Those that count and have standard errors, so that a model can win or tie on them."""
+        return [name for name in self.datasets if self.as_good.loc[name].any()]
 
     @property
     def comparable(self) -> bool:
@@ -140,12 +151,13 @@ class Ranking:
         pandas.DataFrame
             `model`, `n_datasets` that count, `mean_rank`, `mean` of the score over them, `wins`,
             `ties` and `losses` against all other models, `best` (data sets on which it is best or ties with
-            the best), and the number of cells `done`, with `no_solution`, `failed` and `pending`.
+            the best), each missing where nothing has a standard error, and the number of cells `done`, with
+            `no_solution`, `failed` and `pending`.
         """
         heads = {"mean_rank": self.ranks.mean(), "mean": self.means.mean()}
         table = pd.DataFrame({"n_datasets": len(self.datasets), **heads})
-        duels = self.matrix().groupby(level="a").sum().reindex(self.models, fill_value=0)
-        best = self.as_good.loc[self.datasets].sum().rename("best")
+        duels = self.matrix().groupby(level="a").sum(min_count=1).reindex(self.models)
+        best = self.as_good.loc[self.judged].astype("Int64").sum(min_count=1).rename("best")
         counted = self.values.groupby("model")[list(COUNTS)].sum()
         return table.join([duels, best, counted]).rename_axis("model").reset_index()
 
@@ -191,7 +203,7 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     means = every.dropna()
     ranks = pd.DataFrame(best_first(means.to_numpy()), means.index, means.columns)
     order = list(ranks.mean().sort_values(kind="stable").index) if len(ranks) else list(means.columns)
-    verdicts = {name: _verdicts(found) for name, found in places.items() if len(found)}
+    verdicts = {name: _verdicts(found, alone) for name, found in places.items() if len(found)}
     signs = [verdicts[name].loc[order, order].to_numpy() for name in means.index if order]
     tested = len(means) >= FEWEST_DATASETS and len(order) > 1
     statistic, p = friedman(ranks.to_numpy()) if tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
@@ -202,17 +214,21 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
         found_signs = [each[i, j] for each in signs]
         chance = signed_ranks(differences) if tested else np.nan
         mean = differences.mean() if len(differences) else np.nan
-        duels.append((a, b, *map(found_signs.count, (1, 0, -1)), mean, chance))
-    pairs = pd.DataFrame(duels, columns=list(PAIRS[:-2]))
+        is_judged = not np.isnan(found_signs).all()
+        counts = [found_signs.count(sign) if is_judged else pd.NA for sign in (1, 0, -1)]
+        duels.append((a, b, *counts, mean, chance))
+    pairs = pd.DataFrame(duels, columns=list(PAIRS[:-2])).astype(dict.fromkeys(PAIRS[2:5], "Int64"))
     pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if tested else np.nan
     # if the first test does not find that the models differ, no pair does
     pairs["different"] = (pairs["p_holm"] < LEVEL) & (not p >= LEVEL)
     as_good = pd.DataFrame(False, every.index, every.columns)
-    for name, row in every.dropna(how="all").iterrows():
-        # no other wins against it by the best mean, also on data sets that do not count
-        good = verdicts[str(name)].loc[row.idxmax()] <= 0
-        as_good.loc[name, good.index] = good
-    found = means[order], ranks[order], as_good, pairs, statistic, p
+    for name in means.index if order else ():
+        first = means.loc[name].idxmax()
+        beaten = verdicts[name].loc[first]
+        if beaten.drop(first).notna().any():
+            as_good.loc[name, beaten.index] = ~(beaten > 0)
+    is_partial = bool((cells["status"] == STATUS_WORDS[PENDING]).any())
+    found = means[order], ranks[order], as_good, pairs, statistic, p, is_partial
     return Ranking(score, values, places, frozenset(alone), *found)
 
 
@@ -284,18 +300,20 @@ def _values(
     return table.rename_axis("model").reset_index()[list(COLUMNS)]
 
 
-def _verdicts(places: pd.DataFrame) -> pd.DataFrame:
+def _verdicts(places: pd.DataFrame, alone: Collection[str]) -> pd.DataFrame:
     """1 where the model of the row wins on a data set, -1 where that of the column does, 0 for a tie.
 
-    A tie is a difference within `ERRORS` standard errors of the mean over units, paired. Where there is one
-    unit alone, or nothing was redrawn, only equal scores tie.
+    A tie is a difference within `ERRORS` standard errors of the mean over units, paired. Without a standard
+    error, of one unit or of two models that nothing draws again, there is no verdict.
     """
-    units = by_unit(places).to_numpy()
+    units, models = by_unit(places).to_numpy(), places.columns
     differences = units[:, :, None] - units[:, None, :]
     mean = differences.mean(axis=0)
-    error = differences.std(axis=0, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else 0.0
-    verdicts = np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0, np.sign(mean))
-    return pd.DataFrame(verdicts, places.columns, places.columns)
+    error = differences.std(axis=0, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else np.nan
+    verdicts = np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0.0, np.sign(mean))
+    is_fixed = models.isin(list(alone)) & (unit_level(places.index) == "replicate")
+    verdicts[is_fixed[:, None] & is_fixed | np.isnan(error)] = np.nan
+    return pd.DataFrame(verdicts, models, models)
 
 
 def best_first(values: np.ndarray) -> np.ndarray:

@@ -159,7 +159,7 @@ def read_raw(path: Path) -> RawScores:
         if (n := names.count(name)) != 1:
             where = lines[0].where if lines else str(path)
             hint = did_you_mean(name, names)
-            problems.append(Problem(where, f"{n} columns {name!r}", f"one column {name!r}", hint))
+            problems.append(Problem(where, f"{plural(n, 'column')} {name!r}", f"one column {name!r}", hint))
     if len(lines) == 1:
         problems.append(Problem(str(path), "no cells", "a line for each cell"))
     seen = dict[Cell, str]()

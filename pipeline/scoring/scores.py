@@ -153,7 +153,8 @@ CATALOGUE = {score.name: score for score in (
     Score("annotation_agreement", "share of annotations the solution agrees with", "1",
           Label("agreement", "correct (share)", 1), ("annotations", "labels"), core.annotation_agreement),
     Score("objective", "objective of the best restart", "nats",
-          Label("objective, nats", "objective (nats)", 1), ("log_likelihood",), np.fmax.reduce),
+          Label("objective", "objective (nats; of a method its own)", 1),
+          ("log_likelihood",), np.fmax.reduce),
 )}
 # fmt: on
 

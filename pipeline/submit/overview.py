@@ -203,9 +203,9 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
     if least < 1:
         few = math.ceil(least * total["restarts"])
         short = least * (total["core_hours"] - total["asking_hours"]) + total["asking_hours"]
-        lines.append(f"at most: the adaptive stop may end after {few:,} restarts, {short:.3g} core-h")
+        lines.append(f"at most: the adaptive stop may end after {plural(few, 'restart')}, {short:.3g} core-h")
     if total["paths"]:
-        asked = f"{total['questions']:,} questions to ask in {total['paths']:,} paths"
+        asked = f"{plural(total['questions'], 'question')} to ask in {plural(total['paths'], 'path')}"
         lines.append(f"{asked}, {total['asking_hours']:.3g} core-h of these")
     return [
         *lines,

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kernels.settings import STRUCTURE
+from pipeline.common import plural
 from pipeline.methods.loading import MethodCall
 from storage.runfolder.records import FailedWork, FailureRecord
 from sweeps.errors import cause_of, one_line, plain_lines
@@ -165,7 +166,7 @@ class Task:
 
     def __str__(self) -> str:
         others = len({span.unit for span in self.spans}) - 1
-        return f"{self.spans[0].unit} and {others} other cells" if others else str(self.spans[0])
+        return f"{self.spans[0].unit} and {plural(others, 'other cell')}" if others else str(self.spans[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,7 +33,7 @@ def table(rows: Iterable[dict[str, object]]) -> pd.DataFrame:
     return frame.astype({**whole, **real})
 
 
-def contest(scores: dict[str, Iterable[float]], spread: float = 0.0, draws: int = 1) -> pd.DataFrame:
+def contest(scores: dict[str, Iterable[float]], spread: float = 0.0, draws: int = 2) -> pd.DataFrame:
     """Cells of models with one score on each data set `d0`, `d1`, …, and a spread over redraws."""
     rows = []
     for model, values in scores.items():

@@ -154,7 +154,9 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop() -> None
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     candidates = [Structure(NONE, 8, "spherical"), Structure(NONE, 1, "diagonal")]
     trials.add(candidates, 3, candidates)
-    base = trials.base_rate.log_loss
+    base, share = trials.base_rate.log_loss, float(np.average(trials.annotations.is_must))
+    # one answer for all folds, whichever side of one half their rates are on
+    assert trials.base_rate.share_right == pytest.approx(max(share, 1.0 - share))
     for each in [one for one in candidates if (one, 3) in trials.found]:
         assert trials.found[each, 3].log_loss == pytest.approx(slow_log_loss(trials, each, layers))
         assert trials.found[each, 3].log_loss <= base + 1e-12

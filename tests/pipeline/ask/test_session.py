@@ -180,7 +180,7 @@ def test_keys_become_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     # a batch is two answers; the next one begins with the solution of the one before
     assert calls == [(0, 0, False), (2, 1, True)]
     first = console.screens[1]
-    assert first[0] == "question 2, 1 answers so far; saved: 1 and 2 together"
+    assert first[0] == "question 2, 1 answer so far; saved: 1 and 2 together"
     assert first[1] == "expected right: 83% (74% to 91%) of the labels, at 0 answers"
     assert first[-1].startswith("[y]es")
     run(tmp_path / "b", "yy")

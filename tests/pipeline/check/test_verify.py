@@ -139,14 +139,14 @@ def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> 
     score = rows(sent / "scores.csv")[1]["adjusted_rand"]
     result = verified(changed((score, "0.99")), sent)
     name = "iris/p=0.9/m=75/replicate=1/own"
-    assert (result.exit_code, "1 of 2 cells have the same scores" in result.stdout) == (1, True)
+    assert (result.exit_code, "1 of 2 cells has the same scores" in result.stdout) == (1, True)
     assert f"DIFFERS {name}: adjusted_rand 0.99 in the file, {score} here\n" in result.stdout
     # rounding is no difference, and a file without one of the cells says so
     table = (sent / "scores.csv").read_text().splitlines(keepends=True)
     almost = changed((score, repr(float(score) + 1e-13)), (table[-2], ""))
     assert verified(almost, sent).stdout.splitlines() == [
-        f"{almost}: 1 of 1 cells have the same scores",
-        "not looked at: 1 cells in like.toml that the file lacks",
+        f"{almost}: 1 of 1 cell has the same scores",
+        "not looked at: 1 cell in like.toml that the file lacks",
     ]
     found = json.loads(
         verified(

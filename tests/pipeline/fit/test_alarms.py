@@ -231,3 +231,15 @@ def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypa
         found = json.loads(sweep("fit", "table.csv", "-k", 3, "--annotations", name, *more, "--json").stdout)
         assert (found["first_row"], found["alarms"]) == (0, [])
         assert found["scores"]["annotation_agreement"] == 1.0
+
+
+def test_no_share_is_said_of_predictions_that_are_no_better_than_one_answer() -> None:
+    answers = np.arange(200)
+    base, good = held(answers % 2 == 0, 0.5, 0.5), held(answers % 5 > 0, 0.8, 0.2)
+    assert alarms.predicted_words(good, base).startswith("80% of held-out annotations, log loss 0.5004")
+    # the rate of the other folds lies on the wrong side of one half, so that hardly any answer is right
+    folds = held(answers % 14 == 0, 0.5001, 0.4999)
+    words = alarms.predicted_words(folds, base)
+    assert words == f"held-out annotations no better than a coin, log loss {folds.log_loss:.4f} nats"
+    assert "no better than a coin" in alarms.predicted_words(base, None)
+    assert alarms.predicted_words(good, None).startswith("80% of held-out annotations")

@@ -292,7 +292,7 @@ def test_a_head_ended_and_one_after_its_walltime(cluster_file: Path, tmp_path: P
     slurm.run(["scancel", "--signal=USR1", "--batch", number])
     sweeping.wait_until(lambda: read_run_state(cube).waiting == number)
     sweeping.wait_until(lambda: slurm_site.queue() == [head_name(run)])
-    assert "queued again 1 times" in sweep("status", cube).stdout
+    assert "queued again 1 time" in sweep("status", cube).stdout
     code, said = detach()
     assert (code, f"its head is job {number} already: pending" in said) == (1, True)
     time.sleep(2)  # SLURM refuses a node that has just been told to end the job, and drops it then

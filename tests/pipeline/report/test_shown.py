@@ -115,6 +115,23 @@ def gaps() -> pd.DataFrame:
     return table([*rows, cell("d0", "c", 0.5, p=0.9, status="failed")])
 
 
+def some_left(*levels: tuple[str, float, float]) -> pd.DataFrame:
+    """Models with scores on two data sets, and cells that nobody has computed so far there and on a third."""
+    rows = [
+        cell(name, model, scores[number] + 0.01 * draw, p=0.9, replicate=draw)
+        for model, *scores in levels
+        for number, name in enumerate(("d0", "d1"))
+        for draw in range(2)
+    ]
+    left = [("d0", 2), ("d2", 0)]
+    rows += [
+        cell(name, model, 0.5, p=0.9, replicate=k, status="pending")
+        for name, k in left
+        for model, *_ in levels
+    ]
+    return table(rows)
+
+
 def robust(other: str, accuracies: tuple[float, ...] = (0.7, 1.0)) -> pd.DataFrame:
     """Two data sets, a method without annotations, and two models that rise with p."""
     rows = [cell(f"d{number}", "k-means", 0.5) for number in range(2)]
@@ -401,6 +418,13 @@ CASES: dict[str, Callable[[], Iterator[str]]] = {
     "apart": lambda: standing(table([cell("d0", "a", 0.5, p=0.9), cell("d1", "b", 0.5, p=0.9)]), "winners"),
     "one": lambda: standing(contest({"posterior": (0.5, 0.6)}), *STANDING),
     "none": lambda: standing(table([cell("own", "posterior", np.nan, p=0.9)]), *STANDING),
+    "drawn-once": lambda: standing(contest({"a": (0.6, 0.7), "b": (0.5, 0.7)}, draws=1), *STANDING),
+    "drawn-once-tested": lambda: standing(contest({"b": BASE, "a": BASE + OFFSETS}, draws=1), "winners"),
+    # the second by rank has the higher mean, the third the same mean as the first
+    "runner-up": lambda: standing(some_left(("a", 0.6, 0.7), ("b", 0.59, 0.9), ("c", 0.5, 0.8)), "winners"),
+    "one-data-set": lambda: standing(
+        contest({"a": (0.845,), "b": (0.1,), "c": (0.846,)}), "winners", "duels"
+    ),
     "long": lambda: standing(contest({f"{LONG}-{place}": BASE[:8] + 0.01 * place for place in range(12)})),
     "robust": lambda: standing(robust("conditional"), "robustness", "cost"),
     "robust-shapes": lambda: standing(robust("conditional-full"), "robustness"),

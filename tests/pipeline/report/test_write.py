@@ -114,7 +114,7 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     assert "2 of 2 published methods" in str(words[-1])
     lines = list(against.label_lines(found, 100))
     assert lines[0] == "among published labels"
-    assert "ARI: a* has the best mean rank, 1.0 of 3" in lines[1]
+    assert "ARI: a* has the best mean rank, 1.00 of 3" in lines[1]
     none = rank_beside(cells, theirs.assign(battery="wut"))
     said, nothing = against.labels_beside(content(cells, published=none))
     assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]

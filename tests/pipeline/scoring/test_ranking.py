@@ -104,7 +104,8 @@ def pair(found: Ranking, a: str, b: str) -> pd.Series:
 
 
 def test_order_ranks_and_duels_by_hand() -> None:
-    found = rank(contest({"b": (0.5, 0.5, 0.2), "a": (0.4, 0.6, 0.2), "c": (0.1, 0.2, 0.9)}), "nmi")
+    levels = {"b": (0.5, 0.5, 0.2), "a": (0.4, 0.6, 0.2), "c": (0.1, 0.2, 0.9)}
+    found = rank(contest(levels), "nmi")
     assert found.ranks.loc["d2"].to_dict() == {"b": 2.5, "a": 2.5, "c": 1.0}
     duel = pair(found, "b", "a")
     assert duel[["wins_a", "ties", "wins_b", "difference"]].tolist() == pytest.approx([1, 1, 1, 0])
@@ -113,7 +114,7 @@ def test_order_ranks_and_duels_by_hand() -> None:
     rows = found.table().set_index("model")
     assert rows["mean_rank"].to_dict() == pytest.approx({"b": 5.5 / 3, "a": 5.5 / 3, "c": 7 / 3})
     assert rows.loc["b", ["wins", "ties", "losses", "best"]].tolist() == [3, 1, 2, 1]
-    assert rows.loc["c", ["n_datasets", "done", "pending"]].tolist() == [3, 3, 0]
+    assert rows.loc["c", ["n_datasets", "done", "pending"]].tolist() == [3, 6, 0]
     assert (found.tested, found.groups, found.apart) == (False, [], set())
     assert found.pairs["p"].isna().all()
 
@@ -128,6 +129,41 @@ def test_a_tie_is_a_difference_within_two_paired_standard_errors() -> None:
     levels = product((("a", 0.31), ("b", 0.3)), range(3))
     rows = [cell("d", name, level + 0.3 * draw, p=0.9, replicate=draw) for (name, level), draw in levels]
     assert pair(rank(table(rows), "nmi"), "a", "b")["wins_a"] == 1
+
+
+def test_nobody_wins_or_is_marked_without_a_standard_error() -> None:
+    found = rank(contest({"a": (0.6, 0.5), "b": (0.5, 0.5)}, draws=1), "nmi")
+    assert not found.as_good.any(axis=None)
+    assert found.judged == []
+    assert pair(found, "a", "b")[["wins_a", "ties", "wins_b"]].isna().all()
+    assert found.table()[["wins", "ties", "losses", "best"]].isna().all(axis=None)
+    # one data set of two has redraws: it alone is counted
+    rows = [cell("one", name, level, p=0.9) for name, level in (("a", 0.4), ("b", 0.5))]
+    drawn = product((("a", 0.6), ("b", 0.5)), range(2))
+    rows += [cell("two", name, level, p=0.9, replicate=draw) for (name, level), draw in drawn]
+    found = rank(table(rows), "nmi")
+    assert found.judged == ["two"]
+    assert pair(found, "a", "b")[["wins_a", "ties", "wins_b"]].tolist() == [1, 0, 0]
+    assert found.table()["best"].tolist() == [1, 0]
+
+
+def test_models_that_nothing_draws_again_are_judged_against_others_alone() -> None:
+    rows = [cell("iris", name, level) for name, level in (("k-means", 0.9), ("ward", 0.8))]
+    rows += [cell("iris", "posterior", 0.5 + 0.01 * draw, p=0.9, replicate=draw) for draw in range(2)]
+    found = rank(table(rows), "nmi")
+    assert pair(found, "k-means", "ward")[["wins_a", "ties", "wins_b"]].isna().all()
+    assert pair(found, "ward", "posterior")["wins_a"] == 1
+    assert found.as_good.loc["iris"].to_dict() == {"k-means": True, "ward": True, "posterior": False}
+
+
+def test_a_data_set_that_is_not_ranked_marks_no_model() -> None:
+    rows = [cell("both", name, 0.5, p=0.9, replicate=draw) for name, draw in product("ab", range(2))]
+    rows += [cell("some", "a", 0.5, p=0.9, replicate=draw) for draw in range(2)]
+    rows += [cell("some", "b", 0.5, p=0.9, replicate=draw, status="pending") for draw in range(2)]
+    found = rank(table(rows), "nmi")
+    assert found.left_out == ["some"]
+    assert not found.as_good.loc["some"].any()
+    assert found.is_partial
 
 
 def test_what_tests_say() -> None:

@@ -230,4 +230,4 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
 
 def test_what_is_sent_has_a_name() -> None:
     assert str(OF_PATH) == "iris/mixture=3/p=0.9/design=active/replicate=1, questions 5..14"
-    assert str(OF_CELLS) == f"{IRIS} and 1 other cells"
+    assert str(OF_CELLS) == f"{IRIS} and 1 other cell"
