@@ -476,8 +476,8 @@ PARAMETERS = {
         Setting(
             "first_row",
             "auto",
-            "Number of the first row in files of links and annotations; auto: 0 if any of them names row 0,"
-            " else 1.",
+            "Number of the first row in files of links and annotations. auto: 0 if any of them names row 0,"
+            " 1 if one names row N; else what the answers say, if that is clear.",
             choices=("auto", "0", "1"),
         ),
     )

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.annotations.draw import draw_annotations, draw_biased
-from sweeps.annotations.files import Pool, Samples, pool_checksum, read_pool
+from sweeps.annotations.files import MOST_ROWS, PairFile, Pool, Samples, pool_checksum, read_pool
+from sweeps.annotations.numbering import numbering_of
 from sweeps.data.builtin import DataSet, Unavailable, find
 from sweeps.data.reading import load_table
 from sweeps.data.scaling import scale
@@ -262,25 +263,33 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
         with collecting(problems):
             known = find(entry.name, data_dir=data_dir)
         return known and _Loaded(RealSource(scale(known.X, entry.scale), known.labels_true), known)
-    told = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
-    choice = TableChoice(**{name: value for name, value in told.items() if value is not None})
+    keys = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
+    choice = TableChoice(**{name: value for name, value in keys.items() if value is not None})
     data: DataSet | None = None
     pool: Pool | None = None
     notes: tuple[str, ...] = ()
     try:
         data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
+        is_right = not problems
     except InputError as error:
         problems += error.problems
-        data = error.rest
+        data, is_right = error.rest, False
     # without a table, what else is wrong with the lines can still be said, but for names of samples
-    rows = SampleRows(10**9) if data is None else data.table.rows or SampleRows(len(data.X))
+    rows = SampleRows(MOST_ROWS) if data is None else data.table.rows or SampleRows(len(data.X))
+    X = None if data is None else scale(data.X, entry.scale)
     if entry.annotations is not None and (rows.names or entry.index_column is None):
+        samples = Samples(rows, choice=choice)
         with collecting(problems):
-            pool, notes = read_pool(Path(entry.annotations), Samples(rows, choice=choice))
-    if data is None:
+            file = PairFile.of(Path(entry.annotations))
+            told, features = str(entry.first_row), X if is_right else None
+            numbering = numbering_of([file], told, samples, features, "first_row = {}")
+            problems += [numbering.problem] if numbering.problem else []
+            pool, outside = read_pool(file, numbering.of(file.path, samples))
+            notes = tuple(" ".join(line.split()) for line in numbering.lines())
+            notes += tuple(f"left out: {note}" for note in outside)
+    if data is None or X is None:
         return None
-    source = RealSource(scale(data.X, entry.scale), data.labels_true, pool)
-    return _Loaded(source, data, (*data.table.notes, *(f"left out: {note}" for note in notes)))
+    return _Loaded(RealSource(X, data.labels_true, pool), data, (*data.table.notes, *notes))
 
 
 def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source, where: str) -> DatasetPlan:

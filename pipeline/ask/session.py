@@ -297,7 +297,6 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
         "until": until,
         "labels": belief.labels.tolist(),
         "index": list(map(samples.told, range(len(belief.labels)))),
-        "first_row": samples.first_row,
     }
 
 

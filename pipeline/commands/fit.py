@@ -240,7 +240,7 @@ def fit_command(
     judged, judgement = judge(
         inputs.rows.answered, result.best.labels, inputs.samples, None if as_json else SHOWN
     )
-    judged |= {"first_row": inputs.samples.first_row, "links_dropped": inputs.rows.n_outside}
+    judged |= inputs.numbering.to_json() | {"links_dropped": inputs.rows.n_outside}
     judgement = [*inputs.lines(), *judgement]
     is_over = is_over or result.interrupted
     known = None if is_over else inputs.labels_true
@@ -441,7 +441,7 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
     if options.out is not None:
         put_file(options.out, questions)
     if options.as_json:
-        document = session.to_json(options, standing, inputs.samples)
+        document = session.to_json(options, standing, inputs.samples) | inputs.numbering.to_json()
         document["links_dropped"] = inputs.rows.n_outside
         document["fit"] = shlex.split(_fit_of_answers().replace("\\\n", ""))
         click.echo(json.dumps(document, allow_nan=False))

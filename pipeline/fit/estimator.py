@@ -274,8 +274,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         Links are rows `i, j` or `i, j, weight`. In a data frame i and j are labels of its index; with
         `samples` they are those names; else places from 0. A weight is a number of annotations, 1 if there
         is no third column, and so it is for a pair of a sample with itself; rows of the same pair, in either
-        order, add up. (Link files of `sweep fit` differ: they count samples from 1, and a self pair carries
-        weight 2 per annotation.)
+        order, add up. (In link files of `sweep fit` a self pair carries weight 2 per annotation.) The columns
+        of a data frame are taken by their names, i and j or others that link files may have, and unknown ones
+        are refused. Places whose answers clearly fit rows that count from 1 are refused, too.
 
         A part of a data frame keeps its labels, so links of the whole still name the right rows. Places do
         not: in a part of an array they are other samples, which is seen only if one is beyond its end.
@@ -315,7 +316,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """
         fresh = AnnotatedClustering()  # what it says of the features is kept if the fit is
         features = check_features(fresh, X, reset=True)
-        given, fresh.sample_names_in_ = self._checked(must_link, cannot_link, len(features), X, samples)
+        given, fresh.sample_names_in_ = self._checked(must_link, cannot_link, features, X, samples)
         self._fit(features, given, int(self.restarts))
         for name in ("n_features_in_", "feature_names_in_", "sample_names_in_"):
             self.__dict__.pop(name, None)  # of an earlier fit
@@ -392,7 +393,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self,
         must_link: LinkTables | None,
         cannot_link: LinkTables | None,
-        n_samples: int,
+        features: Floats,
         X: object = None,
         samples: ArrayLike | None = None,
         before: Given | None = None,
@@ -411,9 +412,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         accuracy = float(self.accuracy) if right and self.accuracy is not None else None
         own = self.annotator_accuracy or {} if right else {}
         with collecting(problems):
-            names = names_of(X, samples, n_samples)
-            reader = Reader(n_samples, names, drop=self.links_outside == "drop")
+            names = names_of(X, samples, len(features))
+            reader = Reader(len(features), names, drop=self.links_outside == "drop")
             given = reader.read(must_link, cannot_link, accuracy, own, before)
+            if right and samples is None and annotated:  # links of a fit before are places
+                how = self._taken(annotated).scale
+                reader.check_places(given, scaling_of(features, how).of(features))
         if right and not problems:
             is_posterior = self.model == "posterior"
             # an annotator may come with later links
@@ -426,7 +430,11 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def _given(self) -> Given:
         """Annotations so far, with the parameters as they are now."""
-        return self._checked(self.must_link_, self.cannot_link_, len(self.X_fit_), before=Given())[0]
+        # they are places, whatever they were called
+        places = np.arange(len(self.X_fit_))
+        return self._checked(self.must_link_, self.cannot_link_, self.X_fit_, samples=places, before=Given())[
+            0
+        ]
 
     def together(self, pairs: ArrayLike) -> Floats:
         """Probability that two samples of the fit belong together, given the model.
@@ -570,7 +578,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             expected = f"the table of the fit, with shape {self.X_fit_.shape}"
             raise InputError([Problem("X", found, expected, "fit takes new samples")])
         before = self._given()
-        given, names = self._checked(must_link, cannot_link, len(features), X, samples, before)
+        given, names = self._checked(must_link, cannot_link, features, X, samples, before)
         # rows without names are numbered from 0
         places = pd.RangeIndex(len(features))
         names, fitted = (

@@ -35,7 +35,8 @@ from kernels.settings import (
     wrong_settings,
 )
 from pipeline.fit.data_notes import constant
-from sweeps.annotations.files import Numbering, PairFile, Samples, numbering_of, outside_note
+from sweeps.annotations.files import PairFile, Samples, outside_note
+from sweeps.annotations.numbering import AUTO, Numbering, numbering_of
 from sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
 from sweeps.data.lines import to_number
 from sweeps.data.reading import read_table
@@ -220,8 +221,13 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
         Samples(known or SampleRows(0), hint=search.hint(options) if search else "", choice=options),
         Numbering(),
     )
+    X, how = None, options.taken.scale
+    if table is not None and is_whole and PARAMETERS["scale"].allows(how):
+        X = scale(table.X, how)
     if known is not None:
-        numbering = numbering_of(files, options.first_row, samples.are_numbered)
+        told = options.first_row if options.first_row in ("0", "1") else AUTO  # a wrong one is a problem
+        numbering = numbering_of(files, told, samples, X)
+        unread += [numbering.problem] if numbering.problem else []
         samples = samples.counted_from(numbering.first_row)
         for file in files:
             with collecting(unread):
@@ -234,13 +240,12 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     # a name that is not there may be in a file that is wrong
     problems += annotator_problems(accuracies, names, OWN_ACCURACY, "--accuracy", not unread, needs_all)
     problems += _column_problems(annotations, model)
-    if problems or table is None:
+    if problems or table is None or X is None:
         raise InputError(dict.fromkeys(problems))
     layers = annotator_layers(annotations, accuracies, options.accuracy)
     if samples.first_row != 1 and table.rows is not None:  # the note was made before this was known
         note = [*dropped_note(table.rows, options, samples.first_row)]
         table = table._replace(notes=(*note, *table.notes[len(note) :]))
-    X = scale(table.X, options.taken.scale)
     return FitInputs(X, labels, rows, layers, accuracies, table, samples, numbering)
 
 
@@ -315,7 +320,8 @@ def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int1
         raise InputError([Problem("--labels", "--label-column as well", "one of them", hint)])
     if table is None:
         return read_labels(options.labels)[0]
-    n_rows, kept, _ = table.rows or SampleRows(len(table.X))
+    rows = table.rows or SampleRows(len(table.X))
+    n_rows, kept = rows.n_rows, rows.kept
     labels, _ = read_labels(options.labels, n_rows)
     if len(labels) != n_rows:
         expected = f"{n_rows}, one for each row of {options.features}"

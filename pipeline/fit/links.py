@@ -7,7 +7,7 @@ labels of an index, of any kind; where rows have no names, places from 0 are the
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sized
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
 from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
 from pipeline.common import plural
+from sweeps.annotations.files import LINK_CELLS, header_problems, usual_names
+from sweeps.annotations.nearness import verdict
+from sweeps.data.table import exact_below
 from sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 # Rows and labels that are told one by one.
@@ -33,6 +36,15 @@ LINKS = "links"
 
 # Links of one annotator, or those of several by name.
 LinkTables = ArrayLike | Mapping[str, ArrayLike]
+
+# Columns of links without names, by position.
+PLACES = dict(zip("012", LINK_CELLS, strict=True))
+
+# What may be done about a table whose columns are not known.
+RENAME = "rename the columns, or give an array of links by to_numpy()"
+
+# What may be done about links that count from 1.
+FROM_1 = "places count from 0: links that count from 1 need samples=range(1, len(X) + 1)"
 
 # What may be done about links of samples that are not there.
 DROP = 'where X is a part of a table on purpose, links_outside="drop" leaves these links out'
@@ -189,6 +201,29 @@ class Reader:
                 layers.append(Layer(kind, pairs, weights, own.get(name, accuracy), None, number))
         return Given(layers, annotators, dropped, total)
 
+    @property
+    def is_by_place(self) -> bool:
+        """Whether links call samples by their places, as the usual index of a data frame does."""
+        return self.names is None or self.names.equals(pd.RangeIndex(self.n_samples))
+
+    def check_places(self, given: Given, X: NDArray[np.float64]) -> None:
+        """Refuse links by places whose answers clearly speak for rows that are counted from 1.
+
+        Raises
+        ------
+        InputError
+            If they do: the rows would be wrong ones.
+        """
+        layers = [layer for layer in given.layers if len(layer.pairs)]
+        if not self.is_by_place or not layers or min(int(each.pairs.min()) for each in layers) < 1:
+            return
+        pairs = np.concatenate([each.pairs for each in layers]).astype(np.int64)
+        kinds = np.repeat([each.kind == MUST for each in layers], [len(each.pairs) for each in layers])
+        if verdict(X, pairs, pairs - 1, kinds, usual=0).first_row == 1:
+            found = "links whose answers fit rows that are counted from 1, and do not fit places from 0"
+            hint = f"{FROM_1}; samples=range(len(X)) takes them as they are"
+            raise InputError([Problem("must_link, cannot_link", found, "places from 0", hint)])
+
     def pairs(self, pairs: ArrayLike) -> NDArray[np.int64]:
         """Pairs of samples as a table of places, of shape (n_pairs, 2).
 
@@ -208,6 +243,9 @@ class Reader:
             wrong = np.flatnonzero(~((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
             for row in wrong[:SHOWN]:
                 problems.append(Problem(f"{where}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
+        if are_booleans := [str(table.columns[end]) for end in (0, 1) if _has_booleans(table.iloc[:, end])]:
+            found = f"booleans in column {' and '.join(are_booleans)}"
+            raise InputError([Problem(where, found, "labels of rows", "np.argwhere(mask) gives the places")])
         places = self._places(table)
         outside = places == OUTSIDE
         if outside.any() and not (self.drop and self.names is not None):
@@ -230,10 +268,19 @@ class Reader:
             numbers = [whole for each in columns if (whole := _whole(each)) is not None]
             if len(numbers) == len(columns):
                 return np.stack([index.get_indexer(each) for each in numbers], axis=1).astype(np.int64)
-        known = self._known()
-        ends = [map(plain, each.tolist()) for each in columns]
-        found = [[known.get(e, OUTSIDE) if isinstance(e, Hashable) else OUTSIDE for e in end] for end in ends]
-        return np.array(found, dtype=np.int64).T
+        known, is_float = self._known(), index.dtype.kind == "f"
+
+        def place(label: Any, exact: int) -> int:
+            if isinstance(label, float) and not is_float and not abs(label) < exact:
+                return OUTSIDE  # NaN, or a whole number that may have been another one
+            is_missing = not isinstance(label, tuple) and bool(np.any(pd.isna(label)))
+            return known.get(label, OUTSIDE) if isinstance(label, Hashable) and not is_missing else OUTSIDE
+
+        ends = []
+        for each in columns:
+            exact = exact_below(each.dtype.type(0)) if isinstance(each.dtype, np.dtype) else 2**53
+            ends.append([place(plain(label), exact) for label in each.tolist()])
+        return np.array(ends, dtype=np.int64).T
 
     def _known(self) -> dict[Hashable, int]:
         """Places of the samples by label."""
@@ -246,6 +293,8 @@ class Reader:
         expected, hint = f"labels of rows of X, such as {', '.join(map(repr, some[:3]))}", DROP
         if self.names is None:
             expected, hint = f"places 0 to {self.n_samples - 1}", NAME
+        if self.is_by_place and self.n_samples in [label for _, label in cells if isinstance(label, int)]:
+            hint = f"{FROM_1}; {hint}"
         found = f"{plural(len({row for row, _ in cells}), 'row')} with samples that X does not have"
         yield Problem(where, found, expected, hint)
         first: dict[str, tuple[int, Any]] = {}
@@ -261,12 +310,13 @@ class Reader:
 
 def _whole(column: pd.Series) -> NDArray[np.int64] | None:
     """The labels of a column as whole numbers; None if any is none, or is beyond what floats hold exactly."""
-    if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iufb":
+    if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iuf":
         return None
     values = column.to_numpy()
     if values.dtype.kind == "f":
+        exact = exact_below(values[:1].sum())
         values = values.astype(np.float64)
-        is_whole = (np.abs(values) < 2**53) & (np.floor(values) == values)
+        is_whole = (np.abs(values) < exact) & (np.floor(values) == values)
         return values.astype(np.int64) if is_whole.all() else None
     return values.astype(np.int64) if np.can_cast(values.dtype, np.int64) else None
 
@@ -302,11 +352,42 @@ def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
             found = f"{plural(count, 'cell')} after rows of {cells[0]}"
             raise InputError([Problem(f"{where}, row {number}", found, expected)])
     try:
-        table = pd.DataFrame(links)
-    except (TypeError, ValueError):
+        table = links.to_pandas() if hasattr(links, "to_pandas") else pd.DataFrame(links)
+        if not isinstance(table, pd.DataFrame):
+            raise TypeError
+    except (TypeError, ValueError, ImportError):
         raise InputError([Problem(where, f"a {type(links).__name__}, no table", expected)]) from None
+    table = _by_name(where, table, widths)
     if table.shape == (0, 0):
         return pd.DataFrame(columns=range(2))
     if table.shape[1] not in widths:
         raise InputError([Problem(where, f"shape {table.shape}", expected)])
     return table
+
+
+def _by_name(where: str, table: pd.DataFrame, widths: tuple[int, ...]) -> pd.DataFrame:
+    """The columns i, j and weight, as files of links name them; a table without names as it is.
+
+    Raises
+    ------
+    InputError
+        With every column that is not known, comes twice or is missing.
+    """
+    if table.columns.equals(pd.RangeIndex(table.shape[1])):
+        return table
+    words = [str(name).strip().lower() for name in table.columns]
+    columns = usual_names(words)
+    if {name for name in columns if name} in ({*"01"}, {*"012"}):  # columns without names that were in a file
+        columns = [PLACES.get(name, "") for name in columns]
+    known = LINK_CELLS[: max(widths)]
+    if problems := [*header_problems(where, words, columns, LINK_CELLS[:2], known, False)]:
+        raise InputError([replace(each, hint=each.hint or RENAME) for each in problems])
+    order = [columns.index(name) for name in known if name in columns]
+    return table.iloc[:, order]
+
+
+def _has_booleans(column: pd.Series) -> bool:
+    """Whether any label is True or False, which Python takes for 1 and 0."""
+    if pd.api.types.is_bool_dtype(column.dtype):
+        return True
+    return column.dtype == object and any(isinstance(each, bool | np.bool_) for each in column)

@@ -84,6 +84,10 @@ class Distinct:
         codes = np.zeros(len(self), dtype=np.int8)
         return Distinct(self.begin, self.codes | {name: codes}, self.cells | {name: [cell]})
 
+    def at(self, places: NDArray[np.intp]) -> Distinct:
+        """Some of the rows."""
+        return Distinct(self.begin, {name: codes[places] for name, codes in self.codes.items()}, self.cells)
+
     def changed(self, name: str, change: Callable[[str], str]) -> Distinct:
         """The same with other cells of a column."""
         return Distinct(self.begin, self.codes, self.cells | {name: [*map(change, self.cells[name])]})

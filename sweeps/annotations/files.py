@@ -2,19 +2,20 @@
 
 `read_links`, `read_annotations` and `read_answers` read them, `read_pool` those that cells draw from;
 `Samples` is what their i and j refer to. Whatever the file, a row becomes cells by name, which one function
-reads. A `PairFile` is one that is open: what it calls samples is seen before its rows are read, and
-`numbering_of` says from it whether the files of a command count rows from 0 or from 1.
+reads. A `PairFile` is one that is open: what it calls samples is seen before its rows are read, from which
+`sweeps.annotations.numbering` says whether the files of a command count rows from 0 or from 1.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -30,7 +31,7 @@ from sweeps.annotations.rows import LINKS, OUTSIDE, SELF_PAIR_WEIGHT, Annotation
 from sweeps.annotations.stored import Stored, is_stored, read_stored
 from sweeps.data import lines
 from sweeps.data.lines import Lines
-from sweeps.data.table import SampleRows, TableChoice
+from sweeps.data.table import SampleRows, TableChoice, identity
 from sweeps.data.text import BLANK, rows_of
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 
@@ -52,11 +53,18 @@ MOST_ROWS = 10**9
 PLAIN = TableChoice()
 
 
+def is_number(name: str) -> bool:
+    """Whether a name could be taken for the number of a row, or for a float that stands for one."""
+    number = lines.to_number(name)
+    return number is not None and math.isfinite(number)
+
+
 class Samples:
     """What texts stand for the samples of a table.
 
-    A text that is the name of a row stands for that row. Any other is the number of a row of the file, unless
-    a name of the table is a whole number, too: then numbers are names alone.
+    A text that is the name of a row stands for that row, and so does another spelling of the same number
+    (`sweeps.data.table.identity`). Any other is the number of a row of the file, unless a name of the table
+    is a number, too: then numbers are names alone.
 
     Parameters
     ----------
@@ -83,7 +91,7 @@ class Samples:
         self._rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
         self._outside = OUTSIDE if choice.links_outside == "drop" else None
         self._row_of: Sequence[int] = range(rows.n_rows) if rows.kept is None else rows.kept.tolist()
-        self.are_numbered = not any(map(WHOLE.fullmatch, rows.names))
+        self.are_numbered = not rows.doubt and not any(map(is_number, rows.names))
 
     @classmethod
     def of(cls, samples: Samples | int) -> Samples:
@@ -104,14 +112,25 @@ class Samples:
         names = self._rows.names
         return not names or (self.are_numbered and any(map(lines.CONTROL.search, names)))
 
+    @property
+    def rows(self) -> SampleRows:
+        """The rows that samples come from."""
+        return self._rows
+
+    @property
+    def every_row(self) -> Samples:
+        """The same where all rows are samples."""
+        return Samples(self._rows._replace(kept=None), self.first_row)
+
     def __contains__(self, name: str) -> bool:
-        return name in self._by_name
+        return identity(name) in self._by_name
 
     def find(self, cell: str) -> int | None:
         """Position from 0 of the sample that a cell names, by its name or its row; None if there is none.
 
         It is `OUTSIDE` for a row that was left out of the table, if its annotations are left out, too.
         """
+        cell = identity(cell)
         row, first = self._by_name.get(cell), self.first_row
         if row is None and self.are_numbered and WHOLE.fullmatch(cell) is not None:
             row = int(cell) - first
@@ -128,6 +147,7 @@ class Samples:
         """
         if (position := self.find(cell)) is not None:
             return position
+        cell = identity(cell)
         rows, is_number = self._rows, WHOLE.fullmatch(cell) is not None
         first, last = self.first_row, rows.n_rows - 1 + self.first_row
         row = self._by_name.get(cell)
@@ -138,7 +158,9 @@ class Samples:
         hint = f"it has an empty cell, and {dropping} leaves it out; {leaving} leaves out its annotations"
         # of a table that could not be read it is not known how many rows it has
         numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"
-        if row is None and rows.names:
+        if row is None and rows.doubt:
+            expected, hint = "names that tell the rows of the table apart", rows.doubt
+        elif row is None and rows.names:
             hint = did_you_mean(cell, rows.names[:MOST_COMPARED])
             expected = "the name of a row" + (f", or {numbers}" if self.are_numbered else "")
         elif row is None:
@@ -168,11 +190,11 @@ class Samples:
     def named_by(self, cell: str) -> str:
         """Name that stands in a cell of a spreadsheet, where that is one of a sample; else the cell."""
         plain = lines.of_cell(cell)
-        return plain if plain in self._by_name else cell
+        return plain if plain in self else cell
 
     @cached_property
     def _by_name(self) -> dict[str, int]:
-        return {name: row for row, name in enumerate(self._rows.names)}
+        return {identity(name): row for row, name in enumerate(self._rows.names)}
 
     @cached_property
     def _positions(self) -> dict[int, int]:
@@ -346,6 +368,9 @@ class Seen(NamedTuple):
         Whether `sweep ask` wrote it before its files said that: it counted from 1.
     has_numbers : bool
         Whether any sample is called by a number.
+    largest, largest_line : int
+        The largest number of a row that does not say from where it counts, and the first line that names it;
+        0 if there is none.
     texts : frozenset of str
         The first of what is no number.
     """
@@ -354,6 +379,8 @@ class Seen(NamedTuple):
     marks: frozenset[int] = frozenset()
     is_asked: bool = False
     has_numbers: bool = False
+    largest: int = 0
+    largest_line: int = 0
     texts: frozenset[str] = frozenset()
 
 
@@ -444,6 +471,23 @@ class PairFile:
         distinct = self._distinct(samples)
         if distinct is None:
             return AnnotationRows.of(self.rows(samples)).inside
+        return self._read(distinct, samples)
+
+    def some(self, samples: Samples, most: int) -> AnnotationRows:
+        """Some of its rows as columns, the same at every call: at most so many of a file of plain lines.
+
+        Raises
+        ------
+        InputError
+            As `rows`.
+        """
+        distinct = self._distinct(samples)
+        if distinct is None or len(distinct) <= most:
+            return self.table(samples)
+        rng = np.random.default_rng(len(distinct))
+        return self._read(distinct.at(np.sort(rng.choice(len(distinct), most, replace=False))), samples)
+
+    def _read(self, distinct: Distinct, samples: Samples) -> AnnotationRows:
         by_number = _by_number(samples)
 
         def find(cell: str, mark: str) -> int | None:
@@ -523,8 +567,8 @@ class PairFile:
         needed = NEEDED if is_questions else LINK_CELLS[:2] if self.kind is not None else CELLS[:3]
         known = CELLS if self.kind is None else LINK_CELLS
         read = (*((*NEEDED, ANNOTATOR, ACCURACY) if is_questions else known), FIRST_ROW)
-        columns = _columns(words)
-        if problems := [*_header_problems(where, words, columns, needed, read, is_questions)]:
+        columns = usual_names(words)
+        if problems := [*header_problems(where, words, columns, needed, read, is_questions)]:
             raise InputError(problems)
         return _Reads(columns, read, is_questions)
 
@@ -532,22 +576,25 @@ class PairFile:
     def seen(self) -> Seen:
         """What it calls samples, as far as its rows can be read."""
         row_0, marks, texts, has_numbers = 0, set[int](), set[str](), False
+        largest = largest_line = 0
         cells: list[tuple[int, str, str]] = []
         with suppress(InputError):  # what is wrong is said when it is read
             cells = sorted(self._named(), key=lambda each: each[0])
         for line, each, mark in cells:
-            is_number = WHOLE.fullmatch(each) is not None
-            has_numbers |= is_number
+            number = int(text) if WHOLE.fullmatch(text := identity(each)) else None
+            has_numbers |= number is not None
             if mark in ("0", "1"):
-                marks |= {int(mark)} if is_number else set()
-            elif is_number and int(each) == 0 and not row_0:
-                row_0 = line
+                marks |= {int(mark)} if number is not None else set()
+            elif number == 0:
+                row_0 = row_0 or line
+            elif number is not None and number > largest:
+                largest, largest_line = number, line
             if len(texts) < MOST_COMPARED and lines.to_number(each) is None:
                 texts.add(each)
         header = self.read.first if isinstance(self.read, Lines) else None
         columns = columns_of(header.text) if header and separator_of(header.text) else []
         is_asked = FIRST_ROW not in columns and (SETTLES in columns or columns == UNMARKED)
-        return Seen(row_0, frozenset(marks), is_asked, has_numbers, frozenset(texts))
+        return Seen(row_0, frozenset(marks), is_asked, has_numbers, largest, largest_line, frozenset(texts))
 
     def _named(self) -> list[tuple[int, str, str]]:
         """Each text that stands for a sample, with its first line and what that says of the first row."""
@@ -638,26 +685,41 @@ class PairFile:
 def _header(read: Lines, samples: Samples) -> tuple[int, str, list[str]] | None:
     """Line, separator, and names of the columns in small letters, of a first line that is a header.
 
-    It has no number, and names both samples, or any other column. A pair of samples that happen to be called
-    as columns are is none.
+    It has no number, and names both samples, or any other column. Rows may be called as columns are: i and j
+    are a header then, and any other pair of such names alone is refused, as it may be either.
+
+    Raises
+    ------
+    InputError
+        If a first line may be a header or a link.
     """
     best: tuple[int, str, list[str]] | None = None
     most = 0
     for separator in (*SEPARATORS, BLANK):
+        row: tuple[list[str], int, int] | None = None
         with suppress(InputError):  # is said when its lines are read
             row = next(rows_of(read.path, read.content, separator), None)
-            if row is None or any(lines.to_number(cell) is not None for cell in row[0]):
-                continue
-            words = [cell.lower() for cell in row[0]]
-            columns = set(_columns(words)) & {*CELLS, *NEEDED, FIRST_ROW}
-            is_pair, names = {"i", "j"} <= columns, [cell in samples for cell in row[0][:2]]
-            is_data = all(names) if is_pair else any(names)
-            if not is_data and len(columns) > most:
-                best, most = (row[1], separator, words), len(columns)
+        if row is None or any(lines.to_number(cell) is not None for cell in row[0]):
+            continue
+        words = [cell.lower() for cell in row[0]]
+        columns = set(usual_names(words)) & {*CELLS, *NEEDED, FIRST_ROW}
+        is_pair, names = {"i", "j"} <= columns, [cell in samples for cell in row[0][:2]]
+        is_data = any(names)
+        if is_pair and {*row[0][:2]} == {"i", "j"}:
+            is_data = False
+        elif is_pair:
+            # a third cell is a kind, or the name of a column
+            is_data = all(names) and len(words) > 2 and words[2] in KINDS
+            if all(names) and len(words) == 2:
+                found = f"{separator.join(row[0])[:60]!r}, which names two rows, and two columns as well"
+                hint = "begin the file with the header i,j, and the links below it"
+                raise refused(f"{read.path}, line {row[1]}", found, "a header or a link", hint)
+        if not is_data and len(columns) > most:
+            best, most = (row[1], separator, words), len(columns)
     return best
 
 
-def _columns(words: Sequence[str]) -> list[str]:
+def usual_names(words: Sequence[str]) -> list[str]:
     """What columns are by their names; empty for one without a name, as it is where it is not known.
 
     Another name counts only where no column has the usual one.
@@ -670,7 +732,7 @@ def _columns(words: Sequence[str]) -> list[str]:
     return [usual.get(word, "" if UNNAMED.fullmatch(word) else word) for word in words]
 
 
-def _header_problems(
+def header_problems(
     where: str,
     words: Sequence[str],
     columns: Sequence[str],
@@ -766,81 +828,6 @@ def _row(
     return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy)
 
 
-# Whether the files of a command count rows from 0 or from 1.
-
-
-@dataclass(frozen=True)
-class Numbering:
-    """Numbers of rows in the files of a command.
-
-    Parameters
-    ----------
-    first_row : int
-        Of the first row, 0 or 1.
-    why : str
-        Why it is that.
-    is_used : bool
-        Whether any file calls a row by a number.
-    others : mapping of Path to (int, str)
-        Files that count otherwise, with the first row of each, and why.
-    """
-
-    first_row: int = 1
-    why: str = ""
-    is_used: bool = False
-    others: Mapping[Path, tuple[int, str]] = field(default_factory=dict)
-
-    def of(self, path: Path, samples: Samples) -> Samples:
-        """Samples as a file calls them, in rows that do not say from where they count."""
-        first, why = self.others.get(path, (self.first_row, self.why))
-        return samples.counted_from(first, f", {why}" if first == 0 else "")
-
-    def lines(self) -> list[str]:
-        """The same for people; nothing where no file calls a row by a number."""
-        if not self.is_used:
-            return []
-        others = [
-            f"           those of {path} from {first}, {why}" for path, (first, why) in self.others.items()
-        ]
-        return [f"rows       of annotation files are numbered from {self.first_row}, {self.why}", *others]
-
-
-def numbering_of(files: Sequence[PairFile], told: str, are_numbered: bool = True) -> Numbering:
-    """From where the files of a command count rows, all of them from the same.
-
-    Files of questions that say from where they count do so for themselves alone; so do those that `sweep ask`
-    wrote before its files said it, which have no row 0.
-
-    Parameters
-    ----------
-    files : sequence of PairFile
-        All files of the command.
-    told : {"auto", "0", "1"}
-        What the user says. With "auto" it is 0 if a file names row 0, or if one of questions says so.
-    are_numbered : bool
-        Whether a number is the number of a row; where samples have numbers as their names it is none.
-    """
-    if not are_numbered:
-        return Numbering(0 if told == "0" else 1)
-    named = next(((each.path, each.seen.row_0) for each in files if each.seen.row_0), None)
-    marked = next((each.path for each in files if 0 in each.seen.marks), None)
-    first, why = 1, "as none of them names row 0"
-    if told in ("0", "1"):
-        first, why = int(told), f"as --first-row {told} says"
-    elif named:
-        first, why = 0, f"as line {named[1]} of {named[0]} names row 0"
-    elif marked:
-        first, why = 0, f"as {marked} says"
-    others: dict[Path, tuple[int, str]] = {}
-    for each in files:
-        seen = each.seen
-        if seen.marks == {1 - first} and not seen.row_0:
-            others[each.path] = (1 - first, "as its column first_row says")
-        elif told == "auto" and first == 0 and seen.is_asked and not seen.row_0:
-            others[each.path] = (1, "as sweep ask wrote it")
-    return Numbering(first, why, any(each.seen.has_numbers for each in files), others)
-
-
 # Annotations of one's own as cells draw them: single ones, without replacement, from a file.
 
 Pool = NDArray[np.int32]
@@ -855,7 +842,7 @@ def outside_note(rows: AnnotationRows, choice: TableChoice) -> tuple[str, ...]:
     return (text,) if rows.n_outside else ()
 
 
-def read_pool(path: Path, samples: Samples | int) -> tuple[Pool, tuple[str, ...]]:
+def read_pool(file: PairFile, samples: Samples | int) -> tuple[Pool, tuple[str, ...]]:
     """Read an annotation file as the single annotations that cells of a sweep draw from.
 
     A line stands for as many annotations as its weight says. Those of all annotators are taken together, and
@@ -863,10 +850,10 @@ def read_pool(path: Path, samples: Samples | int) -> tuple[Pool, tuple[str, ...]
 
     Parameters
     ----------
-    path : Path
-        The file, see `sweeps.annotations.files.read_annotations`.
+    file : PairFile
+        The file, see `read_annotations`.
     samples : Samples or int
-        What the first two cells refer to; or how many samples there are.
+        What the first two cells refer to; or how many samples there are, counted from 1.
 
     Returns
     -------
@@ -882,8 +869,7 @@ def read_pool(path: Path, samples: Samples | int) -> tuple[Pool, tuple[str, ...]
         `MOST_ANNOTATIONS`.
     """
     problems: list[Problem] = []
-    file = PairFile.of(path)
-    of_table = Samples.of(samples)
+    path, of_table = file.path, Samples.of(samples)
     found = file.table(of_table).answered
     counts = found.columns["count"].astype(np.int64)
     for place in np.flatnonzero(counts != found.columns["count"]):

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweeps.annotations.distinct import Codes, Distinct
-from sweeps.data.formats import Header, need, read_array, unbroken
+from sweeps.data.formats import Header, members_of, need, read_array, unbroken
 from sweeps.data.lines import MOST_LINES
+from sweeps.data.table import text_of
 from sweeps.errors import InputError, Problem, collecting, refused
 from sweeps.files import opened
 
@@ -92,17 +93,8 @@ def _distinct(where: str, values: Any) -> tuple[Codes, list[str]]:
 
 
 def _text(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    if isinstance(value, float | np.floating):
-        return (
-            str(int(value)) if float(value).is_integer() and abs(float(value)) < 2**53 else repr(float(value))
-        )
-    return None
+    is_cell = isinstance(value, str | bytes | bool | np.bool_ | int | np.integer | float | np.floating)
+    return text_of(value) if is_cell else None
 
 
 def _arrow(path: Path) -> dict[str, Any]:
@@ -130,7 +122,10 @@ def _arrow(path: Path) -> dict[str, Any]:
         for field in table.schema:
             kind_of = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
             if not (
-                _is_number(pa, kind_of) or pa.types.is_string(kind_of) or pa.types.is_large_string(kind_of)
+                _is_number(pa, kind_of)
+                or pa.types.is_string(kind_of)
+                or pa.types.is_large_string(kind_of)
+                or pa.types.is_binary(kind_of)
             ):
                 where = f"{path}, column {field.name[:60]!r}"
                 problems.append(Problem(where, str(field.type)[:60], "numbers or texts"))
@@ -159,8 +154,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     with unbroken(path, "an .npz file"), opened(path, MOST_BYTES) as file, zipfile.ZipFile(file) as archive:
         if len(archive.infolist()) > MOST_COLUMNS:
             raise refused(path, f"{len(archive.infolist()):,} arrays", f"at most {MOST_COLUMNS}")
-        for member in archive.infolist():
-            name = member.filename.removesuffix(".npy")
+        for name, member in members_of(path, archive).items():
             with collecting(problems), archive.open(member) as stream:
                 found[name] = read_array(stream, f"{path}, array {name[:60]!r}", member.file_size, _no_column)
     if problems:
@@ -170,7 +164,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 def _no_column(header: Header) -> str:
     """What is expected in place of an array that is no column; nothing of one that is."""
-    if len(header.shape) != 1 or header.dtype.kind not in "biufU":
+    if len(header.shape) != 1 or header.dtype.kind not in "biufUS":
         return "numbers or texts of shape (annotations,)"
     if header.shape[0] > MOST_LINES:
         return f"at most {MOST_LINES:,} values"

@@ -29,6 +29,7 @@ from sweeps.data.table import (
     positions,
     select,
     text_of,
+    texts_of,
 )
 from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 from sweeps.files import opened
@@ -81,7 +82,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     X, label = np.empty((0, 0)), choice.label_column
     texts: dict[str, list[str]] = {}
     with unbroken(path, "an .npz file"), opened(path, MOST_BYTES) as file, zipfile.ZipFile(file) as archive:
-        members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+        members = members_of(path, archive)
 
         def array(name: str, check: Callable[[Header], str], dtype: Any = None) -> NDArray[Any]:
             if name not in members:
@@ -109,7 +110,10 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                     where, hint = f"{path}, {choice.key(key)}", "it is an .npz file"
                     raise refused(where, str(name), "the name of an array", hint)
                 if name is not None and name not in texts:
-                    texts[name] = list(map(str, array(name, _no_texts).flat))
+                    cells = array(name, _no_texts)
+                    # names of rows are read as annotations are; words of classes are as numpy writes them
+                    is_name = key == "index_column" or cells.dtype.kind == "S"
+                    texts[name] = texts_of(cells) if is_name else list(map(str, cells.flat))
                     "".join(texts[name]).encode()  # halves of a pair of UTF-16 are no text
     if not X.size:
         raise InputError(problems)
@@ -241,6 +245,26 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
 # Arrays: a header that says how large one is, and then its values.
 
 
+def members_of(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Members of an .npz file by the names of their arrays.
+
+    Raises
+    ------
+    InputError
+        If a name stands twice: any of the arrays could be meant.
+    """
+    members: dict[str, zipfile.ZipInfo] = {}
+    problems = list[Problem]()
+    for member in archive.infolist():
+        name = member.filename.removesuffix(".npy")
+        if name in members:
+            problems.append(Problem(str(path), f"several arrays {name[:60]!r}", "one of each name"))
+        members[name] = member
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return members
+
+
 class Header(NamedTuple):
     """What an array says of itself."""
 
@@ -341,7 +365,7 @@ def _no_features(header: Header) -> str:
 
 def _no_texts(header: Header) -> str:
     """The same of an array that holds no text, or number, of each sample."""
-    if len(header.shape) != 1 or header.dtype.kind not in "biufU" or not header.n_bytes:
+    if len(header.shape) != 1 or header.dtype.kind not in "biufUS" or not header.n_bytes:
         return "whole numbers or texts of shape (samples,)"
     return "" if header.n_bytes <= MOST_TEXT_BYTES else f"at most {MOST_TEXT_BYTES:,} bytes"
 

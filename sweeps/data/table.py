@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,11 +41,15 @@ class SampleRows(NamedTuple):
         Positions of the rows that are samples, ascending; None if all are.
     names : tuple of str
         Name of every row of the file; empty if it has no names.
+    doubt : str
+        Why names that the file has do not tell its rows apart; empty where there are none of these. A number
+        may be such a name, and stands for no row then.
     """
 
     n_rows: int
     kept: NDArray[np.intp] | None = None
     names: tuple[str, ...] = ()
+    doubt: str = ""
 
 
 class LabelledTable(NamedTuple):
@@ -416,10 +421,29 @@ def text_of(value: Any) -> str:
         return ""
     if isinstance(value, (float, np.floating)):
         number = float(value)
-        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
+        is_exact = number.is_integer() and abs(number) < exact_below(value)
+        return str(int(number)) if is_exact else repr(number)
     if isinstance(value, bytes):
         return value.decode(errors="replace").strip()
     return str(value).strip()
+
+
+def exact_below(value: Any) -> int:
+    """Number below which a float of the type of a value stands for one whole number alone."""
+    return int(2 ** (np.finfo(value.dtype).nmant + 1)) if isinstance(value, np.floating) else 2**53
+
+
+# A whole number as programs write one that is stored as a float: 7.0, 7. and 7.000e+00.
+SPELLED = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def identity(text: str) -> str:
+    """What tells names and numbers of rows apart: 7.0 is 7, whatever the file; 007 and 7 are two names."""
+    if not SPELLED.fullmatch(text):
+        return text
+    number = Decimal(text)
+    is_exact = number == number.to_integral_value() and abs(number) < 2**53
+    return str(int(number)) if is_exact else text
 
 
 def check_size(where: object, n_rows: int, n_columns: int) -> None:
@@ -707,7 +731,8 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
         with collecting(problems):
             encoded = encode_classes(_picked(classes, rows), lambda row: table.where(int(rows[row]), label))
     with collecting(problems):
-        of_rows = SampleRows(table.n_rows, None if kept.all() else rows, _names(table, choice, index))
+        row_names, doubt = _names(table, choice, index)
+        of_rows = SampleRows(table.n_rows, None if kept.all() else rows, row_names, doubt)
     codes, class_names = encoded or (None, ())
     if problems:
         rest = LabelledTable(X, codes, class_names, rows=of_rows)
@@ -809,13 +834,18 @@ def _comma_hint(cell: str) -> str:
     return "decimal commas are read in text whose cells are separated by semicolons" if is_one else ""
 
 
-def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[str, ...]:
-    """Names of all rows; those that do not tell rows apart are refused, or not taken."""
+def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[tuple[str, ...], str]:
+    """Names of all rows; those of a column that do not tell rows apart are refused, others are a doubt."""
+    names = table.index if index is None else tuple(table.texts(index))
+    counts = Counter(map(identity, names))
+    wrong = [row for row, name in enumerate(names) if not name or counts[identity(name)] > 1]
     if index is None:
-        return table.index if len(set(table.index)) == table.n_rows else ()
-    names = tuple(table.texts(index))
-    counts = Counter(names)
-    wrong = [row for row, name in enumerate(names) if not name or counts[name] > 1]
+        doubt = (
+            f"the index that is stored with it has {names[wrong[0]][:60]!r} more than once, or an empty label"
+            if wrong
+            else ""
+        )
+        return () if wrong else names, doubt
 
     def problem(row: int) -> Problem:
         found = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"
@@ -824,7 +854,7 @@ def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[str, .
 
     if wrong:
         raise InputError(lines.counted(wrong, problem))
-    return names
+    return names, ""
 
 
 def _picked(cells: Sequence[str], rows: NDArray[np.intp]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
+from pydantic_core import core_schema
 
 from kernels.settings import PARAMETERS
 from sweeps.file.methods import Method, name_of
@@ -186,11 +187,29 @@ class UserTable(Named):
         None,
         description="File of annotations that cells draw from; relative to the folder of this file.",
     )
+    first_row: Annotated[
+        str | int,
+        Expected('"auto", 0 or 1', schema=core_schema.literal_schema(["auto", 0, 1])),
+    ] = Field(
+        "auto",
+        description="Number of the first row in the file of annotations; by default row 0, row N or the"
+        " answers decide.",
+    )
     scale: Scale = Field("none", description=SCALE)
 
 
 # Keys of a table that cubes made before them lack: then the default was meant.
-LATER = ("annotations", "columns", "drop", "index_column", "missing", "links_outside", "categories", "sheet")
+LATER = (
+    "annotations",
+    "first_row",
+    "columns",
+    "drop",
+    "index_column",
+    "missing",
+    "links_outside",
+    "categories",
+    "sheet",
+)
 
 
 class Draw(Record):

@@ -122,7 +122,7 @@ def test_what_only_the_data_can_tell(tmp_path: Path) -> None:
 
 def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     (tmp_path / "plain.csv").write_text("".join(f"{i},{i * i}\n" for i in range(9)))
-    (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n3 4 cannot 5 bob\n")
+    (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n3 9 cannot 5 bob\n")
     plain = {"name": "plain", "path": "plain.csv", "n_clusters": 2, "annotations": "answers.txt"}
     alone = {key: value for key, value in plain.items() if key != "annotations"}
     assert "no true labels" in "\n".join(said(tmp_path, datasets=[alone]))
@@ -135,7 +135,7 @@ def test_annotations_of_a_file_stand_in_for_true_labels(tmp_path: Path) -> None:
     assert (X.shape, labels_true) == ((9, 2), None)
     assert plan.annotations_checksum == pool_checksum(pool)
     assert plan.source.endswith(f"annotations {tmp_path / 'answers.txt'}")
-    (tmp_path / "answers.txt").write_text("1 2 must 4 ann\n")
+    (tmp_path / "answers.txt").write_text("1 9 must 4 ann\n")
     (few,) = said(tmp_path, datasets=[plain])
     most = f"found 1N = 9 annotations, expected at most 4, the annotations in {tmp_path / 'answers.txt'}"
     assert few == f"s.toml [grid], data set 'plain': m: {most}"
@@ -155,7 +155,8 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
     assert plan.feature_names == ("a", "b")
     assert X.tolist() == [[1, 2], [3, 5], [4, 1], [5, 9]]
     assert pool.tolist() == [[0, 1, 0]] * 3 + [[2, 3, 1]] * 2
-    assert inputs.notes["own"][-1] == "features used: a, b (2)"
+    assert inputs.notes["own"][-2] == "features used: a, b (2)"
+    assert inputs.notes["own"][-1].endswith("names row 5, the last")
     dump = sweep.dump()["grid"]["datasets"][0]
     assert {key: dump[key] for key in told if key not in ("path", "annotations")}.items() <= told.items()
     assert not {"columns", "drop", "categories", "sheet"} & dump.keys()  # as older cubes have it
@@ -188,6 +189,9 @@ def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
     assert (alone.designs, alone.asked, alone.n_paths) == (("uniform",), (), 0)
     (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
     entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
+    (asked,) = said(tmp_path, datasets=[entry])
+    assert "expected first_row = 0 or first_row = 1" in asked
+    entry["first_row"] = 1
     (problem,) = said(tmp_path, datasets=[entry], design=["uniform", "active", "biased"])
     assert "design: found 'active', 'biased', with the annotations in" in problem
     assert 'expected "uniform" alone' in problem

@@ -124,7 +124,9 @@ def test_rows_are_counted_from_0_where_a_file_names_row_0() -> None:
     Path("other.link").write_text("first,second\n1,3\n")
     Path("same.link").write_text("2 4\n")
     plain = document("--annotations", "a", "--must-link", "same.link", "--out", "from1.csv")
+    assert plain.pop("first_row_why") == "as line 8 of a names row 30, the last"
     found = document("--annotations", "zero.csv", "--must-link", "other.link", "--out", "from0.csv")
+    assert found.pop("first_row_why") == "as line 2 of zero.csv names row 0"
     assert (plain["first_row"], found["first_row"]) == (1, 0)
     assert (plain["index"], found["index"]) == (list(range(1, 31)), list(range(30)))
     assert {key: found[key] for key in found if key not in ("first_row", "index", "contradictions")} == {
@@ -138,7 +140,7 @@ def test_rows_are_counted_from_0_where_a_file_names_row_0() -> None:
     said = "rows       of annotation files are numbered from "
     for words, line in (
         (("--annotations", "zero.csv"), "0, as line 2 of zero.csv names row 0"),
-        (("--must-link", "same.link"), "1, as none of them names row 0"),
+        (("--must-link", "same.link", "--first-row", "1"), "1, as --first-row 1 says"),
         (("--must-link", "same.link", "--first-row", 0), "0, as --first-row 0 says"),
     ):
         result = fit(*words)

@@ -222,11 +222,11 @@ def test_the_command_shows_alarms_and_takes_rows_from_0(tmp_path: Path, monkeypa
     late = whole[(whole[["i", "j"]] > 0).all(axis=1)]
     for name, table in {"late.csv": late, "whole.csv": whole}.items():
         table.to_csv(name, index=False)
-    wrong = sweep("fit", "table.csv", "-k", 3, "--annotations", "late.csv")
+    wrong = sweep("fit", "table.csv", "-k", 3, "--annotations", "late.csv", "--first-row", 1)
     assert wrong.exit_code == 0, wrong.output
     assert "warning    " in wrong.stdout
     assert "--first-row 0" in wrong.stdout
-    right = [("late.csv", "--first-row", 0)] + [("whole.csv",)] * (len(whole) > len(late))
+    right = [("late.csv", "--first-row", 0), ("late.csv",)] + [("whole.csv",)] * (len(whole) > len(late))
     for name, *more in right:
         found = json.loads(sweep("fit", "table.csv", "-k", 3, "--annotations", name, *more, "--json").stdout)
         assert (found["first_row"], found["alarms"]) == (0, [])

@@ -15,7 +15,8 @@ from own_tables import write
 
 from sweeps.annotations import files
 from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
-from sweeps.annotations.files import Samples, read_annotations, read_answers, read_pool
+from sweeps.annotations.files import PairFile, Samples, read_annotations, read_answers
+from sweeps.annotations.numbering import Numbering, numbering_of
 from sweeps.annotations.rows import Annotation, Skip
 from sweeps.data.lines import Lines, read_lines, to_number
 from sweeps.data.table import SampleRows
@@ -124,9 +125,9 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
     for word, kind in files.KINDS.items():
         for text in (f"i,j,kind\n1,2,{word.title()}\n", f"1 2 {word} 1 ann\n", f"1;2;{word};1;ann\n"):
             assert [each.kind for each in read_annotations(write(tmp_path, text), 2)] == [kind]
-    # rows that are called as columns are: a pair of them is no header
+    # rows that are called as columns are: a pair of them below a header is none
     samples = Samples(SampleRows(3, None, ("a", "b", "kind")))
-    pairs = {"a b\n": [(0, 1)], "a,b\na,kind\n": [(0, 1), (0, 2)], "i,j\nkind,b\n": [(2, 1)]}
+    pairs = {"i j\na b\n": [(0, 1)], "i,j\na,b\na,kind\n": [(0, 1), (0, 2)], "i,j\nkind,b\n": [(2, 1)]}
     for text, found in pairs.items():
         assert [(each.first, each.second) for each in links_of(write(tmp_path, text), samples)] == found
 
@@ -145,7 +146,7 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
 def test_any_text_is_read_or_refused(cells: list[list[str]], mark: str, kind: int | None) -> None:
     content = "\n".join(map(mark.join, cells)).encode()
     file = files.PairFile(Lines(Path("FILE"), content), kind)
-    numbering = files.numbering_of([file], "auto")
+    numbering = numbering_of([file], "auto", Samples.of(3))
     rows: list[files.Row] = []
     problems: list[Problem] = []
     with collecting(problems):
@@ -161,7 +162,12 @@ WRITTEN = "i,j,together,information,settles,answer\n1,2,0.5,0.1,x,yes\n"
 
 
 def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
-    texts = {"from 0": "0 2 must 1 ann\n", "either": "1 2 must 1 ann\n", "links": "i,j\n2,1\n"}
+    texts = {
+        "from 0": "0 2 must 1 ann\n",
+        "last": "3 1 must 1 ann\n",
+        "either": "1 2 must 1 ann\n",
+        "links": "i,j\n2,1\n",
+    }
     texts |= {"marked": MARKED, "marked 1": MARKED.replace("0,1,0,yes\n", ""), "written": WRITTEN}
     texts |= {"session": "i,j,annotator,answer\n1,2,ann,no\n", "names": "Ann,Eve,must,1,ann\n"}
     opened = {name: files.PairFile(read_lines(write(tmp_path, text, name))) for name, text in texts.items()}
@@ -170,29 +176,32 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     zero = f"as line 1 of {at['from 0']} names row 0"
     by_ask = (1, "as sweep ask wrote it")
     for names, told, first, why, others in (
-        (["either", "links"], "auto", 1, "as none of them names row 0", {}),
+        (["either", "links", "last"], "auto", 1, f"as line 1 of {at['last']} names row 3, the last", {}),
         (["either", "links", "from 0"], "auto", 0, zero, {}),
         (["either"], "0", 0, "as --first-row 0 says", {}),
         (["from 0"], "1", 1, "as --first-row 1 says", {}),
-        (["either", "marked"], "auto", 0, f"as {at['marked']} says", {}),
+        (["marked"], "auto", 0, f"as {at['marked']} says", {}),
+        (["from 0", "last"], "auto", 0, zero, {}),
+        (["written"], "auto", 1, "as sweep ask wrote it", {}),
         (["marked"], "1", 1, "as --first-row 1 says", {}),
         (["from 0", "marked 1"], "auto", 0, zero, {"marked 1": (1, "as its column first_row says")}),
         (["from 0", "written", "session"], "auto", 0, zero, {"written": by_ask, "session": by_ask}),
         (["written"], "0", 0, "as --first-row 0 says", {}),
     ):
         given_ = [opened[name] for name in names]
-        found = files.numbering_of(given_, told)
+        found = numbering_of(given_, told, Samples.of(3))
         assert (found.first_row, found.why, found.is_used) == (first, why, True)
         assert found.others == {at[name]: each for name, each in others.items()}
         assert len(found.lines()) == 1 + len(others)
-    assert files.numbering_of([opened["names"]], "auto").lines() == []
+    assert numbering_of([opened["names"]], "auto", Samples.of(3)).lines() == []
     # where names of rows are numbers, no number is one of a row
-    assert files.numbering_of([opened["from 0"]], "auto", False) == files.Numbering(1)
+    named = Samples(SampleRows(3, names=("0", "2.5", "1")))
+    assert numbering_of([opened["from 0"]], "auto", named) == Numbering(1)
     # a row that says from where it counts is read so, whatever the others count from
     for first in (0, 1):
         rows = opened["marked"].rows(Samples(SampleRows(2), first))
         assert [(row.first, row.second) for row in rows] == [(0, 1), (0, 1)]
-    numbering = files.numbering_of([opened["from 0"], opened["written"]], "auto")
+    numbering = numbering_of([opened["from 0"], opened["written"]], "auto", Samples.of(3))
     samples = Samples(SampleRows(3)).counted_from(0)
     for name, found in {"from 0": (0, 2), "written": (0, 1)}.items():
         (row,) = opened[name].rows(numbering.of(at[name], samples))
@@ -202,6 +211,11 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     ):
         numbering.of(at["from 0"], samples).position("3", "FILE")
     assert [samples.text(2), samples.told(0), samples.cell(1)] == ["2", 0, "1"]
+
+
+def read_pool(path: Path, samples: Samples | int) -> files.Pool:
+    """Annotations of a file as cells draw them."""
+    return files.read_pool(PairFile.of(path), samples)
 
 
 READ: dict[str, Any] = {"links": links_of, "answers": read_answers, "pool": read_pool}
@@ -260,13 +274,13 @@ def test_wherever_the_last_line_breaks_off_earlier_answers_are_read(tmp_path: Pa
     assert rows == [(2, 0, MUST), (7, 2, CANNOT), (9, 4, CANNOT)]
 
 
-NAMES = ("=a", "'=a", "-1+2", "@b", "+c", "''-d", "plain", "-5.5", "e\x1b[31m", "'f")
+NAMES = ("=a", "'=a", "-1+2", "@b", "+c", "''-d", "plain", "-5.5.", "e\x1b[31m", "'f")
 
 
 def test_names_that_a_spreadsheet_takes_as_formulas_go_round(tmp_path: Path) -> None:
     samples = Samples(SampleRows(10, None, NAMES))
     cells = [samples.cell(position) for position in range(10)]
-    assert cells == ["'=a", "''=a", "'-1+2", "'@b", "'+c", "'''-d", "plain", "-5.5", "9", "'f"]
+    assert cells == ["'=a", "''=a", "'-1+2", "'@b", "'+c", "'''-d", "plain", "'-5.5.", "9", "'f"]
     rows = [f"{cells[i]},{cells[i - 1]},yes,'=who" for i in range(10)]
     found = read_annotations(write(tmp_path, "\n".join(["i,j,answer,annotator", *rows]) + "\n"), samples)
     assert [(row.first, row.second) for row in found] == [(i, (i - 1) % 10) for i in range(10)]

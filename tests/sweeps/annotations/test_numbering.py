@@ -1,0 +1,155 @@
+"""From where files count rows where they do not say it: the answers decide, or the user is asked."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from sweeps.annotations.files import PairFile, Samples
+from sweeps.annotations.nearness import verdict
+from sweeps.annotations.numbering import Numbering, numbering_of
+from sweeps.data.reading import read_table
+from sweeps.data.table import SampleRows, TableChoice, identity
+from sweeps.errors import InputError
+
+N = 500
+
+
+def table(
+    seed: int, n_rows: int = N, *, is_sorted: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Rows of three clusters and their classes."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(3, size=n_rows)
+    labels = np.sort(labels) if is_sorted else labels
+    return rng.normal(size=(3, 6))[labels] * 2 + rng.normal(size=(n_rows, 6)), labels
+
+
+def answers(seed: int, labels: NDArray[np.int64], count: int = 300, accuracy: float = 0.9) -> pd.DataFrame:
+    """Answers on rows from 0, of which none is the first or the last."""
+    rng = np.random.default_rng(seed + 1000)
+    i, j = rng.integers(1, len(labels) - 1, (2, count))
+    i, j = i[i != j], j[i != j]
+    is_must = (labels[i] == labels[j]) == (rng.random(len(i)) < accuracy)
+    return pd.DataFrame({"i": i, "j": j, "kind": np.where(is_must, "must", "cannot")})
+
+
+def numbered(
+    folder: Path, pairs: pd.DataFrame, X: NDArray[np.float64], rows: SampleRows | None = None
+) -> Numbering:
+    """The numbering of a file of these pairs."""
+    pairs.to_csv(folder / "a.csv", index=False)
+    return numbering_of([PairFile.of(folder / "a.csv")], "auto", Samples(rows or SampleRows(len(X))), X)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("kinds", [["must", "cannot"], ["must"]])
+def test_answers_say_from_where_they_count(tmp_path: Path, first: int, kinds: list[str]) -> None:
+    X, labels = table(first)
+    pairs = answers(first, labels, 600)
+    pairs = pairs[pairs["kind"].isin(kinds)]
+    pairs[["i", "j"]] += first
+    found = numbered(tmp_path, pairs, X)
+    assert found.problem is None
+    assert found.first_row == first
+    assert found.why.startswith("as the answers say")
+
+
+def test_answers_that_are_not_clear_are_asked_about(tmp_path: Path) -> None:
+    X, labels = table(1)
+    in_order, classes = table(1, is_sorted=True)
+    random = answers(1, labels)
+    random["kind"] = np.random.default_rng(1).permutation(random["kind"])
+    for pairs, features in ((answers(1, labels, 9), X), (random, X), (answers(1, classes), in_order)):
+        problem = numbered(tmp_path, pairs, features).problem
+        assert problem is not None
+        assert problem.expected == "--first-row 0 or --first-row 1"
+
+
+def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
+    X, labels = table(2)
+    kept = np.setdiff1d(np.arange(N), [3, 100, 101, 400])
+    pairs = answers(2, labels, 400)
+    for first in (0, 1):
+        moved = pairs.assign(i=pairs["i"] + first, j=pairs["j"] + first)
+        assert numbered(tmp_path, moved, X[kept], SampleRows(N, kept)).first_row == first
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1]), st.floats(0.5, 1.0), st.integers(20, 600))
+def test_answers_never_speak_for_the_wrong_numbering(
+    seed: int, first: int, accuracy: float, count: int
+) -> None:
+    X, labels = table(seed, 200)
+    pairs = answers(seed, labels, count, accuracy)
+    rows = pairs[["i", "j"]].to_numpy() + first
+    found = verdict(X, rows, rows - 1, (pairs["kind"] == "must").to_numpy())
+    assert found.first_row in (None, first)
+
+
+# Names and numbers of rows, whatever the file.
+
+
+@given(st.integers(-(2**53) + 1, 2**53 - 1), st.sampled_from(["{}.0", "{}.", "{}.000", "{:.18e}"]))
+def test_a_whole_number_is_one_however_it_is_spelled(number: int, form: str) -> None:
+    spelled = form.format(number if "e" not in form else float(number))
+    assert identity(spelled) == str(number)
+
+
+@pytest.mark.parametrize("text", ["007", "007.0", "7.5", "1e3", "1_0", "9007199254740993.0", "", "a.0", "+7"])
+def test_other_texts_are_names_of_their_own(text: str) -> None:
+    assert identity(text) == text
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "feather", "npz"])
+@pytest.mark.parametrize("kind", ["int64", "float64", "float32", "str"])
+def test_the_same_pairs_whatever_the_file(tmp_path: Path, suffix: str, kind: str) -> None:
+    pairs = pd.DataFrame({"i": [7, 17], "j": [3, 20]})
+    pairs = pairs.astype(float).astype(str) if kind == "str" else pairs.astype(kind)
+    path = tmp_path / f"links.{suffix}"
+    if suffix in ("csv", "tsv"):
+        pairs.to_csv(path, index=False, sep="," if suffix == "csv" else "\t")
+    elif suffix == "npz":
+        np.savez(path, **{name: pairs[name].to_numpy(str if kind == "str" else None) for name in "ij"})
+    else:
+        getattr(pairs, f"to_{suffix}")(path)
+    names = tuple(f"{n}.0" for n in np.random.default_rng(1).permutation(20) + 1)
+    by_name = [[names.index(f"{n}.0") for n in row] for row in ([7, 3], [17, 20])]
+    for rows, expected in ((SampleRows(20), [[6, 2], [16, 19]]), (SampleRows(20, None, names), by_name)):
+        found = PairFile.of(path, 0).table(Samples(rows)).columns
+        assert np.column_stack([found["first"], found["second"]]).tolist() == expected
+
+
+def test_a_number_is_no_row_where_names_are_numbers_or_do_not_tell_rows_apart() -> None:
+    for rows in (SampleRows(3, None, ("2.5", "b", "c")), SampleRows(3, None, (), "its index repeats 5")):
+        assert Samples(rows).find("2") is None
+    assert Samples(SampleRows(2, None, ("007", "8"))).find("7") is None
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_array_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    X = np.arange(8.0).reshape(4, 2)
+    for twice, kept in (("i", {"j": [1, 2]}), ("X", {}), ("names", {"X": X})):
+        path = tmp_path / f"{twice}.npz"
+        np.savez(path, **kept)
+        with zipfile.ZipFile(path, "a") as archive:
+            for values in (X, X + 1):
+                with archive.open(f"{twice}.npy", "w") as member:
+                    np.save(member, values)
+        with pytest.raises(InputError, match=f"several arrays '{twice}'"):
+            PairFile.of(path) if twice == "i" else read_table(path, TableChoice(index_column="names"))
+
+
+def test_a_header_is_no_link_of_rows_that_are_called_so(tmp_path: Path) -> None:
+    letters = Samples(SampleRows(26, None, tuple("abcdefghijklmnopqrstuvwxyz")))
+    for text, pairs in {"i,j\nc,d\n": [[2, 3]], "c,d\ni,j\n": [[2, 3], [8, 9]], "a,b,2\n": [[0, 1]]}.items():
+        (tmp_path / "a.link").write_text(text)
+        found = PairFile.of(tmp_path / "a.link", 0).table(letters).columns
+        assert np.column_stack([found["first"], found["second"]]).tolist() == pairs
+    (tmp_path / "a.link").write_text("a,b\nc,d\n")
+    with pytest.raises(InputError, match="names two rows, and two columns as well"):
+        PairFile.of(tmp_path / "a.link", 0).table(letters)
