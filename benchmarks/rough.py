@@ -1,6 +1,6 @@
 """How far `sweep plan` guesses off without a pilot: CPU time of restarts, guessed and measured.
 
-The eight real data sets are looked for below ../shared/data/raw beside the checkout.
+Real data sets that do not come with scikit-learn are looked for below ../shared/data/raw beside it.
 """
 
 import tempfile
@@ -22,6 +22,7 @@ TABLES = (TABLE,)
 SETS = (
     *("diabetes", "iris", "wine", "thyroid"),
     *("vertebral", "ecoli", "breast-cancer", "pendigits-389"),
+    *("wdbc", "digits-389"),
 )
 MIXTURES = (
     *((200, 16, 8), (1000, 16, 8), (4883, 10, 3)),

@@ -77,6 +77,29 @@ def span(seconds: float) -> str:
     return plural(max(0, int(seconds)), "second")
 
 
+def estimate(least: float, most: float) -> str:
+    """Say how long something will take, in units that suit both times: `8 to 20 minutes`."""
+    (low, unit), (high, noun) = map(_rounded, (least, most))
+    if (low, unit) == (high, noun):
+        return f"about {high} {noun}"
+    return (
+        f"{low} to {high} {noun}"
+        if unit.rstrip("s") == noun.rstrip("s")
+        else f"{low} {unit} to {high} {noun}"
+    )
+
+
+def _rounded(seconds: float) -> tuple[str, str]:
+    """Return a number and its unit, which is not the smaller one from two of it on."""
+    units = ("hours", 3600), ("minutes", 60), ("seconds", 1)
+    noun, length = next((unit for unit in units if seconds >= 2 * unit[1]), units[-1])
+    count = seconds / length
+    if noun == "hours" and count < 10:
+        return f"{count:.1f}", noun
+    whole = max(1, round(count))
+    return str(whole), noun if whole > 1 else noun.removesuffix("s")
+
+
 # When two objectives count as the same optimum, and which restart is the best.
 
 # Nats. Objectives that differ by no more belong to one optimum: sums in another order differ by less.

@@ -52,8 +52,10 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     from pipeline.monitor.status import read_status
     from pipeline.run.request import Options
     from pipeline.submit.submission import submit as run
+    from pipeline.work.merge import Mismatch
+    from storage.runfolder.journal import JournalDamaged
 
-    with reported():
+    with reported(JournalDamaged, Mismatch):
         path, shipped = options.find_spec(spec)
         if shipped:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
@@ -117,8 +119,10 @@ def plan(
     from pipeline.run.request import prepare
     from pipeline.submit.memory import memory_problems
     from pipeline.submit.overview import plan_lines, plan_overview
+    from pipeline.work.merge import Mismatch
+    from storage.runfolder.journal import JournalDamaged
 
-    with reported():
+    with reported(JournalDamaged, Mismatch):
         problems = []
         with collecting(problems):
             prepared = prepare(options.find_spec(spec)[0], **places)

@@ -75,7 +75,7 @@ const cards = () => {
   if (run) {
     const speed = pace.per_second === null ? "measuring" : `${rate(pace.per_second)}/s`;
     const asked = run.questions ? ` · ${count(run.asked)} of ${count(run.questions)} questions` : "";
-    list.push(card("restarts", speed, `${count(run.restarts)} of ${count(run.total)} of this run${asked}`, spark(pace.steps)));
+    list.push(card("restarts", speed, `${count(run.restarts)} of ${count(run.total)}${asked}`, spark(pace.steps)));
   }
   if (crew) list.push(card("workers", `${count(crew.busy)} of ${count(crew.connected)}`, "at work"));
   else if (run) list.push(card("workers", count(run.workers), "connected"));

@@ -391,7 +391,9 @@ class State:
             "cube": self._cube.name,
             "status": shown,
             "who": status.outlook[0],
-            "ends_at": None if status.progress is None else status.progress.at + status.progress.left,
+            "ends_at": None
+            if status.eta is None
+            else given(status.progress).at + given(given(status.progress).left),
             "pace": self._pace.to_dict(),
             "journal": {
                 "bytes": journal.stat().st_size if os.path.exists(journal) else 0,

@@ -244,8 +244,8 @@ class Status:
 
     @property
     def eta(self) -> float | None:
-        """Seconds left of the run in progress, None when nothing runs."""
-        if self.progress is None:
+        """Seconds left of the run in progress, None when nothing runs or restarts are still timed."""
+        if self.progress is None or self.progress.left is None:
             return None
         passed = max(0.0, time.time() - self.progress.at)  # a clock that was set back adds no time
         return max(0.0, self.progress.left - passed)
@@ -280,14 +280,13 @@ class Status:
         run, total, done = self.run, self.total, self.progress
         if run.holder is not None:
             text = f"run by {run.holder}"
-            if done is not None and self.eta is not None:
-                text += f": {done.restarts:,} of {plural(done.total, 'restart')} of this run"
-                text += (
-                    f", {done.asked:,} of {plural(done.questions, 'question')} asked"
-                    if done.questions
-                    else ""
-                )
-                text += f", {plural(done.workers, 'worker')}, about {duration(self.eta)} left"
+            if done is not None:
+                text += f": {done.restarts:,} of {plural(done.total, 'restart')}"
+                text += f", {done.earlier:,} of them before this run" if done.earlier else ""
+                questions = plural(done.questions, "question")
+                text += f", {done.asked:,} of {questions} asked" if done.questions else ""
+                left = "timing restarts" if self.eta is None else f"about {duration(self.eta)} left"
+                text += f", {plural(done.workers, 'worker')}, {left}"
             return text, ("logs", self.cube, "--follow")
         if run.waiting is not None:
             return f"not running yet: its head waits in the queue, job {run.waiting}", ()

@@ -5,7 +5,7 @@
 
 import logging
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,13 +15,13 @@ from math import inf
 from rich.console import Console
 
 from pipeline.cluster.executor import DaskExecutor
-from pipeline.common import duration, plural
+from pipeline.common import duration, estimate, plural
 from pipeline.common import span as words_of
-from pipeline.run.ledger import Collector, next_wave
-from pipeline.run.progress import Clock, display, step
+from pipeline.run.ledger import Collector, Work, next_wave
+from pipeline.run.progress import Clock, display
 from pipeline.run.request import Prepared, Wanted, aligned
 from pipeline.run.signals import uninterrupted
-from pipeline.work.records import Failed, Science, Solved, Span, Task, checked
+from pipeline.work.records import Failed, Science, Span, Task, checked
 from pipeline.work.tasks import SerialExecutor
 from pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
 from storage.cube.blocks import BlockStore
@@ -31,6 +31,7 @@ from storage.provenance import PROMISE, run_record
 from storage.runfolder.journal import Journal
 from storage.runfolder.lease import Lease, inherit
 from storage.runfolder.records import append_failure
+from sweeps.errors import given
 from sweeps.plan import AskedPath, Cell
 from sweeps.words import asks
 
@@ -117,22 +118,36 @@ class Driver:
         self._again = deque[Task]()
         self._runnable = deque[Task]()
         self._solver_seconds = 0.0
-        self._done = Counter[type]()  # restarts by Cell, questions by AskedPath
-        self._unneeded = 0
+        self._clock = Clock(executor.workers)
+        self._show: Callable[[], None] = lambda: None
 
     def run(self) -> None:
         """Time a few restarts, predict the duration, then do everything that is left."""
-        started = time.monotonic()
-        self._pilot()
-        self._rest()
-        self.collector.close()
+        started, collector, work = time.monotonic(), self.collector, self.collector.survey()
+        is_bounded = any(science.stop is not None for science in collector.sciences.values())
+        logger.info("%s", "; ".join(_announced(work, is_bounded=is_bounded)))
+        with display(work, self._clock, self._console, self._lease, is_bounded=is_bounded) as show:
+
+            def show_now() -> None:
+                show(
+                    collector.remaining[Cell],
+                    collector.remaining[AskedPath],
+                    collector.cells_written,
+                    self._executor.workers,
+                )
+
+            self._show = show_now
+            self._show()
+            self._pilot()
+            self._rest()
+        collector.close()
         seconds = time.monotonic() - started
-        if self._unneeded:
-            logger.info("the adaptive stop made %d restarts unnecessary", self._unneeded)
+        if collector.spared:
+            logger.info("the adaptive stop made %d restarts unnecessary", collector.spared)
         logger.info(
             "%s, %s in %s; %.0f %% of the workers' time was spent in the solver",
-            plural(self._done[Cell], "restart"),
-            plural(self.collector.blocks_written, "block"),
+            plural(collector.ran, "restart"),
+            plural(collector.blocks_written, "block"),
             duration(seconds),
             100 * self._solver_seconds / max(seconds * self._executor.workers, 1e-9),
         )
@@ -174,49 +189,37 @@ class Driver:
             name = span.unit.dataset
             return Task(self.collector.sciences[name], name, (span,), self._timing.seconds(span))
 
-        with step("timing restarts", self._console, len(spans)) as advance:
-            for _ in self._results(next_restart, timed=True):
-                advance()
+        if spans:
+            logger.info("timing %d of them, to predict the others", len(spans))
+        for _ in self._results(next_restart, timed=True):
+            pass
         self._timing.save(self._lease.generation.pilot, self._lease.files)
 
     def _rest(self) -> None:
-        begun, left, seconds = self._done.copy(), Counter[type](), 0.0
-        for plan in self._plans:
-            for span in self.collector.count(plan):
-                left[type(span.unit)] += span.size
-                seconds += self._timing.seconds(span)
-        workers = self._executor.workers
-        clock = Clock(seconds, workers)
+        collector, workers = self.collector, self._executor.workers
+        is_timed_now = collector.ran > 0
+        spans = [span for plan in self._plans for span in collector.count(plan)]
+        seconds = sum(map(self._timing.seconds, spans))
+        on_free_cores = sum(self._timing.seconds(span, of_cpu=True) for span in spans)
+        self._clock.predict(seconds)
         self._length = min(target_seconds(seconds, workers), self._longest)
-        drawn = self._drawn(clock)
-        questions = f", {plural(left[AskedPath], 'question')} to ask before" if left[AskedPath] else ""
-        moment = None if begun[Cell] else self._timing.moment
+        drawn = self._drawn(self._clock)
+        moment = None if is_timed_now else self._timing.moment
         logger.info(
-            "%s to run%s, about %s on %s%s",
-            plural(left[Cell], "restart"),
-            questions,
-            duration(clock.left()),
+            "%s left on %s%s",
+            estimate(on_free_cores / workers, seconds / workers),
             plural(workers, "worker"),
             "" if moment is None else f", as timed {words_of(moment.age)} ago",
         )
+        self._show()
 
         def next_task() -> Task | None:
             # Questions first: a path is asked one batch after the other, and cells wait for it.
             asked = self.collector.paths.next_task(self._length, self._timing)
             return asked or self._next_runnable() or next(drawn, None)
 
-        totals = left[Cell], left[AskedPath]
-        with display(totals, clock, self._console, self._lease) as show:
-
-            def show_now() -> None:
-                done = self._done - begun
-                counts = done[Cell] + self._unneeded, done[AskedPath]
-                show(counts, self.collector.cells_written, self._executor.workers)
-
-            show_now()
-            for task in self._results(next_task):
-                clock.done += task.predicted
-                show_now()
+        for task in self._results(next_task):
+            self._clock.done += task.predicted
 
     def _next_runnable(self) -> Task | None:
         """A task of cells whose answers have come in."""
@@ -244,17 +247,14 @@ class Driver:
                     # Alone, so that another failure is charged to this cell and to no other.
                     self._again += self._grouped(span.unit.dataset, [span])
             for task, results in ended:
-                stops = {(span.unit, span.start): span.stop for span in task.spans}
                 for each in results:
                     if isinstance(each, Failed):
                         continue
                     self._solver_seconds += each.seconds
-                    self._done[type(each.span.unit)] += each.span.size
                     if timed:
                         self._timing.note(each)
-                    if isinstance(each, Solved):
-                        self._unneeded += stops[each.span.unit, each.span.start] - each.span.stop
                 yield task
+            self._show()
 
     def _drawn(self, clock: Clock) -> Iterator[Task]:
         """Tasks of cells whose pairs are drawn: a draw of every block of every data set, then more."""
@@ -265,7 +265,7 @@ class Driver:
                 handed,
                 draws,
                 blocks=len(blocks),
-                left=clock.left(),
+                left=given(clock.left()),
                 write_seconds=self.collector.write_seconds,
             )
             left = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)
@@ -276,3 +276,18 @@ class Driver:
     def _grouped(self, dataset: str, spans: Iterable[Span[Cell]]) -> Iterator[Task]:
         science = self.collector.sciences[dataset]
         return make_batches(science, spans, self._timing, seconds=self._length)
+
+
+def _announced(work: Work, *, is_bounded: bool) -> Iterator[str]:
+    """Say how much a run has to do, and how much of the sweep was done before."""
+    most = "at most " if is_bounded else ""
+    yield f"{most}{plural(work.left, 'restart')} to run"
+    if work.questions_left:
+        yield f"{plural(work.questions_left, 'question')} to ask before"
+    if work.restarts > work.left or work.cells_done:
+        yield (
+            f"done before: {work.restarts - work.left:,} of {most}{plural(work.restarts, 'restart')}, "
+            f"{work.cells_done:,} of {plural(work.cells, 'cell')}"
+        )
+    if work.cells_failed:
+        yield f"{plural(work.cells_failed, 'cell')} failed before (--retry-failed tries them again)"

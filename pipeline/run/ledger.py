@@ -4,11 +4,13 @@ A `Collector` takes results, journals them, and writes a block when the last cel
 Its `Paths` say how far the questions are, and which cells their answers make runnable.
 """
 
+from __future__ import annotations
+
 import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from math import ceil
 from statistics import fmean
 from typing import Any
@@ -17,15 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.live.state import Feed
-from pipeline.run.request import Wanted
+from pipeline.run.request import Prepared, Wanted
 from pipeline.work.journalled import from_record, spans_of, to_record
 from pipeline.work.merge import BlockResult, CellResult, Mismatch
 from pipeline.work.records import NO_ANSWERS, Answered, Answers, Failed, Results, Science, Solved, Span, Task
 from pipeline.work.timing import Timing
 from storage.cube.blocks import BlockStore
-from storage.cube.schema import ANSWERED, DONE, PENDING
+from storage.cube.manifest import read_manifest
+from storage.cube.schema import ANSWERED, DONE, FAILED, PENDING
 from storage.provenance import PROMISE
-from storage.runfolder.journal import Journal, JournalDamaged, replay
+from storage.runfolder.journal import Journal, JournalDamaged, Journals
 from storage.runfolder.records import FailureRecord
 from sweeps.errors import given
 from sweeps.inputs import Inputs, cell_annotations
@@ -41,6 +44,35 @@ COMPACT_BYTES = 64 * 2**20
 ATTEMPTS = 2
 
 
+@dataclass(frozen=True)
+class Work:
+    """The amount of work of a run, or of one data set in it.
+
+    Parameters
+    ----------
+    cells, cells_done, cells_failed : int
+        Cells that the run may compute, those of them that the cube holds, and those that are marked failed
+        and not tried again.
+    restarts, left : int
+        Restarts of all these cells but the failed ones, and those that are still to be run: at most, where
+        the sweep has an adaptive stop.
+    questions, questions_left : int
+        Questions of all paths in whole batches, and those that are still to be asked.
+    """
+
+    cells: int = 0
+    cells_done: int = 0
+    cells_failed: int = 0
+    restarts: int = 0
+    left: int = 0
+    questions: int = 0
+    questions_left: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        """Return the work of both."""
+        return Work(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+
+
 class Collector:
     """Takes results, journals them, writes a block when the last cell of some of its draws is in.
 
@@ -48,8 +80,8 @@ class Collector:
     ----------
     store : BlockStore
         The cube.
-    journal : Journal
-        Results of blocks that are not complete.
+    journal : Journal or Journals
+        Results of blocks that are not complete; journals that are only read take no more.
     inputs : Inputs
         Data, for drawing the annotations of a finished block again.
     sciences : mapping of str to Science
@@ -58,6 +90,13 @@ class Collector:
         Keeps the record of a failure.
     wanted : Wanted
         What this run is to compute.
+
+    Attributes
+    ----------
+    ran, spared : int
+        Restarts that came back, each counted once, and those that an adaptive stop made unnecessary.
+    remaining : Counter
+        Restarts (by `Cell`) and questions (by `AskedPath`) that are left, after a call of `survey`.
 
     Raises
     ------
@@ -70,7 +109,7 @@ class Collector:
     def __init__(
         self,
         store: BlockStore,
-        journal: Journal,
+        journal: Journal | Journals,
         inputs: Inputs,
         sciences: Mapping[str, Science],
         *,
@@ -78,7 +117,8 @@ class Collector:
         wanted: Wanted,
     ) -> None:
         self._store = store
-        self._journal = journal
+        # None for those who only count: they take no result
+        self._journal = journal if isinstance(journal, Journal) else None
         self._inputs = inputs
         self.plans = {plan.name: plan for plan in inputs.plans}
         self.sciences = sciences
@@ -91,12 +131,14 @@ class Collector:
         self._attempts = Counter[Cell | AskedPath]()
         self._compacted = 0
         self.blocks_written = self.cells_written = 0
+        self.ran = self.spared = 0
+        self.remaining = Counter[type]()
         # of writing each block in this run
         self.write_seconds: list[float] = []
         self._page: Feed | None = None
         answered: list[Answered] = []
         try:
-            for header, arrays in replay(journal.path):
+            for header, arrays in journal.records():
                 for done in from_record(header, arrays, self.plans, sciences):
                     if isinstance(done, Answered):
                         answered.append(done)
@@ -116,10 +158,43 @@ class Collector:
         for result in self._results.values():
             self._settled(result)
 
+    def survey(self) -> Work:
+        """Count the work of this run, and from now on keep what is left of it up to date."""
+        work = sum(map(self.work, self.plans.values()), Work())
+        self.remaining = Counter({Cell: work.left, AskedPath: work.questions_left})
+        return work
+
+    def work(self, plan: DatasetPlan) -> Work:
+        """Count the work of a data set; opens no block."""
+        cells = done = failed = 0
+        restarts = 0 if self._wanted.only else plan.n_restarts
+        for block, statuses in self._store.all_statuses(plan, self._wanted.blocks(plan)):
+            if not self._wanted.only and (statuses != FAILED).all():  # cells one by one would take long
+                cells += len(statuses)
+                done += int(np.isin(statuses, ANSWERED).sum())
+                continue
+            for cell, status in zip(block.cells(), statuses.tolist(), strict=True):
+                if not self._wanted.runs(cell):
+                    continue
+                is_given_up = status == FAILED and self._wanted.settles(cell, status)
+                cells += 1
+                done += status in ANSWERED
+                failed += is_given_up
+                if self._wanted.only or is_given_up:
+                    restarts += plan.restarts_of(cell.model) * (-1 if is_given_up else 1)
+        left = Counter[type]()
+        for span in self.count(plan):
+            left[type(span.unit)] += span.size
+        questions = left[AskedPath]
+        if plan.n_paths and not self._wanted.only:
+            batch = given(self.sciences[plan.name].asking).batch
+            questions = plan.n_paths * ceil(max(plan.m) / batch) * batch
+        return Work(cells, done, failed, restarts, left[Cell], questions, left[AskedPath])
+
     def count(self, plan: DatasetPlan) -> Iterator[Span[Any]]:
         """What is left of a data set, of paths and of cells that are not settled; opens no block."""
         yield from self.paths.left(plan.name)
-        for block, statuses in self._store.all_statuses(plan):
+        for block, statuses in self._store.all_statuses(plan, self._wanted.blocks(plan)):
             for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
                 known = self._results.get(cell)
                 yield from known.missing() if known else [Span(cell, 0, plan.restarts_of(cell.model))]
@@ -181,18 +256,27 @@ class Collector:
         """
         answered = [each for each in results if isinstance(each, Answered)]
         if answered:
-            self._journal.append(*to_record(answered))
+            given(self._journal).append(*to_record(answered))
         for path in answered:
+            before = self.paths.remaining(path.span.unit)
             self.paths.take(path)
+            self.remaining[AskedPath] -= before - self.paths.remaining(path.span.unit)
             del self._attempts[path.span.unit]  # answers in between forgive a failure
         # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
         solved = [each for each in results if isinstance(each, Solved) and each.span.unit in self._open]
         for each in solved:
-            self._results[each.span.unit].add(each)
-            self._settled(self._results[each.span.unit])
+            result = self._results[each.span.unit]
+            left, known = result.left, result.n_known
+            result.add(each)
+            self.remaining[Cell] -= left - result.left
+            self.ran += result.n_known - known
+            self.spared += left - result.left - (result.n_known - known)
+            self._settled(result)
         for dataset in dict.fromkeys(each.span.unit.dataset for each in solved):
             # One record for all of them: each costs a wait for the disk.
-            self._journal.append(*to_record([each for each in solved if each.span.unit.dataset == dataset]))
+            given(self._journal).append(
+                *to_record([each for each in solved if each.span.unit.dataset == dataset])
+            )
         failed = [each for each in results if isinstance(each, Failed)]
         again = [each.span for each in failed if not each.charged or self._charge(each)]
         self._write_complete({each.span.unit for each in solved})
@@ -214,10 +298,13 @@ class Collector:
                 self.paths.retry(unit)
             return not is_path
         logger.error("%s %s failed: %s", "path" if is_path else "cell", unit, failed.cause)
+        if is_path:
+            self.remaining[AskedPath] -= self.paths.remaining(unit)
         cells = self.paths.give_up(unit) if is_path else [unit]
         for cell in cells:
             self.open_cell(cell)
             if cell in self._open:
+                self.remaining[Cell] -= self._results[cell].left
                 self._results[cell].failed = True
                 self._settled(self._results[cell])
         self._write_complete(set(cells))
@@ -243,8 +330,8 @@ class Collector:
                 return True
             return unit in self._results if isinstance(unit, Cell) else span.start < needed.get(unit, 0)
 
-        self._journal.compact(lambda header: any(map(live, spans_of(header))))
-        self._compacted = self._journal.size
+        given(self._journal).compact(lambda header: any(map(live, spans_of(header))))
+        self._compacted = given(self._journal).size
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
         """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.
@@ -292,7 +379,7 @@ class Collector:
                 self._page.written(result.block, arrays["status"])
             for cell in result.cells:
                 del self._open[cell], self._results[cell]
-            if self._journal.size > COMPACT_BYTES + 2 * self._compacted:
+            if given(self._journal).size > COMPACT_BYTES + 2 * self._compacted:
                 self.close()
 
     def _annotations(self, block: Block, stored: NDArray[Any]) -> Any:
@@ -309,6 +396,30 @@ class Collector:
         return np.stack(
             [cell_annotations(seed, cell, source.arrays(cell.mixture)[1], source.pool) for cell in cells]
         )
+
+
+def read_ledger(prepared: Prepared, wanted: Wanted) -> Collector | None:
+    """Read what a run would find done, without a change of any file; None where there is no cube.
+
+    It knows the grid as the cube has it: what a sweep has grown by since is not in it.
+
+    Raises
+    ------
+    JournalDamaged, Mismatch
+        As a run would.
+    """
+    if not prepared.cube.exists():
+        return None
+    stored, inputs = read_manifest(prepared.cube).plans, prepared.inputs
+    plans = tuple(stored[plan.name] for plan in inputs.plans if plan.name in stored)
+    return Collector(
+        BlockStore(prepared.cube, read_only=True),
+        Journals(prepared.run),
+        replace(inputs, plans=plans),
+        {plan.name: Science.of(prepared.spec, plan, prepared.methods) for plan in plans},
+        failed=lambda record: None,
+        wanted=wanted,
+    )
 
 
 # Paths of questions: how far each is, which cells its answers make runnable, what to ask next.
@@ -384,6 +495,10 @@ class Paths:
     def left(self, dataset: str) -> Iterator[Span[AskedPath]]:
         """Questions of a data set that this run is to ask, in whole batches."""
         return (self._rest(path) for path in self._waiting if path.dataset == dataset and self._waiting[path])
+
+    def remaining(self, path: AskedPath) -> int:
+        """Count the questions of a path that this run is to ask, in whole batches."""
+        return self._rest(path).size if self._waiting.get(path) else 0
 
     def next_task(
         self, seconds: float, timing: Timing, among: Collection[AskedPath] | None = None

@@ -14,6 +14,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from pipeline.common import duration, plural
+from pipeline.run.ledger import Work
 from storage.runfolder.lease import Lease
 from storage.runfolder.records import Progress
 
@@ -32,22 +33,28 @@ class Clock:
 
     Parameters
     ----------
-    predicted : float
-        Solver seconds predicted for all the work of this run.
     workers : int
-        Processes that share it.
+        Processes that share the work.
+    predicted : float or None
+        Solver seconds predicted for all the work since `started`; None while restarts are timed.
     """
 
-    predicted: float
     workers: int
+    predicted: float | None = None
     done: float = 0.0
     started: float = field(default_factory=time.monotonic)
 
-    def left(self) -> float:
+    def predict(self, seconds: float) -> None:
+        """Take a prediction of the solver seconds of what is left, and begin to measure the pace."""
+        self.predicted, self.done, self.started = seconds, 0.0, time.monotonic()
+
+    def left(self) -> float | None:
         """Wall seconds still to go: the pace so far, with the prediction counted as a twentieth of the work.
 
-        The first batches of a run say little about the pace.
+        The first batches of a run say little about the pace. None while nothing is predicted.
         """
+        if self.predicted is None:
+            return None
         prior = 0.05 * self.predicted
         if self.predicted <= 0:
             return 0.0
@@ -58,63 +65,69 @@ class Clock:
 
 @contextmanager
 def display(
-    totals: tuple[int, int], clock: Clock, console: Console, lease: Lease
-) -> Iterator[Callable[[tuple[int, int], int, int], None]]:
-    """Show restarts as they finish, and cells as they come into the cube.
+    work: Work, clock: Clock, console: Console, lease: Lease, *, is_bounded: bool = False
+) -> Iterator[Callable[[int, int, int, int], None]]:
+    """Show restarts as they finish, and cells as they come into the cube; what was done before is counted.
 
     Parameters
     ----------
-    totals : tuple of int
-        Restarts and questions of this run.
+    work : Work
+        Work of this run at its start.
     clock : Clock
-        Says how much time is left.
+        Clock that says how much time is left.
     console : Console
         A bar, where it is a terminal; elsewhere an occasional line in the log.
     lease : Lease
-        Of the cube, in whose run folder the state is written.
+        Lease of the cube, in whose run folder the state is written.
+    is_bounded : bool
+        Whether an adaptive stop may make restarts unnecessary.
 
     Yields
     ------
     callable
-        Takes restarts and questions done, cells in the cube, and workers.
+        Function that takes the restarts and the questions that are left, the cells that this run has written,
+        and the number of workers.
     """
     bar = bars.Progress(
         bars.TextColumn("{task.description}"),
         bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TextColumn("restarts{task.fields[asked]} · {task.fields[cells]} ·"),
+        bars.TextColumn("{task.fields[text]} ·"),
         bars.TimeElapsedColumn(),
-        bars.TextColumn("· {task.fields[left]} left"),
+        bars.TextColumn("· {task.fields[left]}"),
         console=console,
         disable=not console.is_terminal,
     )
-    restarts, questions = totals
-    task = bar.add_task("sweep", total=restarts, cells="", left="", asked="")
+    total, earlier = work.restarts, work.restarts - work.left
+    most = "at most " if is_bounded else ""
+    before = f", {earlier:,} of them before this run" if earlier else ""
+    task = bar.add_task("sweep", total=total, completed=earlier, text="", left="")
     # A line says how far a run came, so the first waits; the first state says that it has begun.
     shown, written = time.monotonic(), -inf
 
-    def show(done: tuple[int, int], in_cube: int, workers: int) -> None:
+    def show(restarts_left: int, questions_left: int, cells_written: int, workers: int) -> None:
         nonlocal shown, written
         now, seconds = time.monotonic(), clock.left()
-        left, cells = duration(seconds), plural(in_cube, "cell")
-        asked = f" · {done[1]} of {plural(questions, 'question')}" if questions else ""
-        bar.update(task, completed=done[0], cells=cells, left=left, asked=asked)
-        is_over = done[0] >= restarts
+        done, asked = total - restarts_left, work.questions - questions_left
+        left = "timing restarts" if seconds is None else f"{duration(seconds)} left"
+        text = f"{done:,} of {most}{plural(total, 'restart')}{before}"
+        text += f" · {asked:,} of {plural(work.questions, 'question')}" if work.questions else ""
+        text += f" · {work.cells_done + cells_written:,} of {plural(work.cells, 'cell')} in the cube"
+        bar.update(task, completed=done, text=text, left=left)
+        is_over = not restarts_left and seconds is not None
         if bar.disable and (is_over or now - shown >= LINE_SECONDS):
             shown = now
-            share = 100 * done[0] / max(restarts, 1)
-            text = "%5.1f %% · %d of %d restarts%s · %s in the cube · %s left"
-            logger.info(text, share, done[0], restarts, asked, cells, left)
+            logger.info("%5.1f %% · %s · %s", 100 * done / max(total, 1), text, left)
         if is_over or now - written >= STATE_SECONDS:
             written = now
             Progress(
-                restarts=done[0],
-                total=restarts,
+                restarts=done,
+                total=total,
+                earlier=earlier,
                 workers=workers,
                 left=seconds,
                 at=time.time(),
-                asked=done[1],
-                questions=questions,
+                asked=asked,
+                questions=work.questions,
             ).write(lease.generation.state, lease.files)
 
     with bar:
@@ -122,39 +135,26 @@ def display(
 
 
 @contextmanager
-def step(text: str, console: Console, total: int | None = None) -> Iterator[Callable[[], None]]:
-    """Show a part of the start of a run that takes a while: what it is, how far, and for how long.
+def step(text: str, console: Console) -> Iterator[None]:
+    """Show a part of the start of a run that takes a while, and for how long.
 
     Parameters
     ----------
     text : str
-        What happens.
+        Name of the part.
     console : Console
         A line that vanishes at the end, where it is a terminal; elsewhere one in the log.
-    total : int or None
-        How often it is told that something is done; None where that is never said. With 0 nothing is shown.
-
-    Yields
-    ------
-    callable
-        To be told that one more is done.
     """
     bar = bars.Progress(
         bars.SpinnerColumn(),
         bars.TextColumn("{task.description}"),
-        *([] if total is None else [bars.MofNCompleteColumn()]),
         bars.TimeElapsedColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal or total == 0,
+        disable=not console.is_terminal,
     )
-    task = bar.add_task(text, total=total)
-    if bar.disable and total != 0:
+    bar.add_task(text, total=None)
+    if bar.disable:
         logger.info("%s", text)
-
-    def advance() -> None:
-        if total is None or bar.tasks[0].completed < total:  # what failed is timed once more
-            bar.advance(task)
-
     with bar:
-        yield advance
+        yield

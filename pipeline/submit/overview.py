@@ -4,8 +4,8 @@ import logging
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
 
@@ -14,9 +14,10 @@ from dask.utils import format_bytes
 
 from kernels.problem.shapes import unused_priors
 from kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
-from pipeline.common import at_hand, core_count, plural, span
+from pipeline.common import at_hand, core_count, estimate, plural, span
 from pipeline.fit.data_notes import data_notes
-from pipeline.run.request import Prepared
+from pipeline.run.ledger import WRITE_SECONDS, Collector, Work, read_ledger
+from pipeline.run.request import Prepared, Wanted
 from pipeline.submit.memory import worker_bytes
 from pipeline.work.records import NO_ANSWERS, Failed, Science, Span, Task
 from pipeline.work.tasks import run_task
@@ -33,6 +34,7 @@ from sweeps.words import (
     AUTO,
     BASELINES,
     SPHERICAL,
+    asks,
     baseline_of,
     chooses,
     holds_out,
@@ -102,26 +104,33 @@ def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]
 
 # A guess at the CPU time of a sweep, before anything was timed.
 #
-# Powers of the sizes, fitted to restarts of both methods on the eight real data sets and on mixtures of
-# 200 to 20,000 samples, 2 to 256 features and 2 to 32 clusters: `python -m benchmarks rough`.
+# Powers of the sizes, fitted to restarts of both methods on the tables of sweeps/ten-tables.toml and on
+# mixtures of 200 to 4,883 samples, 2 to 64 features and 2 to 16 clusters: `python -m benchmarks rough`.
 
-# Of the local search of an offspring with one sample, one cluster and hardly any feature.
-SEARCH_SECONDS = 3.1e-8
+# CPU seconds of the local search of an offspring with one sample, one cluster and hardly any feature.
+SEARCH_SECONDS = 4.4e-8
 
 # Powers of N, of K, and of 1 + D / 16.
-SAMPLES, CLUSTERS, FEATURES = 1.22, 1.27, 0.36
+SAMPLES, CLUSTERS, FEATURES = 1.27, 0.89, 0.52
 
 # Additional power of 1 + D / 16 for shapes with a full matrix.
-MATRICES = 1.85
+MATRICES = 2.05
 
 # Factors of diagonal covariances, and of a model with a block model of its annotations.
-DIAGONAL, ANNOTATED = 1.5, 2.0
+DIAGONAL, ANNOTATED = 1.5, 1.69
 
-# Offspring that a local search from a start at random is worth: it takes more passes.
-FIRST = 4.0
+# Offspring that a local search from a start at random is worth.
+FIRST = 1.0
 
 # Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer.
-PATIENT = 0.25
+PATIENT = 0.2
+
+# The least and the most that searches take, as multiples of a guess. On the machine of the benchmark, data
+# sets of shipped sweeps took 0.6 to 1.5 times their guesses, and tables of full covariances up to 2.3 times.
+LEAST, MOST = 0.5, 2.5
+
+# The most seconds that the start of a run takes: workers, and the search that is compiled on a new machine.
+START_SECONDS = 30.0
 
 # Of a call of a method, of which nothing is known before anything was timed.
 CALL_SECONDS = 0.1
@@ -164,8 +173,9 @@ logger = logging.getLogger(__name__)
 
 
 SUMMED = (
-    *("cells", "restarts", "blocks", "files", "bytes", "core_hours", "worker_hours"),
-    *("paths", "questions", "asking_hours"),
+    *("cells", "cells_done", "cells_failed", "cells_left", "restarts", "restarts_left"),
+    *("blocks", "files", "bytes", "core_hours", "worker_hours"),
+    *("paths", "questions", "questions_left", "asking_hours"),
 )
 
 # Of the table for people: head, value, place in the line, and form.
@@ -176,6 +186,7 @@ COLUMNS = (
     ("K", "n_clusters", ">4", ""),
     ("cells", "cells", ">9", ","),
     ("restarts", "restarts", ">11", ","),
+    ("left", "restarts_left", ">11", ","),
     ("files", "files", ">7", ","),
     ("MB", "megabytes", ">9", ".1f"),
     ("s/restart", "seconds_per_restart", ">11", ".3g"),
@@ -188,24 +199,31 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
     total, least = plan["total"], plan["least"]
     kind = " of restarts" if total["paths"] else ""
     work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
-    time = _hours(total["worker_hours"] / plan["workers"])
+    most = "at most " if least < 1 else ""
+    time = estimate(*(3600 * hours for hours in plan["hours"]))
+    is_over = not total["restarts_left"] and not total["questions_left"]
     searches = [
         f"search{'' if each.name is None else ' ' + each.name}: "
         + ", ".join(f"{key} {value}" for key, value in each.named().items())
         for each in prepared.spec.search
     ]
+    # the number that is left says something only where it is not the whole
+    columns = [each for each in COLUMNS if each[1] != "restarts_left" or _is_begun(total)]
     lines = [
-        "".join(f"{head:{place}}" for head, _, place, _ in COLUMNS),
-        *map(_row, (*plan["datasets"], {"name": "total", **total})),
-        f"{work}, about {time} in all ({_how(plan)})",
+        "".join(f"{head:{place}}" for head, _, place, _ in columns),
+        *(_row(record, columns) for record in (*plan["datasets"], {"name": "total", **total})),
+        *_done(plan),
+        "nothing to run" if is_over else f"{work}, {most}{time} ({_how(plan)})",
         f"memory of a worker: about {format_bytes(plan['worker_bytes'])}",
     ]
-    if least < 1:
-        few = math.ceil(least * total["restarts"])
+    if least < 1 and not is_over:
+        few = math.ceil(least * total["restarts_left"])
         short = least * (total["core_hours"] - total["asking_hours"]) + total["asking_hours"]
         lines.append(f"at most: the adaptive stop may end after {plural(few, 'restart')}, {short:.3g} core-h")
     if total["paths"]:
-        asked = f"{plural(total['questions'], 'question')} to ask in {plural(total['paths'], 'path')}"
+        left, whole = total["questions_left"], plural(total["questions"], "question")
+        some = f"{left:,} of {whole}" if left < total["questions"] else whole
+        asked = f"{some} to ask in {plural(total['paths'], 'path')}"
         lines.append(f"{asked}, {total['asking_hours']:.3g} core-h of these")
     return [
         *lines,
@@ -216,10 +234,33 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _done(plan: Mapping[str, Any]) -> Iterator[str]:
+    """Say how much of a sweep is done, failed, not asked for and left, where there is a cube or a choice."""
+    total = plan["total"]
+    if not _is_begun(total):
+        return
+    most = "at most " if plan["least"] < 1 else ""
+    whole = f"{most}{plural(total['restarts'], 'restart')}"
+    others = total["cells"] - total["cells_done"] - total["cells_failed"] - total["cells_left"]
+    yield f"done: {total['cells_done']:,} of {plural(total['cells'], 'cell')}"
+    left = f"{plural(total['cells_left'], 'cell')} with {most}{total['restarts_left']:,} of {whole}"
+    if total["cells_left"]:
+        yield f"left: {left}"
+    if total["cells_failed"]:
+        yield f"{plural(total['cells_failed'], 'cell')} failed: sweep submit --retry-failed tries them again"
+    if others:
+        yield f"{plural(others, 'other cell')} not asked for"
+
+
+def _is_begun(total: Mapping[str, Any]) -> bool:
+    """Whether something of a sweep is done, or not asked for."""
+    return bool(total["restarts_left"] != total["restarts"] or total["questions_left"] != total["questions"])
+
+
 def _how(plan: Mapping[str, Any]) -> str:
     """Where the times come from, in words."""
     if not plan["timed"]:
-        return "rough, within a factor of two; --pilot measures"
+        return "rough, for a quiet machine; --pilot measures"
     if plan["moment"] is None:
         return "timed by an earlier run; --pilot measures now"
     moment = Moment(**plan["moment"])
@@ -229,8 +270,10 @@ def _how(plan: Mapping[str, Any]) -> str:
     return f"timed {span(moment.age)} ago on {moment.host}, {busy}; --pilot measures now"
 
 
-def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool = False) -> dict[str, Any]:
-    """Count the work of a sweep.
+def plan_overview(
+    prepared: Prepared, *, workers: int | None = None, pilot: bool = False, wanted: Wanted | None = None
+) -> dict[str, Any]:
+    """Count the work of a sweep: all of it, and what its cube leaves to do.
 
     Parameters
     ----------
@@ -241,29 +284,43 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
     pilot : bool
         Time a restart at the corners of each grid, now and in this process. Otherwise timings of an earlier
         run are taken, and a rough guess where there are none.
+    wanted : Wanted or None
+        Cells that are to be run; None for all that are not done and not marked failed.
 
     Returns
     -------
     dict
-        Plain values for JSON, with totals. `datasets` has the work of each data set that is available, with
-        times that were measured, or rough guesses where nothing was timed: `seconds_per_restart` and
-        `worker_hours` are time that passes for a worker, `core_hours` CPU time. Questions are counted in
-        whole batches; both include them, and the `asking_hours` are their CPU time. `least` is the share of
+        Plain values for JSON, with totals. `datasets` has the work of each data set that is available.
+        `cells`, `restarts` and `questions` are those of the whole sweep, with `_left` those that are still to
+        be run. Times are those of what is left, measured, or rough guesses where nothing was timed:
+        `worker_hours` are time that passes for a worker, `core_hours` CPU time, and `seconds_per_restart` is
+        the mean over the whole sweep. Questions are counted in whole batches; both include them, and the
+        `asking_hours` are their CPU time. `hours` are the least and the most time that is likely to pass.
+        `least` is the share of
         restarts that are run in any case. `worker_bytes` is a prediction of the most memory that a worker
         takes. `moment` says when and where was timed, None where nobody knows.
+
+    Raises
+    ------
+    JournalDamaged, Mismatch
+        If the journal of the run holds what no run of this sweep wrote.
     """
+    wanted = wanted or Wanted()
     workers = workers or core_count()
     timing = Timing() if pilot else Timing.load(prepared.run)
     if pilot:
         _time_corners(prepared, timing)
-    datasets = [_dataset(prepared, plan, timing) for plan in prepared.inputs.plans]
+    ledger = read_ledger(prepared, wanted)
+    datasets = [_dataset(prepared, plan, timing, ledger, wanted) for plan in prepared.inputs.plans]
     length = target_seconds(3600 * sum(each["worker_hours"] for each in datasets), workers)
     batches = 0
     for each in datasets:
         long = max(1, math.floor(length / max(each["seconds_per_restart"], 1e-9)))
-        batches += math.ceil(each["restarts"] / long)
+        batches += math.ceil(each["restarts_left"] / long)
     timed = not any(timing.missing(plan) for plan in prepared.inputs.plans)
     spec, skipped = prepared.spec, prepared.inputs.skipped
+    total = {key: sum(each[key] for each in datasets) for key in SUMMED}
+    least = 1.0 if spec.stop is None else spec.stop.r_min / spec.grid.restarts
     searches = [
         {"method": method_words(each)}
         | ({} if each.name is None else {"name": each.name})
@@ -285,8 +342,9 @@ def plan_overview(prepared: Prepared, *, workers: int | None = None, pilot: bool
         "timed": timed,
         "moment": timing.moment._asdict() if timed and timing.moment else None,
         "measured_now": pilot,
-        "least": 1.0 if spec.stop is None else spec.stop.r_min / spec.grid.restarts,
-        "total": {key: sum(each[key] for each in datasets) for key in SUMMED},
+        "least": least,
+        "hours": _hours(total, workers, least, timed),
+        "total": total,
     }
 
 
@@ -322,17 +380,37 @@ def _questions_of(path: AskedPath, plan: DatasetPlan, science: Science) -> Span[
 ALIKE = ("mixture", "design", "replicate")
 
 
-def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str, Any]:
-    restarts: list[tuple[Span[Any], int]] = []
-    for node in plan.nodes:
-        cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
-        alike = node.n_cells // len(cells)
-        restarts += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
-    mixture, science = plan.dims[0].values[0], Science.of(prepared.spec, plan)
-    paths = [AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asked)]
-    questions = [(_questions_of(path, plan, science), plan.n_paths // len(paths)) for path in paths]
-    seconds, cpu_seconds = _seconds(prepared, plan, timing, restarts, not timing.missing(plan))
-    asking, asking_cpu = _seconds(prepared, plan, timing, questions, not timing.missing_paths(plan))
+@dataclass(frozen=True)
+class Rest:
+    """What is left of a data set.
+
+    Parameters
+    ----------
+    work : Work
+        Its amount.
+    spans : list of (Span, int)
+        Restarts and questions, each with the number of its kind.
+    """
+
+    work: Work
+    spans: list[tuple[Span[Any], int]]
+
+
+def _dataset(
+    prepared: Prepared, plan: DatasetPlan, timing: Timing, ledger: Collector | None, wanted: Wanted
+) -> dict[str, Any]:
+    science = Science.of(prepared.spec, plan)
+    whole = _whole(plan, science)
+    rest = whole if ledger is None and not wanted.only else _rest(plan, science, ledger, wanted)
+
+    def seconds(spans: list[tuple[Span[Any], int]], kind: type) -> list[float]:
+        missing = timing.missing(plan) if kind is Cell else timing.missing_paths(plan)
+        return _seconds(
+            prepared, plan, timing, [each for each in spans if type(each[0].unit) is kind], not missing
+        )
+
+    (of_all, _), (of_rest, cpu) = seconds(whole.spans, Cell), seconds(rest.spans, Cell)
+    asking, asking_cpu = seconds(rest.spans, AskedPath)
     specs = array_specs(plan)
     chunks = (math.prod(map(math.ceil, np.divide(spec.shape, spec.chunks))) for spec in specs)
     return {
@@ -341,18 +419,65 @@ def _dataset(prepared: Prepared, plan: DatasetPlan, timing: Timing) -> dict[str,
         "n_features": plan.n_features,
         "n_clusters": plan.n_clusters,
         "cells": plan.n_cells,
+        "cells_done": rest.work.cells_done,
+        "cells_failed": rest.work.cells_failed,
+        "cells_left": rest.work.cells - rest.work.cells_done - rest.work.cells_failed,
         "restarts": plan.n_restarts,
+        "restarts_left": rest.work.left,
         "blocks": sum(1 for _ in plan.blocks()),
         "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),
         "bytes": sum(_bytes(spec) for spec in specs),
         "worker_bytes": worker_bytes(prepared, plan),
-        "seconds_per_restart": seconds / plan.n_restarts,
-        "core_hours": (cpu_seconds + asking_cpu) / 3600,
-        "worker_hours": (seconds + asking) / 3600,
+        "seconds_per_restart": of_all / plan.n_restarts,
+        "core_hours": (cpu + asking_cpu) / 3600,
+        "worker_hours": (of_rest + asking) / 3600,
         "paths": plan.n_paths,
-        "questions": sum(paths * span.size for span, paths in questions),
+        "questions": whole.work.questions,
+        "questions_left": rest.work.questions_left,
         "asking_hours": asking_cpu / 3600,
     }
+
+
+def _whole(plan: DatasetPlan, science: Science) -> Rest:
+    """All the work of a data set; cells that last equally long are one span."""
+    spans: list[tuple[Span[Any], int]] = []
+    for node in plan.nodes:
+        cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
+        alike = node.n_cells // len(cells)
+        spans += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
+    mixture = plan.dims[0].values[0]
+    paths = [AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asked)]
+    asked = [(_questions_of(path, plan, science), plan.n_paths // len(paths)) for path in paths]
+    questions = sum(span.size * times for span, times in asked)
+    work = Work(plan.n_cells, 0, 0, plan.n_restarts, plan.n_restarts, questions, questions)
+    return Rest(work, spans + asked)
+
+
+def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, wanted: Wanted) -> Rest:
+    """What cube and journal leave of a data set; what the sweep has grown by is not in them."""
+    work, spans = Work(), list[tuple[Span[Any], int]]()
+    stored = None if ledger is None else ledger.plans.get(plan.name)
+    if ledger is not None and stored is not None:
+        work = ledger.work(stored)
+        spans = [(span, 1) for span in ledger.count(stored)]
+        if stored == plan:
+            return Rest(work, spans)
+    asked_for = filter(wanted.runs, chain.from_iterable(node.cells({}) for node in plan.nodes))
+    cells = [cell for cell in asked_for if stored is None or not stored.has(cell)]
+    new = [Span(cell, 0, plan.restarts_of(cell.model)) for cell in cells]
+    asked = dict[AskedPath, Span[AskedPath]]()
+    for cell in (cell for cell in cells if asks(cell.design)):
+        path = AskedPath.of(cell)
+        known = stored is not None and stored.has_path(path)
+        start = _questions_of(path, given(stored), science).stop if known else 0
+        span = replace(_questions_of(path, plan, science), start=start)
+        if span.size > 0:
+            asked[path] = span
+    restarts, questions = (sum(span.size for span in some) for some in (new, asked.values()))
+    grown = Work(len(cells), 0, 0, restarts, restarts, questions, questions)
+    spans += [(span, 1) for span in new]
+    spans += [(span, 1) for span in asked.values()]
+    return Rest(work + grown, spans)
 
 
 def _seconds(
@@ -382,13 +507,17 @@ def _bytes(spec: ArraySpec) -> int:
     return math.prod(spec.shape) * np.dtype(spec.variable.dtype).itemsize
 
 
-def _row(record: Mapping[str, Any]) -> str:
+def _row(record: Mapping[str, Any], columns: Sequence[tuple[str, str, str, str]]) -> str:
     values = {"megabytes": record["bytes"] / 1e6, **record}
-    shown = ((format(values[key], form) if key in values else "", place) for _, key, place, form in COLUMNS)
+    shown = ((format(values[key], form) if key in values else "", place) for _, key, place, form in columns)
     return "".join(f"{text:{place}}" for text, place in shown)
 
 
-def _hours(hours: float) -> str:
-    if hours < 0.1:
-        return plural(max(1, round(hours * 3600)), "second")
-    return f"{hours * 60:.0f} minutes" if hours < 2 else f"{hours:.1f} hours"
+def _hours(total: Mapping[str, Any], workers: int, least: float, is_timed: bool) -> tuple[float, float]:
+    """Return the least and the most hours that the rest of a sweep is likely to take."""
+    if not total["restarts_left"] and not total["questions_left"]:
+        return 0.0, 0.0
+    cpu, elapsed = total["core_hours"] / workers, total["worker_hours"] / workers
+    low, high = (cpu, elapsed) if is_timed else (LEAST * cpu, MOST * cpu)
+    beside = START_SECONDS + total["blocks"] * WRITE_SECONDS
+    return low * least, max(high, low) + beside / 3600

@@ -74,6 +74,16 @@ class CellResult:
         """Estimated probability that one more restart finds something new, NaN without an adaptive stop."""
         return np.nan if self.stop is None else unseen_mass(self._first(), self.stop.rule)
 
+    @property
+    def n_known(self) -> int:
+        """Number of restarts that are known."""
+        return int(self.known.sum())
+
+    @property
+    def left(self) -> int:
+        """Number of restarts that are still to be run: at most, with an adaptive stop."""
+        return 0 if self.failed else sum(span.size for span in self.missing())
+
     def add(self, done: Solved) -> None:
         """Take some restarts.
 

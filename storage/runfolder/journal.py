@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from storage.errors import storage_errors
 from storage.files import PLAIN, Files, remove, sync_directory
+from storage.runfolder.folder import RunFolder
 from sweeps.data.formats import read_header
 
 logger = logging.getLogger(__name__)
@@ -121,6 +122,10 @@ class Journal(AbstractContextManager["Journal"]):
                 logger.warning("%s: torn record at its end, %d bytes cut", path, torn)
                 self._cut()
             on_error.pop_all()
+
+    def records(self) -> Iterator[tuple[Header, Arrays]]:
+        """Read all records, oldest first, as `replay` does."""
+        return replay(self.path)
 
     def append(self, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
         """Add a record; once this returns, a loss of power leaves it, and the next holder finds it.
@@ -215,6 +220,29 @@ class Journal(AbstractContextManager["Journal"]):
     def _cut(self) -> None:
         os.ftruncate(self._file.fileno(), self.size)
         os.fsync(self._file.fileno())
+
+
+@dataclass(frozen=True)
+class Journals:
+    """Journals of all holders of a lease, for those who only read.
+
+    Parameters
+    ----------
+    run : RunFolder
+        Folder of the run.
+    """
+
+    run: RunFolder
+
+    @property
+    def path(self) -> Path:
+        """The folder, for messages."""
+        return self.run.path
+
+    def records(self) -> Iterator[tuple[Header, Arrays]]:
+        """Read all records, oldest first; one that a holder took over from another may come twice."""
+        for generation in self.run.generations():
+            yield from replay(generation.journal)
 
 
 def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:

@@ -387,24 +387,27 @@ class Progress(FileRecord):
     Parameters
     ----------
     restarts, total : int
-        Done and wanted in this run.
+        Restarts that are done, those of earlier runs included, and all of them.
     workers : int
         Number of workers.
-    left : float
-        Seconds that the rest will take.
+    left : float or None
+        Seconds that the rest will take; None while restarts are timed.
     at : float
         Unix time of this state.
     asked, questions : int
-        Questions asked and to be asked in this run, where designs ask.
+        Questions that were asked and all of them, where designs ask.
+    earlier : int
+        Restarts that were done before this run.
     """
 
     restarts: int
     total: int
     workers: int
-    left: float
+    left: float | None
     at: float
     asked: int = 0
     questions: int = 0
+    earlier: int = 0
 
 
 class FailedWork(Record, extra="ignore"):

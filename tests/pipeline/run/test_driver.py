@@ -30,7 +30,7 @@ from storage.cube.schema import FAILED
 from storage.errors import LeaseLost
 from storage.runfolder.folder import RunFolder
 from storage.runfolder.lease import Lease, read_lease
-from storage.runfolder.records import read_failures
+from storage.runfolder.records import Progress, read_failures
 from sweeps.errors import given
 from sweeps.inputs import Source
 from sweeps.plan import Cell
@@ -96,7 +96,42 @@ def test_asked_to_stop_and_submitted_again(
     assert before < RESTARTS
     assert run(spec, tmp_path) == 0
     assert restarts_run(caplog.text) == RESTARTS - before
+    assert f"{RESTARTS - before} restarts to run; done before: {before} of {RESTARTS} restarts" in caplog.text
     assert_same_bits(iris, cube)
+
+
+def test_the_total_that_is_announced_is_the_one_that_is_reached(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Restarts that are timed are of it, and a run of a cube that has grown begins at what is done."""
+    spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
+    assert run(spec, tmp_path) == 0
+    assert f"{RESTARTS} restarts to run\n" in caplog.text
+    assert "timing 3 of them" in caplog.text
+    assert restarts_run(caplog.text) == RESTARTS
+    state = given(Progress.read(RunFolder(cube).last_run.state))
+    assert (state.restarts, state.total, state.earlier) == (RESTARTS, RESTARTS, 0)
+    write_spec(tmp_path, IRIS.replace("replicates = 2", "replicates = 3"))
+    caplog.clear()
+    assert run(spec, tmp_path) == 0
+    words = f"10 restarts to run; done before: {RESTARTS} of {RESTARTS + 10} restarts, 5 of 7 cells"
+    assert words in caplog.text
+    assert restarts_run(caplog.text) == 10
+    state = given(Progress.read(RunFolder(cube).last_run.state))
+    assert (state.restarts, state.total, state.earlier) == (RESTARTS + 10, RESTARTS + 10, RESTARTS)
+
+
+def test_an_adaptive_stop_makes_the_total_an_upper_bound(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = IRIS.replace("generations = 1", "generations = 20") + "[stop]\nrisk = 0.9\nr_min = 2\nstep = 1\n"
+    spec, cube = write_spec(tmp_path, text), tmp_path / "tiny.zarr"
+    assert run(spec, tmp_path) == 0
+    assert f"at most {RESTARTS} restarts to run" in caplog.text
+    (spared,) = re.findall(r"the adaptive stop made (\d+) restarts unnecessary", caplog.text)
+    assert restarts_run(caplog.text) == RESTARTS - int(spared)
+    state = given(Progress.read(RunFolder(cube).last_run.state))
+    assert state.restarts == state.total
 
 
 @pytest.mark.slow
@@ -172,6 +207,8 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
         assert (status.sel(m=75, replicate=1, model="posterior").all(), status.sum()) == (True, 1)
         assert open_cube(cube).attrs["failed"] == {str(broken): "FloatingPointError: no such luck"}
         assert [record.cell for record in read_failures(RunFolder(cube))] == [str(broken)] * 2
+        state = given(Progress.read(RunFolder(cube).last_run.state))
+        assert state.restarts == state.total  # those of a cell that was given up are not waited for
         assert run(spec, tmp_path) == 3
         assert "nothing to run" in caplog.text
     assert run(spec, tmp_path, retry_failed=True) == 0

@@ -26,6 +26,7 @@ from pipeline.jobs.keys import job_queue
 from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
 from pipeline.run import head, progress
 from pipeline.run.head import End
+from pipeline.run.ledger import Work
 from pipeline.run.progress import Clock, display, step
 from pipeline.run.request import Options, Request, Wanted, prepare
 from pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
@@ -224,11 +225,14 @@ def test_under_nohup_a_closed_terminal_stops_nothing() -> None:
 
 
 def test_the_time_left_starts_at_the_prediction_and_follows_the_pace() -> None:
-    clock = Clock(predicted=100.0, workers=2)
+    clock = Clock(workers=2)
+    assert clock.left() is None
+    clock.predict(100.0)
     assert clock.left() == pytest.approx(50.0, abs=0.1)
     clock.started, clock.done = time.monotonic() - 50.0, 50.0  # half as fast as predicted
     assert clock.left() == pytest.approx(50.0 * (50.0 + 2.5) / 55.0, abs=0.1)
-    assert Clock(predicted=0.0, workers=2).left() == 0.0
+    clock.predict(0.0)
+    assert clock.left() == 0.0
 
 
 def test_lines_and_states_come_now_and_then_and_at_the_end(
@@ -236,24 +240,45 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
 ) -> None:
     caplog.set_level(logging.INFO)
     generation, now = next_generation(tmp_path / "tiny.zarr"), [100.0]
-    lease = SimpleNamespace(generation=generation, files=generation.files)
+    lease: Any = SimpleNamespace(generation=generation, files=generation.files)
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    clock = SimpleNamespace(left=lambda: 5.0)
-    written = {(1, 100.0): 1, (2, 101.0): 1, (3, 102.5): 3, (5, 111.0): 5, (10, 111.5): 10}
-    with display((10, 48), clock, Console(file=io.StringIO()), lease) as show:
-        for (restarts, now[0]), shown in written.items():
-            show((restarts, 12), restarts // 5, 2)
+    clock: Any = SimpleNamespace(left=lambda: 5.0)
+    # twelve restarts, of which two are done, and three of five cells
+    work = Work(cells=5, cells_done=3, restarts=12, left=10, questions=48, questions_left=40)
+    # by the restarts that are left and the time, what the file says is done
+    written = {(9, 100.0): 3, (8, 101.0): 3, (7, 102.5): 5, (5, 111.0): 7, (0, 111.5): 12}
+    with display(work, clock, Console(file=io.StringIO()), lease) as show:
+        for (left, now[0]), done in written.items():
+            show(left, 36, (10 - left) // 5, 2)
             found = given(Progress.read(generation.state))
-            assert (found.restarts, found.asked, found.questions, found.workers) == (shown, 12, 48, 2)
+            assert found.restarts == done
+            assert (found.total, found.earlier) == (12, 2)
+            assert (found.asked, found.questions) == (12, 48)
+            assert found.workers == 2
     terminal, file = Console(file=io.StringIO(), force_terminal=True, width=120), Console(file=io.StringIO())
-    with display((10, 0), clock, terminal, lease) as show:
-        show((4, 0), 3, 2)
-    for console, total in ((file, None), (file, 0), (terminal, 2)):
-        with step("timing", console, total) as advance:
-            advance()
+    with display(Work(cells=5, restarts=10, left=10), clock, terminal, lease, is_bounded=True) as show:
+        show(6, 0, 3, 2)
+    for console in (file, terminal):
+        with step("loading", console):
+            pass
+    before = "of 12 restarts, 2 of them before this run · 12 of 48 questions"
     assert caplog.messages == [
-        " 50.0 % · 5 of 10 restarts · 12 of 48 questions · 1 cell in the cube · 0:00:05 left",
-        "100.0 % · 10 of 10 restarts · 12 of 48 questions · 2 cells in the cube · 0:00:05 left",
-        "timing",
+        f" 58.3 % · 7 {before} · 4 of 5 cells in the cube · 0:00:05 left",
+        f"100.0 % · 12 {before} · 5 of 5 cells in the cube · 0:00:05 left",
+        "loading",
     ]
-    assert all(text in terminal.file.getvalue() for text in ("4/10", "3 cells", "0:00:05 left", "1/2"))
+    assert "4 of at most 10 restarts · 3 of 5 cells in the cube" in terminal.file.getvalue()
+    assert "0:00:05 left" in terminal.file.getvalue()
+
+
+def test_while_restarts_are_timed_that_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    generation = next_generation(tmp_path / "tiny.zarr")
+    lease: Any = SimpleNamespace(generation=generation, files=generation.files)
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with display(Work(cells=5, restarts=10, left=10), Clock(workers=2), terminal, lease) as show:
+        show(9, 0, 0, 2)
+    assert "1 of 10 restarts" in terminal.file.getvalue()
+    assert "timing restarts" in terminal.file.getvalue()
+    found = given(Progress.read(generation.state))
+    assert found.left is None

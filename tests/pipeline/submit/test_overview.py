@@ -12,8 +12,9 @@ import pytest
 from cubes.small import make_plan
 from cubes.writer import next_generation
 from processes.commandline import sweep
-from processes.sweeping import TINY, write_spec
+from processes.sweeping import TINY, run, tiny, write_spec
 
+from pipeline.common import estimate
 from pipeline.run.request import Prepared, prepare
 from pipeline.submit import overview
 from pipeline.submit.overview import plan_lines, plan_overview
@@ -42,16 +43,16 @@ def test_a_restart_by_hand() -> None:
         cell = Cell(plan.name, None, 0.9, 4, 0, model)
         return overview.rough_seconds(search, plan, Span(cell, 0, restarts))
 
-    # ten starts at random worth four offspring each, a hundred offspring, with annotations
-    expected = 140 * overview.SEARCH_SECONDS * 2 * 1000**1.22 * 4**1.27 * 2**0.36
+    # ten starts at random worth an offspring each, a hundred offspring, with annotations
+    expected = 110 * overview.SEARCH_SECONDS * 1.69 * 1000**1.27 * 4**0.89 * 2**0.52
     assert guess("posterior") == pytest.approx(expected)
     assert guess("posterior", restarts=3) == pytest.approx(3 * expected)
-    assert guess("conditional") == pytest.approx(expected / 2)
-    assert guess("unsupervised-full") == pytest.approx(expected / 2 * 2**1.85)
+    assert guess("conditional") == pytest.approx(expected / 1.69)
+    assert guess("unsupervised-full") == pytest.approx(expected / 1.69 * 2**2.05)
     assert guess("posterior-diagonal") == pytest.approx(expected * overview.DIAGONAL)
     assert guess("ward", restarts=3) == 3 * overview.CALL_SECONDS, "a method is a call"
     # patience ends a restart early
-    for clusters, patience, generations in ((4, 4, 4), (4, 40, 10), (8, 4, 8)):
+    for clusters, patience, generations in ((4, 4, 3), (4, 40, 10), (8, 4, 6)):
         early = guess("posterior", n_clusters=clusters, patience=patience)
         assert early == guess("posterior", n_clusters=clusters, generations=generations)
     # five restarts of one generation, and four candidates with five folds of one generation
@@ -135,7 +136,7 @@ def test_stops_skipped_data_sets_questions_and_times_are_shown(
     prepared = replace(prepared, inputs=inputs)
     lines = plan_lines(prepared, plan_overview(prepared, workers=1))
     assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
-    assert "rough, within a factor of two; --pilot measures" in "\n".join(lines)
+    assert "(rough, for a quiet machine; --pilot measures)" in "\n".join(lines)
     # questions are counted in whole batches, and timed by a pilot
     guessed = Mock(wraps=overview.rough_batch_seconds)
     monkeypatch.setattr(overview, "rough_batch_seconds", guessed)
@@ -144,5 +145,66 @@ def test_stops_skipped_data_sets_questions_and_times_are_shown(
     assert "iris" not in {call.args[1].name for call in guessed.call_args_list}, "it has two batches to time"
     # two accuracies and replicates; 150 answers on iris, 30 on each of two mixtures of two data sets
     assert (total["paths"], total["questions"]) == (4 + 16, 4 * 160 + 16 * 40)
-    words = {0.0: "1 second", 0.05: "180 seconds", 0.5: "30 minutes", 1.9: "114 minutes", 2.5: "2.5 hours"}
-    assert {hours: overview._hours(hours) for hours in words} == words
+
+
+def test_times_are_said_in_the_unit_that_suits_them() -> None:
+    words = {
+        (0.0, 0.2): "about 1 second",
+        (1.0, 15.0): "1 to 15 seconds",
+        (4.0, 90.0): "4 to 90 seconds",
+        (90.0, 150.0): "90 seconds to 2 minutes",
+        (480.0, 1200.0): "8 to 20 minutes",
+        (3600.0, 3600.0): "about 60 minutes",
+        (480.0, 4 * 3600.0): "8 minutes to 4.0 hours",
+        (5 * 3600.0, 40 * 3600.0): "5.0 to 40 hours",
+    }
+    assert {times: estimate(*times) for times in words} == words
+
+
+# What a cube leaves to do.
+
+SMALL = {"datasets": ["iris"], "p": [0.8], "m": ["0.5N"], "restarts": 5}
+"""A baseline, and two models on two replicates: 5 cells of 5 restarts."""
+
+
+def planned(spec: Path, *options: str) -> dict[str, Any]:
+    document = json.loads(sweep("plan", spec, "--json", "--results", spec.parent, *options).stdout)
+    assert json.loads(dry_run(spec, "--json", *options).stdout)["total"] == document["total"]
+    return dict(document["total"])
+
+
+def dry_run(spec: Path, *options: str) -> Any:
+    return sweep("submit", spec, "--dry-run", "--results", spec.parent, "--workers", "2", *options)
+
+
+def test_a_plan_counts_what_is_left_of_a_sweep_and_what_it_has_grown_by(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, tiny(99, **SMALL))
+    before = planned(spec)
+    assert (before["cells"], before["cells_left"]) == (5, 5)
+    assert (before["restarts"], before["restarts_left"]) == (25, 25)
+    assert run(spec, tmp_path) == 0
+    after = planned(spec)
+    assert after["cells_done"] == 5
+    assert after["restarts"] == 25
+    assert after["restarts_left"] == 0
+    assert after["core_hours"] == 0.0
+    lines = dry_run(spec).stderr
+    assert "done: 5 of 5 cells\nnothing to run\n" in lines
+    # another replicate: two cells more
+    spec.write_text(tiny(99, **SMALL, replicates=3))
+    grown = planned(spec)
+    assert (grown["cells"], grown["cells_done"], grown["cells_left"]) == (7, 5, 2)
+    assert (grown["restarts"], grown["restarts_left"]) == (35, 10)
+    assert "left: 2 cells with 10 of 35 restarts" in dry_run(spec).stderr
+
+
+def test_a_plan_counts_restarts_of_the_journal_and_those_of_a_cell_that_is_asked_for(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, tiny(99, **SMALL))
+    cell = "iris/p=0.8/m=75/replicate=1/posterior"
+    assert run(spec, tmp_path, only=(cell,)) == 0  # in the journal, as its block is not complete
+    total = planned(spec)
+    assert total["cells_done"] == 0
+    assert total["restarts_left"] == 20
+    other = cell.replace("posterior", "likelihood")
+    found = dry_run(spec, "--only", other)
+    assert "left: 1 cell with 5 of 25 restarts\n4 other cells not asked for" in found.stderr
