@@ -22,6 +22,7 @@ import pytest
 from dask import delayed
 from distributed import LocalCluster
 from distributed.comm import CommClosedError
+from distributed.core import Status
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 from processes.sweeping import start, write_spec
@@ -69,11 +70,18 @@ BROKEN = CommClosedError("in <TLS  tls://127.0.0.1:1>:\nStream is closed")
 SAID = "a connection broke: CommClosedError: in <TLS tls://127.0.0.1:1>: Stream is closed"
 
 
+class StandIn:
+    """A worker as far as its state goes."""
+
+    status = Status.running
+
+
 def test_broken_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     for name in {name for name, _ in connecting.LOSSES}:
         monkeypatch.setattr(logging.getLogger(name), "filters", [])
-    for _ in range(2):  # two workers of one process
-        connecting.LossesInOneLine().setup(None)
+    workers: list[Any] = [StandIn(), StandIn()]  # of one process
+    for worker in workers:
+        connecting.LossesInOneLine().setup(worker)
     assert len(logging.getLogger(WORKER).filters) == 1
     texts = [*connecting.LOSSES, (WORKER, "Unexpected exception during heartbeat.")]
     for error, (name, text) in product((BROKEN, ValueError("a fault")), texts):
@@ -86,6 +94,13 @@ def test_broken_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     faults = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert len(faults) == len(connecting.LOSSES) + 2
     assert all(record.exc_info for record in faults)
+    workers[0].status = Status.closing  # it cannot be set up any more
+    try:
+        raise RuntimeError("cannot schedule new futures after shutdown")
+    except RuntimeError:
+        logging.getLogger(WORKER).exception("Worker plugin %s failed to setup", "ready")
+    assert caplog.records[-1].levelno == logging.WARNING
+    assert caplog.records[-1].exc_info is None
 
 
 @pytest.fixture
