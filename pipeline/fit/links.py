@@ -278,7 +278,8 @@ class Reader:
 
         ends = []
         for each in columns:
-            exact = exact_below(each.dtype.type(0)) if isinstance(each.dtype, np.dtype) else 2**53
+            is_floats = isinstance(each.dtype, np.dtype) and each.dtype.kind == "f"
+            exact = exact_below(each.dtype.type(0)) if is_floats else 2**53
             ends.append([place(plain(label), exact) for label in each.tolist()])
         return np.array(ends, dtype=np.int64).T
 
