@@ -3,13 +3,13 @@
 `plain` takes a text apart if all of its lines are alike. The lines of any other text are read one by one,
 which is the oracle of the tests. A file of arrays (`sweeps.annotations.stored`) is `Distinct` from the
 start. What the cells of a row say is decided by the reader of single rows alone: it is asked about one row of
-each kind, and about every row that is wrong, so that rows and messages are the same.
+each kind, and about the first rows of each kind that is wrong, so that rows and messages are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sweeps.annotations.rows import COLUMNS, OUTSIDE, SKIPPED, Annotation, AnnotationRows, Row, Skip
 from sweeps.data.lines import Complaints
-from sweeps.errors import InputError, Problem
+from sweeps.errors import InputError, Problem, plural
 
 Codes = NDArray[np.integer]
 
@@ -31,6 +31,12 @@ ENDS = ("i", "j")
 
 # Place of a sample that is not there.
 NOBODY = -1
+
+# Kind of the rows without a problem.
+RIGHT = -1
+
+# Rows of a kind that are read to say what is wrong with all of it, and kinds.
+MOST_ALIKE, MOST_KINDS = 20, 100
 
 # Lines whose cells are there as texts at a time.
 CHUNK = 2**18
@@ -131,13 +137,15 @@ class Distinct:
         right = np.flatnonzero(is_right)
         first, group = _groups(alike[right], count)
         by_group = np.zeros(len(first), dtype=COLUMNS)
-        is_wrong, is_empty = np.zeros(len(first), dtype=np.bool_), np.zeros(len(first), dtype=np.bool_)
+        kind, is_empty = np.full(len(first), RIGHT), np.zeros(len(first), dtype=np.bool_)
+        kinds = dict[tuple[tuple[str, str], ...], int]()
         for number in np.argsort(first):  # as annotators are numbered by their first row
             place = int(right[first[number]])
             try:
                 row = read(self.begin + place, self.row(place))
-            except InputError:
-                is_wrong[number] = True
+            except InputError as error:
+                complaint = tuple((each.expected, each.hint) for each in error.problems)
+                kind[number] = kinds.setdefault(complaint, len(kinds))
                 continue
             is_empty[number] = row is None
             by_group["accuracy"][number] = np.nan
@@ -148,9 +156,14 @@ class Distinct:
                 by_group["annotator"][number] = annotators.setdefault(row.annotator, len(annotators))
                 if row.accuracy is not None:
                     by_group["accuracy"][number] = row.accuracy
-        wrong = np.union1d(np.flatnonzero(~is_right), right[is_wrong[group]])
+        kind_of_row = np.full(len(self), RIGHT, dtype=np.int64)
+        kind_of_row[right] = kind[group]
+        if not is_right.all():  # by which sample is not there, and by the other cells
+            outside = (ends[~is_right] == NOBODY) @ np.array([1, 2])
+            kind_of_row[~is_right] = len(kinds) + 4 * alike[~is_right] + outside
+        wrong = np.flatnonzero(kind_of_row != RIGHT)
         if len(wrong):
-            raise InputError(self._problems(path, wrong, read))
+            raise InputError(self._problems(path, wrong, kind_of_row[wrong], read))
         columns = np.zeros(len(self), dtype=COLUMNS)
         for field in ("kind", "count", "annotator", "accuracy"):
             columns[field] = by_group[field][group]
@@ -174,13 +187,30 @@ class Distinct:
             ends[:, column] = places[marks[self.codes.get(mark, 0)], self.codes[name]]
         return ends
 
-    def _problems(self, path: Path, places: NDArray[np.intp], read: Reader) -> list[Problem]:
-        complaints = Complaints(path)
-        for place in map(int, places):
+    def _problems(
+        self, path: Path, places: NDArray[np.intp], kinds: NDArray[np.int64], read: Reader
+    ) -> list[Problem]:
+        """Problems of wrong rows: of each kind the first rows are read, and stand for all that are alike."""
+        first, kind = _groups(kinds, int(kinds.max()) + 1)
+        kind = np.minimum(np.argsort(np.argsort(first)), MOST_KINDS)[kind]  # in the order of their first rows
+        counts = np.bincount(kind)
+        read_places = [np.flatnonzero(kind == number)[:MOST_ALIKE] for number in range(len(counts))]
+        complaints, of_kind = Complaints(path), [list[tuple[Problem, ...]]() for _ in counts]
+        for at in np.sort(np.concatenate(read_places)).tolist():
+            place = int(places[at])
             try:
                 read(self.begin + place, self.row(place))
             except InputError as error:
                 complaints.add(error.problems)
+                of_kind[kind[at]].append(error.problems)
+        for rows, count in zip(of_kind, (counts - MOST_ALIKE).tolist(), strict=True):
+            if count > 0:
+                said = [{(each.expected, each.hint): each for each in problems} for problems in rows]
+                is_one = all(each.keys() == said[0].keys() for each in said)
+                more = Problem(str(path), f"{plural(count, 'more row')} with problems like these", "")
+                complaints.add(
+                    replace(each, count=count) for each in (said[-1].values() if is_one else [more])
+                )
         return complaints.shown()
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -42,8 +42,8 @@ T = TypeVar("T")
 # as long as int64 can hold; without ASCII, digits of other scripts would count as well
 WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 
-# Names that a misspelt one is compared with.
-MOST_COMPARED = 10_000
+# Names that a misspelt one is compared with, and misspelt ones that are.
+MOST_COMPARED, MOST_HINTS = 10_000, 50
 
 # More rows than a table can have.
 MOST_ROWS = 10**9
@@ -161,7 +161,7 @@ class Samples:
         if row is None and rows.doubt:
             expected, hint = "names that tell the rows of the table apart", rows.doubt
         elif row is None and rows.names:
-            hint = did_you_mean(cell, rows.names[:MOST_COMPARED])
+            hint = self._meant(cell)
             expected = "the name of a row" + (f", or {numbers}" if self.are_numbered else "")
         elif row is None:
             found = f"sample {int(cell)}" if is_number else found
@@ -191,6 +191,16 @@ class Samples:
         """Name that stands in a cell of a spreadsheet, where that is one of a sample; else the cell."""
         plain = lines.of_cell(cell)
         return plain if plain in self else cell
+
+    def _meant(self, cell: str) -> str:
+        """Hint on the name that a cell may mean, of the first different cells, as each takes long."""
+        if cell not in self._hints and len(self._hints) < MOST_HINTS:
+            self._hints[cell] = did_you_mean(cell, self._rows.names[:MOST_COMPARED])
+        return self._hints.get(cell, "")
+
+    @cached_property
+    def _hints(self) -> dict[str, str]:
+        return {}
 
     @cached_property
     def _by_name(self) -> dict[str, int]:
@@ -778,6 +788,9 @@ def _lines_before(content: bytes) -> int:
     return sum(1 for _ in found)
 
 
+_meant = lru_cache(maxsize=1000)(did_you_mean)
+
+
 def _row(
     path: Path,
     line: int,
@@ -803,7 +816,7 @@ def _row(
         word = lines.of_cell(cells[key]).lower()
         kind = known.get(word)
         if kind is None and not (key == "answer" and word in ("", *SKIPS)):
-            hint = did_you_mean(word, words)
+            hint = _meant(word, words)
             problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
     if (text := cells.get("weight")) is not None:
         weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE

@@ -4,7 +4,12 @@ Each reader makes a `Frame`, from which `sweeps.data.table.select` takes the sam
 size is checked before memory is taken for it; what it does not say is bounded by `sweeps.files.bounded`.
 """
 
+from __future__ import annotations
+
+import io
+import itertools
 import math
+import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +86,11 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     problems: list[Problem] = []
     X, label = np.empty((0, 0)), choice.label_column
     texts: dict[str, list[str]] = {}
-    with unbroken(path, "an .npz file"), opened(path, MOST_BYTES) as file, zipfile.ZipFile(file) as archive:
+    with (
+        unbroken(path, "an .npz file"),
+        opened(path, MOST_BYTES) as file,
+        open_archive(path, file) as archive,
+    ):
         members = members_of(path, archive)
 
         def array(name: str, check: Callable[[Header], str], dtype: Any = None) -> NDArray[Any]:
@@ -154,7 +163,6 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
         With every problem of the file, and if pyarrow is not there.
     """
     need(path, "pyarrow")
-    import pyarrow as pa
     from pyarrow import ipc, parquet
 
     kind = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "feather"
@@ -181,11 +189,7 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
             # of several columns of a name none can be read alone
             return stored.read(use_threads=False).select(columns)
 
-        if kind == "parquet":
-            n_rows = stored.metadata.num_rows
-        else:  # nothing but its columns says how many rows there are
-            short = (at for at, field in enumerate(schema) if pa.types.is_primitive(field.type))
-            n_rows = len(read([next(short, 0)]))
+        n_rows = stored.metadata.num_rows if kind == "parquet" else unpacked_size(path, file).n_rows
         return select(_frame(path, choice, schema, n_rows, read), choice, [])
 
 
@@ -206,7 +210,7 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
 
     rows, numbers, width, n_cells = list[list[str]](), list[int](), 0, 0
     with unbroken(path, "an .xlsx workbook"), opened(path, MOST_BYTES) as file:
-        with zipfile.ZipFile(file) as archive:
+        with open_archive(path, file) as archive:
             _check_members(path, archive.infolist())
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         names, told = book.sheetnames, 0 if choice.sheet is None else choice.sheet
@@ -240,6 +244,134 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
         return [[row[column] for row in rows] for column in chosen]
 
     return select(Frame(path, len(rows), width, header, where, columns), choice, [])
+
+
+# Archives: how many members there are, before a record of each is made.
+
+# Members of an archive; what reads it makes a record of each, of some 500 bytes.
+MOST_MEMBERS, LONGEST_RECORD = 2**14, 2**9
+
+# The last record of an archive; a comment of at most 64 KiB may follow.
+END, END_BYTES, COMMENT = b"PK\x05\x06", 22, 2**16
+
+
+def open_archive(path: Path, file: IO[bytes]) -> zipfile.ZipFile:
+    """Open an archive that has no more members than are read.
+
+    Raises
+    ------
+    InputError
+        If it has more, by the number or by the size of its directory.
+    """
+    size = file.seek(0, io.SEEK_END)
+    begin = file.seek(max(size - END_BYTES - COMMENT, 0))
+    tail = file.read()
+    place = tail.rfind(END)
+    if place >= 0 and len(tail) - place >= END_BYTES:
+        count, n_bytes = struct.unpack("<HI", tail[place + 10 : place + 16])
+        # numbers that do not fit here are the largest that do
+        if count > MOST_MEMBERS or min(n_bytes, begin + place) > MOST_MEMBERS * LONGEST_RECORD:
+            raise refused(path, f"an archive of {count:,} members or more", f"at most {MOST_MEMBERS:,}")
+    file.seek(0)
+    return zipfile.ZipFile(file)
+
+
+# Files of Arrow: how large they are in memory, before any of it is taken.
+
+
+class Unpacked(NamedTuple):
+    """What a file of Arrow is once it is unpacked."""
+
+    n_rows: int
+    n_bytes: int
+
+
+def unpacked_size(path: Path, file: IO[bytes]) -> Unpacked:
+    """Read the heads of all messages of a file of Arrow, and nothing of what they hold.
+
+    Each says how many rows it has. Compressed buffers begin with their size.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for messages.
+    file : binary file
+        The same, open; it is at its begin again afterwards.
+
+    Raises
+    ------
+    InputError
+        If there are more than `MOST_PARTS` messages.
+    """
+    file.seek(8)  # after the magic bytes
+    n_rows = n_bytes = 0
+    for number in itertools.count():
+        if number > MOST_PARTS:
+            raise refused(path, f"more than {MOST_PARTS:,} parts", "fewer", "write it again in fewer parts")
+        begin, size = struct.unpack("<ii", file.read(8))
+        if begin > 0:  # as written before Arrow 0.15
+            size = begin
+            file.seek(-4, io.SEEK_CUR)
+        if not begin or size <= 0:  # the messages end here, and the footer begins
+            break
+        message = _FlatTable.root(file.read(size))
+        kind, body = message.number(1, "<B"), file.tell()
+        batch = message.table(2)
+        if kind == DICTIONARY_BATCH:
+            batch = batch.table(1)
+        if kind in (DICTIONARY_BATCH, RECORD_BATCH):
+            n_rows += batch.number(0, "<q") if kind == RECORD_BATCH else 0
+            is_packed = bool(batch.field(3))
+            for place, length in batch.pairs(2):
+                if is_packed and length >= 8:
+                    file.seek(body + place)
+                    (length,) = (max(length, each) for each in struct.unpack("<q", file.read(8)))
+                n_bytes += length
+        file.seek(body + message.number(3, "<q"))
+    file.seek(0)
+    return Unpacked(n_rows, n_bytes)
+
+
+# Kinds of messages in a file of Arrow.
+DICTIONARY_BATCH, RECORD_BATCH = 2, 3
+
+
+class _FlatTable(NamedTuple):
+    """A table of the format that Arrow writes its heads in (flatbuffers)."""
+
+    content: bytes
+    at: int
+
+    @classmethod
+    def root(cls, content: bytes) -> _FlatTable:
+        """Return the outermost table."""
+        return cls(content, struct.unpack_from("<I", content)[0])
+
+    def field(self, number: int) -> int:
+        """Return the place of a field; 0 if it is left out."""
+        fields = self.at - struct.unpack_from("<i", self.content, self.at)[0]
+        inside = 4 + 2 * number
+        if inside >= struct.unpack_from("<H", self.content, fields)[0]:
+            return 0
+        place = struct.unpack_from("<H", self.content, fields + inside)[0]
+        return self.at + place if place else 0
+
+    def number(self, number: int, form: str) -> int:
+        """Return a whole number, 0 if it is left out."""
+        place = self.field(number)
+        return int(struct.unpack_from(form, self.content, place)[0]) if place else 0
+
+    def table(self, number: int) -> _FlatTable:
+        """Return a table that is a field of this one."""
+        place = self.field(number)
+        return _FlatTable(self.content, place + struct.unpack_from("<I", self.content, place)[0])
+
+    def pairs(self, number: int) -> Iterator[tuple[int, int]]:
+        """Return the pairs of whole numbers of a list."""
+        if place := self.field(number):
+            begin = place + struct.unpack_from("<I", self.content, place)[0]
+            count = struct.unpack_from("<I", self.content, begin)[0]
+            yield from struct.iter_unpack("<qq", self.content[begin + 4 : begin + 4 + 16 * count])
 
 
 # Arrays: a header that says how large one is, and then its values.
@@ -343,7 +475,9 @@ def read_array(
     if header.n_bytes != n_bytes - stream.tell():
         found = f"{n_bytes - stream.tell():,} bytes for shape {header.shape} of type {header.dtype}"
         raise refused(where, found, f"{header.n_bytes:,}")
-    values = np.empty(header.shape, dtype or header.dtype, order="F" if header.fortran else "C")
+    # of the byte order of this machine, whatever that of the file is
+    own = header.dtype.newbyteorder("=")
+    values = np.empty(header.shape, dtype or own, order="F" if header.fortran else "C")
     flat, size = values.reshape(-1, order="A"), header.dtype.itemsize
     for start in range(0, len(flat) if size else 0, PART):
         part = flat[start : start + PART]

@@ -200,3 +200,37 @@ def test_what_a_file_calls_samples_is_seen_in_columns_too() -> None:
     assert (seen.row_0, seen.has_numbers, seen.texts) == (3, True, frozenset("abx"))
     by_line = PairFile(Lines(Path("own"), io.BytesIO(text.replace("x,", '"x",').encode()).read())).seen
     assert by_line == seen
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_arrays_of_either_byte_order_are_read(order: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    arrays = {
+        "i": ("i8", [1, 2]),
+        "j": ("f8", [2, 3]),
+        "kind": ("U6", ["must", "cannot"]),
+        "weight": ("f4", [2, 1]),
+    }
+    np.savez(path, **{name: np.array(values, dtype=order + kind) for name, (kind, values) in arrays.items()})
+    first, second = read_annotations(path, 3)
+    assert (first.first, first.second) == (0, 1)
+    assert (second.first, second.second) == (1, 2)
+    assert [first.kind, second.kind] == [0, 1]
+    assert [first.count, second.count] == [2, 1]
+
+
+@pytest.mark.parametrize("row", ["1,2,mst", "1,9,must", "1,2,must,0"])
+def test_many_wrong_rows_are_counted_as_one_by_one(row: str, tmp_path: Path) -> None:
+    """A quote in the last line lets the lines be read one by one."""
+    messages, counts = set[str](), set[int]()
+    width = row.count(",")
+    for last in ("1,2,must" + ",1" * (width - 2), '"1",2,must' + ",1" * (width - 2)):
+        path = tmp_path / "a.csv"
+        path.write_text("\n".join([row] * 1000 + [last] + [row] * 500) + "\n")
+        with pytest.raises(InputError) as caught:
+            PairFile.of(path).table(Samples.of(5))
+        messages.add(str(caught.value))
+        counts.add(caught.value.n_problems)
+    assert counts == {1500}
+    assert len(messages) == 1
+    assert "lines 1, 2, 3 and 1,497 more: found" in messages.pop()

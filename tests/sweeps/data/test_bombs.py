@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 from checkout import ROOT
 
+from sweeps.annotations.stored import MOST_UNPACKED
 from sweeps.files import MOST_MEMORY
 
 SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
@@ -197,6 +198,89 @@ def read_apart(
     command = [sys.executable, "-c", code, str(most_mib), *map(str, paths)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def _pairs(path: Path, n_rows: int, text: str = "must", **more: Any) -> None:
+    """Write annotations between the rows 1 and 2, all alike, in one batch or row group."""
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    place = pa.array(np.zeros(n_rows, np.int32))
+    kind = pa.DictionaryArray.from_arrays(place, pa.array([text]))
+    columns = {
+        "i": pa.array(np.ones(n_rows, np.int8)),
+        "j": pa.array(np.full(n_rows, 2, np.int8)),
+        "kind": kind,
+    }
+    table = pa.table(columns | {name: value(place) for name, value in more.items()})
+    if path.suffix == ".feather":
+        feather.write_feather(table, str(path), compression="zstd", chunksize=n_rows)
+    else:
+        parquet.write_table(table, path, compression="zstd", store_schema=False, row_group_size=n_rows)
+
+
+def _many_members(path: Path) -> None:
+    """Write an archive whose directory takes far more memory than its file."""
+    entry = struct.pack("<IHHHHHHIIIHHHHHII", 0x02014B50, 20, 20, *[0] * 9, 0, 0, 0, 0, 0)
+    directory, count = entry * 2**21, 2**16 - 1
+    end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, count, count, len(directory), 0, 0)
+    path.write_bytes(directory + end)
+
+
+def _nested(indices: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array([[[0] * 1000]]).take(indices)
+
+
+def _run_ends(indices: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RunEndEncodedArray.from_arrays(pa.array([len(indices)], pa.int32()), pa.array(["x" * 1000]))
+
+
+def _texts(indices: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.array(["x" * 200]).take(indices)
+
+
+PAIR_BOMBS: dict[str, Any] = {
+    "rows.parquet": partial(_pairs, n_rows=30_000_000),
+    "rows.feather": partial(_pairs, n_rows=30_000_000),
+    "texts.parquet": partial(_pairs, n_rows=9_000_000, text="x" * 3000),
+    "texts.feather": partial(_pairs, n_rows=9_000_000, text="x" * 3000),
+    "plain.feather": partial(_pairs, n_rows=6_000_000, annotator=_texts),
+    "nested.feather": partial(_pairs, n_rows=100_000, annotator=_nested),
+    "runs.feather": partial(_pairs, n_rows=9_000_000, annotator=_run_ends),
+    "zeros.npz": lambda path: _npz(path, *((name, _array(2**27), 2**30) for name in "ij")),
+    "texts.npz": lambda path: _npz(path, ("i", _array(10**7, kind="'<U12'"), 48 * 10**7), ("j", b"", 2**30)),
+    "lies.npz": lambda path: _npz(path, ("i", _array(2**23), 100)),
+    "members.npz": _many_members,
+    "kinds.csv.gz": partial(_packed, lines=b"1,2,mst\n", times=60),
+    "names.csv.gz": partial(_packed, lines=b"1,b,must\n", times=60),
+}
+QUICK_PAIRS = {"texts.parquet", "rows.feather", "nested.feather", "members.npz", "lies.npz", "kinds.csv.gz"}
+
+READ_PAIRS = READ.replace(
+    "from sweeps.data.table import TableChoice", "from sweeps.annotations.files import PairFile, Samples"
+).replace(
+    "read_table(Path(name), TableChoice()).X.shape", "len(PairFile.of(Path(name)).table(Samples.of(1000)))"
+)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "names", [QUICK_PAIRS, pytest.param(PAIR_BOMBS.keys() - QUICK_PAIRS, marks=pytest.mark.heavy)]
+)
+def test_bombs_of_annotations_end_with_a_message(names: Collection[str], tmp_path: Path) -> None:
+    for name in names:
+        PAIR_BOMBS[name](tmp_path / name)
+    for name, status, seconds, more, said in read_apart([tmp_path / name for name in names], code=READ_PAIRS):
+        assert status == 0, name
+        assert not said.startswith(("RAISED", "read")), (name, said)
+        assert seconds < SECONDS, name
+        assert more < MOST_UNPACKED, name
 
 
 @pytest.mark.timeout(900)
