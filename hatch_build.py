@@ -1,4 +1,4 @@
-"""Notes the commit that a wheel or a source archive is built from: a cube says what it was made with."""
+"""Puts the four folders of the code, the profiles and the commit into a wheel or a source archive."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+PACKAGE = "sweep_clustering"
+FOLDERS = ("kernels", "pipeline", "storage", "sweeps")
+PROFILES = ("cluster.yaml", "cluster.schema.json")
 NOTE = "storage/commit.txt"
-"""Read by `storage.provenance`; an archive that is built from again already has it."""
+"""File that `storage.provenance` reads. A source archive has it already when a wheel is built from it."""
 
 
-class CommitHook(BuildHookInterface):
-    """Puts the commit of the checkout into what is built."""
+class CheckoutHook(BuildHookInterface):
+    """Completes what is built from a checkout; an editable installation stays the checkout itself."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the note, unless there is no checkout or git, or the checkout itself is installed."""
-        root = Path(self.root)
-        if version == "editable" or not (root / ".git").exists():
+        """Add the folders and profiles to a wheel, and the commit wherever git knows one."""
+        if version == "editable":
+            return
+        root, is_wheel = Path(self.root), self.target_name == "wheel"
+        added = build_data["force_include"]
+        if is_wheel:
+            added |= {str(root / name): f"{PACKAGE}/{name}" for name in FOLDERS}
+            added |= {str(root / name): f"{PACKAGE}/pipeline/{name}" for name in PROFILES}
+        if not (root / ".git").exists():
             return
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
         try:
@@ -29,4 +38,4 @@ class CommitHook(BuildHookInterface):
         self._folder = tempfile.TemporaryDirectory()
         note = Path(self._folder.name) / "commit.txt"
         note.write_text(done.stdout, encoding="utf-8")
-        build_data["force_include"][str(note)] = NOTE
+        added[str(note)] = f"{PACKAGE}/{NOTE}" if is_wheel else NOTE

@@ -11,11 +11,11 @@ import numpy as np
 from quality import PUBLISHED
 from tables import Table, mean_error
 
-from kernels.problem.problem import Layer, build_problem, layers_from_annotations
-from kernels.scores import nmi
-from kernels.search.genetic import run_restart
-from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.problem.problem import Layer, build_problem, layers_from_annotations
+from sweep_clustering.kernels.scores import nmi
+from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 TABLE = Table(
     "annotators", ("m", "model", "apart", "pooled", "best alone", "apart - pooled", "apart - best alone")

@@ -17,13 +17,13 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, make_circles
 from tables import Table
 
-from kernels.problem.problem import layers_from_annotations
-from kernels.scores import adjusted_rand
-from kernels.settings import settings_of
-from pipeline.fit.solve import FitResult, fit
-from pipeline.report.components import draw_ellipses, in_a_plane
-from pipeline.work.tasks import gaussians_of
-from sweeps.annotations.draw import draw_annotations
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.pipeline.fit.solve import FitResult, fit
+from sweep_clustering.pipeline.report.components import draw_ellipses, in_a_plane
+from sweep_clustering.pipeline.work.tasks import gaussians_of
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
 
 ACCURACY, SEED = 0.9, 0
 SONAR = SHARED / "data" / "suite" / "uci"

@@ -22,15 +22,15 @@ from scipy.optimize import linear_sum_assignment
 from suite import SUITE, read
 from tables import Table, mean_error
 
-from kernels.problem.problem import layers_from_annotations
-from kernels.scores import adjusted_rand, nmi
-from pipeline.asking.belief import ASKING, MODEL, believe, share_at
-from pipeline.asking.strategies import STRATEGIES
-from pipeline.common import core_count
-from pipeline.fit.solve import FitResult, fit
-from pipeline.report.look import BLUE, GREY, VERMILLION, house_style
-from sweeps.annotations.draw import answer_pairs, draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.scores import adjusted_rand, nmi
+from sweep_clustering.pipeline.asking.belief import ASKING, MODEL, believe, share_at
+from sweep_clustering.pipeline.asking.strategies import STRATEGIES
+from sweep_clustering.pipeline.common import core_count
+from sweep_clustering.pipeline.fit.solve import FitResult, fit
+from sweep_clustering.pipeline.report.look import BLUE, GREY, VERMILLION, house_style
+from sweep_clustering.sweeps.annotations.draw import answer_pairs, draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 ACCURACIES = (0.8, 0.9, 1.0)
 PATHS = 5

@@ -27,7 +27,7 @@ from asking import (
 from sklearn.neighbors import NearestNeighbors
 from tables import Table, mean_error
 
-from kernels.scores import nmi
+from sweep_clustering.kernels.scores import nmi
 
 STRATEGY = "overall"
 PATHS = 3

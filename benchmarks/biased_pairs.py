@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from quality import PUBLISHED
 from tables import Table, mean_error
 
-from kernels.partition.objective import objective_terms
-from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.problem.shapes import SPHERES
-from kernels.scores import nmi
-from kernels.search.genetic import run_restart
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.scores import nmi
+from sweep_clustering.kernels.search.genetic import run_restart
 
 TABLE = Table(
     "biased_pairs",

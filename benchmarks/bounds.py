@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from solving.entries import local_search
 from tables import Table
 
-from kernels.partition.state import DISTANCES, EVALUATIONS, State, new_state
-from kernels.problem.data import Data
-from kernels.search.genetic import warm_up
+from sweep_clustering.kernels.partition.state import DISTANCES, EVALUATIONS, State, new_state
+from sweep_clustering.kernels.problem.data import Data
+from sweep_clustering.kernels.search.genetic import warm_up
 
 COLUMNS = ("distances of the full scan's", "time of the full scan's", "time over the counted limit")
 TABLE = Table("bounds", ("N × D, K, local search", *COLUMNS))

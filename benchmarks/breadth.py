@@ -13,13 +13,13 @@ import numpy as np
 from rich.console import Console
 from tables import Table
 
-from pipeline.run.ledger import Collector
-from pipeline.run.request import Options
-from pipeline.submit.submission import submit
-from pipeline.work.records import Failed, Solved, Span
-from storage.cube.blocks import BlockStore
-from storage.cube.schema import PENDING
-from sweeps.plan import Block
+from sweep_clustering.pipeline.run.ledger import Collector
+from sweep_clustering.pipeline.run.request import Options
+from sweep_clustering.pipeline.submit.submission import submit
+from sweep_clustering.pipeline.work.records import Failed, Solved, Span
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.schema import PENDING
+from sweep_clustering.sweeps.plan import Block
 
 TABLE = Table(
     "breadth",
@@ -104,7 +104,7 @@ def _row(name: str, depth_first: bool) -> tuple[str, ...]:
         with (
             patch.object(Collector, "take", taken),
             patch.object(BlockStore, "write", written),
-            patch("pipeline.run.driver.next_wave", whole) if depth_first else nullcontext(),
+            patch("sweep_clustering.pipeline.run.driver.next_wave", whole) if depth_first else nullcontext(),
         ):
             options = Options(results=Path(folder) / "results", workers=2)
             assert submit(spec, options, Console(quiet=True)) == 0

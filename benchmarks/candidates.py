@@ -1,9 +1,9 @@
 """The inner loop of the local search alone: candidates evaluated, none accepted."""
 
-from kernels.jit import jit
-from kernels.partition.gains import set_gains, set_links
-from kernels.partition.state import State
-from kernels.problem.data import IMPROVEMENT, Data
+from sweep_clustering.kernels.jit import jit
+from sweep_clustering.kernels.partition.gains import set_gains, set_links
+from sweep_clustering.kernels.partition.state import State
+from sweep_clustering.kernels.problem.data import IMPROVEMENT, Data
 
 
 @jit

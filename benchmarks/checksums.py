@@ -13,12 +13,12 @@ import numpy as np
 from cubes.small import draw_block, draw_inputs, make_plan, make_spec
 from tables import Table
 
-from storage.cube import manifest
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create, open_cube
-from storage.cube.schema import ArraySpec
-from storage.damage import scan
-from sweeps.plan import Block
+from sweep_clustering.storage.cube import manifest
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import create, open_cube
+from sweep_clustering.storage.cube.schema import ArraySpec
+from sweep_clustering.storage.damage import scan
+from sweep_clustering.sweeps.plan import Block
 
 TABLE = Table(
     "checksums",
@@ -106,10 +106,10 @@ def _without() -> Iterator[None]:
         return found | {"codecs": [each for each in found["codecs"] if each != manifest.CHECKSUM]}
 
     with (
-        patch("storage.cube.growth.array_entry", plain),
-        patch("storage.cube.manifest.array_entry", plain),
-        patch("storage.cube.chunks.CHECKSUM_BYTES", 0),
-        patch("storage.cube.chunks.checksum", lambda packed: b""),
+        patch("sweep_clustering.storage.cube.growth.array_entry", plain),
+        patch("sweep_clustering.storage.cube.manifest.array_entry", plain),
+        patch("sweep_clustering.storage.cube.chunks.CHECKSUM_BYTES", 0),
+        patch("sweep_clustering.storage.cube.chunks.checksum", lambda packed: b""),
     ):
         yield
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from tables import Table, mean_error
 
-from kernels.choice.held_out import estimated_accuracy
-from kernels.problem.problem import layers_from_annotations
-from kernels.settings import settings_of
-from pipeline.fit.counts import Candidate, choose, choose_clusters, within
-from pipeline.fit.solve import fit
-from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.choice.held_out import estimated_accuracy
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.pipeline.fit.counts import Candidate, choose, choose_clusters, within
+from sweep_clustering.pipeline.fit.solve import fit
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 CLUSTERS, TRIED, DRAWS, RESTARTS = (2, 3, 4, 5, 6), range(2, 9), 8, 3
 KINDS = {

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from quality import PUBLISHED, RAW, REAL, real_data
 from tables import Table, mean_error
 
-from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.problem.shapes import SPHERES
-from kernels.scores import nmi
-from kernels.search.genetic import run_restart
-from sweeps.annotations.draw import draw_annotations
+from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.scores import nmi
+from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
 
 COLUMNS = ("data", "model", "spherical", "common", "common - spherical")
 DRAWN, REAL_DATA = Table("common_variance/mixtures", COLUMNS), Table("common_variance/real", COLUMNS)

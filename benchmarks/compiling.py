@@ -25,7 +25,7 @@ START = """
 import json, time
 began, cpu = time.perf_counter(), time.process_time()
 from numba.core import event
-from kernels.search.genetic import warm_up
+from sweep_clustering.kernels.search.genetic import warm_up
 
 class Timer(event.Listener):
     def __init__(self):

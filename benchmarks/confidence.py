@@ -17,12 +17,12 @@ from quality import RAW, REAL, real_data
 from scipy.optimize import linear_sum_assignment
 from tables import Table, mean_error
 
-from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.search.genetic import run_restart
-from kernels.settings import settings_of
-from pipeline.fit.solve import find_confidence
-from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.pipeline.fit.solve import find_confidence
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 TABLE = Table(
     "confidence",

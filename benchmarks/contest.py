@@ -14,16 +14,16 @@ import xarray as xr
 from checkout import ROOT
 from tables import Sentence, Table, show
 
-from pipeline.report.against import read_published
-from pipeline.report.look import house_style
-from pipeline.report.winners import draw_ranks
-from pipeline.scoring.kinds import facts, ranks_by_kind
-from pipeline.scoring.published import rank_beside
-from pipeline.scoring.ranking import RANKED, Ranking, rank
-from pipeline.scoring.raw import raw_text
-from pipeline.scoring.tables import cell_table, time_table, written_counts
-from storage.cube.growth import open_cube
-from storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.pipeline.report.against import read_published
+from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.winners import draw_ranks
+from sweep_clustering.pipeline.scoring.kinds import facts, ranks_by_kind
+from sweep_clustering.pipeline.scoring.published import rank_beside
+from sweep_clustering.pipeline.scoring.ranking import RANKED, Ranking, rank
+from sweep_clustering.pipeline.scoring.raw import raw_text
+from sweep_clustering.pipeline.scoring.tables import cell_table, time_table, written_counts
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 
 RANKS = Table(
     "contest/ranks",

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from quality import RAW, REAL, real_data
 from tables import Table, mean_error
 
-from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.scores import adjusted_rand, nmi
-from kernels.search.genetic import run_restart
-from kernels.settings import settings_of
-from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.scores import adjusted_rand, nmi
+from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 TABLE = Table(
     "feature_weight", ("data", "model", "NMI", "effective - 1", "ARI", "effective - 1", "larger, smaller NMI")

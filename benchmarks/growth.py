@@ -23,13 +23,19 @@ from numpy.typing import NDArray
 from solving.entries import collect, local_search
 from tables import Table
 
-from kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
-from kernels.problem.data import Data
-from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.search.genetic import assign_closest, new_population, repair, seed_centroids, warm_up
-from kernels.settings import COVARIANCES
-from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.partition.state import EVALUATIONS, RELOCATIONS, State, new_state
+from sweep_clustering.kernels.problem.data import Data
+from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.search.genetic import (
+    assign_closest,
+    new_population,
+    repair,
+    seed_centroids,
+    warm_up,
+)
+from sweep_clustering.kernels.settings import COVARIANCES
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 
 def from_python(kernel: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,16 +16,24 @@ from numpy.typing import NDArray
 from suite import SUITE, drawn, published, read
 from tables import Table
 
-from kernels import components
-from kernels.choice import table as tables
-from kernels.choice.structures import settle
-from kernels.choice.table import Solution, best_start
-from kernels.components import CLASS_STEPS, ENOUGH, ROUNDS, STEPS, WARM_STEPS, Fields, Observed
-from kernels.jit import jit, jit_inner
-from kernels.problem.data import link
-from kernels.problem.problem import Layer
-from kernels.scores import adjusted_rand
-from kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels import components
+from sweep_clustering.kernels.choice import table as tables
+from sweep_clustering.kernels.choice.structures import settle
+from sweep_clustering.kernels.choice.table import Solution, best_start
+from sweep_clustering.kernels.components import (
+    CLASS_STEPS,
+    ENOUGH,
+    ROUNDS,
+    STEPS,
+    WARM_STEPS,
+    Fields,
+    Observed,
+)
+from sweep_clustering.kernels.jit import jit, jit_inner
+from sweep_clustering.kernels.problem.data import link
+from sweep_clustering.kernels.problem.problem import Layer
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.settings import ObjectiveSettings
 
 ACCURACIES = (0.8, 0.9, 1.0)
 RESTARTS = 10

@@ -25,9 +25,9 @@ from sklearn.mixture import GaussianMixture
 from suite import LARGEST, read
 from tables import Table
 
-from kernels.scores import adjusted_rand
-from pipeline import AnnotatedClustering
-from pipeline.methods.shipped.links import pckmeans
+from sweep_clustering import AnnotatedClustering
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.pipeline.methods.shipped.links import pckmeans
 
 RIGHT = 0.9
 # Seconds after which a run is ended.

@@ -17,8 +17,8 @@ import dask
 from distributed import LocalCluster, Worker, system
 from distributed.security import Security
 
-from pipeline.cluster import connect
-from pipeline.cluster.connect import allow_open_files
+from sweep_clustering.pipeline.cluster import connect
+from sweep_clustering.pipeline.cluster.connect import allow_open_files
 
 PATIENCE = 900.0
 """Seconds for all workers to come."""

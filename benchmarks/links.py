@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from solving.entries import local_search
 from tables import Table
 
-from kernels.partition.state import new_state
-from kernels.scores import adjusted_rand
-from kernels.search.genetic import warm_up
-from pipeline.commands.main import main as sweep
-from sweeps.annotations.files import PairFile, Samples
+from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.search.genetic import warm_up
+from sweep_clustering.pipeline.commands.main import main as sweep
+from sweep_clustering.sweeps.annotations.files import PairFile
+from sweep_clustering.sweeps.annotations.samples import Samples
 
 READ = Table("links", ("file", "links", "size, MB", "to read, s of CPU", "GiB"))
 FITS = Table("links/fit", ("links", "sweep fit, s", "s of CPU", "GiB", "ARI"))

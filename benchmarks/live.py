@@ -17,18 +17,18 @@ from tables import Table
 from tornado.httpserver import HTTPServer
 from tornado.web import Application
 
-from pipeline.cluster.pages import NAME, OwnPage
-from pipeline.live.board import Statuses
-from pipeline.live.site import Site
-from pipeline.live.state import Feed, State
-from pipeline.work.merge import CellResult
-from pipeline.work.records import Solved, Span
-from storage.cube.growth import create
-from storage.cube.schema import DONE
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Lease
-from storage.runfolder.records import HeadRecord, Progress
-from sweeps.plan import Block, DatasetPlan
+from sweep_clustering.pipeline.cluster.pages import NAME, OwnPage
+from sweep_clustering.pipeline.live.board import Statuses
+from sweep_clustering.pipeline.live.site import Site
+from sweep_clustering.pipeline.live.state import Feed, State
+from sweep_clustering.pipeline.work.merge import CellResult
+from sweep_clustering.pipeline.work.records import Solved, Span
+from sweep_clustering.storage.cube.growth import create
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.storage.runfolder.records import HeadRecord, Progress
+from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
 COLUMNS = (
     "1,000 workers, a restart of",

@@ -14,10 +14,10 @@ from distributed import Client, LocalCluster
 from large import Size, problem_of
 from tables import Table
 
-from pipeline.cluster.executor import DaskExecutor
-from pipeline.run.request import prepare
-from pipeline.submit.memory import worker_bytes
-from pipeline.work.records import Failed, Science, Span, Task
+from sweep_clustering.pipeline.cluster.executor import DaskExecutor
+from sweep_clustering.pipeline.run.request import prepare
+from sweep_clustering.pipeline.submit.memory import worker_bytes
+from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task
 
 MEASURED = Table("memory", ("N × D, K", "model", "annotations", "measured, MiB", "predicted, MiB", "ratio"))
 TABLES = (MEASURED,)

@@ -6,9 +6,9 @@ from itertools import count
 import numpy as np
 from tables import Table
 
-from pipeline.methods.contract import merged_links
-from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import MethodProcess
+from sweep_clustering.pipeline.methods.contract import merged_links
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.methods.process import MethodProcess
 
 TABLE = Table(
     "methods",

@@ -16,13 +16,13 @@ from checkout import SHARED
 from numpy.typing import NDArray
 from tables import Table
 
-from kernels.problem.problem import Problem, build_problem, layers_from_annotations
-from kernels.search.genetic import SearchSettings, run_restart, warm_up
-from kernels.settings import settings_of
-from sweeps.annotations.draw import draw_annotations
-from sweeps.data.builtin import find
-from sweeps.data.scaling import scale
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.problem.problem import Problem, build_problem, layers_from_annotations
+from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.data.builtin import find
+from sweep_clustering.sweeps.data.scaling import scale
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 RAW = SHARED / "data" / "raw"
 REAL = ("diabetes", "iris", "wine", "thyroid", "vertebral", "ecoli")

@@ -9,12 +9,12 @@ from pathlib import Path
 from checkout import SHARED
 from tables import Table
 
-from kernels.search.genetic import warm_up
-from pipeline.run.request import prepare
-from pipeline.submit.overview import rough_seconds
-from pipeline.work.records import Science, Solved, Span, Task
-from pipeline.work.tasks import run_task
-from pipeline.work.timing import pilot_cells
+from sweep_clustering.kernels.search.genetic import warm_up
+from sweep_clustering.pipeline.run.request import prepare
+from sweep_clustering.pipeline.submit.overview import rough_seconds
+from sweep_clustering.pipeline.work.records import Science, Solved, Span, Task
+from sweep_clustering.pipeline.work.tasks import run_task
+from sweep_clustering.pipeline.work.timing import pilot_cells
 
 TABLE = Table("rough", ("data", "N", "D", "K", "published, ms", "guessed", "strong, ms", "guessed"))
 TABLES = (TABLE,)

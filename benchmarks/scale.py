@@ -35,22 +35,22 @@ from rich.console import Console
 from tables import Sentence, Table, show
 from watching import WHO, NoWork, Watch, cpu_seconds, watching
 
-from pipeline.cluster import connect
-from pipeline.cluster.executor import DaskExecutor
-from pipeline.cluster.profiles import Local, Profile
-from pipeline.common import core_count
-from pipeline.jobs.cluster import new_credentials
-from pipeline.monitor.status import read_status
-from pipeline.run.request import Options, Wanted, is_settled, prepare
-from pipeline.submit.overview import plan_overview
-from pipeline.submit.submission import submit
-from pipeline.work.records import Science, Span, Task
-from pipeline.work.timing import Timing, make_batches
-from storage.cube.blocks import failed_cells
-from storage.cube.growth import create, open_cube
-from storage.runfolder.lease import Lease
-from sweeps.file.reading import load_sweep
-from sweeps.parts import part_of
+from sweep_clustering.pipeline.cluster import connect
+from sweep_clustering.pipeline.cluster.executor import DaskExecutor
+from sweep_clustering.pipeline.cluster.profiles import Local, Profile
+from sweep_clustering.pipeline.common import core_count
+from sweep_clustering.pipeline.jobs.cluster import new_credentials
+from sweep_clustering.pipeline.monitor.status import read_status
+from sweep_clustering.pipeline.run.request import Options, Wanted, is_settled, prepare
+from sweep_clustering.pipeline.submit.overview import plan_overview
+from sweep_clustering.pipeline.submit.submission import submit
+from sweep_clustering.pipeline.work.records import Science, Span, Task
+from sweep_clustering.pipeline.work.timing import Timing, make_batches
+from sweep_clustering.storage.cube.blocks import failed_cells
+from sweep_clustering.storage.cube.growth import create, open_cube
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.parts import part_of
 
 NO_WORK = (
     "run",
@@ -114,7 +114,7 @@ def run(
     name = load_sweep(spec).name if part is None else part_of(load_sweep(spec), part).name
     watch = Watch(restarts, spec.parent / f"{name}.run")
     batches = make_batches if batch is None else batches_of(batch)
-    with watching(watch, seconds), patch("pipeline.run.driver.make_batches", batches):
+    with watching(watch, seconds), patch("sweep_clustering.pipeline.run.driver.make_batches", batches):
         code = submit(spec, Options(results=spec.parent, **choices), Console(stderr=True))
     if code != 0 or watch.done != restarts:
         raise RuntimeError(f"exit code {code}, {watch.done} of {restarts} restarts")

@@ -18,12 +18,12 @@ from quality import RAW, REAL, real_data
 from sklearn.mixture import GaussianMixture
 from tables import Table, mean_error
 
-from kernels.problem.problem import Layer, layers_from_annotations
-from kernels.scores import adjusted_rand, nmi
-from kernels.settings import settings_of
-from pipeline.fit.solve import fit
-from sweeps.annotations.draw import draw_annotations
-from sweeps.words import split_model
+from sweep_clustering.kernels.problem.problem import Layer, layers_from_annotations
+from sweep_clustering.kernels.scores import adjusted_rand, nmi
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.pipeline.fit.solve import fit
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.words import split_model
 
 ACCURACIES = (0.8, 0.9, 1.0)
 SHARES = (0.5, 1.0, 1.5)

@@ -13,10 +13,10 @@ from quality import RAW, REAL, real_data
 from shapes import TUNED
 from tables import Table, mean_error
 
-from kernels.problem.problem import layers_from_annotations
-from kernels.scores import nmi
-from kernels.settings import settings_of
-from pipeline.fit.solve import fit
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.scores import nmi
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.pipeline.fit.solve import fit
 
 TABLE = Table("shapes_biased", ("model", "uniform", "biased", "biased - uniform", "with who was drawn often"))
 TABLES = (TABLE,)

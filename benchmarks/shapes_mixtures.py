@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from shapes import TUNED, scored
 from tables import Table, mean_error
 
-from kernels.problem.problem import layers_from_annotations
-from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 CLUSTERS, ACCURACIES, COUNTS, DRAWS = (2, 4, 6), (0.8, 0.9, 1.0), (200, 400, 800), 20
 SHAPES = ("conditional", "conditional-diagonal", "conditional-tied", "conditional-full")

@@ -16,13 +16,20 @@ from quality import PUBLISHED, STRONG
 from solving.entries import collect
 from tables import Sentence, Table
 
-from kernels.partition.state import new_state
-from kernels.problem.data import Data
-from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem, layers_from_annotations
-from kernels.search.genetic import SearchSettings, run_restart, warm_up
-from sweeps.annotations.draw import draw_annotations
-from sweeps.data.builtin import find
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.problem.data import Data
+from sweep_clustering.kernels.problem.problem import (
+    CANNOT,
+    MUST,
+    Layer,
+    Problem,
+    build_problem,
+    layers_from_annotations,
+)
+from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.data.builtin import find
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 SEARCH = Table(
     "speed/search",

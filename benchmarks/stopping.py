@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tables import Table
 
-from pipeline.common import SAME_OPTIMUM
-from pipeline.work.tasks import optimum_counts, restarts_enough, unseen_mass
-from storage.cube.growth import open_cube
-from storage.cube.schema import DONE
-from sweeps.file.spec import RULES, Stop
+from sweep_clustering.pipeline.common import SAME_OPTIMUM
+from sweep_clustering.pipeline.work.tasks import optimum_counts, restarts_enough, unseen_mass
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.sweeps.file.spec import RULES, Stop
 
 RULE = Table(
     "stopping/rules",

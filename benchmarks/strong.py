@@ -17,11 +17,11 @@ from quality import COMPONENTS, HIT, PUBLISHED, RAW, REAL, STRONG, real_data
 from speed import SHARED, mixture, vertebral
 from tables import Table
 
-from kernels.problem.problem import Problem, build_problem, layers_from_annotations
-from kernels.search.genetic import SearchSettings, run_restart, warm_up
-from kernels.settings import COVARIANCES
-from sweeps.annotations.draw import draw_annotations
-from sweeps.inputs import draw_mixture
+from sweep_clustering.kernels.problem.problem import Problem, build_problem, layers_from_annotations
+from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
+from sweep_clustering.kernels.settings import COVARIANCES
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.inputs import draw_mixture
 
 TERMS = ("posterior", "likelihood", "conditional")
 HELD_OUT = (4, 5)

@@ -21,11 +21,11 @@ from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 from tables import Table, show
 
-from kernels.problem.data import CANNOT, MUST
-from kernels.problem.problem import Layer
-from kernels.scores import adjusted_rand
-from kernels.settings import settings_of
-from pipeline.fit.solve import fit
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.problem import Layer
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.pipeline.fit.solve import fit
 
 LARGEST, DRAW, RESTARTS = 3600, 1, 10
 SUITE = SHARED / "data" / "suite"

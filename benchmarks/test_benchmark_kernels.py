@@ -11,10 +11,16 @@ from candidates import sweep_candidates
 from solving.entries import collect, local_search
 from speed import COUNTS, MODELS, mixture
 
-from kernels.partition.state import new_state
-from kernels.scores import centroid_index, cluster_gaussians, goldberger_kl, nmi, total_variance
-from kernels.search.genetic import SearchSettings, run_restart
-from kernels.settings import settings_of
+from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.scores import (
+    centroid_index,
+    cluster_gaussians,
+    goldberger_kl,
+    nmi,
+    total_variance,
+)
+from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
+from sweep_clustering.kernels.settings import settings_of
 
 Benchmark = Callable[..., object]
 

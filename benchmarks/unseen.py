@@ -21,8 +21,8 @@ from quality import SHARED
 from suite import Row, compared, drawn, summary
 from tables import Table, show
 
-from kernels.problem.data import CANNOT, MUST
-from kernels.problem.problem import Layer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.problem import Layer
 
 ACCURACIES = (0.8, 0.9, 1.0)
 LARGEST, SEED = 1000, 7

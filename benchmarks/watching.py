@@ -19,13 +19,13 @@ import numpy as np
 import psutil
 from distributed import Worker, WorkerPlugin
 
-from pipeline.cluster.executor import DaskExecutor
-from pipeline.work.records import Solved, Task
-from pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
+from sweep_clustering.pipeline.cluster.executor import DaskExecutor
+from sweep_clustering.pipeline.work.records import Solved, Task
+from sweep_clustering.pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
 
 if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
-    from kernels.problem.problem import Problem
-    from kernels.search.genetic import Restart
+    from sweep_clustering.kernels.problem.problem import Problem
+    from sweep_clustering.kernels.search.genetic import Restart
 
 SAMPLES = 400
 """Readings of the memory in a run, evenly spread over its restarts."""
@@ -46,14 +46,14 @@ class NoWork(WorkerPlugin):  # type: ignore[misc]
 
     def setup(self, worker: Worker | None = None) -> None:
         """Replace the solver of this process."""
-        import kernels.search.genetic
+        import sweep_clustering.kernels.search.genetic
 
-        kernels.search.genetic.run_restart = partial(sleep, self.seconds)
+        sweep_clustering.kernels.search.genetic.run_restart = partial(sleep, self.seconds)
 
 
 def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Generator) -> Restart:
     """In place of a restart."""
-    from kernels.search.genetic import Restart
+    from sweep_clustering.kernels.search.genetic import Restart
 
     if seconds:
         time.sleep(seconds)

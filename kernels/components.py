@@ -19,10 +19,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from kernels.interrupt import new_flag
-from kernels.jit import by_pointer, jit, jit_inner, jit_part
-from kernels.partition.state import State, allocate, new_state
-from kernels.problem.data import (
+from sweep_clustering.kernels.interrupt import new_flag
+from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
+from sweep_clustering.kernels.partition.state import State, allocate, new_state
+from sweep_clustering.kernels.problem.data import (
     FULL,
     MUST,
     SPHERICAL,
@@ -34,10 +34,10 @@ from kernels.problem.data import (
     Links,
     link,
 )
-from kernels.problem.problem import build_problem
-from kernels.search.genetic import kmeans, seed_centroids
-from kernels.search.local_search import shuffle
-from kernels.settings import COVARIANCES, ObjectiveSettings
+from sweep_clustering.kernels.problem.problem import build_problem
+from sweep_clustering.kernels.search.genetic import kmeans, seed_centroids
+from sweep_clustering.kernels.search.local_search import shuffle
+from sweep_clustering.kernels.settings import COVARIANCES, ObjectiveSettings
 
 # Steps of the mixture without annotations, that a start begins with, then steps with them, at most; rounds
 # over the annotated samples in each of these, and steps from one look at the classes of the components to

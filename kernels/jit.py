@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from sweep_clustering import unsupported_numpy
+from sweep_clustering.installation import unsupported_numpy
 
 try:
     import numba
@@ -36,8 +36,8 @@ from numba.core.registry import CPUDispatcher
 from numba.core.types.containers import NamedTuple
 from numba.core.typing.templates import AttributeTemplate
 
-from kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone
-from kernels.interrupt import call
+from sweep_clustering.kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone
+from sweep_clustering.kernels.interrupt import call
 
 # The doors: which kernels Python calls, and which are parts of those.
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem import shapes
-from kernels.problem.data import CANNOT, DEGENERATE, MUST, Floats, check_labels
+from sweep_clustering.kernels.problem import shapes
+from sweep_clustering.kernels.problem.data import CANNOT, DEGENERATE, MUST, Floats, check_labels
 
 
 def divergences(solution: Sequence[Floats], truth: Sequence[Floats]) -> Floats:

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.fit.counts import BIC, FEWEST, ClusterChoice, gains
-from pipeline.fit.inputs import place_problems
-from sweeps.data.table import MAX_CLASSES
-from sweeps.errors import Problem
+from sweep_clustering.pipeline.fit.counts import BIC, FEWEST, ClusterChoice, gains
+from sweep_clustering.pipeline.fit.inputs import place_problems
+from sweep_clustering.sweeps.data.table import MAX_CLASSES
+from sweep_clustering.sweeps.errors import Problem
 
 if TYPE_CHECKING:  # options are read before matplotlib is loaded, which takes a second
     from matplotlib.figure import Figure
@@ -110,7 +110,7 @@ def draw_choice(choice: ClusterChoice) -> Figure:
     """
     from matplotlib.ticker import MaxNLocator
 
-    from pipeline.report import look
+    from sweep_clustering.pipeline.report import look
 
     counts = [each.n_clusters for each in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
@@ -151,8 +151,8 @@ def picture(figure: Figure, path: Path) -> bytes:
     path : Path
         Its ending, svg, png or pdf, is the format.
     """
-    from pipeline.report import look
-    from pipeline.report.figures import UNDATED
+    from sweep_clustering.pipeline.report import look
+    from sweep_clustering.pipeline.report.figures import UNDATED
 
     form, buffer = path.suffix[1:].lower(), io.BytesIO()
     with look.house_style():

@@ -15,11 +15,13 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from sweeps.errors import InputError, Problem, plain_lines
-from sweeps.errors import plural as plural  # which stands with the other words below for all rooms
+from sweep_clustering.sweeps.errors import InputError, Problem, plain_lines
+from sweep_clustering.sweeps.errors import (
+    plural as plural,  # which stands with the other words below for all rooms
+)
 
 if TYPE_CHECKING:
-    from sweeps.file.spec import SweepSpec
+    from sweep_clustering.sweeps.file.spec import SweepSpec
 
 
 # Steps of something that takes long, and what they are: whoever calls it may show how far it is.

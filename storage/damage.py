@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from storage.cube.blocks import BlockStore
-from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name, variable_of
-from storage.cube.growth import InputArrays, render, stored_inputs
-from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import Role
-from storage.errors import DamagedChunk, storage_errors
-from storage.files import PLAIN, Files, digest_of, read_regular, sync_directory
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import merged_lines
-from sweeps.errors import InputError
-from sweeps.plan import Block, DatasetPlan
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_name, variable_of
+from sweep_clustering.storage.cube.growth import InputArrays, render, stored_inputs
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.cube.schema import Role
+from sweep_clustering.storage.errors import DamagedChunk, storage_errors
+from sweep_clustering.storage.files import PLAIN, Files, digest_of, read_regular, sync_directory
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.records import merged_lines
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
 # Passes keys on, and may show how far it is.
 Progress = Callable[[list[str]], Iterable[str]]

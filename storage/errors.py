@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from storage.remote import CREDENTIALS, Place, place_of
+from sweep_clustering.storage.remote import CREDENTIALS, Place, place_of
 
 NEEDS = {
     errno.ENOSPC: "free space",

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from storage.errors import LeaseLost
-from sweeps.errors import InputError, Problem
+from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from sweeps.file.spec import SweepSpec
-from sweeps.records import Listed, Record
-from sweeps.solvers import PREFIX, solvers_of
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.records import Listed, Record
+from sweep_clustering.sweeps.solvers import PREFIX, solvers_of
 
 # Said wherever fingerprints differ.
 PROMISE = "equal bits are promised only for equal software and CPU model"

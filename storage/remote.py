@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 # What begins an address. Others that fsspec knows, and chains of them, could name files of this machine.
 ADDRESS = re.compile(r"^(https?|s3|memory):/+")

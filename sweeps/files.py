@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sweeps.errors import InputError, Problem, refused
+from sweep_clustering.sweeps.errors import InputError, Problem, refused
 
 FILE, NO_FILE = "a readable file", "no such file"
 

@@ -14,19 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.annotations.draw import draw_annotations, draw_biased
-from sweeps.annotations.files import MOST_ROWS, PairFile, Pool, Samples, pool_checksum, read_pool
-from sweeps.annotations.numbering import numbering_of
-from sweeps.data.builtin import DataSet, Unavailable, find
-from sweeps.data.reading import load_table
-from sweeps.data.scaling import scale
-from sweeps.data.table import SampleRows, TableChoice
-from sweeps.errors import InputError, Problem, collecting, given, plural
-from sweeps.file.search import unions_of
-from sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
-from sweeps.plan import Cell, DatasetPlan
-from sweeps.seeds import annotation_seed, data_seed, order_seed
-from sweeps.words import BIASED, DEFAULT, UNIFORM, asked_of, asks
+from sweep_clustering.sweeps.annotations.draw import draw_annotations, draw_biased
+from sweep_clustering.sweeps.annotations.files import PairFile, Pool, pool_checksum, read_pool
+from sweep_clustering.sweeps.annotations.numbering import numbering_of
+from sweep_clustering.sweeps.annotations.samples import MOST_ROWS, Samples
+from sweep_clustering.sweeps.data.builtin import DataSet, Unavailable, find
+from sweep_clustering.sweeps.data.reading import load_table
+from sweep_clustering.sweeps.data.scaling import scale
+from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, given, plural
+from sweep_clustering.sweeps.file.search import unions_of
+from sweep_clustering.sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
+from sweep_clustering.sweeps.plan import Cell, DatasetPlan
+from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
+from sweep_clustering.sweeps.words import BIASED, DEFAULT, UNIFORM, asked_of, asks
 
 # Drawing synthetic data: mixtures of spherical Gaussians.
 

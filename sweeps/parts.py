@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sweeps.errors import InputError, Problem
-from sweeps.file.spec import Dataset, Mixtures, SweepSpec
-from sweeps.plan import range_words
+from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec
+from sweep_clustering.sweeps.plan import range_words
 
 WRITTEN = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 NAMED = re.compile(r"(.+)\.part-([1-9][0-9]{0,5})-of-([1-9][0-9]{0,5})")

@@ -19,12 +19,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Strict
 
-from kernels.settings import SCALES
-from sweeps.annotations.draw import MOST_ANNOTATIONS
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
-from sweeps.records import Choice, Each, Listed, Real, Text, Whole
-from sweeps.seeds import accuracy_code
-from sweeps.words import DEFAULT, DESIGNS, asks
+from sweep_clustering.kernels.settings import SCALES
+from sweep_clustering.sweeps.annotations.draw import MOST_ANNOTATIONS
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
+from sweep_clustering.sweeps.records import Choice, Each, Listed, Real, Text, Whole
+from sweep_clustering.sweeps.seeds import accuracy_code
+from sweep_clustering.sweeps.words import DEFAULT, DESIGNS, asks
 
 # What can name a cube or one of its nodes.
 Name = Annotated[

@@ -19,7 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 from pydantic_core.core_schema import TupleSchema
 
-from sweeps.errors import MISSING, InputError, Problem, did_you_mean, shown
+from sweep_clustering.sweeps.errors import MISSING, InputError, Problem, did_you_mean, shown
 
 # Records read from files by pydantic, and its errors as problems that people can act on.
 

@@ -10,7 +10,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from sweeps.words import MODEL_CODES
+from sweep_clustering.sweeps.words import MODEL_CODES
 
 # In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is.
 ABSENT = 2**32 - 1

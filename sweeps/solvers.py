@@ -3,10 +3,10 @@
 Every run keeps them in its cube, so that cells of two releases whose solvers differ can be told apart.
 """
 
-from kernels.settings import is_union
-from sweeps.file.search import Search
-from sweeps.file.spec import SweepSpec
-from sweeps.words import SHIPPED, asked_of, holds_out, shape_of
+from sweep_clustering.kernels.settings import is_union
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.words import SHIPPED, asked_of, holds_out, shape_of
 
 # Versions by kind of model. Raise one in the commit that changes a bit of what such a cell holds while data,
 # seeds, settings and libraries stay the same: other starts, another order of a sum, another default. Golden

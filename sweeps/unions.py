@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import (
+from sweep_clustering.kernels.settings import (
     ANY,
     DISCRIMINATIVE,
     MOST_DIMS,

@@ -12,8 +12,8 @@ from importlib.util import decode_source, find_spec
 from pathlib import Path
 from typing import Literal
 
-from sweeps.errors import refused
-from sweeps.files import read_file
+from sweep_clustering.sweeps.errors import refused
+from sweep_clustering.sweeps.files import read_file
 
 # Designs: how the pairs that are annotated are chosen.
 

@@ -16,16 +16,16 @@ import yaml
 from cubes import toy
 from cubes.reported import make
 
-from kernels.settings import METHOD, OFFERED
-from pipeline.cluster.profiles import Address, Local, Tls
-from pipeline.commands.main import COMMANDS
-from storage.cube.growth import open_cube
-from sweeps.file.methods import MethodEntry
-from sweeps.file.reading import load_sweep
-from sweeps.file.search import HELD_OUT, asked
-from sweeps.file.spec import Ask, Stop, UserTable
-from sweeps.shapes import CODES
-from sweeps.words import DESIGNS, chooses, shape_of
+from sweep_clustering.kernels.settings import METHOD, OFFERED
+from sweep_clustering.pipeline.cluster.profiles import Address, Local, Tls
+from sweep_clustering.pipeline.commands.main import COMMANDS
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.sweeps.file.methods import MethodEntry
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.search import HELD_OUT, asked
+from sweep_clustering.sweeps.file.spec import Ask, Stop, UserTable
+from sweep_clustering.sweeps.shapes import CODES
+from sweep_clustering.sweeps.words import DESIGNS, chooses, shape_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -85,7 +85,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     folder = tmp_path_factory.mktemp("readme")
     run("-c", blocks(r"\{code-cell\} python", TUTORIAL)[0], folder=folder)
     commands = [shlex.split(command) for command, _ in consoles()]
-    return folder, [run("-m", "pipeline", *command, folder=folder) for command in commands]
+    return folder, [run("-m", "sweep_clustering", *command, folder=folder) for command in commands]
 
 
 @pytest.fixture(scope="module")
@@ -243,7 +243,9 @@ def test_every_key_of_a_profile_is_explained_and_every_command_is_named() -> Non
     named = set(re.findall(r"^\| `sweep (\w+)", COMMAND_PAGE, flags=re.MULTILINE))
     assert named == set(COMMANDS)
     described = re.findall(
-        r"^\.\. click:: pipeline\.commands\.(\S+)\n   :prog: sweep (\w+)$", COMMAND_PAGE, re.M
+        r"^\.\. click:: sweep_clustering\.pipeline\.commands\.(\S+)\n   :prog: sweep (\w+)$",
+        COMMAND_PAGE,
+        re.M,
     )
     assert {name: target for target, name in described} == {name: row[0] for name, row in COMMANDS.items()}
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.reading import load_sweep
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 KEPT = DOCS / "repeat"

@@ -1,22 +1,24 @@
-"""Every door says what stands before our packages, where ours are, and what to do."""
+"""The installed package: its entry, its wheels beside those of others, and checkouts without links."""
 
 import os
 import shutil
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
 from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
-from processes.sweeping import TINY, write_spec
+from processes.sweeping import write_spec
 
 import sweep_clustering
-from pipeline import common
-from sweep_clustering import PACKAGES, check_shadowing, location
+import sweep_clustering.__main__ as entry
+from sweep_clustering.pipeline import common
 
-MAIN = "from sweep_clustering import main; main()"
+FOLDERS = ("kernels", "pipeline", "storage", "sweeps")
 
 
 def run(*command: object, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -24,119 +26,136 @@ def run(*command: object, folder: Path, **variables: str) -> subprocess.Complete
     return subprocess.run(line, capture_output=True, check=False, text=True, cwd=folder, env=environment)
 
 
-def python(code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run Python in a folder, with our packages last on its path as in an installation."""
-    start = f"import sys; sys.path.append({str(ROOT)!r}); "
-    return run(sys.executable, "-c", start + code, *arguments, folder=folder)
-
-
-def shadow(folder: Path, package: str, form: str = "{}.py") -> Path:
-    """A module or package of the user's; what the messages call it."""
-    path = folder / form.format(package)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("raise SystemExit('imported')")
-    return path.parent if path.name == "__init__.py" else path
-
-
 def console_script() -> str:
-    found = shutil.which("sweep", path=str(Path(sys.executable).parent))
-    if found is None:
+    script = shutil.which("sweep", path=str(Path(sys.executable).parent))
+    if script is None:
         pytest.skip("the command is not installed beside this Python")
-    return found
+    return script
 
 
-def assert_said(text: str, package: str, stranger: Path) -> None:
-    assert f"{package}: found {stranger}, expected {ROOT / package}\n" in text
-    assert text.count("expected") == 1
-    assert f"rename {stranger}, or run " in text
-    assert "PYTHONSAFEPATH=1" in text
-    assert "Traceback" not in text
+def copy_without_links(folder: Path) -> Path:
+    """Copy what a build reads of the checkout, as an archive of a file system without links has it."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    (folder / "sweep_clustering").mkdir()
+    for path in (ROOT / "sweep_clustering").glob("*.py"):
+        shutil.copy(path, folder / "sweep_clustering")
+    for name in (
+        "pyproject.toml",
+        "hatch_build.py",
+        "README.md",
+        "LICENSE",
+        "cluster.yaml",
+        "cluster.schema.json",
+    ):
+        shutil.copy(ROOT / name, folder)
+    return folder
 
 
-def test_this_installation_is_whole() -> None:
-    assert sweep_clustering.BAD_INPUT == common.BAD_INPUT
-    assert check_shadowing() == str(ROOT)
-    assert location("no_package_of_this_name") is None
-    assert (location("this") or ROOT).name == "this.py"  # a module, not a package
-
-
-@pytest.mark.parametrize(("package", "form"), [("pipeline", "{}.py"), ("kernels", "{}/__init__.py")])
-def test_a_shadowed_package_is_named_and_not_imported(package: str, form: str, tmp_path: Path) -> None:
-    stranger = shadow(tmp_path, package, form)
-    code = "from sweep_clustering import check_shadowing\ntry: check_shadowing()\n"
-    done = python(f"{code}except ImportError as error: print(error)", folder=tmp_path)
+def build(checkout: Path, folder: Path) -> Path:
+    """Build the wheel of a checkout."""
+    done = run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, checkout, folder=checkout)
     assert done.returncode == 0, done.stderr
-    assert_said(done.stdout, package, stranger)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
-def test_a_package_that_was_installed_is_to_be_uninstalled(tmp_path: Path) -> None:
-    packages = tmp_path / "site-packages"
-    packages.mkdir()
-    stranger = shadow(packages, "kernels", "{}/__init__.py")
-    done = python(f"sys.path.insert(0, {str(packages)!r}); {MAIN}", folder=tmp_path)
-    assert (done.returncode, "rename" in done.stderr) == (2, False)
-    remedy = "uninstall the other package"
-    assert f"kernels: found {stranger}, expected {ROOT / 'kernels'}\n{remedy}" in done.stderr
+def environment(folder: Path) -> Path:
+    """Make an environment with the dependencies of this one, but not the project, and return its Python."""
+    venv.create(folder, with_pip=True)
+    python = folder / "bin" / "python"
+    site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=folder)
+    # A folder that a .pth file names is searched, but not its own .pth files, as of an editable installation.
+    (Path(site.stdout.strip()) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    return python
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_way_to_start_the_command_says_so_before_it_imports_anything(
-    package: str, tmp_path: Path
-) -> None:
-    stranger = shadow(tmp_path, package)
-    here = os.pathsep.join((str(tmp_path), str(ROOT)))
-    safe = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
-    modules = ("sweep_clustering",) if package == "pipeline" else ("pipeline", "sweep_clustering")
-    lines: list[tuple[list[str], dict[str, str], dict[str, str]]] = [
-        # the console script does not look in the current folder, `python -m` does
-        ([console_script()], {"PYTHONPATH": here}, {}),
-        *(
-            ([sys.executable, "-m", name], {"PYTHONPATH": safe}, {"PYTHONPATH": safe, "PYTHONSAFEPATH": "1"})
-            for name in modules
-        ),
-    ]
-    for line, shadowed, plain in lines:
-        done = run(*line, "--help", folder=tmp_path, **shadowed)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith("sweep: packages of this project are shadowed")
-        assert_said(done.stderr, package, stranger)
-        done = run(*line, "--help", folder=tmp_path, **plain)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert done.stdout.startswith("Usage: ")
+def test_the_code_of_bad_input_is_that_of_every_command() -> None:
+    assert entry.BAD_INPUT == common.BAD_INPUT
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("package", [name for name in PACKAGES if name != "pipeline"])
-def test_a_script_beside_a_module_of_its_own_is_told(package: str, tmp_path: Path) -> None:
-    stranger = shadow(tmp_path, package)
-    for name in ("AnnotatedClustering", "open_cube", "load_sweep"):
-        (tmp_path / "script.py").write_text(
-            f"import sys\nsys.path.append({str(ROOT)!r})\n"
-            f"try:\n    from pipeline import {name}\nexcept ImportError as error:\n    print(error)\n"
-        )
-        done = run(sys.executable, tmp_path / "script.py", folder=ROOT.parent)
-        assert (done.returncode, done.stderr) == (0, "")
-        assert_said(done.stdout, package, stranger)
+def test_the_version_is_that_of_the_distribution() -> None:
+    done = run(sys.executable, "-m", "sweep_clustering", "--version", folder=ROOT)
+    assert done.stdout == f"sweep, version {sweep_clustering.__version__}\n"
+
+
+def test_links_of_the_checkout_lead_to_the_four_folders() -> None:
+    links = {path.name: path for path in (ROOT / "sweep_clustering").iterdir() if path.is_symlink()}
+    if not links:
+        pytest.skip("this copy of the checkout has lost its links")
+    assert sorted(links) == list(FOLDERS)
+    assert {str(path.readlink()) for path in links.values()} == {f"../{name}" for name in FOLDERS}
+
+
+def test_a_copy_of_the_checkout_without_links_runs(tmp_path: Path) -> None:
+    copy = copy_without_links(tmp_path)
+    code = "import sweep_clustering.kernels.settings as module; print(module.__file__)"
+    done = run(sys.executable, "-c", code, folder=copy, PYTHONPATH=str(copy))
+    assert done.stdout.strip() == str(copy / "kernels" / "settings.py")
+    assert done.stderr == ""
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_no_package_does_no_harm(tmp_path: Path) -> None:
-    for package in PACKAGES:
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "notes.txt").touch()
-    done = python("from pipeline import load_sweep; print(load_sweep.__module__)", folder=tmp_path)
-    assert (done.stdout, done.stderr) == ("sweeps.file.reading\n", "")
+def test_wheels_with_and_without_links_have_the_same_files(tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    copy = copy_without_links(tmp_path / "copy")
+    names = []
+    for checkout, folder in ((ROOT, tmp_path / "a"), (copy, tmp_path / "b")):
+        with zipfile.ZipFile(build(checkout, folder)) as wheel:
+            names.append(wheel.namelist())
+        assert len(names[-1]) == len(set(names[-1]))
+    code = {name for name in names[0] if name.endswith(".py")}
+    modules = {path.relative_to(ROOT) for name in FOLDERS for path in (ROOT / name).rglob("*.py")}
+    assert code == {f"sweep_clustering/{path}" for path in modules} | {
+        "sweep_clustering/__init__.py",
+        "sweep_clustering/__main__.py",
+    }
+    assert {name.partition("/")[0] for name in names[0]} == {
+        "sweep_clustering",
+        f"sweep_clustering-{sweep_clustering.__version__}.dist-info",
+    }
+    assert "sweep_clustering/pipeline/cluster.yaml" in names[0]
+    # The commit is known where git is.
+    assert set(names[0]) - {"sweep_clustering/storage/commit.txt"} == set(names[1])
+
+
+IMPORTS = {
+    "sweep-clustering": "import sweep_clustering.kernels.scores, sweep_clustering.sweeps.plan",
+    "kernels": "from kernels import get_kernel",
+}
+"""An import that each distribution is installed for; the second one is published by Hugging Face."""
 
 
 @pytest.mark.slow
-def test_worker_processes_do_not_look_in_the_current_folder(tmp_path: Path) -> None:
-    for package in PACKAGES:
-        shadow(tmp_path, package)
-    small = TINY.replace("{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}, ", "")
-    write_spec(tmp_path, small.replace("restarts = 5", "restarts = 1"))
-    done = run(console_script(), "submit", "tiny.toml", "--workers", "1", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_a_package_called_kernels_and_ours_leave_each_other_alone(tmp_path: Path) -> None:
+    python = environment(tmp_path / "environment")
+    sources = {"sweep-clustering": ["--no-deps", build(ROOT, tmp_path / "built")], "kernels": ["kernels"]}
+
+    def pip(command: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return run(python, "-m", "pip", command, "--quiet", *arguments, folder=tmp_path)
+
+    def install(name: str) -> None:
+        done = pip("install", *sources[name])
+        if done.returncode and name == "kernels":
+            pytest.skip(f"the package kernels could not be installed: {done.stderr.splitlines()[-1]}")
+        assert done.returncode == 0, done.stderr
+
+    def working() -> list[str]:
+        codes = {
+            name: run(python, "-W", "ignore", "-c", code, folder=tmp_path) for name, code in IMPORTS.items()
+        }
+        return [name for name, done in codes.items() if done.returncode == 0]
+
+    install("sweep-clustering")
+    install("kernels")
+    assert working() == ["sweep-clustering", "kernels"]
+    pip("uninstall", "--yes", "sweep-clustering")
+    assert working() == ["kernels"]
+    install("sweep-clustering")
+    assert working() == ["sweep-clustering", "kernels"]
+    pip("uninstall", "--yes", "kernels")
+    assert working() == ["sweep-clustering"]
 
 
 @pytest.mark.parametrize(("option", "variables"), [(["-O"], {}), ([], {"PYTHONOPTIMIZE": "2"})])
@@ -150,7 +169,7 @@ def test_python_without_checks_is_refused_before_anything_is_made(
     assert done.stderr.startswith("sweep: Python was started with -O or PYTHONOPTIMIZE")
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
-    script = (sys.executable, *option, "-c", "from pipeline import open_cube")
+    script = (sys.executable, *option, "-c", "from sweep_clustering import open_cube")
     assert "ImportError: Python was started with -O" in run(*script, folder=ROOT, **variables).stderr
 
 
@@ -221,16 +240,18 @@ def test_a_refusal_of_numba_itself_ends_a_sweep_in_one_line_also_on_workers(
 
 
 def test_a_script_is_told_which_numpy_numba_supports(refusing_numba: dict[str, str], tmp_path: Path) -> None:
-    code = "from pipeline import AnnotatedClustering"
+    code = "from sweep_clustering import AnnotatedClustering"
     done = run(sys.executable, "-c", code, folder=tmp_path, **refusing_numba)
-    said = of_numba(version("numpy"), "<1.10").replace("sweep: ", "sweep_clustering.UnsupportedNumpyError: ")
+    said = of_numba(version("numpy"), "<1.10").replace(
+        "sweep: ", "sweep_clustering.installation.UnsupportedNumpyError: "
+    )
     assert done.stderr.endswith(said)
     assert done.stderr.count("Traceback") == 1  # the refusal of numba is part of the message, not a cause
 
 
 def test_another_error_of_numba_stays_as_it_is(refusing_numba: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "packages" / "numba.py").write_text("raise ImportError('no llvmlite')")
-    done = run(sys.executable, "-c", "import kernels.jit", folder=ROOT, **refusing_numba)
+    done = run(sys.executable, "-c", "import sweep_clustering.kernels.jit", folder=ROOT, **refusing_numba)
     assert done.stderr.endswith("ImportError: no llvmlite\n")
 
 
@@ -259,14 +280,16 @@ def test_standard_streams_may_be_closed(tmp_path: Path, closed: str) -> None:
 def test_an_archive_is_refused_in_one_line_that_says_how_to_install_it(tmp_path: Path) -> None:
     archive = tmp_path / "ours.whl"
     with zipfile.ZipFile(archive, "w") as wheel:
-        for name in ("sweep_clustering.py", "pipeline/__init__.py", "pipeline/__main__.py"):
-            wheel.write(ROOT / name, name)
+        for path in (ROOT / "sweep_clustering").glob("*.py"):
+            wheel.write(path, path.relative_to(ROOT))
     for arguments in (("--help",), ("fit", "table.csv", "-k", "2"), ("submit", "sweep.toml")):
-        done = run(sys.executable, "-m", "pipeline", *arguments, folder=tmp_path, PYTHONPATH=str(archive))
+        done = run(
+            sys.executable, "-m", "sweep_clustering", *arguments, folder=tmp_path, PYTHONPATH=str(archive)
+        )
         assert done.returncode == common.BAD_INPUT
         assert done.stderr.count("\n") == 1
         assert done.stderr.startswith(f"sweep: found this project in the archive {archive}, expected files")
         assert done.stderr.endswith(f"pip install {archive}\n")
-    code = "from pipeline import AnnotatedClustering"
+    code = "from sweep_clustering import AnnotatedClustering"
     done = run(sys.executable, "-c", code, folder=tmp_path, PYTHONPATH=str(archive))
     assert f"ArchiveError: found this project in the archive {archive}" in done.stderr

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import label_probabilities
-from kernels.partition.objective import objective_terms
-from kernels.problem.data import Layer, layer_weights, pair_accuracies
-from kernels.problem.problem import Problem
-from kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.choice.held_out import label_probabilities
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.problem.data import Layer, layer_weights, pair_accuracies
+from sweep_clustering.kernels.problem.problem import Problem
+from sweep_clustering.kernels.problem.shapes import SPHERES
 
 
 @dataclass(frozen=True)

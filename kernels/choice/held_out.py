@@ -11,14 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit
-from kernels.partition.gains import set_gains, set_links
-from kernels.partition.objective import collect
-from kernels.partition.state import State, new_state
-from kernels.problem.data import MUST, Data, Floats, Layer, layer_weights, pair_accuracies, pair_numbers
-from kernels.problem.problem import Problem, build_problem
-from kernels.search.genetic import run_restart
-from kernels.settings import CANDIDATES, FOLD_GENERATIONS, FOLDS, Settings
+from sweep_clustering.kernels.jit import jit
+from sweep_clustering.kernels.partition.gains import set_gains, set_links
+from sweep_clustering.kernels.partition.objective import collect
+from sweep_clustering.kernels.partition.state import State, new_state
+from sweep_clustering.kernels.problem.data import (
+    MUST,
+    Data,
+    Floats,
+    Layer,
+    layer_weights,
+    pair_accuracies,
+    pair_numbers,
+)
+from sweep_clustering.kernels.problem.problem import Problem, build_problem
+from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.kernels.settings import CANDIDATES, FOLD_GENERATIONS, FOLDS, Settings
 
 # Fewer pairs than this say too little: a fold would hold less than four.
 LEAST_PAIRS = 20

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import (
+from sweep_clustering.kernels.choice.held_out import (
     COIN,
     HELD_OUT,
     LEAST_PAIRS,
@@ -28,7 +28,7 @@ from kernels.choice.held_out import (
     list_annotations,
     without,
 )
-from kernels.choice.table import (
+from sweep_clustering.kernels.choice.table import (
     COARSE_STEPS,
     FOLD_STEPS,
     Kept,
@@ -36,9 +36,9 @@ from kernels.choice.table import (
     Table,
     union_criteria,
 )
-from kernels.components import Union
-from kernels.problem.data import MUST, Floats, Layer, layer_weights
-from kernels.settings import (
+from sweep_clustering.kernels.components import Union
+from sweep_clustering.kernels.problem.data import MUST, Floats, Layer, layer_weights
+from sweep_clustering.kernels.settings import (
     ANY,
     AUTO,
     CANDIDATES,

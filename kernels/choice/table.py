@@ -15,16 +15,16 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from kernels.choice.criteria import Criteria
-from kernels.choice.held_out import (
+from sweep_clustering.kernels.choice.criteria import Criteria
+from sweep_clustering.kernels.choice.held_out import (
     HELD_OUT,
     UNSURE,
     below,
 )
-from kernels.components import STEPS, Union, first_labels, fit_components
-from kernels.problem.data import Floats, Layer, Links, link, row_numbers
-from kernels.search.genetic import Restart
-from kernels.settings import (
+from sweep_clustering.kernels.components import STEPS, Union, first_labels, fit_components
+from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
+from sweep_clustering.kernels.search.genetic import Restart
+from sweep_clustering.kernels.settings import (
     DEAREST,
     FOLDS,
     KMEANS,

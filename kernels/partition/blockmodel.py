@@ -8,10 +8,15 @@ import math
 
 import numpy as np
 
-from kernels.jit import jit_part
-from kernels.partition.state import State
-from kernels.partition.statistics import array_log, prior_rate, proportions_gain, sum_of_squares
-from kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
+from sweep_clustering.kernels.jit import jit_part
+from sweep_clustering.kernels.partition.state import State
+from sweep_clustering.kernels.partition.statistics import (
+    array_log,
+    prior_rate,
+    proportions_gain,
+    sum_of_squares,
+)
+from sweep_clustering.kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, POSTERIOR, Data, Floats
 
 # Block models (equations (22) and (23) of docs/model.md).
 #

@@ -15,13 +15,13 @@ import math
 
 import numpy as np
 
-from kernels.jit import jit_inner, jit_part
-from kernels.partition import blockmodel, statistics
-from kernels.partition.objective import error_after_removal
-from kernels.partition.state import DISTANCES, FACTOR, HALF, LEVEL, SAFETY, SCALE, State
-from kernels.partition.statistics import EPSILON, cluster_term
-from kernels.problem import data as codes
-from kernels.problem.data import Data
+from sweep_clustering.kernels.jit import jit_inner, jit_part
+from sweep_clustering.kernels.partition import blockmodel, statistics
+from sweep_clustering.kernels.partition.objective import error_after_removal
+from sweep_clustering.kernels.partition.state import DISTANCES, FACTOR, HALF, LEVEL, SAFETY, SCALE, State
+from sweep_clustering.kernels.partition.statistics import EPSILON, cluster_term
+from sweep_clustering.kernels.problem import data as codes
+from sweep_clustering.kernels.problem.data import Data
 
 # A square below it may have lost its last bits.
 TINY = 1e-290

@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from kernels.jit import jit_inner, jit_part
-from kernels.partition import blockmodel, shaped, statistics
-from kernels.partition.objective import error_after_removal
-from kernels.partition.state import (
+from sweep_clustering.kernels.jit import jit_inner, jit_part
+from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
+from sweep_clustering.kernels.partition.objective import error_after_removal
+from sweep_clustering.kernels.partition.state import (
     DISTANCES,
     FACTOR,
     HALF,
@@ -24,9 +24,9 @@ from kernels.partition.state import (
     SCALE,
     State,
 )
-from kernels.partition.statistics import cluster_term, x_log_x
-from kernels.problem import data as codes
-from kernels.problem.data import Data, Floats
+from sweep_clustering.kernels.partition.statistics import cluster_term, x_log_x
+from sweep_clustering.kernels.problem import data as codes
+from sweep_clustering.kernels.problem.data import Data, Floats
 
 # Gain of one relocation, term by term: the fallback of the fast evaluation (equation (20) of docs/model.md).
 

@@ -9,9 +9,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kernels.jit import jit, jit_inner, jit_part
-from kernels.partition import blockmodel, shaped, statistics
-from kernels.partition.state import (
+from sweep_clustering.kernels.jit import jit, jit_inner, jit_part
+from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
+from sweep_clustering.kernels.partition.state import (
     FACTOR,
     HALF,
     LEAVING_LEVEL,
@@ -26,9 +26,9 @@ from kernels.partition.state import (
     State,
     new_state,
 )
-from kernels.problem import data as codes
-from kernels.problem.data import Data, Floats
-from kernels.problem.problem import Problem
+from sweep_clustering.kernels.problem import data as codes
+from sweep_clustering.kernels.problem.data import Data, Floats
+from sweep_clustering.kernels.problem.problem import Problem
 
 
 @jit

@@ -20,10 +20,15 @@ from typing import cast
 
 import numpy as np
 
-from kernels.jit import jit_inner, jit_part
-from kernels.partition.state import FACTOR, HALF, OFFSET, State
-from kernels.partition.statistics import CANCELLATION, EPSILON, add_feature_error, shaped_term
-from kernels.problem.data import FULL, TIED, Data, Floats
+from sweep_clustering.kernels.jit import jit_inner, jit_part
+from sweep_clustering.kernels.partition.state import FACTOR, HALF, OFFSET, State
+from sweep_clustering.kernels.partition.statistics import (
+    CANCELLATION,
+    EPSILON,
+    add_feature_error,
+    shaped_term,
+)
+from sweep_clustering.kernels.problem.data import FULL, TIED, Data, Floats
 
 # Place of the one matrix of "tied", or of one column, and no sample: of the type that other places and
 # samples have, as a literal would have what takes it compiled once more.

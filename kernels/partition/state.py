@@ -6,9 +6,9 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.interrupt import new_flag
-from kernels.jit import by_pointer
-from kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
+from sweep_clustering.kernels.interrupt import new_flag
+from sweep_clustering.kernels.jit import by_pointer
+from sweep_clustering.kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
 # Places in `State.counters`; STALE is 1 until the statistics are recomputed from members.
 EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE, DISTANCES = 0, 1, 2, 3, 4, 5
@@ -19,7 +19,7 @@ FACTOR, HALF, OFFSET, LIMIT, SCALE, LEVEL, LEAVING_SCALE, LEAVING_LEVEL = range(
 # A bound on a gain is wider by this share of all that the gain is made of, a thousand times what rounds.
 SAFETY = 2.0**-40
 
-# Clusters from which bounds on distances pay; see kernels.partition.bounds.
+# Clusters from which bounds on distances pay; see sweep_clustering.kernels.partition.bounds.
 LEAST_CLUSTERS = 8
 
 by_pointer(Data)  # here, as commands that solve nothing load its module, and not the compiler
@@ -140,7 +140,7 @@ def sizes_of(data: Data) -> dict[str, int]:
 
 
 def _bounds_pay(data: Data) -> bool:
-    """Whether bounds on distances save time: see kernels.partition.bounds, and `benchmarks/bounds.py`."""
+    """Whether bounds on distances save time: see `kernels.partition.bounds`, and `benchmarks/bounds.py`."""
     if data.n_clusters < LEAST_CLUSTERS or data.shape > COMMON:
         return False
     # A block model uses them for samples without partners alone.

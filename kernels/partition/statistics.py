@@ -5,9 +5,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.jit import jit_inner, jit_part
-from kernels.partition.state import State
-from kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, Data, Floats
+from sweep_clustering.kernels.jit import jit_inner, jit_part
+from sweep_clustering.kernels.partition.state import State
+from sweep_clustering.kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, Data, Floats
 
 # Logarithms: of whole arrays at once, and x log x of counts.
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem import data as parts
-from kernels.problem.data import CANNOT, MUST, Data, Floats, Layer, layers_from_annotations
-from kernels.problem.shapes import SPHERES, coordinates, prior_of
-from kernels.settings import COVARIANCES, DEFAULT, TERMS, ObjectiveSettings, spread_problem
+from sweep_clustering.kernels.problem import data as parts
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Data, Floats, Layer, layers_from_annotations
+from sweep_clustering.kernels.problem.shapes import SPHERES, coordinates, prior_of
+from sweep_clustering.kernels.settings import COVARIANCES, DEFAULT, TERMS, ObjectiveSettings, spread_problem
 
 __all__ = ["CANNOT", "MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
 

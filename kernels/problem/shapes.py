@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem.data import DEGENERATE, Floats
-from kernels.settings import AUTO
+from sweep_clustering.kernels.problem.data import DEGENERATE, Floats
+from sweep_clustering.kernels.settings import AUTO
 
 # Shapes with one variance for all features.
 SPHERES = ("spherical", "common")

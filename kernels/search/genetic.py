@@ -13,19 +13,19 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from kernels.jit import by_pointer, jit, jit_inner, jit_part
-from kernels.partition import state as places
-from kernels.partition.gains import squared_distances
-from kernels.partition.objective import objective_terms
-from kernels.partition.state import CAPS, State, allocate, new_state, sizes_of
-from kernels.partition.statistics import set_means
-from kernels.problem.data import COMMON, Data, Floats, check_labels
-from kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
-from kernels.problem.shapes import Prior, shaped_covariances
-from kernels.search import local_search as local
-from kernels.search.local_search import draw_below
-from kernels.search.sampling import Matching, match, new_matching
-from kernels.settings import SearchSettings
+from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
+from sweep_clustering.kernels.partition import state as places
+from sweep_clustering.kernels.partition.gains import squared_distances
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.partition.state import CAPS, State, allocate, new_state, sizes_of
+from sweep_clustering.kernels.partition.statistics import set_means
+from sweep_clustering.kernels.problem.data import COMMON, Data, Floats, check_labels
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
+from sweep_clustering.kernels.problem.shapes import Prior, shaped_covariances
+from sweep_clustering.kernels.search import local_search as local
+from sweep_clustering.kernels.search.local_search import draw_below
+from sweep_clustering.kernels.search.sampling import Matching, match, new_matching
+from sweep_clustering.kernels.settings import SearchSettings
 
 __all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
 

@@ -11,15 +11,23 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from kernels.jit import by_pointer, jit_inner, jit_part
-from kernels.partition import bounds
-from kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
-from kernels.partition.objective import collect, move_edges, objective_of, relocate
-from kernels.partition.shaped import ONLY, factorise, logdet_of
-from kernels.partition.state import CAPS, EVALUATIONS, LOCAL_SEARCHES, STALE, State, allocate, sizes_of
-from kernels.partition.statistics import CANCELLATION, is_degenerate, pooled_error
-from kernels.problem import data as codes
-from kernels.problem.data import Data, Floats
+from sweep_clustering.kernels.jit import by_pointer, jit_inner, jit_part
+from sweep_clustering.kernels.partition import bounds
+from sweep_clustering.kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
+from sweep_clustering.kernels.partition.objective import collect, move_edges, objective_of, relocate
+from sweep_clustering.kernels.partition.shaped import ONLY, factorise, logdet_of
+from sweep_clustering.kernels.partition.state import (
+    CAPS,
+    EVALUATIONS,
+    LOCAL_SEARCHES,
+    STALE,
+    State,
+    allocate,
+    sizes_of,
+)
+from sweep_clustering.kernels.partition.statistics import CANCELLATION, is_degenerate, pooled_error
+from sweep_clustering.kernels.problem import data as codes
+from sweep_clustering.kernels.problem.data import Data, Floats
 
 RELOCATION, ASSIGNMENT = 1, 2
 

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from kernels.jit import by_pointer, jit, jit_inner, jit_part
-from kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
-from kernels.partition.objective import collect, objective_of, relocate
-from kernels.partition.state import State, allocate, new_state, sizes_of
-from kernels.problem.data import POSTERIOR, Data, Floats
-from kernels.problem.problem import Problem
-from kernels.search.local_search import draw_below, shuffle
+from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
+from sweep_clustering.kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
+from sweep_clustering.kernels.partition.objective import collect, objective_of, relocate
+from sweep_clustering.kernels.partition.state import State, allocate, new_state, sizes_of
+from sweep_clustering.kernels.problem.data import POSTERIOR, Data, Floats
+from sweep_clustering.kernels.problem.problem import Problem
+from sweep_clustering.kernels.search.local_search import draw_below, shuffle
 
 Labels = NDArray[np.int16]
 

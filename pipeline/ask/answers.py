@@ -7,15 +7,16 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from pipeline.fit.inputs import place_problems
-from storage.errors import StorageError, storage_errors
-from storage.files import PLAIN, sync_directory
-from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import ANNOTATOR, FIRST_ROW, Samples, columns_of, separator_of
-from sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
-from sweeps.data.text import rows_of
-from sweeps.errors import InputError, Problem, collecting, given
-from sweeps.files import opened
+from sweep_clustering.pipeline.fit.inputs import place_problems
+from sweep_clustering.storage.errors import StorageError, storage_errors
+from sweep_clustering.storage.files import PLAIN, sync_directory
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.files import ANNOTATOR, FIRST_ROW, columns_of, separator_of
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
+from sweep_clustering.sweeps.data.text import rows_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, given
+from sweep_clustering.sweeps.files import opened
 
 WORDS = {MUST: "yes", CANNOT: "no", None: "skip"}
 

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from pipeline.asking.belief import Belief, share_at
-from pipeline.asking.strategies import Pair, choose
-from pipeline.fit.inputs import answered
-from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import Samples
-from sweeps.annotations.rows import Annotation, Row, Skip
+from sweep_clustering.pipeline.asking.belief import Belief, share_at
+from sweep_clustering.pipeline.asking.strategies import Pair, choose
+from sweep_clustering.pipeline.fit.inputs import answered
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
+from sweep_clustering.sweeps.annotations.samples import Samples
 
 # How many questions are left until a share of the labels is right: a simulation under the model.
 

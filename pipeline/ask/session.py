@@ -27,15 +27,22 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.ask.answers import AnswersFile, ChangedError
-from pipeline.ask.questions import Question
-from pipeline.ask.summary import AskOptions, Standing, accuracy_given, confidence, outlook_words
-from pipeline.common import plural
-from pipeline.fit.inputs import FitInputs
-from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import ANNOTATOR, ASKED, FIRST_ROW, SETTLES, Samples
-from sweeps.annotations.rows import Annotation, Row, Skip
-from sweeps.data.lines import as_cell
+from sweep_clustering.pipeline.ask.answers import AnswersFile, ChangedError
+from sweep_clustering.pipeline.ask.questions import Question
+from sweep_clustering.pipeline.ask.summary import (
+    AskOptions,
+    Standing,
+    accuracy_given,
+    confidence,
+    outlook_words,
+)
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.fit.inputs import FitInputs
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.files import ANNOTATOR, ASKED, FIRST_ROW, SETTLES
+from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.lines import as_cell
 
 # Where a session shows its questions, and where its keys come from: a terminal, or lines of a pipe.
 

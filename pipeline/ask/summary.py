@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import COVARIANCES
-from pipeline.ask.answers import check_answers_file
-from pipeline.common import plural
-from pipeline.fit import inputs as fit_inputs
-from pipeline.fit.inputs import FitInputs, FitOptions, answered
-from sweeps.annotations.draw import MUST
-from sweeps.annotations.files import ASKED, read_answers
-from sweeps.annotations.rows import AnnotationRows, Row
-from sweeps.errors import InputError, Problem, not_one_of
-from sweeps.words import STRATEGIES
+from sweep_clustering.kernels.settings import COVARIANCES
+from sweep_clustering.pipeline.ask.answers import check_answers_file
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.fit import inputs as fit_inputs
+from sweep_clustering.pipeline.fit.inputs import FitInputs, FitOptions, answered
+from sweep_clustering.sweeps.annotations.draw import MUST
+from sweep_clustering.sweeps.annotations.files import ASKED, read_answers
+from sweep_clustering.sweeps.annotations.rows import AnnotationRows, Row
+from sweep_clustering.sweeps.errors import InputError, Problem, not_one_of
+from sweep_clustering.sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
-    from pipeline.ask.questions import Outlook, Question
-    from pipeline.asking.belief import Belief, Share
+    from sweep_clustering.pipeline.ask.questions import Outlook, Question
+    from sweep_clustering.pipeline.asking.belief import Belief, Share
 
 # Reading and checking what `sweep ask` is given: bad input is answered before a compiler is loaded.
 
@@ -184,11 +184,11 @@ def stand(
     ValueError
         If the problem admits no solution.
     """
-    from kernels.choice.held_out import below
-    from kernels.interrupt import beside
-    from pipeline.ask.questions import next_questions, questions_left
-    from pipeline.asking.belief import believe, share_at
-    from pipeline.fit.running import progress, runner
+    from sweep_clustering.kernels.choice.held_out import below
+    from sweep_clustering.kernels.interrupt import beside
+    from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
+    from sweep_clustering.pipeline.asking.belief import believe, share_at
+    from sweep_clustering.pipeline.fit.running import progress, runner
 
     answers = answered(rows)
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())

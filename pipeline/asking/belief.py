@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from kernels.choice import held_out
-from kernels.choice.structures import Runner, Settled, choose_structure, settle, some_rows
-from kernels.choice.table import FOLD_STEPS, Table
-from kernels.problem.data import MUST, Layer, layer_weights
-from kernels.problem.problem import build_problem
-from kernels.search.genetic import run_restart
-from kernels.search.sampling import Length, run_chain
-from kernels.settings import ANY, AUTO, Settings, is_union, settings_of
-from pipeline.common import best_of
+from sweep_clustering.kernels.choice import held_out
+from sweep_clustering.kernels.choice.structures import Runner, Settled, choose_structure, settle, some_rows
+from sweep_clustering.kernels.choice.table import FOLD_STEPS, Table
+from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights
+from sweep_clustering.kernels.problem.problem import build_problem
+from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.kernels.search.sampling import Length, run_chain
+from sweep_clustering.kernels.settings import ANY, AUTO, Settings, is_union, settings_of
+from sweep_clustering.pipeline.common import best_of
 
 # Settings of the search and of the objective that questions come from, unless others are given.
 ASKING = settings_of({"method": "strong", "feature_weight": "effective", "proportions": "free"})

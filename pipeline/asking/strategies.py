@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.choice.held_out import below
-from kernels.choice.table import one_thread
-from kernels.problem.problem import MUST, build_problem, layers_from_annotations
-from kernels.search.genetic import run_restart
-from pipeline.asking.belief import ASKING, Belief, believe, model_for
-from pipeline.methods.shipped.links import must_components
-from sweeps import words
-from sweeps.annotations.draw import answer_pairs
+from sweep_clustering.kernels.choice.held_out import below
+from sweep_clustering.kernels.choice.table import one_thread
+from sweep_clustering.kernels.problem.problem import MUST, build_problem, layers_from_annotations
+from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.pipeline.asking.belief import ASKING, Belief, believe, model_for
+from sweep_clustering.pipeline.methods.shipped.links import must_components
+from sweep_clustering.sweeps import words
+from sweep_clustering.sweeps.annotations.draw import answer_pairs
 
 # Pairs to choose from: all of them, or where there are too many a sample of those that may matter.
 

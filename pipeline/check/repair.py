@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
-from pipeline.common import plural
-from storage.cube.growth import InputArrays
-from storage.cube.manifest import Manifest, read_manifest
-from storage.damage import Progress, Repair, changed_root, repair
-from storage.runfolder.lease import Lease
-from sweeps.errors import InputError, Problem
-from sweeps.inputs import load_inputs
-from sweeps.plan import DatasetPlan
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.storage.cube.growth import InputArrays
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.damage import Progress, Repair, changed_root, repair
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.inputs import load_inputs
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 # Fields of a plan that the inputs of a cube are a function of.
 SAME = (
@@ -34,11 +34,11 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If this is not a cube.
-    storage.runfolder.lease.LeaseHeld
+    sweep_clustering.storage.runfolder.lease.LeaseHeld
         If a run is writing to it.
-    storage.errors.StorageError
+    sweep_clustering.storage.errors.StorageError
         If the file system refuses.
     """
     if changed_root(cube) is None:

@@ -11,25 +11,25 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from pipeline.common import plural
-from pipeline.methods.loading import MethodCall
-from pipeline.scoring.raw import RawCell, RawScores, differences, software
-from pipeline.scoring.scores import cell_scores
-from pipeline.work.merge import BlockResult, CellResult
-from pipeline.work.records import NO_ANSWERS, Answers, Failed, Science, Span, Task
-from pipeline.work.tasks import ask_batch, method_calls, run_task
-from storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
-from storage.cube.growth import open_cube
-from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
-from storage.provenance import PROMISE, by_run, fingerprint, software_differences, unrecorded
-from sweeps.data.lines import shortened
-from sweeps.errors import InputError, Problem, cause_of, collecting, given
-from sweeps.file.spec import SweepSpec
-from sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
-from sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweeps.shapes import CODES
-from sweeps.words import SHIPPED, asks, is_model
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.scoring.raw import RawCell, RawScores, differences, software
+from sweep_clustering.pipeline.scoring.scores import cell_scores
+from sweep_clustering.pipeline.work.merge import BlockResult, CellResult
+from sweep_clustering.pipeline.work.records import NO_ANSWERS, Answers, Failed, Science, Span, Task
+from sweep_clustering.pipeline.work.tasks import ask_batch, method_calls, run_task
+from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore, differing_rows
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
+from sweep_clustering.storage.provenance import PROMISE, by_run, fingerprint, software_differences, unrecorded
+from sweep_clustering.sweeps.data.lines import shortened
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, given
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
+from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweep_clustering.sweeps.shapes import CODES
+from sweep_clustering.sweeps.words import SHIPPED, asks, is_model
 
 # A path is as much work as some hundreds of restarts: one is asked again for so many cells.
 CELLS_PER_PATH = 10

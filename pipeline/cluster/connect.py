@@ -16,15 +16,15 @@ from distributed.core import Status
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 
-from pipeline.cluster import pages
-from pipeline.cluster.profiles import Address, Local, Profile
-from pipeline.common import core_count, plural
-from pipeline.jobs import cluster as jobs
-from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slurm import ComputeClusterError
-from storage.runfolder.lease import Lease
-from sweep_clustering import InstallationError, check_installation
-from sweeps.errors import InputError, Problem
+from sweep_clustering.installation import InstallationError, check_numpy
+from sweep_clustering.pipeline.cluster import pages
+from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
+from sweep_clustering.pipeline.common import core_count, plural
+from sweep_clustering.pipeline.jobs import cluster as jobs
+from sweep_clustering.pipeline.jobs.keys import JobQueue
+from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +70,8 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     Yields
     ------
     distributed.Client
-        With at least one worker, none of which has packages of another project under our names. It is closed
-        on exit, local workers too; a scheduler that was running before keeps running.
+        Client with at least one worker. It is closed on exit, local workers too; a scheduler that was running
+        before keeps running.
 
     Raises
     ------
@@ -81,8 +81,8 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     ComputeClusterError
         Where local workers cannot be started, worker jobs die at once, or none starts; also while the client
         is in use. Where the system allows too few open files.
-    sweep_clustering.InstallationError
-        Where a worker would import packages of another project, or its numba does not support its numpy.
+    sweep_clustering.installation.InstallationError
+        Where the numba of a worker does not support its numpy.
     """
     connection: AbstractContextManager[Client]
     options, n_processes = profile.options, 0
@@ -299,14 +299,14 @@ class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
 
 def check_kernels() -> None:
     """Check that the kernels of this installation can be loaded here, and load them."""
-    check_installation()
-    import kernels.jit  # noqa: F401
+    check_numpy()
+    import sweep_clustering.kernels.jit  # noqa: F401
 
 
-class SamePackages(WorkerPlugin):  # type: ignore[misc]
+class UsableInstallation(WorkerPlugin):  # type: ignore[misc]
     """End a worker that joins later and cannot compute with its packages; its log says why."""
 
-    name = "same-packages"
+    name = "usable-installation"
 
     async def setup(self, worker: Worker) -> None:
         """Check the worker's installation."""
@@ -324,13 +324,13 @@ def prepare_workers(client: Client) -> None:
     Raises
     ------
     InstallationError
-        If a worker would import packages of another project, or its numba does not support its numpy.
+        If the numba of a worker does not support its numpy.
     """
     register(client, LossesInOneLine())
     for found in client.run(check_kernels, on_error="return").values():
         if isinstance(found, InstallationError):
             raise found
-    register(client, SamePackages())
+    register(client, UsableInstallation())
 
 
 def register(client: Client, plugin: WorkerPlugin) -> None:

@@ -18,14 +18,14 @@ from uuid import uuid4
 from dask.utils import format_bytes
 from distributed import Client, Future, Worker, WorkerPlugin
 
-from pipeline.cluster.connect import register
-from pipeline.cluster.worker import BATCH, TOPIC, LeaveInTime, run_watched
-from pipeline.jobs.slurm import ComputeClusterError
-from pipeline.methods.process import PATIENCE, START_LIMIT
-from pipeline.work.records import BatchLost, Task
-from pipeline.work.tasks import Ended, NextTask, Outcome, load_kernels
-from sweeps.inputs import Source
-from sweeps.plan import Cell
+from sweep_clustering.pipeline.cluster.connect import register
+from sweep_clustering.pipeline.cluster.worker import BATCH, TOPIC, LeaveInTime, run_watched
+from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.pipeline.methods.process import PATIENCE, START_LIMIT
+from sweep_clustering.pipeline.work.records import BatchLost, Task
+from sweep_clustering.pipeline.work.tasks import Ended, NextTask, Outcome, load_kernels
+from sweep_clustering.sweeps.inputs import Source
+from sweep_clustering.sweeps.plan import Cell
 
 # Which batches are given up and why, from the events of a compute cluster.
 #

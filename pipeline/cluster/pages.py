@@ -13,7 +13,7 @@ from distributed import Client, Worker, WorkerPlugin, node
 from distributed.http.routing import RoutingApplication
 from distributed.http.utils import RequestHandler
 
-from pipeline.common import VARIABLE, is_own
+from sweep_clustering.pipeline.common import VARIABLE, is_own
 
 WHY = (
     "Not served: this page changes what the run does, and everybody on this machine can open the dashboard.\n"

@@ -16,11 +16,11 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
-from pipeline.jobs import keys
-from pipeline.jobs.keys import CLASSES, JobQueue, job_queue
-from sweeps.errors import InputError, Problem, did_you_mean, shown
-from sweeps.files import read_file
-from sweeps.records import Checked, Choice, Given, Record, Terse, read, refusal
+from sweep_clustering.pipeline.jobs import keys
+from sweep_clustering.pipeline.jobs.keys import CLASSES, JobQueue, job_queue
+from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, shown
+from sweep_clustering.sweeps.files import read_file
+from sweep_clustering.sweeps.records import Checked, Choice, Given, Record, Terse, read, refusal
 
 # The text of cluster.yaml as plain values, within bounds.
 

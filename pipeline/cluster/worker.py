@@ -20,9 +20,9 @@ from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 from distributed.core import Status
 from distributed.utils import sync
 
-from pipeline.work.records import Results, Task
-from pipeline.work.tasks import run_task
-from sweeps.inputs import Source
+from sweep_clustering.pipeline.work.records import Results, Task
+from sweep_clustering.pipeline.work.tasks import run_task
+from sweep_clustering.sweeps.inputs import Source
 
 # What the keys of batches start with.
 BATCH = "run_batch"

@@ -14,19 +14,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernels.settings import ANY, is_union, method_words, settings_of
-from pipeline.commands import options as shared
-from pipeline.commands.options import declared, flag, place, put_file, reported, several, show, typed
-from pipeline.common import SAME_OPTIMUM, plural
-from sweep_clustering import check_numpy
-from sweeps.errors import unstyled
-from sweeps.words import STRATEGIES
+from sweep_clustering.installation import check_numpy
+from sweep_clustering.kernels.settings import ANY, is_union, method_words, settings_of
+from sweep_clustering.pipeline.commands import options as shared
+from sweep_clustering.pipeline.commands.options import (
+    declared,
+    flag,
+    place,
+    put_file,
+    reported,
+    several,
+    show,
+    typed,
+)
+from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
+from sweep_clustering.sweeps.errors import unstyled
+from sweep_clustering.sweeps.words import STRATEGIES
 
 if TYPE_CHECKING:
-    from pipeline.ask.summary import AskOptions
-    from pipeline.fit.inputs import FitInputs
-    from pipeline.fit.solve import FitResult
-    from pipeline.fit.unannotated import Unannotated
+    from sweep_clustering.pipeline.ask.summary import AskOptions
+    from sweep_clustering.pipeline.fit.inputs import FitInputs
+    from sweep_clustering.pipeline.fit.solve import FitResult
+    from sweep_clustering.pipeline.fit.unannotated import Unannotated
 
 # Candidates that people see, of classes of any shape; the JSON has them all.
 SHOWN = 5
@@ -198,10 +207,17 @@ def fit_command(
     likelihood do not take. The annotator of link files is called links, and that of answers without a name
     is called asked. Centroids and variances are those of the scaled features.
     """
-    from pipeline.choosing import option_problems, read_counts
-    from pipeline.fit.counts import TRIED, possible
-    from pipeline.fit.inputs import SHOWN, FitOptions, judge, labels_csv, place_problems, read_inputs
-    from sweeps.data.table import expanded
+    from sweep_clustering.pipeline.choosing import option_problems, read_counts
+    from sweep_clustering.pipeline.fit.counts import TRIED, possible
+    from sweep_clustering.pipeline.fit.inputs import (
+        SHOWN,
+        FitOptions,
+        judge,
+        labels_csv,
+        place_problems,
+        read_inputs,
+    )
+    from sweep_clustering.sweeps.data.table import expanded
 
     check_numpy()
     counts, wrong = (TRIED, []) if clusters is None else read_counts(clusters)
@@ -215,11 +231,11 @@ def fit_command(
     _say_notes(*inputs.table.notes, *options.without_effect())
 
     # numba is loaded once there is something to solve: bad input is answered at once
-    from pipeline.choosing import draw_choice, picture
-    from pipeline.fit.counts import choose_clusters
-    from pipeline.fit.running import progress, runner
-    from pipeline.fit.solve import fit, to_json
-    from pipeline.fit.unannotated import unannotated
+    from sweep_clustering.pipeline.choosing import draw_choice, picture
+    from sweep_clustering.pipeline.fit.counts import choose_clusters
+    from sweep_clustering.pipeline.fit.running import progress, runner
+    from sweep_clustering.pipeline.fit.solve import fit, to_json
+    from sweep_clustering.pipeline.fit.unannotated import unannotated
 
     given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed")}
     given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
@@ -272,7 +288,7 @@ def fit_command(
 def _leave_if(interrupted: bool) -> None:
     """End with the code of Ctrl-C, after what there was is written."""
     if interrupted:
-        from kernels.interrupt import leave
+        from sweep_clustering.kernels.interrupt import leave
 
         click.echo("\ninterrupted", err=True)
         leave(shared.INTERRUPTS + signal.SIGINT)
@@ -291,7 +307,7 @@ def _say_notes(*notes: str) -> None:
 
 def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotated] = ()) -> Iterator[str]:
     """The result in a few lines, for people."""
-    from pipeline.fit.alarms import predicted_words
+    from sweep_clustering.pipeline.fit.alarms import predicted_words
 
     best, objectives, settings = result.best, result.restart_objectives, result.settings
     hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
@@ -324,7 +340,7 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
         words = predicted_words(each, result.base_rate)
         yield f"{'' if number else 'predicted':<11}{words}, {shape}{'' if of_union else ' covariance'}"
     if result.base_rate is not None:
-        from kernels.choice.held_out import COIN
+        from sweep_clustering.kernels.choice.held_out import COIN
 
         loss = result.base_rate.log_loss
         than_coin = "" if loss <= COIN else f"; a coin has {COIN:.4f}"
@@ -403,7 +419,7 @@ def ask(**given: Any) -> None:
     evidence on the clusters. The annotation term here is therefore always conditional: it only models whether
     the answer of each pair is right. sweep fit without options fits the answers.
     """
-    from pipeline.ask import answers, summary
+    from sweep_clustering.pipeline.ask import answers, summary
 
     check_numpy()
     chosen, aside = _chosen(given), _aside(given)
@@ -433,7 +449,7 @@ def _aside(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _once(options: AskOptions, inputs: FitInputs) -> None:
     """Choose one batch, and write or print it."""
-    from pipeline.ask import session, summary
+    from sweep_clustering.pipeline.ask import session, summary
 
     rows = session.rows_of(options, inputs)
     standing = summary.stand(options, inputs, list(inputs.rows))
@@ -489,7 +505,7 @@ def _fit_of_answers(*answers: Path) -> str:
 
 def _interactive(options: AskOptions, inputs: FitInputs) -> None:
     """Ask in the terminal until somebody quits."""
-    from pipeline.ask import answers, session, summary
+    from sweep_clustering.pipeline.ask import answers, session, summary
 
     path = options.annotations[-1]
     file = answers.AnswersFile(path, options.annotator, inputs.numbering.of(path, inputs.samples))

@@ -7,19 +7,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands import options as shared
-from pipeline.commands.options import flag, json_option, next_step, reported
-from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
-from sweeps.words import SHIPPED
+from sweep_clustering.pipeline.commands import options as shared
+from sweep_clustering.pipeline.commands.options import flag, json_option, next_step, reported
+from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweep_clustering.sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
-    from pipeline.methods.check import Report
+    from sweep_clustering.pipeline.methods.check import Report
 
 NEXT_SWEEP = "submit", "sweeps/uci.toml"
 
@@ -33,9 +34,9 @@ names_argument = click.argument(
 def schema(cluster: bool) -> None:
     """Print the JSON Schema of the sweep file."""
     if cluster:
-        from pipeline.cluster.profiles import cluster_schema as printed
+        from sweep_clustering.pipeline.cluster.profiles import cluster_schema as printed
     else:
-        from sweeps.file.reading import sweep_schema as printed
+        from sweep_clustering.sweeps.file.reading import sweep_schema as printed
     click.echo(printed(), nl=False)
 
 
@@ -54,7 +55,7 @@ def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) 
     NAMES are data sets, or patterns in quotes, such as suite/uci/* for a battery. Without
     any, a suite is one line.
     """
-    from sweeps.data.builtin import catalogue
+    from sweep_clustering.sweeps.data.builtin import catalogue
 
     with reported():
         records = catalogue(data_dir, _known(names))
@@ -95,7 +96,7 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     from rich.console import Console
     from rich.progress import track
 
-    from sweeps.data.builtin import Unavailable, find
+    from sweep_clustering.sweeps.data.builtin import Unavailable, find
 
     missing, console = list[str](), Console(stderr=True)
     with reported():
@@ -126,7 +127,7 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
     NAMES are data sets, or patterns in quotes, such as suite/uci/* for a battery; by
     default all data sets but those of the suite.
     """
-    from sweeps.data.builtin import catalogue
+    from sweep_clustering.sweeps.data.builtin import catalogue
 
     with reported():
         records = catalogue(data_dir, [name for name in _known(names) if names or "/" not in name])
@@ -143,7 +144,7 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     """Data sets of these names and patterns, each once; all without a name."""
-    from sweeps.data.registry import BUILTIN, KNOWN, fitting
+    from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, fitting
 
     unknown = [name for name in names if not fitting(name)]
     if unknown:
@@ -175,9 +176,7 @@ def list_methods(as_json: bool) -> None:
 @methods.command("template")
 def template() -> None:
     """Print a method to begin with, a Python file."""
-    import pipeline.methods
-
-    text = (Path(pipeline.methods.__file__).parent / "template.py").read_text(encoding="utf-8")
+    text = (files("sweep_clustering.pipeline.methods") / "template.py").read_text(encoding="utf-8")
     click.echo(text, nl=False)
     next_step("methods", "check", "FILE.py:FUNCTION")
 
@@ -193,7 +192,7 @@ def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
     METHOD is FILE.py:FUNCTION, MODULE:FUNCTION or a name of "sweep methods list"; or, in braces, a table as
     in a sweep file: '{name = "mine", call = "own.py:cluster", restarts = 5}'.
     """
-    from sweeps.file.reading import as_toml
+    from sweep_clustering.sweeps.file.reading import as_toml
 
     with reported():
         text = as_toml(shared.sweep_of(like, called))
@@ -230,9 +229,9 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
 
     Exits with 0 if it keeps the contract, with 3 if not, and with 2 if there is no such method.
     """
-    from pipeline.methods.check import check
-    from pipeline.methods.loading import MethodCall, read_source
-    from pipeline.methods.process import MethodFailed
+    from sweep_clustering.pipeline.methods.check import check
+    from sweep_clustering.pipeline.methods.loading import MethodCall, read_source
+    from sweep_clustering.pipeline.methods.process import MethodFailed
 
     seen = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
     problems: list[Problem] = []

@@ -16,9 +16,9 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, add_completion_class
 
-from pipeline.commands.options import INTERRUPTS, STDOUT
-from pipeline.common import BAD_INPUT, INTERNAL, PlainFormatter
-from sweep_clustering import InstallationError
+from sweep_clustering.installation import InstallationError
+from sweep_clustering.pipeline.commands.options import INTERRUPTS, STDOUT
+from sweep_clustering.pipeline.common import BAD_INPUT, INTERNAL, PlainFormatter
 
 # Module of this room and name there, and what the command does.
 COMMANDS = {
@@ -48,8 +48,8 @@ COMMANDS = {
 }
 
 
-# Packages of this project, whose messages are for users.
-PACKAGES = ("pipeline", "storage", "sweeps", "kernels")
+# Name of our loggers, whose messages are for users.
+OURS = "sweep_clustering"
 
 
 class Echo(logging.Handler):
@@ -61,8 +61,8 @@ class Echo(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one message; a terminal that has been closed is no reason to fail."""
-        own = record.name.partition(".")[0] in PACKAGES
-        if not own and not logging.getLogger("pipeline").isEnabledFor(logging.DEBUG):
+        is_ours = record.name.partition(".")[0] == OURS
+        if not is_ours and not logging.getLogger(OURS).isEnabledFor(logging.DEBUG):
             return  # of a library: it is in the log of the run
         with suppress(OSError):
             click.echo(self.format(record), err=True)
@@ -78,8 +78,7 @@ def set_verbose(ctx: click.Context, param: click.Parameter, verbose: bool) -> No
 def _log(level: int, of_distributed: str) -> None:
     # distributed sets its own level when it is imported, at which it logs every connection
     os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", of_distributed)
-    for package in PACKAGES:
-        logging.getLogger(package).setLevel(level)
+    logging.getLogger(OURS).setLevel(level)
 
 
 VERBOSE = click.Option(
@@ -102,7 +101,7 @@ class Sweep(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(import_module(f"pipeline.commands.{module}"), name)
+        command: click.Command = getattr(import_module(f"sweep_clustering.pipeline.commands.{module}"), name)
         for each in command.commands.values() if isinstance(command, click.Group) else [command]:
             if VERBOSE not in each.params:
                 each.params.append(VERBOSE)
@@ -132,7 +131,7 @@ class Sweep(click.Group):
             sys.exit(BAD_INPUT)
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # pressed again, it would break off what ends here
-            from kernels.interrupt import leave
+            from sweep_clustering.kernels.interrupt import leave
 
             click.echo("\ninterrupted", err=True)
             leave(INTERRUPTS + signal.SIGINT)

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from kernels.settings import OFFERED, PARAMETERS, Setting
-from pipeline.common import BAD_INPUT, INTERNAL, plural
-from sweeps.errors import InputError, Problem, collecting, unstyled
-from sweeps.files import shipped_files
+from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
+from sweep_clustering.pipeline.common import BAD_INPUT, INTERNAL, plural
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, unstyled
+from sweep_clustering.sweeps.files import shipped_files
 
 if TYPE_CHECKING:
-    from storage.remote import Place
-    from sweeps.file.spec import SweepSpec
+    from sweep_clustering.storage.remote import Place
+    from sweep_clustering.sweeps.file.spec import SweepSpec
 
 # What the arguments of commands name: a sweep file, a cube, a run. Storage and what reads sweep files are
 # loaded where they are needed: help needs neither, and a command that is given a cube no sweep file.
@@ -58,8 +58,8 @@ def sweep_of(spec: Path, called: Sequence[str]) -> SweepSpec:
     InputError
         With everything that is wrong.
     """
-    from sweeps.file.methods import entry_of
-    from sweeps.file.reading import load_sweep
+    from sweep_clustering.sweeps.file.methods import entry_of
+    from sweep_clustering.sweeps.file.reading import load_sweep
 
     problems, entries = list[Problem](), list[dict[str, Any]]()
     for text in called:
@@ -80,7 +80,7 @@ def find_place(path: Path, results: Path) -> Place:
     InputError
         If there is none of them.
     """
-    from storage.remote import place_of
+    from sweep_clustering.storage.remote import place_of
 
     place = place_of(path)
     if isinstance(place, str):
@@ -148,8 +148,8 @@ def _parts_of(path: Path, results: Path) -> list[Path]:
     """Cubes of the parts of the sweep file at `path`, where there is none of the whole."""
     if path.suffix != ".toml":
         return []
-    from storage.runfolder.folder import CUBE_SUFFIX
-    from sweeps.parts import part_named
+    from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX
+    from sweep_clustering.sweeps.parts import part_named
 
     whole = cube_of(path, results)
     if whole.exists():
@@ -161,7 +161,7 @@ def _parts_of(path: Path, results: Path) -> list[Path]:
 
 def whole_of(places: Sequence[Place]) -> Place:
     """A cube, or where the cube of the whole would be, of several that are parts of one sweep."""
-    from sweeps.parts import part_named
+    from sweep_clustering.sweeps.parts import part_named
 
     first = places[0]
     part = part_named(Path(first).stem)
@@ -183,7 +183,7 @@ def find_run(path: Path, results: Path) -> Path:
     InputError
         If there is neither a cube nor a run, or if the run folder leads out of its directory.
     """
-    from storage.runfolder.folder import CUBE_SUFFIX, RunFolder
+    from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX, RunFolder
 
     cube = cube_of(path, results)
     run = RunFolder(cube)
@@ -202,17 +202,17 @@ def cube_of(path: Path, results: Path, part: str | None = None) -> Path:
     InputError
         If there is no such file, or it is no sweep file.
     """
-    from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
+    from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
 
     if path.suffix != ".toml":
         full = path.with_name(path.name + CUBE_SUFFIX) if path.name else path
         is_cube = path.name.endswith(CUBE_SUFFIX) or (path / "zarr.json").exists()
         return path if is_cube or not (full.is_dir() or RunFolder(full).path.is_dir()) else full
-    from sweeps.file.reading import load_sweep
+    from sweep_clustering.sweeps.file.reading import load_sweep
 
     spec = load_sweep(find_spec(path)[0])
     if part is not None:
-        from sweeps.parts import part_of
+        from sweep_clustering.sweeps.parts import part_of
 
         spec = part_of(spec, part)
     return cube_path(results, spec.name)
@@ -226,14 +226,14 @@ MOST_OFFERED, MOST_LOOKED_AT = 200, 50_000
 
 def complete_datasets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of data sets that begin like this."""
-    from sweeps.data.registry import BUILTIN
+    from sweep_clustering.sweeps.data.registry import BUILTIN
 
     return [name for name in BUILTIN if name.startswith(incomplete)]
 
 
 def complete_methods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of shipped methods that begin like this, or else files."""
-    from sweeps.words import SHIPPED
+    from sweep_clustering.sweeps.words import SHIPPED
 
     names = [CompletionItem(name, help=SHIPPED[name].text) for name in SHIPPED if name.startswith(incomplete)]
     return names or [CompletionItem(incomplete, "file")]
@@ -246,8 +246,8 @@ def complete_cells(ctx: click.Context, param: click.Parameter, incomplete: str) 
     named += ctx.args  # click has not yet given arguments their names when an option lacks its value
     if not named:
         return []
-    from storage.cube.blocks import failed_cells
-    from storage.cube.manifest import read_manifest
+    from sweep_clustering.storage.cube.blocks import failed_cells
+    from sweep_clustering.storage.cube.manifest import read_manifest
 
     try:
         first = Path(named[0][0] if isinstance(named[0], tuple) else named[0])
@@ -525,7 +525,7 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
         except OSError as error:
             if not isinstance(error.filename, str):
                 raise
-            from storage.errors import storage_errors
+            from sweep_clustering.storage.errors import storage_errors
 
             with storage_errors(Path(error.filename)):
                 raise
@@ -538,7 +538,7 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
         click.echo(f"out of memory, nothing was started ({str(error) or 'ulimit -v'})", err=True)
         sys.exit(INTERNAL)
     except Exception as error:
-        from storage.errors import StorageError
+        from sweep_clustering.storage.errors import StorageError
 
         if not isinstance(error, (StorageError, *faults)):
             raise
@@ -548,7 +548,7 @@ def reported(*faults: type[Exception]) -> Iterator[None]:
 
 def put_file(path: Path, content: str | bytes) -> None:
     """Put a file in place in one step: a reader sees the old one or the new one."""
-    from storage.files import PLAIN
+    from sweep_clustering.storage.files import PLAIN
 
     try:
         PLAIN.put(path, content.encode() if isinstance(content, str) else content)

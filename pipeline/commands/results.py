@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands import options
-from pipeline.commands.options import find_cube, flag, next_step, place, reported, tell
-from pipeline.common import COMPLETE, INTERNAL
-from sweeps.errors import InputError, Problem, collecting, not_one_of
+from sweep_clustering.pipeline.commands import options
+from sweep_clustering.pipeline.commands.options import find_cube, flag, next_step, place, reported, tell
+from sweep_clustering.pipeline.common import COMPLETE, INTERNAL
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, not_one_of
 
 if TYPE_CHECKING:
-    from storage.remote import Place
+    from sweep_clustering.storage.remote import Place
 
 
 class ScoreName(options.Word):
@@ -31,7 +31,7 @@ class ScoreName(options.Word):
     @cached_property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
         """All names."""
-        from pipeline.scoring.scores import LABELS
+        from sweep_clustering.pipeline.scoring.scores import LABELS
 
         return tuple(LABELS)
 
@@ -42,7 +42,7 @@ pdf_option = flag("--pdf", help="Write figures as PDF, too.")
 
 def formats_of(pdf: bool) -> tuple[str, ...]:
     """Formats of the figures."""
-    from pipeline.report.figures import SUFFIXES, USUAL
+    from sweep_clustering.pipeline.report.figures import SUFFIXES, USUAL
 
     return SUFFIXES if pdf else USUAL
 
@@ -78,7 +78,7 @@ def report(
     CUBE may be an address (https://, s3://); only the cube is read from there. Several cubes, parts of
     one sweep, are read as one.
     """
-    from pipeline.report.write import write_report
+    from sweep_clustering.pipeline.report.write import write_report
 
     with reported():
         places = options.find_places(cubes, results)
@@ -105,7 +105,7 @@ def report(
 @flag("--no-browser", help="Print the address, and open no browser.")
 def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: bool) -> None:
     """Show the page of a run of CUBE in a browser, from files alone, until Ctrl-C; changes nothing."""
-    from pipeline.live.site import address_of, serving
+    from sweep_clustering.pipeline.live.site import address_of, serving
 
     with reported(), serving(options.find_run(cube_or_spec, results), port or 0) as server:
         address, from_elsewhere = address_of(server)
@@ -168,14 +168,14 @@ def export(
             raise InputError(problems)
         path = options.whole_of(places)
         if local is not None:
-            from pipeline.scoring.scores import store_scores
-            from storage.cube.growth import open_cube
+            from sweep_clustering.pipeline.scoring.scores import store_scores
+            from sweep_clustering.storage.cube.growth import open_cube
 
             stored, is_new = store_scores(local, open_cube(local))
             click.echo(f"scores: {stored}{'' if is_new else ', as they were'}")
             next_step("report", path)
             return
-        from pipeline.report.export import write_export
+        from sweep_clustering.pipeline.report.export import write_export
 
         read = places if len(places) > 1 else path
         for file in write_export(read, out or options.beside(path, ".export"), how, overwrite=force):
@@ -209,9 +209,9 @@ def compare(
 
     Either may be an address (https://, s3://).
     """
-    from pipeline.report.compare import write_comparison
-    from pipeline.scoring.ranking import RANKED
-    from pipeline.scoring.scores import LABELS
+    from sweep_clustering.pipeline.report.compare import write_comparison
+    from sweep_clustering.pipeline.scoring.ranking import RANKED
+    from sweep_clustering.pipeline.scoring.scores import LABELS
 
     with reported():
         problems = [not_one_of("--score", score, LABELS) for score in scores if score not in LABELS]
@@ -283,8 +283,8 @@ def verify(
         if problems:
             raise InputError(problems)
         if sweep is not None:
-            from pipeline.check.verify import verify_scores
-            from pipeline.scoring.raw import read_raw
+            from sweep_clustering.pipeline.check.verify import verify_scores
+            from sweep_clustering.pipeline.scoring.raw import read_raw
 
             with collecting(problems):
                 spec = options.sweep_of(sweep, methods)
@@ -297,11 +297,11 @@ def verify(
             sys.exit(COMPLETE if found.good else INTERNAL)
         path = find_cube(cube, results)
         if checksums:
-            from storage.damage import scan
+            from sweep_clustering.storage.damage import scan
 
             found = scan(path, options.progress_bar)
         else:
-            from pipeline.check.verify import verify as check
+            from sweep_clustering.pipeline.check.verify import verify as check
 
             found = check(path, sample=sample, seed=seed, run_methods=run_methods)
     wrong = ("repair", path) if checksums else ("verify", path, "--checksums")
@@ -315,9 +315,9 @@ def verify(
 @options.data_dir_option
 def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> None:
     """Find damaged files of CUBE, and have what they held computed again by the next submit."""
-    from pipeline.check.repair import repair_cube, repair_lines
-    from pipeline.monitor.status import submit_words
-    from storage.runfolder.lease import LeaseHeld
+    from sweep_clustering.pipeline.check.repair import repair_cube, repair_lines
+    from sweep_clustering.pipeline.monitor.status import submit_words
+    from sweep_clustering.storage.runfolder.lease import LeaseHeld
 
     with reported(LeaseHeld):
         path = find_cube(cube, results)

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from pipeline.commands import options
-from pipeline.commands.options import flag, next_step, reported, show, tell
-from pipeline.common import COMPLETE, FAILED_CELLS
-from sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.pipeline.commands import options
+from sweep_clustering.pipeline.commands.options import flag, next_step, reported, show, tell
+from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 
 @click.command()
@@ -49,11 +49,11 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     """Run the sweep file SPEC, or resume it where it stopped."""
     from rich.console import Console
 
-    from pipeline.monitor.status import read_status
-    from pipeline.run.request import Options
-    from pipeline.submit.submission import submit as run
-    from pipeline.work.merge import Mismatch
-    from storage.runfolder.journal import JournalDamaged
+    from sweep_clustering.pipeline.monitor.status import read_status
+    from sweep_clustering.pipeline.run.request import Options
+    from sweep_clustering.pipeline.submit.submission import submit as run
+    from sweep_clustering.pipeline.work.merge import Mismatch
+    from sweep_clustering.storage.runfolder.journal import JournalDamaged
 
     with reported(JournalDamaged, Mismatch):
         path, shipped = options.find_spec(spec)
@@ -105,7 +105,7 @@ def plan(
 ) -> None:
     """Show how much work SPEC is: cells, restarts, batches, files, bytes and the memory of a worker."""
     if resolved:
-        from sweeps.file.reading import as_file, as_toml, load_sweep
+        from sweep_clustering.sweeps.file.reading import as_file, as_toml, load_sweep
 
         with reported():
             problems = [Problem("--part", "--resolved as well", "one of them")] if places["part"] else []
@@ -115,12 +115,12 @@ def plan(
                 raise InputError(problems)
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
         return
-    from pipeline.cluster.profiles import load_profile
-    from pipeline.run.request import prepare
-    from pipeline.submit.memory import memory_problems
-    from pipeline.submit.overview import plan_lines, plan_overview
-    from pipeline.work.merge import Mismatch
-    from storage.runfolder.journal import JournalDamaged
+    from sweep_clustering.pipeline.cluster.profiles import load_profile
+    from sweep_clustering.pipeline.run.request import prepare
+    from sweep_clustering.pipeline.submit.memory import memory_problems
+    from sweep_clustering.pipeline.submit.overview import plan_lines, plan_overview
+    from sweep_clustering.pipeline.work.merge import Mismatch
+    from sweep_clustering.storage.runfolder.journal import JournalDamaged
 
     with reported(JournalDamaged, Mismatch):
         problems = []
@@ -147,12 +147,12 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
     # numpy starts the threads of its linear algebra when it is loaded: a tenth of the time of this command,
     # which only counts
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from pipeline.monitor.status import read_status
+    from sweep_clustering.pipeline.monitor.status import read_status
 
     with reported():
         cubes = options.find_runs(cubes_or_spec, results)
         if len(cubes) > 1:
-            from pipeline.monitor.parts import read_parts_status
+            from sweep_clustering.pipeline.monitor.parts import read_parts_status
 
             state = read_parts_status(cubes)
             tell(state, as_json, *state.outlook)
@@ -169,7 +169,7 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
 @click.option("--job", metavar="ID", help="Logs of a worker job, by number or name.")
 def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool, job: str | None) -> None:
     """Show the end of the driver's log, or of another log of a run."""
-    from pipeline.monitor import status as runs
+    from sweep_clustering.pipeline.monitor import status as runs
 
     if head and job is not None:
         raise click.UsageError("--head and --job exclude each other")
@@ -189,7 +189,7 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
 @options.takes_run
 def cancel(cube_or_spec: Path, results: Path) -> None:
     """End the run of a cube, head and workers; what was finished is kept."""
-    from pipeline.monitor import cancel as ending
+    from sweep_clustering.pipeline.monitor import cancel as ending
 
     # records of another format version are bad input
     with reported(ending.CannotCancel):
@@ -204,7 +204,7 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
 @options.json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
     """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
-    from pipeline.monitor.why import explain, failed_causes
+    from sweep_clustering.pipeline.monitor.why import explain, failed_causes
 
     with reported():
         cube = options.find_cube(cube_or_spec, results)

@@ -15,9 +15,16 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
-from kernels.choice.held_out import COIN, LEAST_PAIRS, HeldOut, bar_of
-from kernels.problem.data import MUST, Layer, agrees, layer_weights, pair_accuracies, pair_numbers
-from pipeline.common import plural
+from sweep_clustering.kernels.choice.held_out import COIN, LEAST_PAIRS, HeldOut, bar_of
+from sweep_clustering.kernels.problem.data import (
+    MUST,
+    Layer,
+    agrees,
+    layer_weights,
+    pair_accuracies,
+    pair_numbers,
+)
+from sweep_clustering.pipeline.common import plural
 
 Floats = NDArray[np.float64]
 
@@ -108,7 +115,7 @@ def restart_alarm(partitions: Sequence[NDArray[np.integer]], best: int, as_good:
     """
     if as_good > 1 or len(partitions) < LEAST_RESTARTS:
         return
-    from kernels.scores import adjusted_rand
+    from sweep_clustering.kernels.scores import adjusted_rand
 
     near = [adjusted_rand(partitions[best], each) >= SAME for each in partitions]
     if sum(near) == 1:

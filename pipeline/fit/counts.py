@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.errors import given
+from sweep_clustering.sweeps.errors import given
 
 if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a second
-    from kernels.choice.criteria import Criteria
-    from kernels.choice.held_out import HeldOut
-    from kernels.problem.problem import Layer
-    from pipeline.fit.solve import FitResult
+    from sweep_clustering.kernels.choice.criteria import Criteria
+    from sweep_clustering.kernels.choice.held_out import HeldOut
+    from sweep_clustering.kernels.problem.problem import Layer
+    from sweep_clustering.pipeline.fit.solve import FitResult
 
 # Standard errors that the best number may be ahead of one that BIC then decides for.
 TIMIDITY = 1.0
@@ -118,7 +118,7 @@ class ClusterChoice:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; nats. Of the annotations the accuracy estimated with the number taken."""
-        from kernels.choice.held_out import estimated_accuracy
+        from sweep_clustering.kernels.choice.held_out import estimated_accuracy
 
         held_out = self.chosen.held_out
         found = None if held_out is None else estimated_accuracy(held_out)
@@ -188,10 +188,10 @@ def choose_clusters(
     ValueError
         If a problem admits no solution.
     """
-    from kernels.choice.criteria import criteria
-    from kernels.choice.held_out import bar_of
-    from kernels.choice.table import union_criteria
-    from kernels.problem.problem import build_problem
+    from sweep_clustering.kernels.choice.criteria import criteria
+    from sweep_clustering.kernels.choice.held_out import bar_of
+    from sweep_clustering.kernels.choice.table import union_criteria
+    from sweep_clustering.kernels.problem.problem import build_problem
 
     def one(count: int) -> Candidate:
         result = fit(count)

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from kernels.problem.data import DEGENERATE, row_numbers
-from kernels.problem.shapes import ROUNDING
-from pipeline.common import plural
+from sweep_clustering.kernels.problem.data import DEGENERATE, row_numbers
+from sweep_clustering.kernels.problem.shapes import ROUNDING
+from sweep_clustering.pipeline.common import plural
 
 # Standard deviation of a feature over that of all, below which it tells no samples apart.
 FAINT = 1e-9

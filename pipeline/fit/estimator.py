@@ -21,22 +21,22 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, validation
 
-from kernels import settings as declared
-from kernels.interrupt import beside
-from kernels.problem.data import CANNOT, MUST
-from kernels.problem.shapes import SPHERES
-from kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
-from pipeline.asking.belief import believe
-from pipeline.asking.strategies import choose
-from pipeline.fit.counts import TRIED, choose_clusters, possible
-from pipeline.fit.data_notes import data_notes
-from pipeline.fit.inputs import annotator_problems, chance_problems
-from pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
-from pipeline.fit.running import progress, runner
-from pipeline.fit.solve import Floats, assignment_costs, fit
-from sweeps.data.scaling import scaling_of
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
-from sweeps.words import STRATEGIES
+from sweep_clustering.kernels import settings as declared
+from sweep_clustering.kernels.interrupt import beside
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
+from sweep_clustering.pipeline.asking.belief import believe
+from sweep_clustering.pipeline.asking.strategies import choose
+from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, possible
+from sweep_clustering.pipeline.fit.data_notes import data_notes
+from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems
+from sweep_clustering.pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
+from sweep_clustering.pipeline.fit.running import progress, runner
+from sweep_clustering.pipeline.fit.solve import Floats, assignment_costs, fit
+from sweep_clustering.sweeps.data.scaling import scaling_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
+from sweep_clustering.sweeps.words import STRATEGIES
 
 # Attributes by the part of a result that has them, under the same names; the last only with `confidence`.
 OF_RESULT: tuple[str, ...] = ("covariance", "covariances", "model", "feature_weight", "restart_objectives")
@@ -218,7 +218,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
     Examples
     --------
-    >>> from pipeline import AnnotatedClustering
+    >>> from sweep_clustering import AnnotatedClustering
     >>> X = [[0.0], [0.1], [0.3], [1.0], [1.2], [1.3]]
     >>> estimator = AnnotatedClustering(n_clusters=2, accuracy=0.9, random_state=0)
     >>> labels = estimator.fit_predict(X, must_link=[[0, 1], [3, 4]], cannot_link=[[2, 3]])

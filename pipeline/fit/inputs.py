@@ -17,9 +17,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
-from kernels.problem.shapes import SPHERES, unused_priors
-from kernels.settings import (
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
+from sweep_clustering.kernels.problem.shapes import SPHERES, unused_priors
+from sweep_clustering.kernels.settings import (
     DEFAULT,
     METHOD,
     MODEL_ANY,
@@ -34,14 +34,15 @@ from kernels.settings import (
     taken,
     wrong_settings,
 )
-from pipeline.fit.data_notes import constant
-from sweeps.annotations.files import PairFile, Samples, outside_note
-from sweeps.annotations.numbering import AUTO, Numbering, numbering_of
-from sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
-from sweeps.data.lines import to_number
-from sweeps.data.reading import read_table
-from sweeps.data.scaling import scale
-from sweeps.data.table import (
+from sweep_clustering.pipeline.fit.data_notes import constant
+from sweep_clustering.sweeps.annotations.files import PairFile, outside_note
+from sweep_clustering.sweeps.annotations.numbering import AUTO, Numbering, numbering_of
+from sweep_clustering.sweeps.annotations.rows import KIND_NAMES, Annotation, AnnotationRows, Row
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.lines import to_number
+from sweep_clustering.sweeps.data.reading import read_table
+from sweep_clustering.sweeps.data.scaling import scale
+from sweep_clustering.sweeps.data.table import (
     LabelledTable,
     NameSearch,
     SampleRows,
@@ -49,10 +50,10 @@ from sweeps.data.table import (
     dropped_note,
     read_labels,
 )
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural
 
 if TYPE_CHECKING:
-    from pipeline.fit.solve import FitResult
+    from sweep_clustering.pipeline.fit.solve import FitResult
 
 # Contradictions that people see; the JSON has them all.
 SHOWN = 5

@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
-from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
-from pipeline.common import plural
-from sweeps.annotations.files import LINK_CELLS, header_problems, usual_names
-from sweeps.annotations.nearness import verdict
-from sweeps.data.table import exact_below
-from sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies, layer_weights
+from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.sweeps.annotations.files import LINK_CELLS, header_problems, usual_names
+from sweep_clustering.sweeps.annotations.nearness import verdict
+from sweep_clustering.sweeps.data.table import exact_below
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean
 
 # Rows and labels that are told one by one.
 SHOWN = 10

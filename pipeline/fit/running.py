@@ -8,9 +8,9 @@ from typing import Any
 
 from sklearn.utils import parallel
 
-from kernels.interrupt import new_flag, sharing
-from pipeline.common import core_count
-from pipeline.fit.solve import Runner
+from sweep_clustering.kernels.interrupt import new_flag, sharing
+from sweep_clustering.pipeline.common import core_count
+from sweep_clustering.pipeline.fit.solve import Runner
 
 
 class Steps:

@@ -9,10 +9,10 @@ import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from kernels.problem.data import layer_weights
-from pipeline.fit.links import LinkTables, Reader, names_of
-from pipeline.fit.solve import weighted_agreement
-from sweeps.errors import InputError, Problem
+from sweep_clustering.kernels.problem.data import layer_weights
+from sweep_clustering.pipeline.fit.links import LinkTables, Reader, names_of
+from sweep_clustering.pipeline.fit.solve import weighted_agreement
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 
 class LinkScorer:
@@ -34,7 +34,7 @@ class LinkScorer:
     Examples
     --------
     >>> import pandas as pd
-    >>> from pipeline import AnnotatedClustering, LinkScorer
+    >>> from sweep_clustering import AnnotatedClustering, LinkScorer
     >>> table = pd.DataFrame({"x": [0.0, 0.1, 0.3, 1.0, 1.2, 1.3]}, index=list("abcdef"))
     >>> estimator = AnnotatedClustering(n_clusters=2, random_state=0).fit(table.iloc[[0, 2, 3, 5]])
     >>> scorer = LinkScorer(must_link=[["a", "b"], ["b", "e"]], cannot_link=[["c", "e"]])

@@ -14,22 +14,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels import components, scores
-from kernels.choice import held_out as predictions
-from kernels.choice.structures import Settled, StructureChoice, best_so_far, settle, structure_choice
-from kernels.choice.table import Solution, Table, as_restart
-from kernels.interrupt import beside
-from kernels.problem.data import DEGENERATE, agrees, layer_weights
-from kernels.problem.problem import Layer, Problem, build_problem
-from kernels.problem.shapes import SPHERES
-from kernels.search.genetic import CLONE, Restart, run_restart, warm_up
-from kernels.search.sampling import Length, run_chain
-from kernels.settings import ANY, AUTO, CANDIDATES, MODEL_ANY, Settings, is_union, method_words
-from pipeline.common import SAME_OPTIMUM, best_of, plural
-from pipeline.fit import alarms
-from pipeline.fit import data_notes as notes
-from pipeline.fit.unannotated import AGREEMENT, score_words, with_truth
-from sweeps.errors import given
+from sweep_clustering.kernels import components, scores
+from sweep_clustering.kernels.choice import held_out as predictions
+from sweep_clustering.kernels.choice.structures import (
+    Settled,
+    StructureChoice,
+    best_so_far,
+    settle,
+    structure_choice,
+)
+from sweep_clustering.kernels.choice.table import Solution, Table, as_restart
+from sweep_clustering.kernels.interrupt import beside
+from sweep_clustering.kernels.problem.data import DEGENERATE, agrees, layer_weights
+from sweep_clustering.kernels.problem.problem import Layer, Problem, build_problem
+from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.search.genetic import CLONE, Restart, run_restart, warm_up
+from sweep_clustering.kernels.search.sampling import Length, run_chain
+from sweep_clustering.kernels.settings import (
+    ANY,
+    AUTO,
+    CANDIDATES,
+    MODEL_ANY,
+    Settings,
+    is_union,
+    method_words,
+)
+from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of, plural
+from sweep_clustering.pipeline.fit import alarms
+from sweep_clustering.pipeline.fit import data_notes as notes
+from sweep_clustering.pipeline.fit.unannotated import AGREEMENT, score_words, with_truth
+from sweep_clustering.sweeps.errors import given
 
 # Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
 

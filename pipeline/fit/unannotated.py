@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from kernels import scores
+from sweep_clustering.kernels import scores
 
 Floats = NDArray[np.float64]
 
@@ -104,7 +104,7 @@ def unannotated(
     if labels_true is None:
         return ()
     # scikit-learn is loaded where it is needed alone
-    from pipeline.methods.shipped.baselines import gaussian_mixture_full, k_means
+    from sweep_clustering.pipeline.methods.shipped.baselines import gaussian_mixture_full, k_means
 
     step = float(len(X)) * n_clusters * X.shape[1]
     return (
@@ -131,7 +131,7 @@ def _best(
     seed: int,
 ) -> Unannotated:
     """The best of some starts of a method, of which a step takes so many multiplications."""
-    from pipeline.methods.contract import NoSolution
+    from sweep_clustering.pipeline.methods.contract import NoSolution
 
     starts = int(min(max(WORK // step, 1), STARTS))
     nothing: dict[str, float | None] = dict.fromkeys(AGREEMENT)

@@ -27,13 +27,13 @@ from distributed.core import Status
 from distributed.deploy import Cluster
 from distributed.security import Security
 
-from pipeline.jobs import slurm
-from pipeline.jobs.keys import JobQueue, cluster_class
-from pipeline.jobs.watch import JobWatch
-from storage.errors import LeaseLost
-from storage.runfolder.folder import GenerationFolder, RunFolder
-from storage.runfolder.lease import Lease
-from sweeps.errors import InputError, Problem
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.keys import JobQueue, cluster_class
+from sweep_clustering.pipeline.jobs.watch import JobWatch
+from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 # What keeps a machine from submitting the jobs of a profile.
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.jobs import slurm
-from pipeline.jobs.keys import SlurmQueue
-from storage.runfolder.folder import RunFolder
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.keys import SlurmQueue
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +111,6 @@ def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -
         "export PYTHONSAFEPATH=1",
         f"cd {shlex.quote(str(Path.cwd()))}",
         # In place of the shell, so that it is python that gets the signals.
-        f"exec {python} -m pipeline {shlex.join(arguments)}",
+        f"exec {python} -m sweep_clustering {shlex.join(arguments)}",
     ]
     return "\n".join(lines) + "\n"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 # Walltimes as queueing systems write them.
 

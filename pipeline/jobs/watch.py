@@ -13,11 +13,11 @@ from typing import Any
 
 from distributed import Client, Future
 
-from pipeline.common import duration, plural
-from pipeline.jobs import slurm
-from pipeline.jobs.keys import JobQueue
-from storage.runfolder.folder import GenerationFolder
-from storage.runfolder.records import JobListFile, JobRecord
+from sweep_clustering.pipeline.common import duration, plural
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.keys import JobQueue
+from sweep_clustering.storage.runfolder.folder import GenerationFolder
+from sweep_clustering.storage.runfolder.records import JobListFile, JobRecord
 
 # A wanted worker job as the watch sees it: whether it has workers, is gone, and why it ended.
 

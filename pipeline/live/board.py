@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr
 
-from pipeline.monitor.status import STATES, DatasetStatus, count_states
-from storage.cube.schema import ANSWERED, PENDING
-from sweeps.plan import ACCURACY, VARIANTS, Block, Cell, DatasetPlan, Node
-from sweeps.words import BASELINES, SHIPPED, is_model, split_model
+from sweep_clustering.pipeline.monitor.status import STATES, DatasetStatus, count_states
+from sweep_clustering.storage.cube.schema import ANSWERED, PENDING
+from sweep_clustering.sweeps.plan import ACCURACY, VARIANTS, Block, Cell, DatasetPlan, Node
+from sweep_clustering.sweeps.words import BASELINES, SHIPPED, is_model, split_model
 
 # The map: panels of tiles, few enough for a screen.
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from pipeline.common import VARIABLE, is_own, own_names
-from pipeline.live.state import Follower, State
-from storage.errors import StorageError
-from sweeps.errors import InputError, Problem, cause_of
+from sweep_clustering.pipeline.common import VARIABLE, is_own, own_names
+from sweep_clustering.pipeline.live.state import Follower, State
+from sweep_clustering.storage.errors import StorageError
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of
 
 PAGE, STATE = "/sweep", "/sweep/state.json"
 
@@ -91,7 +91,7 @@ class Site:
 @cache
 def page() -> tuple[bytes, str]:
     """The page as one document, and the policy under which nothing in it can reach elsewhere."""
-    folder = files("pipeline.live")
+    folder = files("sweep_clustering.pipeline.live")
     html, style, script = (
         folder.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
     )
@@ -139,7 +139,7 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If it is no cube, or somebody listens on the port.
     """
     own_names()

@@ -27,21 +27,21 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.live.board import Board, Settled, Statuses, look, scores_of_many, to_json
-from pipeline.monitor.status import counted_status, last_lines
-from pipeline.work.journalled import from_record
-from pipeline.work.merge import CellResult, Mismatch
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, PENDING
-from storage.errors import StorageError
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import JournalDamaged, replay
-from storage.runfolder.records import FailureRecord, Progress, read_failures
-from sweeps.errors import given
-from sweeps.plan import Block, Cell
-from sweeps.words import is_model
+from sweep_clustering.pipeline.live.board import Board, Settled, Statuses, look, scores_of_many, to_json
+from sweep_clustering.pipeline.monitor.status import counted_status, last_lines
+from sweep_clustering.pipeline.work.journalled import from_record
+from sweep_clustering.pipeline.work.merge import CellResult, Mismatch
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import DONE, PENDING
+from sweep_clustering.storage.errors import StorageError
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.journal import JournalDamaged, replay
+from sweep_clustering.storage.runfolder.records import FailureRecord, Progress, read_failures
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.plan import Block, Cell
+from sweep_clustering.sweeps.words import is_model
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +62,9 @@ class Keeper:
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If there is something else.
-    storage.errors.StorageError
+    sweep_clustering.storage.errors.StorageError
         If it cannot be read.
     """
 

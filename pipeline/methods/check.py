@@ -7,13 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pipeline.common import plural
-from pipeline.methods.child import FORKED, WARNING
-from pipeline.methods.contract import NoSolution, merged_links
-from pipeline.methods.keeper import LEFT
-from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import MethodFailed, MethodProcess, TimeLimit, WroteIntoArguments
-from sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.methods.child import FORKED, WARNING
+from sweep_clustering.pipeline.methods.contract import NoSolution, merged_links
+from sweep_clustering.pipeline.methods.keeper import LEFT
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.methods.process import (
+    MethodFailed,
+    MethodProcess,
+    TimeLimit,
+    WroteIntoArguments,
+)
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 
 SAMPLES, FEATURES, CLUSTERS = 30, 2, 3
 SEED = 4242
@@ -106,7 +111,7 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     ------
     InputError
         If there is no such method, or it does not take its arguments or options.
-    pipeline.methods.process.MethodFailed
+    sweep_clustering.pipeline.methods.process.MethodFailed
         If its file or package raises while it is imported.
     """
     rng = np.random.default_rng(20210405)

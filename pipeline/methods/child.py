@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from pipeline.methods import loading
-from pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
-from sweeps.errors import LONGEST_TRACEBACK, InputError, cause_of, one_line
+from sweep_clustering.pipeline.methods import loading
+from sweep_clustering.pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
+from sweep_clustering.sweeps.errors import LONGEST_TRACEBACK, InputError, cause_of, one_line
 
 # Messages between a process and the one that runs a method: numbered, bounded, and read within a limit.
 #

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -28,7 +28,7 @@ class NoSolution(Exception):
 
     Examples
     --------
-    >>> from pipeline import NoSolution
+    >>> from sweep_clustering import NoSolution
     >>> def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state):
     ...     if {*map(tuple, must_link)} & {*map(tuple, cannot_link)}:
     ...         raise NoSolution("some pairs are both must-links and cannot-links")
@@ -36,7 +36,7 @@ class NoSolution(Exception):
     >>> cluster(None, 2, pairs, pairs, weights=None, accuracy=None, random_state=0)
     Traceback (most recent call last):
         ...
-    pipeline.methods.contract.NoSolution: some pairs are both must-links and cannot-links
+    sweep_clustering.pipeline.methods.contract.NoSolution: some pairs are both must-links and cannot-links
     """
 
 
@@ -62,7 +62,7 @@ class Solution:
 
     Examples
     --------
-    >>> from pipeline import Solution
+    >>> from sweep_clustering import Solution
     >>> Solution([0, 0, 1], objective=-2.5)
     Solution(labels=[0, 0, 1], objective=-2.5, centroids=None, probabilities=None)
     """

@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from threading import Thread
 
-from sweeps.errors import one_line, plain_lines
+from sweep_clustering.sweeps.errors import one_line, plain_lines
 
 # Said once the process of methods has ended by itself.
 LEFT = "warning: processes that a method left running are ended"
@@ -72,7 +72,7 @@ def main(messages: int, lifeline: int, mark: str) -> None:
         for each in (heard, said, woken, wake, lifeline):
             os.close(each)
         os.set_inheritable(messages, False)
-        from pipeline.methods.child import serve
+        from sweep_clustering.pipeline.methods.child import serve
 
         serve(messages)
         return

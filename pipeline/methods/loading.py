@@ -13,20 +13,24 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
 
-from pipeline.methods.contract import Links, Method, Solution
-from sweeps.errors import InputError, Problem, did_you_mean
-from sweeps.words import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
+from sweep_clustering.pipeline.methods.contract import Links, Method, Solution
+from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean
+from sweep_clustering.sweeps.words import FORMS, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
 
 # Our distribution.
 OWN = "sweep-clustering"
 
-# Modules of the folder `shipped`, in which functions have the names of methods; all others are baselines.
+# Folder of the shipped methods.
+SHELF = "sweep_clustering.pipeline.methods.shipped"
+
+# Modules of that folder, in which functions have the names of methods; all others are baselines.
 MODULES = {
     "spectral": "spectral",
     "spectral-links": "spectral",
@@ -255,7 +259,7 @@ def _found(call: MethodCall) -> Any:
         shipped = SHIPPED[call.call]
         if shipped.missing:
             raise _refused(call, (f"no {shipped.package}, which it calls", shipped.package, shipped.missing))
-        module = import_module(f"pipeline.methods.shipped.{MODULES.get(call.call, 'baselines')}")
+        module = import_module(f"{SHELF}.{MODULES.get(call.call, 'baselines')}")
         return getattr(module, call.call.replace("-", "_"))
     if not CALL.fullmatch(call.call):
         hint = "" if ":" in call.call else did_you_mean(call.call, SHIPPED)
@@ -271,6 +275,18 @@ def _found(call: MethodCall) -> Any:
     if not callable(found):
         raise _refused(call, (f"{attribute}, of type {type(found).__name__}", expected, ""))
     return found
+
+
+def _allow_former_name() -> None:
+    """Let a method import the public names from `pipeline`, where they were before.
+
+    The text of a method is part of what a cube was made with: a line that changes makes it another method, so
+    a cube could neither grow nor be verified.
+    """
+    spec = find_spec("pipeline") if "pipeline" not in sys.modules else None
+    ours = Path(__file__).resolve().parents[1]
+    if spec is None or Path(spec.origin or "").resolve().parent == ours:
+        sys.modules.setdefault("pipeline", sys.modules["sweep_clustering"])
 
 
 def _module(call: MethodCall, place: str) -> Any:
@@ -293,6 +309,8 @@ def _module(call: MethodCall, place: str) -> Any:
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
     module = sys.modules[private] = ModuleType(private)
     module.__file__ = place
+    if "pipeline" in source:
+        _allow_former_name()
     try:
         exec(compile(source, place, "exec", dont_inherit=True), module.__dict__)
     except BaseException:

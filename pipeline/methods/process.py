@@ -22,11 +22,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.methods import child
-from pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights
-from pipeline.methods.loading import MethodCall
-from sweeps.errors import InputError, Problem, one_line, plain_lines
-from sweeps.words import SHIPPED
+from sweep_clustering.pipeline.methods import child
+from sweep_clustering.pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines
+from sweep_clustering.sweeps.words import SHIPPED
 
 # Seconds for a process to start and a method to be imported: a shared filesystem may be slow.
 START_LIMIT = 300.0
@@ -61,7 +61,7 @@ _HOME = str(Path(__file__).resolve().parents[2])
 # -P: neither a script of the working directory nor one beside ours is imported in place of a package.
 _COMMAND = (
     "import sys; home = sys.argv[1]; home in sys.path or sys.path.insert(0, home); "
-    "from pipeline.methods.keeper import main; main(*map(int, sys.argv[2:4]), sys.argv[4])"
+    "from sweep_clustering.pipeline.methods.keeper import main; main(*map(int, sys.argv[2:4]), sys.argv[4])"
 )
 
 

@@ -13,7 +13,7 @@ all samples that a chain of must-links joins moved as one. It looks at no cannot
 
 import numpy as np
 
-from pipeline import NoSolution, Solution
+from sweep_clustering import NoSolution, Solution
 
 
 def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, max_iter=100):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import psutil
 
-from pipeline.jobs import slurm
-from pipeline.monitor.status import RunState, read_run_state
-from storage.errors import StorageError
-from storage.files import remove
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import PATIENCE, Lease, LeaseHeld, LeaseLost, clock, last_lease
-from storage.runfolder.records import ENDED, StopRequest
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.monitor.status import RunState, read_run_state
+from sweep_clustering.storage.errors import StorageError
+from sweep_clustering.storage.files import remove
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import PATIENCE, Lease, LeaseHeld, LeaseLost, clock, last_lease
+from sweep_clustering.storage.runfolder.records import ENDED, StopRequest
 
 Echo = Callable[[str], None]
 

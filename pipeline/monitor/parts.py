@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.monitor.status import DatasetStatus, Status, read_status
-from storage.cube.parts import read_parts
-from storage.errors import storage_errors
-from storage.runfolder.folder import RunFolder
+from sweep_clustering.pipeline.monitor.status import DatasetStatus, Status, read_status
+from sweep_clustering.storage.cube.parts import read_parts
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def read_parts_status(cubes: Sequence[Path]) -> PartsStatus:
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If they are not parts of one sweep, or there is neither a cube nor a trace of a run.
     """
     there = [cube for cube in cubes if cube.is_dir() or not RunFolder(cube).path.is_dir()]

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.common import at_hand, cells_left_out, duration, plural
-from storage.cube.manifest import Manifest, read_manifest
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from storage.runfolder import records
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Holder, LeaseState, read_lease
-from sweeps.errors import InputError, Problem, did_you_mean, plain_lines
-from sweeps.file.spec import SweepSpec
-from sweeps.parts import part_named
+from sweep_clustering.pipeline.common import at_hand, cells_left_out, duration, plural
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.storage.runfolder import records
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import Holder, LeaseState, read_lease
+from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, plain_lines
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.parts import part_named
 
 
 @dataclass(frozen=True)
@@ -321,7 +321,7 @@ def read_status(cube: Path) -> Status:
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If there is neither a cube at `cube` nor a trace of a run.
     """
     if not cube.is_dir() and RunFolder(cube).path.is_dir():
@@ -446,7 +446,7 @@ def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
         Text as it comes.
     """
     # here, so that `sweep status` does not load what asks a queue
-    from pipeline.jobs import slurm
+    from sweep_clustering.pipeline.jobs import slurm
 
     run, start = RunFolder(cube), path.stat().st_size if path.exists() else 0
     missed, asked, ended = 0, 0.0, False

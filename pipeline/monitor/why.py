@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.common import plural
-from pipeline.monitor.status import submit_words
-from storage.cube.blocks import BlockStore, failed_cells
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import FailureRecord, read_failures
-from sweeps.plan import AskedPath, find_cell
-from sweeps.shapes import CODES
-from sweeps.words import asks, chooses
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.monitor.status import submit_words
+from sweep_clustering.storage.cube.blocks import BlockStore, failed_cells
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import ANSWERED, NO_SOLUTION, STATUS_WORDS
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.records import FailureRecord, read_failures
+from sweep_clustering.sweeps.plan import AskedPath, find_cell
+from sweep_clustering.sweeps.shapes import CODES
+from sweep_clustering.sweeps.words import asks, chooses
 
 # Of the end of a traceback.
 TRACEBACK_LINES = 12
@@ -121,7 +121,7 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If there is no such cell, or no cube.
     """
     plans, run, store = read_manifest(cube).plans, RunFolder(cube), BlockStore(cube, read_only=True)

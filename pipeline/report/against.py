@@ -16,17 +16,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.common import plural
-from pipeline.report import elements, figures, look, winners
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import WORDS, Reading, Table, Value, number, words
-from pipeline.scoring.published import MOST_PUBLISHED, Beside
-from pipeline.scoring.scores import LABELS
-from sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, given
-from sweeps.plan import DatasetPlan
-from sweeps.records import Choice, Real, Record, Text, Whole, read
-from sweeps.words import BASELINES, MODEL_CODES
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.report import elements, figures, look, winners
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import WORDS, Reading, Table, Value, number, words
+from sweep_clustering.pipeline.scoring.published import MOST_PUBLISHED, Beside
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, given
+from sweep_clustering.sweeps.plan import DatasetPlan
+from sweep_clustering.sweeps.records import Choice, Real, Record, Text, Whole, read
+from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES
 
 # Scores by their names in a table of published values.
 METRICS = {"nmi": "nmi", "kl": "goldberger_kl"}

@@ -22,15 +22,15 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from pipeline.common import plural
-from pipeline.report import look
-from pipeline.report.components import DEVIATIONS, draw_components, solution_of
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import are, spread
-from pipeline.scoring.tables import row_cell
-from sweeps.errors import InputError, Problem
-from sweeps.plan import AXES, Cell, DatasetPlan, find_cell
-from sweeps.words import BASELINES, baseline_of, is_any
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.report import look
+from sweep_clustering.pipeline.report.components import DEVIATIONS, draw_components, solution_of
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import are, spread
+from sweep_clustering.pipeline.scoring.tables import row_cell
+from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan, find_cell
+from sweep_clustering.sweeps.words import BASELINES, baseline_of, is_any
 
 Labels = NDArray[np.int64]
 

@@ -14,24 +14,34 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kernels.settings import LENGTHS, method_words
-from pipeline.common import plural
-from pipeline.report import elements, figures, look
-from pipeline.report.content import Part, write_chapters
-from pipeline.report.elements import EMPTY, NOTHING, WORDS, Table, Value, Written, number, with_error, words
-from pipeline.report.figures import USUAL
-from pipeline.report.scores import PANEL
-from pipeline.report.write import records
-from pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
-from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
-from storage.cube.growth import open_cube
-from storage.cube.manifest import Manifest, read_manifest
-from storage.errors import storage_errors
-from storage.remote import Place
-from sweeps.errors import InputError, Problem, collecting
-from sweeps.file.search import BY_METHOD, HELD_OUT
-from sweeps.file.spec import SweepSpec
+from sweep_clustering.kernels.settings import LENGTHS, method_words
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.report import elements, figures, look
+from sweep_clustering.pipeline.report.content import Part, write_chapters
+from sweep_clustering.pipeline.report.elements import (
+    EMPTY,
+    NOTHING,
+    WORDS,
+    Table,
+    Value,
+    Written,
+    number,
+    with_error,
+    words,
+)
+from sweep_clustering.pipeline.report.figures import USUAL
+from sweep_clustering.pipeline.report.scores import PANEL
+from sweep_clustering.pipeline.report.write import records
+from sweep_clustering.pipeline.scoring.pairs import PLACE, difference_table, pair, total_table
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.pipeline.scoring.tables import cell_table, titled, with_variants, written_counts
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.remote import Place
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT
+from sweep_clustering.sweeps.file.spec import SweepSpec
 
 BETTER = {1: "more is better", -1: "less is better", 0: "the larger one wins"}
 TEXT_HEAD = ("data set", "p", "m", "model", "cells", "n", "B - A", "B wins", "A wins", "ties")

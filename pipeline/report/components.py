@@ -12,15 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 
-from kernels.settings import DISCRIMINATIVE, Structure
-from pipeline.report import look
-from pipeline.scoring import components
-from pipeline.work.records import Science
-from sweeps.plan import AXES, Cell
-from sweeps.unions import Gaussians
+from sweep_clustering.kernels.settings import DISCRIMINATIVE, Structure
+from sweep_clustering.pipeline.report import look
+from sweep_clustering.pipeline.scoring import components
+from sweep_clustering.pipeline.work.records import Science
+from sweep_clustering.sweeps.plan import AXES, Cell
+from sweep_clustering.sweeps.unions import Gaussians
 
 if TYPE_CHECKING:
-    from storage.cube.manifest import Manifest
+    from sweep_clustering.storage.cube.manifest import Manifest
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> Shown:
     if (stored := components.gaussians_of(one)) is not None:
         return Shown(labels, stored, is_stored=True)
     # The solver is loaded where it is needed alone.
-    from pipeline.work import tasks
+    from sweep_clustering.pipeline.work import tasks
 
     annotations = one["annotations"].values
     found = tasks.refit(

@@ -9,19 +9,19 @@ from pathlib import Path
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.elements import Chapter, Reading, Table, explained, html, listed, spread
-from pipeline.report.figures import USUAL, Drawn, save
-from pipeline.report.look import JOINS_LETTERS, MOST_ACCURACIES, is_right_to_left
-from pipeline.scoring import tables
-from pipeline.scoring.kinds import facts, ranks_by_kind
-from pipeline.scoring.pairs import compared_searches
-from pipeline.scoring.published import Beside
-from pipeline.scoring.ranking import Ranking, rankings
-from pipeline.scoring.worth import design_scores
-from storage.cube.manifest import Manifest
-from storage.runfolder.records import FailureRecord
-from sweeps.plan import Cell
-from sweeps.words import chooses
+from sweep_clustering.pipeline.report.elements import Chapter, Reading, Table, explained, html, listed, spread
+from sweep_clustering.pipeline.report.figures import USUAL, Drawn, save
+from sweep_clustering.pipeline.report.look import JOINS_LETTERS, MOST_ACCURACIES, is_right_to_left
+from sweep_clustering.pipeline.scoring import tables
+from sweep_clustering.pipeline.scoring.kinds import facts, ranks_by_kind
+from sweep_clustering.pipeline.scoring.pairs import compared_searches
+from sweep_clustering.pipeline.scoring.published import Beside
+from sweep_clustering.pipeline.scoring.ranking import Ranking, rankings
+from sweep_clustering.pipeline.scoring.worth import design_scores
+from sweep_clustering.storage.cube.manifest import Manifest
+from sweep_clustering.storage.runfolder.records import FailureRecord
+from sweep_clustering.sweeps.plan import Cell
+from sweep_clustering.sweeps.words import chooses
 
 logger = logging.getLogger(__name__)
 

@@ -11,18 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.common import SAME_OPTIMUM, cells_left_out, plural
-from pipeline.report import elements, figures, look
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import WORDS, Table, Value, are, number, spread, words
-from pipeline.scoring import tables
-from pipeline.scoring.scores import LABELS
-from storage.cube.manifest import Manifest
-from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
-from storage.provenance import PROMISE
-from sweeps.plan import AskedPath
-from sweeps.solvers import PREFIX
-from sweeps.words import asks, is_model
+from sweep_clustering.pipeline.common import SAME_OPTIMUM, cells_left_out, plural
+from sweep_clustering.pipeline.report import elements, figures, look
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import WORDS, Table, Value, are, number, spread, words
+from sweep_clustering.pipeline.scoring import tables
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.storage.cube.manifest import Manifest
+from sweep_clustering.storage.cube.schema import NO_SOLUTION, STATUS_WORDS
+from sweep_clustering.storage.provenance import PROMISE
+from sweep_clustering.sweeps.plan import AskedPath
+from sweep_clustering.sweeps.solvers import PREFIX
+from sweep_clustering.sweeps.words import asks, is_model
 
 PANEL = (2.3, 1.6)
 # Points of a line that have a marker, or words beneath the pointer.

@@ -22,12 +22,12 @@ from typing import Any, TypeVar
 import jinja2
 import pandas as pd
 
-from pipeline.report.look import EXAMPLES, MOST_DATASETS, VARIABLES
-from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import MIXTURES, REDRAWS
-from storage.provenance import package_version
-from sweeps.data.lines import as_cell
-from sweeps.errors import InputError, Problem
+from sweep_clustering.pipeline.report.look import EXAMPLES, MOST_DATASETS, VARIABLES
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS
+from sweep_clustering.storage.provenance import package_version
+from sweep_clustering.sweeps.data.lines import as_cell
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 Item = TypeVar("Item")
 
@@ -44,7 +44,7 @@ SCORE, ZERO = re.compile(r"[-+]?\d+\.\d{3,}( ± .*)?"), re.compile(r"[-+]?0\.0+(
 MOST_NAMES = 4
 
 # Where page.html, page.css, page.js and page.toml are.
-FOLDER = files("pipeline.report")
+FOLDER = files("sweep_clustering.pipeline.report")
 DECLARED = tomllib.loads((FOLDER / "page.toml").read_text(encoding="utf-8"))
 # Texts by section and name.
 WORDS = {

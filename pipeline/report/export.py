@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pipeline.report.elements import cells_of, check_folder
-from pipeline.scoring.raw import raw_text
-from pipeline.scoring.scores import plain, score_datasets
-from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.parts import Places, read_parts
-from storage.cube.schema import DONE
-from storage.cube.store import open_parts
-from storage.errors import storage_errors
-from sweeps.errors import InputError, Problem
-from sweeps.plan import DatasetPlan
+from sweep_clustering.pipeline.report.elements import cells_of, check_folder
+from sweep_clustering.pipeline.scoring.raw import raw_text
+from sweep_clustering.pipeline.scoring.scores import plain, score_datasets
+from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
+from sweep_clustering.storage.cube.parts import Places, read_parts
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.storage.cube.store import open_parts
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from pipeline.report import look
-from pipeline.report.elements import Picture, spread, with_error
+from sweep_clustering.pipeline.report import look
+from sweep_clustering.pipeline.report.elements import Picture, spread, with_error
 
 Item = TypeVar("Item")
 

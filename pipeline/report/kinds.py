@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from pipeline.report import elements, look
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import WORDS, Column, Reading, Value
-from pipeline.scoring.scores import LABELS
+from sweep_clustering.pipeline.report import elements, look
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import WORDS, Column, Reading, Value
+from sweep_clustering.pipeline.scoring.scores import LABELS
 
 # Inches of a cell of the map, and of what stands beside and above it.
 CELL, LEFT, TOP = (0.5, 0.22), 2.2, 1.5

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from pipeline.report.content import Content
-from pipeline.report.elements import MOST_NAMES, WORDS, listed
-from pipeline.scoring.scores import QUALITIES
-from sweeps.words import SHIPPED, chooses, is_any, is_model, shape_of, split_model
+from sweep_clustering.pipeline.report.content import Content
+from sweep_clustering.pipeline.report.elements import MOST_NAMES, WORDS, listed
+from sweep_clustering.pipeline.scoring.scores import QUALITIES
+from sweep_clustering.sweeps.words import SHIPPED, chooses, is_any, is_model, shape_of, split_model
 
 
 def legend(content: Content) -> Iterator[tuple[str, str]]:

@@ -27,11 +27,11 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
 from numpy.typing import NDArray
 
-from sweeps.words import BASELINES, MODEL_CODES, SHIPPED, is_model, split_model
+from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES, SHIPPED, is_model, split_model
 
 # Colours that the style sheet of the page has in a light and in a dark shade, by name: those of Okabe and
 # Ito's palette are told apart with every common colour blindness; markers differ for grey print.
-SHEET = (files("pipeline.report") / "page.css").read_text(encoding="utf-8")
+SHEET = (files("sweep_clustering.pipeline.report") / "page.css").read_text(encoding="utf-8")
 COLORS = dict(re.findall(r"--(\w+): (#\w+);", SHEET[: SHEET.index("}")]))
 VARIABLES = {color: f"--{name}" for name, color in COLORS.items()}
 INK, RULE, GREY, PAPER = (COLORS[name] for name in ("ink", "rule", "grey", "paper"))
@@ -166,7 +166,7 @@ def house_style(names: Iterable[str] = ()) -> Iterator[None]:
     """Draw figures with their settings, in which some names, when they are shortened, stay unique."""
     token = NAMES.set((*NAMES.get(), *names))
     try:
-        with matplotlib.style.context("pipeline.report.page"):
+        with matplotlib.style.context("sweep_clustering.pipeline.report.page"):
             yield
     finally:
         NAMES.reset(token)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.common import Progress, silent
-from pipeline.report import against, cell, effort, kinds, scores, variants, winners
-from pipeline.report.content import Content, Section, write_chapters
-from pipeline.report.figures import USUAL
-from pipeline.report.legend import legend
-from pipeline.report.look import house_style
+from sweep_clustering.pipeline.common import Progress, silent
+from sweep_clustering.pipeline.report import against, cell, effort, kinds, scores, variants, winners
+from sweep_clustering.pipeline.report.content import Content, Section, write_chapters
+from sweep_clustering.pipeline.report.figures import USUAL
+from sweep_clustering.pipeline.report.legend import legend
+from sweep_clustering.pipeline.report.look import house_style
 
 # Results first, what made them last. To add a section: a row here, with a function of the content that gives
 # its paragraphs, tables and figures, in the module of its subject. What `needs` refuses, or what shows

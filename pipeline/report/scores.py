@@ -19,17 +19,27 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from pipeline.common import plural
-from pipeline.report import elements, figures, look
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Reading, Table, Value, listed, number, spread, words
-from pipeline.scoring.ranking import RANKED
-from pipeline.scoring.scores import LABELS, QUALITIES, SCORES
-from pipeline.scoring.tables import choice_table, over_datasets, pooled_means, summary_table
-from sweeps.file.spec import base_name
-from sweeps.plan import DatasetPlan
-from sweeps.shapes import CANDIDATES
-from sweeps.words import BASELINES, baseline_of, is_model
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.report import elements, figures, look
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import (
+    NOTHING,
+    WORDS,
+    Reading,
+    Table,
+    Value,
+    listed,
+    number,
+    spread,
+    words,
+)
+from sweep_clustering.pipeline.scoring.ranking import RANKED
+from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES, SCORES
+from sweep_clustering.pipeline.scoring.tables import choice_table, over_datasets, pooled_means, summary_table
+from sweep_clustering.sweeps.file.spec import base_name
+from sweep_clustering.sweeps.plan import DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES
+from sweep_clustering.sweeps.words import BASELINES, baseline_of, is_model
 
 # Of a score; the published ones have four digits.
 FORM, PAPER_FORM = ".3f", ".4f"

@@ -15,10 +15,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeline.common import plural
-from pipeline.report import elements, figures, look
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import (
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.report import elements, figures, look
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import (
     NOTHING,
     WORDS,
     Column,
@@ -30,12 +30,12 @@ from pipeline.report.elements import (
     with_error,
     words,
 )
-from pipeline.scoring.pairs import ALL, OBJECTIVE, TIE
-from pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
-from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import MIXTURES, REDRAWS, SEARCH
-from pipeline.scoring.worth import BUDGETS, COVERAGE, DIFFERENCES, WORTHS
-from sweeps.words import UNIFORM
+from sweep_clustering.pipeline.scoring.pairs import ALL, OBJECTIVE, TIE
+from sweep_clustering.pipeline.scoring.ranking import ERRORS, MEAN, RANKED, ROUNDING
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS, SEARCH
+from sweep_clustering.pipeline.scoring.worth import BUDGETS, COVERAGE, DIFFERENCES, WORTHS
+from sweep_clustering.sweeps.words import UNIFORM
 
 # Of a score.
 FORM = ".3f"

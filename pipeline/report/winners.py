@@ -17,14 +17,23 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from pipeline.common import plural
-from pipeline.report import elements, figures, look
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import NOTHING, WORDS, Column, Reading, Table, Value, listed, number
-from pipeline.scoring import ranking as stats
-from pipeline.scoring.ranking import MEAN, ROUNDING, Ranking
-from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import MIXTURES, REDRAWS, time_table
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.report import elements, figures, look
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import (
+    NOTHING,
+    WORDS,
+    Column,
+    Reading,
+    Table,
+    Value,
+    listed,
+    number,
+)
+from sweep_clustering.pipeline.scoring import ranking as stats
+from sweep_clustering.pipeline.scoring.ranking import MEAN, ROUNDING, Ranking
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS, time_table
 
 # Of a score.
 FORM = ".3f"

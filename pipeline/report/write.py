@@ -11,29 +11,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pipeline.common import Progress, cells_left_out, plural, silent
-from pipeline.report import against, effort, elements, kinds, look, scores, variants, winners
-from pipeline.report.cell import choose_cell, named_cell
-from pipeline.report.content import Content
-from pipeline.report.elements import NOTHING
-from pipeline.report.figures import USUAL
-from pipeline.report.legend import legend
-from pipeline.report.page import write_page
-from pipeline.scoring import tables as scored
-from pipeline.scoring.published import rank_beside
-from pipeline.scoring.ranking import RANKED
-from pipeline.scoring.scores import LABELS, QUALITIES
-from storage.cube.manifest import Manifest
-from storage.cube.parts import Places, read_parts
-from storage.cube.schema import NO_SOLUTION, STATUS_WORDS
-from storage.cube.store import open_parts
-from storage.errors import StorageError, storage_errors
-from storage.provenance import PROMISE
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import read_lease
-from storage.runfolder.records import FailureRecord, read_failures
-from sweeps.errors import InputError, Problem, collecting, given
-from sweeps.shapes import CANDIDATES
+from sweep_clustering.pipeline.common import Progress, cells_left_out, plural, silent
+from sweep_clustering.pipeline.report import against, effort, elements, kinds, look, scores, variants, winners
+from sweep_clustering.pipeline.report.cell import choose_cell, named_cell
+from sweep_clustering.pipeline.report.content import Content
+from sweep_clustering.pipeline.report.elements import NOTHING
+from sweep_clustering.pipeline.report.figures import USUAL
+from sweep_clustering.pipeline.report.legend import legend
+from sweep_clustering.pipeline.report.page import write_page
+from sweep_clustering.pipeline.scoring import tables as scored
+from sweep_clustering.pipeline.scoring.published import rank_beside
+from sweep_clustering.pipeline.scoring.ranking import RANKED
+from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES
+from sweep_clustering.storage.cube.manifest import Manifest
+from sweep_clustering.storage.cube.parts import Places, read_parts
+from sweep_clustering.storage.cube.schema import NO_SOLUTION, STATUS_WORDS
+from sweep_clustering.storage.cube.store import open_parts
+from sweep_clustering.storage.errors import StorageError, storage_errors
+from sweep_clustering.storage.provenance import PROMISE
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import read_lease
+from sweep_clustering.storage.runfolder.records import FailureRecord, read_failures
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, given
+from sweep_clustering.sweeps.shapes import CANDIDATES
 
 logger = logging.getLogger(__name__)
 
@@ -130,10 +130,10 @@ def write_report(
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If there is no cube at `cube`, the table is wrong, or there is no such cell that is done, or
         `folder` is a file; nothing is written then.
-    storage.errors.StorageError
+    sweep_clustering.storage.errors.StorageError
         If the file system refuses.
     """
     # everything that may be bad input is read before anything is computed

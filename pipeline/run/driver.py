@@ -14,26 +14,26 @@ from math import inf
 
 from rich.console import Console
 
-from pipeline.cluster.executor import DaskExecutor
-from pipeline.common import duration, estimate, plural
-from pipeline.common import span as words_of
-from pipeline.run.ledger import Collector, Work, next_wave
-from pipeline.run.progress import Clock, display
-from pipeline.run.request import Prepared, Wanted, aligned
-from pipeline.run.signals import uninterrupted
-from pipeline.work.records import Failed, Science, Span, Task, checked
-from pipeline.work.tasks import SerialExecutor
-from pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create, grow
-from storage.cube.manifest import append_run, read_manifest
-from storage.provenance import PROMISE, run_record
-from storage.runfolder.journal import Journal
-from storage.runfolder.lease import Lease, inherit
-from storage.runfolder.records import append_failure
-from sweeps.errors import given
-from sweeps.plan import AskedPath, Cell
-from sweeps.words import asks
+from sweep_clustering.pipeline.cluster.executor import DaskExecutor
+from sweep_clustering.pipeline.common import duration, estimate, plural
+from sweep_clustering.pipeline.common import span as words_of
+from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
+from sweep_clustering.pipeline.run.progress import Clock, display
+from sweep_clustering.pipeline.run.request import Prepared, Wanted, aligned
+from sweep_clustering.pipeline.run.signals import uninterrupted
+from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked
+from sweep_clustering.pipeline.work.tasks import SerialExecutor
+from sweep_clustering.pipeline.work.timing import LONGEST, TIMED, Timing, make_batches, target_seconds
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import create, grow
+from sweep_clustering.storage.cube.manifest import append_run, read_manifest
+from sweep_clustering.storage.provenance import PROMISE, run_record
+from sweep_clustering.storage.runfolder.journal import Journal
+from sweep_clustering.storage.runfolder.lease import Lease, inherit
+from sweep_clustering.storage.runfolder.records import append_failure
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.plan import AskedPath, Cell
+from sweep_clustering.sweeps.words import asks
 
 logger = logging.getLogger(__name__)
 
@@ -55,9 +55,9 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Col
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         If another driver has created a cube meanwhile that this sweep does not extend.
-    storage.errors.StorageError
+    sweep_clustering.storage.errors.StorageError
         If the disk fails; nothing that was reported done is lost.
     """
     generation, files = lease.generation, lease.files

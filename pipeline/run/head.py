@@ -17,33 +17,33 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from pipeline.cluster.connect import connect, dashboard_address
-from pipeline.cluster.executor import DaskExecutor
-from pipeline.cluster.pages import published
-from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
-from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
-from pipeline.live.site import Site
-from pipeline.live.state import Crew, Feed, State
-from pipeline.monitor.status import read_status
-from pipeline.monitor.why import failed_causes
-from pipeline.run.driver import Driver, Executor, open_sweep
-from pipeline.run.ledger import Collector
-from pipeline.run.progress import step
-from pipeline.run.request import Prepared, Request, is_settled
-from pipeline.run.signals import Interrupt, Stopped, ignore_signals, log_file, stop_on_signal
-from pipeline.work.merge import Mismatch
-from pipeline.work.tasks import SerialExecutor
-from storage.cube import schema
-from storage.cube.blocks import BlockStore, CellMismatch, failed_cells
-from storage.cube.manifest import keep_causes
-from storage.errors import StorageError, storage_errors
-from storage.files import remove, unsynced_devices
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import JournalDamaged
-from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld, LeaseLost
-from storage.runfolder.process import this_process
-from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
+from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
+from sweep_clustering.pipeline.cluster.executor import DaskExecutor
+from sweep_clustering.pipeline.cluster.pages import published
+from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
+from sweep_clustering.pipeline.jobs.head import HeadJob
+from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
+from sweep_clustering.pipeline.live.site import Site
+from sweep_clustering.pipeline.live.state import Crew, Feed, State
+from sweep_clustering.pipeline.monitor.status import read_status
+from sweep_clustering.pipeline.monitor.why import failed_causes
+from sweep_clustering.pipeline.run.driver import Driver, Executor, open_sweep
+from sweep_clustering.pipeline.run.ledger import Collector
+from sweep_clustering.pipeline.run.progress import step
+from sweep_clustering.pipeline.run.request import Prepared, Request, is_settled
+from sweep_clustering.pipeline.run.signals import Interrupt, Stopped, ignore_signals, log_file, stop_on_signal
+from sweep_clustering.pipeline.work.merge import Mismatch
+from sweep_clustering.pipeline.work.tasks import SerialExecutor
+from sweep_clustering.storage.cube import schema
+from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch, failed_cells
+from sweep_clustering.storage.cube.manifest import keep_causes
+from sweep_clustering.storage.errors import StorageError, storage_errors
+from sweep_clustering.storage.files import remove, unsynced_devices
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.journal import JournalDamaged
+from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld, LeaseLost
+from sweep_clustering.storage.runfolder.process import this_process
+from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
 
 logger = logging.getLogger(__name__)
 

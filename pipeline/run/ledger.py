@@ -18,22 +18,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.live.state import Feed
-from pipeline.run.request import Prepared, Wanted
-from pipeline.work.journalled import from_record, spans_of, to_record
-from pipeline.work.merge import BlockResult, CellResult, Mismatch
-from pipeline.work.records import NO_ANSWERS, Answered, Answers, Failed, Results, Science, Solved, Span, Task
-from pipeline.work.timing import Timing
-from storage.cube.blocks import BlockStore
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import ANSWERED, DONE, FAILED, PENDING
-from storage.provenance import PROMISE
-from storage.runfolder.journal import Journal, JournalDamaged, Journals
-from storage.runfolder.records import FailureRecord
-from sweeps.errors import given
-from sweeps.inputs import Inputs, cell_annotations
-from sweeps.plan import AskedPath, Block, Cell, DatasetPlan
-from sweeps.words import asks, is_model
+from sweep_clustering.pipeline.live.state import Feed
+from sweep_clustering.pipeline.run.request import Prepared, Wanted
+from sweep_clustering.pipeline.work.journalled import from_record, spans_of, to_record
+from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch
+from sweep_clustering.pipeline.work.records import (
+    NO_ANSWERS,
+    Answered,
+    Answers,
+    Failed,
+    Results,
+    Science,
+    Solved,
+    Span,
+    Task,
+)
+from sweep_clustering.pipeline.work.timing import Timing
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, PENDING
+from sweep_clustering.storage.provenance import PROMISE
+from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged, Journals
+from sweep_clustering.storage.runfolder.records import FailureRecord
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.inputs import Inputs, cell_annotations
+from sweep_clustering.sweeps.plan import AskedPath, Block, Cell, DatasetPlan
+from sweep_clustering.sweeps.words import asks, is_model
 
 logger = logging.getLogger(__name__)
 

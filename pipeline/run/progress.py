@@ -13,10 +13,10 @@ from math import inf
 from rich import progress as bars
 from rich.console import Console
 
-from pipeline.common import duration, plural
-from pipeline.run.ledger import Work
-from storage.runfolder.lease import Lease
-from storage.runfolder.records import Progress
+from sweep_clustering.pipeline.common import duration, plural
+from sweep_clustering.pipeline.run.ledger import Work
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.storage.runfolder.records import Progress
 
 logger = logging.getLogger(__name__)
 

@@ -8,21 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.cluster.profiles import Profile
-from pipeline.methods.loading import MethodCall
-from pipeline.work.tasks import method_calls
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import align, differences
-from storage.cube.manifest import read_manifest, size_problems
-from storage.cube.schema import ANSWERED, FAILED
-from storage.damage import changed_root
-from storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
-from sweeps.errors import InputError, Problem, collecting
-from sweeps.file.reading import load_sweep
-from sweeps.file.spec import Mixtures, SweepSpec
-from sweeps.inputs import Inputs, load_inputs, table_problems
-from sweeps.parts import numbers_of, part_named, part_of
-from sweeps.plan import Block, Cell, DatasetPlan
+from sweep_clustering.pipeline.cluster.profiles import Profile
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.work.tasks import method_calls
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import align, differences
+from sweep_clustering.storage.cube.manifest import read_manifest, size_problems
+from sweep_clustering.storage.cube.schema import ANSWERED, FAILED
+from sweep_clustering.storage.damage import changed_root
+from sweep_clustering.storage.runfolder.folder import CUBE_SUFFIX, RunFolder, cube_path
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.spec import Mixtures, SweepSpec
+from sweep_clustering.sweeps.inputs import Inputs, load_inputs, table_problems
+from sweep_clustering.sweeps.parts import numbers_of, part_named, part_of
+from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
 # Everything that can be checked before a sweep starts.
 

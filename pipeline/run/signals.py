@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from pipeline.common import PlainFormatter
-from storage.errors import StorageError, storage_errors
+from sweep_clustering.pipeline.common import PlainFormatter
+from sweep_clustering.storage.errors import StorageError, storage_errors
 
 # From Ctrl-C, a machine that shuts down, a queue before the walltime, a terminal that closes.
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)

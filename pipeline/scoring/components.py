@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from storage.cube.schema import DONE
-from sweeps.errors import refused
-from sweeps.unions import ROWS, Gaussians
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.sweeps.errors import refused
+from sweep_clustering.sweeps.unions import ROWS, Gaussians
 
 # Of the choice, as attributes.
 CHOICE = ("held_out", "held_out_right", "base_rate")
@@ -64,7 +64,7 @@ def components(tree: xr.DataTree, dataset: str, **cell: Any) -> xr.Dataset:
 
     Examples
     --------
-    >>> from pipeline import components, open_cube
+    >>> from sweep_clustering import components, open_cube
     >>> tree = open_cube("results/shapes.zarr")
     >>> made = components(tree, "iris", p=0.9, m=75, replicate=0, model="conditional-any")
     >>> made.attrs["structure"]

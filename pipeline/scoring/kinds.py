@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pipeline.scoring.ranking import Ranking, best_first
-from pipeline.scoring.tables import by_unit
-from sweeps.plan import DatasetPlan
+from sweep_clustering.pipeline.scoring.ranking import Ranking, best_first
+from sweep_clustering.pipeline.scoring.tables import by_unit
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 # Data sets of the clustering benchmark suite: its batteries are kinds of data.
 OF_SUITE = re.compile(r"suite[/.-](?P<battery>[^/.-]+)[/.-](?P<name>.+)")

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from kernels.settings import ObjectiveSettings
-from pipeline.common import SAME_OPTIMUM
-from pipeline.scoring import tables
-from pipeline.scoring.ranking import RANKED
-from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import DESIGN, SEARCH
-from sweeps.file.search import Search
-from sweeps.plan import AXES, VARIANTS
-from sweeps.words import UNIFORM, is_model
+from sweep_clustering.kernels.settings import ObjectiveSettings
+from sweep_clustering.pipeline.common import SAME_OPTIMUM
+from sweep_clustering.pipeline.scoring import tables
+from sweep_clustering.pipeline.scoring.ranking import RANKED
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.pipeline.scoring.tables import DESIGN, SEARCH
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.plan import AXES, VARIANTS
+from sweep_clustering.sweeps.words import UNIFORM, is_model
 
 # Coordinates of a cell: equal in both cubes, they make a pair.
 PLACE = ("dataset", *AXES)

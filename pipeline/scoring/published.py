@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pipeline.scoring.kinds import suite_name
-from pipeline.scoring.ranking import RANKED, Ranking, rank
-from storage.cube.schema import DONE, STATUS_WORDS
+from sweep_clustering.pipeline.scoring.kinds import suite_name
+from sweep_clustering.pipeline.scoring.ranking import RANKED, Ranking, rank
+from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS
 
 # What follows the name of a method: its settings, such as `_T0.05_BF10` and `_Arbf_G5`.
 SETTINGS = re.compile(r"(?:_[A-Z]+[a-z]*[\d.]*)+")

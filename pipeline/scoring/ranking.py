@@ -14,9 +14,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import friedmanchisquare, rankdata
 
-from pipeline.scoring.scores import LABELS
-from pipeline.scoring.tables import NAMES, by_unit, complete_places, over_datasets, unit_level
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
+from sweep_clustering.pipeline.scoring.scores import LABELS
+from sweep_clustering.pipeline.scoring.tables import (
+    NAMES,
+    by_unit,
+    complete_places,
+    over_datasets,
+    unit_level,
+)
+from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 
 # Of every test.
 LEVEL = 0.05

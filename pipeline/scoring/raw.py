@@ -15,14 +15,22 @@ import numpy as np
 import xarray as xr
 from pydantic import Field
 
-from pipeline.scoring.scores import CATALOGUE
-from pipeline.scoring.tables import cell_table
-from storage.cube.schema import STATUS_WORDS
-from sweeps.data.lines import MOST_BYTES, Line, Lines, read_text, shortened, split_cells, to_number
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, shown
-from sweeps.file.spec import SweepSpec
-from sweeps.plan import AXES, Cell, DatasetPlan
-from sweeps.records import Choice, Given, Real, Record, Text, Whole, read
+from sweep_clustering.pipeline.scoring.scores import CATALOGUE
+from sweep_clustering.pipeline.scoring.tables import cell_table
+from sweep_clustering.storage.cube.schema import STATUS_WORDS
+from sweep_clustering.sweeps.data.lines import (
+    MOST_BYTES,
+    Line,
+    Lines,
+    read_text,
+    shortened,
+    split_cells,
+    to_number,
+)
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, shown
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
+from sweep_clustering.sweeps.records import Choice, Given, Real, Record, Text, Whole, read
 
 FORMAT = 1
 

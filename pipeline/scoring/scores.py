@@ -21,14 +21,14 @@ import numpy as np
 import xarray as xr
 from zarr.errors import ZarrUserWarning
 
-from kernels import scores as core
-from kernels.settings import DEFAULT
-from storage.cube.schema import DONE, VARIABLES
-from storage.errors import storage_errors
-from storage.files import LONGEST_ROOT, read_regular
-from sweeps.errors import InputError, Problem, given
-from sweeps.shapes import CODES, narrowed
-from sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
+from sweep_clustering.kernels import scores as core
+from sweep_clustering.kernels.settings import DEFAULT
+from sweep_clustering.storage.cube.schema import DONE, VARIABLES
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.files import LONGEST_ROOT, read_regular
+from sweep_clustering.sweeps.errors import InputError, Problem, given
+from sweep_clustering.sweeps.shapes import CODES, narrowed
+from sweep_clustering.sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
 
 Array = np.ndarray
 MEAN_NORMALISED = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
@@ -207,7 +207,7 @@ def scores(
 
     Examples
     --------
-    >>> from pipeline import open_cube, scores
+    >>> from sweep_clustering import open_cube, scores
     >>> found = scores(open_cube("results/quick.zarr"), "iris")
     >>> found["nmi"].mean("replicate").dims
     ('p', 'm', 'model')
@@ -255,7 +255,7 @@ def baseline_scores(
 
     Examples
     --------
-    >>> from pipeline import baseline_scores, open_cube
+    >>> from sweep_clustering import baseline_scores, open_cube
     >>> baseline_scores(open_cube("results/quick.zarr"), "mixtures_k3")["nmi"].dims
     ('mixture',)
     """

@@ -18,14 +18,14 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from kernels.settings import Structure
-from pipeline.common import SAME_OPTIMUM, Progress, silent
-from pipeline.scoring.scores import SCORES, SHAPES, score_nodes
-from storage.cube.schema import DONE, STATUS_WORDS
-from sweeps.file.spec import AnnotationCount
-from sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES
-from sweeps.words import UNIFORM, baseline_of, chooses_shape, is_any, is_model, shape_of
+from sweep_clustering.kernels.settings import Structure
+from sweep_clustering.pipeline.common import SAME_OPTIMUM, Progress, silent
+from sweep_clustering.pipeline.scoring.scores import SCORES, SHAPES, score_nodes
+from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS
+from sweep_clustering.sweeps.file.spec import AnnotationCount
+from sweep_clustering.sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES
+from sweep_clustering.sweeps.words import UNIFORM, baseline_of, chooses_shape, is_any, is_model, shape_of
 
 DESIGN, SEARCH = VARIANTS
 

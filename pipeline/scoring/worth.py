@@ -17,9 +17,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pipeline.scoring.ranking import MEAN, RANKED, ROUNDING, solved_values
-from pipeline.scoring.tables import DESIGN, NAMES, by_unit, complete_places, unit_level, values_of
-from sweeps.words import UNIFORM, baseline_of
+from sweep_clustering.pipeline.scoring.ranking import MEAN, RANKED, ROUNDING, solved_values
+from sweep_clustering.pipeline.scoring.tables import (
+    DESIGN,
+    NAMES,
+    by_unit,
+    complete_places,
+    unit_level,
+    values_of,
+)
+from sweep_clustering.sweeps.words import UNIFORM, baseline_of
 
 Floats = NDArray[np.float64]
 

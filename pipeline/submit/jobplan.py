@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 from dask.utils import format_bytes, parse_bytes
 
-from pipeline.common import duration, plural
-from pipeline.jobs.cluster import job_problems, job_script
-from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slurm import CommandFailed, run, walltime_seconds
-from pipeline.run.request import Prepared
+from sweep_clustering.pipeline.common import duration, plural
+from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script
+from sweep_clustering.pipeline.jobs.keys import JobQueue
+from sweep_clustering.pipeline.jobs.slurm import CommandFailed, run, walltime_seconds
+from sweep_clustering.pipeline.run.request import Prepared
 
 
 def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int) -> list[str]:

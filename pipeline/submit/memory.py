@@ -5,16 +5,16 @@ from math import prod
 
 from dask.utils import format_bytes
 
-from pipeline.cluster.profiles import Address, Local, Profile
-from pipeline.common import core_count, plural
-from pipeline.jobs.keys import JobQueue
-from pipeline.methods.process import PROCESS_BYTES, processes_kept
-from pipeline.run.request import Prepared
-from sweeps.errors import Problem
-from sweeps.file.search import Search
-from sweeps.plan import DatasetPlan
-from sweeps.shapes import CANDIDATES, DIMS
-from sweeps.words import chooses, is_model, shape_of
+from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
+from sweep_clustering.pipeline.common import core_count, plural
+from sweep_clustering.pipeline.jobs.keys import JobQueue
+from sweep_clustering.pipeline.methods.process import PROCESS_BYTES, processes_kept
+from sweep_clustering.pipeline.run.request import Prepared
+from sweep_clustering.sweeps.errors import Problem
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.plan import DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS
+from sweep_clustering.sweeps.words import chooses, is_model, shape_of
 
 # Measured beside what they predict by `python -m benchmarks memory`, in docs/explanation/scale.md.
 

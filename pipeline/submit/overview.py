@@ -12,24 +12,24 @@ from typing import Any
 import numpy as np
 from dask.utils import format_bytes
 
-from kernels.problem.shapes import unused_priors
-from kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
-from pipeline.common import at_hand, core_count, estimate, plural, span
-from pipeline.fit.data_notes import data_notes
-from pipeline.run.ledger import WRITE_SECONDS, Collector, Work, read_ledger
-from pipeline.run.request import Prepared, Wanted
-from pipeline.submit.memory import worker_bytes
-from pipeline.work.records import NO_ANSWERS, Failed, Science, Span, Task
-from pipeline.work.tasks import run_task
-from pipeline.work.timing import TIMED, Timing, target_seconds
-from storage.cube.schema import ArraySpec, Role, array_specs
-from storage.runfolder.records import Moment
-from sweeps.errors import given
-from sweeps.file.search import Search
-from sweeps.file.spec import SweepSpec
-from sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, DIMS
-from sweeps.words import (
+from sweep_clustering.kernels.problem.shapes import unused_priors
+from sweep_clustering.kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
+from sweep_clustering.pipeline.common import at_hand, core_count, estimate, plural, span
+from sweep_clustering.pipeline.fit.data_notes import data_notes
+from sweep_clustering.pipeline.run.ledger import WRITE_SECONDS, Collector, Work, read_ledger
+from sweep_clustering.pipeline.run.request import Prepared, Wanted
+from sweep_clustering.pipeline.submit.memory import worker_bytes
+from sweep_clustering.pipeline.work.records import NO_ANSWERS, Failed, Science, Span, Task
+from sweep_clustering.pipeline.work.tasks import run_task
+from sweep_clustering.pipeline.work.timing import TIMED, Timing, target_seconds
+from sweep_clustering.storage.cube.schema import ArraySpec, Role, array_specs
+from sweep_clustering.storage.runfolder.records import Moment
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS
+from sweep_clustering.sweeps.words import (
     ANY,
     AUTO,
     BASELINES,
@@ -349,7 +349,7 @@ def plan_overview(
 
 
 def _time_corners(prepared: Prepared, timing: Timing) -> None:
-    from kernels.search.genetic import warm_up
+    from sweep_clustering.kernels.search.genetic import warm_up
 
     warm_up()
     for plan in prepared.inputs.plans:

@@ -13,23 +13,29 @@ from typing import Any
 
 from rich.console import Console
 
-from pipeline.cluster.profiles import load_profile
-from pipeline.common import COMPLETE, INTERNAL, at_hand, own_names, span
-from pipeline.jobs import slurm
-from pipeline.jobs.cluster import job_problems
-from pipeline.jobs.head import head_script
-from pipeline.jobs.keys import JobQueue, SlurmQueue
-from pipeline.monitor.status import last_lines, read_run_state
-from pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
-from pipeline.run.request import Options, Request, Wanted, is_settled, prepare
-from pipeline.submit.memory import memory_problems
-from pipeline.submit.overview import note_lines, plan_lines, plan_overview, search_notes, sweep_notes
-from storage.errors import StorageError, storage_errors
-from storage.runfolder.lease import Lease, LeaseHeld
-from storage.runfolder.records import Submission
-from sweep_clustering import check_installation
-from sweeps.errors import InputError, Problem, collecting
-from sweeps.plan import find_cells
+from sweep_clustering.installation import check_numpy
+from sweep_clustering.pipeline.cluster.profiles import load_profile
+from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, own_names, span
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.cluster import job_problems
+from sweep_clustering.pipeline.jobs.head import head_script
+from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
+from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
+from sweep_clustering.pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
+from sweep_clustering.pipeline.run.request import Options, Request, Wanted, is_settled, prepare
+from sweep_clustering.pipeline.submit.memory import memory_problems
+from sweep_clustering.pipeline.submit.overview import (
+    note_lines,
+    plan_lines,
+    plan_overview,
+    search_notes,
+    sweep_notes,
+)
+from sweep_clustering.storage.errors import StorageError, storage_errors
+from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld
+from sweep_clustering.storage.runfolder.records import Submission
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.plan import find_cells
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +69,10 @@ def submit(
 
     Raises
     ------
-    sweeps.errors.InputError
+    sweep_clustering.sweeps.errors.InputError
         Bad input; nothing was started and nothing written.
     """
-    check_installation()
+    check_numpy()
     request = _checked(path, options)
     prepared, profile = request.prepared, request.profile
     if (without := at_hand(prepared.spec, prepared.inputs.skipped)) is not None:
@@ -83,7 +89,7 @@ def submit(
         lines = plan_lines(prepared, plan_overview(prepared, workers=options.workers, wanted=request.wanted))
     else:
         # Imported here, so that a run without worker jobs does not load the scheduler.
-        from pipeline.submit.jobplan import job_lines
+        from sweep_clustering.pipeline.submit.jobplan import job_lines
 
         n_jobs = options.workers or jobs.workers
         found = plan_overview(prepared, workers=n_jobs * jobs.cores, wanted=request.wanted)
@@ -223,7 +229,7 @@ def _spawn(request: Request) -> int:
     with Lease.acquire(cube):  # or say who runs it already
         forget_cancel(request.prepared.run)
     log, at = request.prepared.run.head_log, time.time()
-    command = [sys.executable, "-m", "pipeline", *head_command(request)]
+    command = [sys.executable, "-m", "sweep_clustering", *head_command(request)]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with storage_errors(log):
         pid = os.posix_spawn(

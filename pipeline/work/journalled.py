@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import STRUCTURE, Structure
-from pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
-from storage.cube.schema import VARIABLES, scored_shapes
-from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.errors import given
-from sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
-from sweeps.unions import ROWS, Gaussians
-from sweeps.words import chooses, holds_out, is_any, is_model, shape_of
+from sweep_clustering.kernels.settings import STRUCTURE, Structure
+from sweep_clustering.pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
+from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
+from sweep_clustering.sweeps.unions import ROWS, Gaussians
+from sweep_clustering.sweeps.words import chooses, holds_out, is_any, is_model, shape_of
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.work.records import Chosen, Solved, Span
-from pipeline.work.tasks import restarts_enough, unseen_mass
-from storage.cube.blocks import differing_rows
-from storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.errors import given
-from sweeps.file.spec import Stop
-from sweeps.plan import Block, Cell
-from sweeps.shapes import widened
-from sweeps.unions import ROWS, Room
-from sweeps.words import chooses
+from sweep_clustering.pipeline.work.records import Chosen, Solved, Span
+from sweep_clustering.pipeline.work.tasks import restarts_enough, unseen_mass
+from sweep_clustering.storage.cube.blocks import differing_rows
+from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.file.spec import Stop
+from sweep_clustering.sweeps.plan import Block, Cell
+from sweep_clustering.sweeps.shapes import widened
+from sweep_clustering.sweeps.unions import ROWS, Room
+from sweep_clustering.sweeps.words import chooses
 
 
 class Mismatch(RuntimeError):

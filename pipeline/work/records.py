@@ -16,17 +16,17 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import STRUCTURE
-from pipeline.common import plural
-from pipeline.methods.loading import MethodCall
-from storage.runfolder.records import FailedWork, FailureRecord
-from sweeps.errors import cause_of, one_line, plain_lines
-from sweeps.file.search import Search
-from sweeps.file.spec import Stop, SweepSpec
-from sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweeps.shapes import CODES
-from sweeps.unions import Gaussians
-from sweeps.words import holds_out, shape_of
+from sweep_clustering.kernels.settings import STRUCTURE
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord
+from sweep_clustering.sweeps.errors import cause_of, one_line, plain_lines
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
+from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweep_clustering.sweeps.shapes import CODES
+from sweep_clustering.sweeps.unions import Gaussians
+from sweep_clustering.sweeps.words import holds_out, shape_of
 
 # Of shape (n_answers, 3), in the order of asking: columns i, j and kind.
 Answers = NDArray[np.int32]

@@ -18,28 +18,28 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.interrupt import beside, cpu_time
-from kernels.settings import Structure, is_union, named_structure
-from pipeline.common import SAME_OPTIMUM, best_of
-from pipeline.methods.contract import merged_links
-from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
-from pipeline.work import records
-from pipeline.work.records import Answers, Chosen, Science, Solved, Span
-from sweeps import seeds
-from sweeps.errors import InputError, Problem, cause_of, collecting, given
-from sweeps.file.methods import Method
-from sweeps.file.spec import Stop
-from sweeps.inputs import Arrays, Source, cell_annotations
-from sweeps.plan import AskedPath, Cell
-from sweeps.shapes import CANDIDATES, DIMS, SCORED, widened
-from sweeps.unions import Gaussians
-from sweeps.words import ANY, ASKED, AUTO, SPHERICAL, UNSUPERVISED, is_any, split_model
+from sweep_clustering.kernels.interrupt import beside, cpu_time
+from sweep_clustering.kernels.settings import Structure, is_union, named_structure
+from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of
+from sweep_clustering.pipeline.methods.contract import merged_links
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.methods.process import MethodFailed, MethodProcess, Unsolved
+from sweep_clustering.pipeline.work import records
+from sweep_clustering.pipeline.work.records import Answers, Chosen, Science, Solved, Span
+from sweep_clustering.sweeps import seeds
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, given
+from sweep_clustering.sweeps.file.methods import Method
+from sweep_clustering.sweeps.file.spec import Stop
+from sweep_clustering.sweeps.inputs import Arrays, Source, cell_annotations
+from sweep_clustering.sweeps.plan import AskedPath, Cell
+from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS, SCORED, widened
+from sweep_clustering.sweeps.unions import Gaussians
+from sweep_clustering.sweeps.words import ANY, ASKED, AUTO, SPHERICAL, UNSUPERVISED, is_any, split_model
 
 if TYPE_CHECKING:
-    from kernels.choice.table import Solution
-    from kernels.problem.data import Layer
-    from kernels.search.genetic import Restart
+    from sweep_clustering.kernels.choice.table import Solution
+    from sweep_clustering.kernels.problem.data import Layer
+    from sweep_clustering.kernels.search.genetic import Restart
 
 T = TypeVar("T")
 
@@ -93,8 +93,8 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
     if method is not None:
         return run_method(science, span, method, X, annotations)
     # Imported here, so that commands that only plan or read do not load numba.
-    from kernels.problem.problem import build_problem, layers_from_annotations
-    from kernels.search.genetic import run_restart
+    from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+    from sweep_clustering.kernels.search.genetic import run_restart
 
     search = science.search(cell)
     term, covariance = split_model(cell.model)
@@ -107,7 +107,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
     run_one: Callable[[int], Restart]
     gaussians: list[Gaussians] = []
     if is_union(covariance, search) or is_any(cell.model):
-        from kernels.choice.table import as_restart
+        from sweep_clustering.kernels.choice.table import as_restart
 
         structure = named_structure(search.subspace, search.components, covariance)
         if is_any(cell.model):
@@ -163,7 +163,7 @@ def _choose(
     science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
 ) -> tuple[Chosen, float, float]:
     """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
-    from kernels.choice.held_out import choose_covariance, warm_up
+    from sweep_clustering.kernels.choice.held_out import choose_covariance, warm_up
 
     term, covariance = split_model(cell.model)
     search = science.search(cell)
@@ -191,8 +191,8 @@ def _settle(
     science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
 ) -> tuple[Chosen, float, float]:
     """What classes are made of, as `_choose`; tried with the first restarts that a cell has."""
-    from kernels.choice.structures import settle
-    from kernels.choice.table import FINE_STARTS, Table
+    from sweep_clustering.kernels.choice.structures import settle
+    from sweep_clustering.kernels.choice.table import FINE_STARTS, Table
 
     _, covariance = split_model(cell.model)
     search, of_cell = science.search(cell), partial(_stream, science.seed, cell)
@@ -240,8 +240,8 @@ def refit(
     structure : Structure
         What the cell chose, or has.
     """
-    from kernels.choice.table import Table
-    from kernels.problem.problem import layers_from_annotations
+    from sweep_clustering.kernels.choice.table import Table
+    from sweep_clustering.kernels.problem.problem import layers_from_annotations
 
     layers = layers_from_annotations(annotations, cell.p)
     seen = () if split_model(cell.model)[0] == UNSUPERVISED else layers
@@ -308,7 +308,7 @@ def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays)
         If the model that asks has no solution, or there is no pair to ask.
     """
     # Imported here, so that commands that only plan or read do not load numba.
-    from pipeline.asking.strategies import next_answers
+    from sweep_clustering.pipeline.asking.strategies import next_answers
 
     X, labels_true = arrays
     asking = given(science.asking)
@@ -416,7 +416,7 @@ def run_method(
     MethodFailed
         If a call raises, answers what the contract does not allow, dies, or takes too long.
     """
-    from kernels.scores import cluster_gaussians
+    from sweep_clustering.kernels.scores import cluster_gaussians
 
     cell, n_clusters = span.unit, science.n_clusters
     must_link, cannot_link, weights = merged_links(annotations)
@@ -583,6 +583,6 @@ class SerialExecutor:
 
 def load_kernels() -> None:
     """Compile the kernels, or load them from the cache: otherwise the first restart pays for it."""
-    from kernels.search.genetic import warm_up
+    from sweep_clustering.kernels.search.genetic import warm_up
 
     warm_up()

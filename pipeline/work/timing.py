@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.work.records import Done, Science, Solved, Span, Task
-from storage.files import PLAIN, Files
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import Moment, Pilot, TimedQuestions, TimedRestart, read_pilot
-from sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweeps.words import asks
+from sweep_clustering.pipeline.work.records import Done, Science, Solved, Span, Task
+from sweep_clustering.storage.files import PLAIN, Files
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.records import Moment, Pilot, TimedQuestions, TimedRestart, read_pilot
+from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweep_clustering.sweeps.words import asks
 
 # Batches of a path that a pilot times: the first one has no answers to fit, and says little of others.
 TIMED = 2

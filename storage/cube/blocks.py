@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.cube.chunks import ANNOTATIONS
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import ANSWERED, FAILED, PENDING, VARIABLES, result_names
-from storage.errors import storage_errors
-from storage.files import PLAIN, Files, sync_directory
-from storage.provenance import PROMISE, fingerprint, unrecorded
-from sweeps.errors import given
-from sweeps.plan import Block, Cell, DatasetPlan
+from sweep_clustering.storage.cube.chunks import ANNOTATIONS
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, PENDING, VARIABLES, result_names
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.files import PLAIN, Files, sync_directory
+from sweep_clustering.storage.provenance import PROMISE, fingerprint, unrecorded
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
 

@@ -19,13 +19,21 @@ import numpy as np
 from numcodecs import VLenUTF8, Zstd
 from numpy.typing import NDArray
 
-from storage.cube.schema import FIELDS, VARIABLES, ArraySpec, Role, Variable, array_specs, result_names
-from storage.errors import DamagedChunk, storage_errors
-from storage.files import read_regular
-from storage.remote import Place
-from storage.remote import read as read_remote
-from sweeps.errors import given
-from sweeps.plan import Block, DatasetPlan
+from sweep_clustering.storage.cube.schema import (
+    FIELDS,
+    VARIABLES,
+    ArraySpec,
+    Role,
+    Variable,
+    array_specs,
+    result_names,
+)
+from sweep_clustering.storage.errors import DamagedChunk, storage_errors
+from sweep_clustering.storage.files import read_regular
+from sweep_clustering.storage.remote import Place
+from sweep_clustering.storage.remote import read as read_remote
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
 ROOT_FILE = "zarr.json"
 CHECKSUM_BYTES = 4

@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.cube import chunks
-from storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest
-from storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups, room
-from storage.cube.store import open_cube
-from storage.errors import storage_errors
-from storage.files import PLAIN, Files
-from sweeps.errors import InputError, Problem
-from sweeps.file.search import BY_METHOD, HELD_OUT, Search
-from sweeps.file.spec import SweepSpec
-from sweeps.files import shipped_files
-from sweeps.plan import VARIANTS, DatasetPlan, Dim
-from sweeps.seeds import accuracy_code
-from sweeps.shapes import DIMS, widest_dims
-from sweeps.words import asked_of, shape_of
+from sweep_clustering.storage.cube import chunks
+from sweep_clustering.storage.cube.manifest import NAMES, Manifest, array_entry, group_entry, read_manifest
+from sweep_clustering.storage.cube.schema import INPUTS, Role, array_specs, coordinate_values, groups, room
+from sweep_clustering.storage.cube.store import open_cube
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.files import PLAIN, Files
+from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT, Search
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.files import shipped_files
+from sweep_clustering.sweeps.plan import VARIANTS, DatasetPlan, Dim
+from sweep_clustering.sweeps.seeds import accuracy_code
+from sweep_clustering.sweeps.shapes import DIMS, widest_dims
+from sweep_clustering.sweeps.words import asked_of, shape_of
 
 __all__ = ["Inputs", "create", "grow", "open_cube"]
 
@@ -286,7 +286,7 @@ def _of_removed(stored: SweepSpec) -> str:
     if stored.name not in {path.stem for path in files}:
         return hint
     # Imported here, because only this message needs the reader of sweep files.
-    from sweeps.file.reading import load_sweep
+    from sweep_clustering.sweeps.file.reading import load_sweep
 
     names = {entry.name for entry in stored.grid.datasets}
     whole = (path for path in files if names <= {entry.name for entry in load_sweep(path).grid.datasets})

@@ -17,22 +17,22 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
-from storage.cube.schema import SCALED, ArraySpec, Role, array_specs, groups
-from storage.errors import storage_errors
-from storage.files import LONGEST_ROOT, PLAIN, Files, kind_of, read_regular, sync_directory
-from storage.provenance import RunRecord, by_run, software_differences
-from storage.remote import Place
-from storage.remote import read as read_remote
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import Line
-from sweeps.errors import InputError, Problem, collecting, one_line, refused, shown
-from sweeps.file.search import unions_of
-from sweeps.file.spec import SweepSpec, load
-from sweeps.plan import DatasetPlan
-from sweeps.records import ABSENT, Listed, Record, marked, read
-from sweeps.solvers import PREFIX, solver_name
-from sweeps.words import BASELINES, DEFAULT, MODEL_CODES
+from sweep_clustering.storage.cube.chunks import ROOT_FILE, ChunkFiles, chunk_lengths
+from sweep_clustering.storage.cube.schema import SCALED, ArraySpec, Role, array_specs, groups
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.files import LONGEST_ROOT, PLAIN, Files, kind_of, read_regular, sync_directory
+from sweep_clustering.storage.provenance import RunRecord, by_run, software_differences
+from sweep_clustering.storage.remote import Place
+from sweep_clustering.storage.remote import read as read_remote
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.records import Line
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, one_line, refused, shown
+from sweep_clustering.sweeps.file.search import unions_of
+from sweep_clustering.sweeps.file.spec import SweepSpec, load
+from sweep_clustering.sweeps.plan import DatasetPlan
+from sweep_clustering.sweeps.records import ABSENT, Listed, Record, marked, read
+from sweep_clustering.sweeps.solvers import PREFIX, solver_name
+from sweep_clustering.sweeps.words import BASELINES, DEFAULT, MODEL_CODES
 
 FORMAT = "sweep cube"
 # The version of a cube is the least that knows all that it holds: 2, or 3 where there are Gaussians in it.

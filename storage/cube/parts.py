@@ -9,12 +9,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from storage.cube.manifest import Manifest, read_manifest
-from storage.remote import Place, place_of
-from sweeps.errors import InputError, Problem, collecting
-from sweeps.file.spec import Dataset, Mixtures, SweepSpec
-from sweeps.parts import part_named
-from sweeps.plan import DatasetPlan, range_words
+from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
+from sweep_clustering.storage.remote import Place, place_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec
+from sweep_clustering.sweeps.parts import part_named
+from sweep_clustering.sweeps.plan import DatasetPlan, range_words
 
 Places = Place | Sequence[Place]
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sweeps.plan import DatasetPlan, UnionPlan
-from sweeps.shapes import CANDIDATES, CODES, SCORED, STRUCTURE, STRUCTURE_CODES, widest_dims
-from sweeps.unions import ROWS, Room
-from sweeps.words import DEFAULT, chooses, holds_out, is_any, shape_of
+from sweep_clustering.sweeps.plan import DatasetPlan, UnionPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, SCORED, STRUCTURE, STRUCTURE_CODES, widest_dims
+from sweep_clustering.sweeps.unions import ROWS, Room
+from sweep_clustering.sweeps.words import DEFAULT, chooses, holds_out, is_any, shape_of
 
 # Values of the variable `status`. No solution is an answer of a method, and no failure.
 PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3

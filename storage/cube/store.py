@@ -16,12 +16,20 @@ import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
 
-from storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_lengths, chunk_name
-from storage.cube.manifest import Manifest
-from storage.cube.parts import Parts, attributes_of, read_parts
-from storage.cube.schema import DONE, NO_SOLUTION, ArraySpec, Role, array_specs, coordinate_values, groups
-from storage.errors import storage_errors
-from sweeps.plan import DatasetPlan
+from sweep_clustering.storage.cube.chunks import ROOT_FILE, chunk_counts, chunk_lengths, chunk_name
+from sweep_clustering.storage.cube.manifest import Manifest
+from sweep_clustering.storage.cube.parts import Parts, attributes_of, read_parts
+from sweep_clustering.storage.cube.schema import (
+    DONE,
+    NO_SOLUTION,
+    ArraySpec,
+    Role,
+    array_specs,
+    coordinate_values,
+    groups,
+)
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,6 +38,9 @@ if TYPE_CHECKING:
 
 # Attribute of a group that names its coordinates beside those of dimensions.
 COORDINATES = "coordinates"
+
+# Refusal of everything that would change a cube through zarr.
+READ_ONLY = "a cube is read-only: its run alone writes it"
 
 # Most bytes of files from an address that are kept; the status of cells is kept beyond that.
 KEPT_BYTES = 2**26
@@ -109,11 +120,11 @@ class CubeStore(Store):
 
     async def set(self, key: str, value: Buffer) -> None:
         """Refuse to write."""
-        self._check_writable()
+        raise ValueError(READ_ONLY)
 
     async def delete(self, key: str) -> None:
         """Refuse to delete."""
-        self._check_writable()
+        raise ValueError(READ_ONLY)
 
     def list(self) -> AsyncIterator[str]:
         """Refuse to list files: the root file says which arrays there are."""
@@ -224,7 +235,7 @@ def open_cube(path: str | Path | Sequence[str | Path]) -> xr.DataTree:
 
     Examples
     --------
-    >>> from pipeline import open_cube
+    >>> from sweep_clustering import open_cube
     >>> tree = open_cube("results/quick.zarr")
     >>> tree["iris"]["log_likelihood"].dims
     ('p', 'm', 'replicate', 'model', 'restart')

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from storage.errors import storage_errors
-from storage.files import Files, Notes, kind_of
-from sweeps.errors import InputError, Problem
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.files import Files, Notes, kind_of
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 CUBE_SUFFIX = ".zarr"
 LEASE = "lease."

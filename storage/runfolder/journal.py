@@ -27,10 +27,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from storage.errors import storage_errors
-from storage.files import PLAIN, Files, remove, sync_directory
-from storage.runfolder.folder import RunFolder
-from sweeps.data.formats import read_header
+from sweep_clustering.storage.errors import storage_errors
+from sweep_clustering.storage.files import PLAIN, Files, remove, sync_directory
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.sweeps.data.formats import read_header
 
 logger = logging.getLogger(__name__)
 

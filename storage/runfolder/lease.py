@@ -22,11 +22,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Self
 
-from storage.errors import LeaseLost, StorageError, storage_errors
-from storage.files import PARTIAL, remove, sync_directory, write_new
-from storage.runfolder.folder import GenerationFolder, RunFolder
-from storage.runfolder.process import ProcessIdentity, is_alive, this_process
-from storage.runfolder.records import FileRecord, merged_lines
+from sweep_clustering.storage.errors import LeaseLost, StorageError, storage_errors
+from sweep_clustering.storage.files import PARTIAL, remove, sync_directory, write_new
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
+from sweep_clustering.storage.runfolder.process import ProcessIdentity, is_alive, this_process
+from sweep_clustering.storage.runfolder.records import FileRecord, merged_lines
 
 __all__ = ["Cancelled", "Lease", "LeaseHeld", "LeaseLost", "read_lease"]
 
@@ -79,7 +79,9 @@ def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False
     StorageError
         If the file system refuses.
     """
-    from storage.runfolder.journal import Journal  # here, so that who only looks at a lease does not load it
+    from sweep_clustering.storage.runfolder.journal import (
+        Journal,  # here, so that who only looks at a lease does not load it
+    )
 
     older = _older(run, generation.number)
     with storage_errors(run.path):

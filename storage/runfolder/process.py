@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from storage.runfolder.records import Record
+from sweep_clustering.storage.runfolder.records import Record
 
 PROC = Path("/proc")
 JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")

@@ -20,11 +20,11 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
-from storage.errors import LeaseLost, StorageError, storage_errors
-from storage.files import PLAIN, Files
-from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError, Problem, one_line, plain_lines, shown
-from sweeps.plan import Cell
+from sweep_clustering.storage.errors import LeaseLost, StorageError, storage_errors
+from sweep_clustering.storage.files import PLAIN, Files
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines, shown
+from sweep_clustering.sweeps.plan import Cell
 
 # Of every record; those of another version are refused with a message.
 VERSION = 2

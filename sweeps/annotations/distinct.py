@@ -15,9 +15,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.annotations.rows import COLUMNS, OUTSIDE, SKIPPED, Annotation, AnnotationRows, Row, Skip
-from sweeps.data.lines import Complaints
-from sweeps.errors import InputError, Problem, plural
+from sweep_clustering.sweeps.annotations.rows import (
+    COLUMNS,
+    OUTSIDE,
+    SKIPPED,
+    Annotation,
+    AnnotationRows,
+    Row,
+    Skip,
+)
+from sweep_clustering.sweeps.data.lines import Complaints
+from sweep_clustering.sweeps.errors import InputError, Problem, plural
 
 Codes = NDArray[np.integer]
 

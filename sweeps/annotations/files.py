@@ -1,20 +1,18 @@
 """Annotations in files: links, annotations of several annotators, answers to questions.
 
-`read_links`, `read_annotations` and `read_answers` read them, `read_pool` those that cells draw from;
-`Samples` is what their i and j refer to. Whatever the file, a row becomes cells by name, which one function
-reads. A `PairFile` is one that is open: what it calls samples is seen before its rows are read, from which
-`sweeps.annotations.numbering` says whether the files of a command count rows from 0 or from 1.
+`read_links`, `read_annotations` and `read_answers` read them, `read_pool` those that cells draw from.
+Whatever the file, a row becomes cells by name, which one function reads. A `PairFile` is one that is open: what it
+calls samples is seen before its rows are read, from which `sweeps.annotations.numbering` says whether the
+files of a command count rows from 0 or from 1.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import takewhile
@@ -24,192 +22,27 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
-from sweeps.annotations.distinct import Distinct, plain
-from sweeps.annotations.draw import CANNOT, MOST_ANNOTATIONS, MUST
-from sweeps.annotations.rows import LINKS, OUTSIDE, SELF_PAIR_WEIGHT, Annotation, AnnotationRows, Row, Skip
-from sweeps.annotations.stored import Stored, is_stored, read_stored
-from sweeps.data import lines
-from sweeps.data.lines import Lines
-from sweeps.data.table import SampleRows, TableChoice, identity
-from sweeps.data.text import BLANK, rows_of
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
+from sweep_clustering.kernels.settings import LARGEST_WEIGHT, LEAST_WEIGHT, WEIGHTS
+from sweep_clustering.sweeps.annotations.distinct import Distinct, plain
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MOST_ANNOTATIONS, MUST
+from sweep_clustering.sweeps.annotations.rows import (
+    LINKS,
+    OUTSIDE,
+    SELF_PAIR_WEIGHT,
+    Annotation,
+    AnnotationRows,
+    Row,
+    Skip,
+)
+from sweep_clustering.sweeps.annotations.samples import MOST_COMPARED, WHOLE, Samples
+from sweep_clustering.sweeps.annotations.stored import Stored, is_stored, read_stored
+from sweep_clustering.sweeps.data import lines
+from sweep_clustering.sweeps.data.lines import Lines
+from sweep_clustering.sweeps.data.table import TableChoice, identity
+from sweep_clustering.sweeps.data.text import BLANK, rows_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 
 T = TypeVar("T")
-
-# How annotation files name samples: by the rows of the table, or by the names it gives them.
-
-# as long as int64 can hold; without ASCII, digits of other scripts would count as well
-WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
-
-# Names that a misspelt one is compared with, and misspelt ones that are.
-MOST_COMPARED, MOST_HINTS = 10_000, 50
-
-# More rows than a table can have.
-MOST_ROWS = 10**9
-
-
-# Of a table whose columns nobody told.
-PLAIN = TableChoice()
-
-
-def is_number(name: str) -> bool:
-    """Whether a name could be taken for the number of a row, or for a float that stands for one."""
-    number = lines.to_number(name)
-    return number is not None and math.isfinite(number)
-
-
-class Samples:
-    """What texts stand for the samples of a table.
-
-    A text that is the name of a row stands for that row, and so does another spelling of the same number
-    (`sweeps.data.table.identity`). Any other is the number of a row of the file, unless a name of the table
-    is a number, too: then numbers are names alone.
-
-    Parameters
-    ----------
-    rows : SampleRows
-        The rows of the file that samples come from, with their names if there are any.
-    first_row : int
-        Number of the first row, 0 or 1.
-    why : str
-        Why it is that, for messages; it follows "counted from 0".
-    hint : str
-        What may be done about texts that name rows, where rows have no names.
-    choice : TableChoice
-        What was made of the rows of the table.
-    """
-
-    def __init__(
-        self,
-        rows: SampleRows,
-        first_row: int = 1,
-        why: str = "",
-        hint: str = "",
-        choice: TableChoice = PLAIN,
-    ) -> None:
-        self._rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
-        self._outside = OUTSIDE if choice.links_outside == "drop" else None
-        self._row_of: Sequence[int] = range(rows.n_rows) if rows.kept is None else rows.kept.tolist()
-        self.are_numbered = not rows.doubt and not any(map(is_number, rows.names))
-
-    @classmethod
-    def of(cls, samples: Samples | int) -> Samples:
-        """Samples that are all rows of a file, without names, where only their number is told."""
-        return samples if isinstance(samples, Samples) else cls(SampleRows(samples))
-
-    def counted_from(self, first_row: int, why: str = "") -> Samples:
-        """The same, by other numbers of rows."""
-        if first_row == self.first_row and not why:
-            return self
-        other = copy(self)
-        other.first_row, other._why = first_row, why
-        return other
-
-    @property
-    def are_written_as_numbers(self) -> bool:
-        """Whether a file that is written has numbers: of all rows, or of those whose name it cannot hold."""
-        names = self._rows.names
-        return not names or (self.are_numbered and any(map(lines.CONTROL.search, names)))
-
-    @property
-    def rows(self) -> SampleRows:
-        """The rows that samples come from."""
-        return self._rows
-
-    @property
-    def every_row(self) -> Samples:
-        """The same where all rows are samples."""
-        return Samples(self._rows._replace(kept=None), self.first_row)
-
-    def __contains__(self, name: str) -> bool:
-        return identity(name) in self._by_name
-
-    def find(self, cell: str) -> int | None:
-        """Position from 0 of the sample that a cell names, by its name or its row; None if there is none.
-
-        It is `OUTSIDE` for a row that was left out of the table, if its annotations are left out, too.
-        """
-        cell = identity(cell)
-        row, first = self._by_name.get(cell), self.first_row
-        if row is None and self.are_numbered and WHOLE.fullmatch(cell) is not None:
-            row = int(cell) - first
-            row = row if 0 <= row < self._rows.n_rows else None
-        return row if self._rows.kept is None or row is None else self._positions.get(row, self._outside)
-
-    def position(self, cell: str, where: str) -> int:
-        """Position of a sample from 0, see `find`; `where` is for messages.
-
-        Raises
-        ------
-        InputError
-            If it is none of the samples.
-        """
-        if (position := self.find(cell)) is not None:
-            return position
-        cell = identity(cell)
-        rows, is_number = self._rows, WHOLE.fullmatch(cell) is not None
-        first, last = self.first_row, rows.n_rows - 1 + self.first_row
-        row = self._by_name.get(cell)
-        if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
-            row = int(cell) - first
-        found, expected = f"sample {cell[:60]!r}", "a row that is used"
-        dropping, leaving = self.choice.said("missing", "drop"), self.choice.said("links_outside", "drop")
-        hint = f"it has an empty cell, and {dropping} leaves it out; {leaving} leaves out its annotations"
-        # of a table that could not be read it is not known how many rows it has
-        numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"
-        if row is None and rows.doubt:
-            expected, hint = "names that tell the rows of the table apart", rows.doubt
-        elif row is None and rows.names:
-            hint = self._meant(cell)
-            expected = "the name of a row" + (f", or {numbers}" if self.are_numbered else "")
-        elif row is None:
-            found = f"sample {int(cell)}" if is_number else found
-            expected, hint = numbers, f"samples are counted from {first}{self._why}"
-            if self._hint and not is_number:
-                expected, hint = "the number of a row, as rows have no names", self._hint
-        raise refused(where, found, expected, hint)
-
-    def text(self, position: int) -> str:
-        """Name of a sample, or the number of its row."""
-        row = self._row_of[position]
-        return self._rows.names[row] if self._rows.names else str(row + self.first_row)
-
-    def told(self, position: int) -> str | int:
-        """The same, a number as one."""
-        text = self.text(position)
-        return text if self._rows.names else int(text)
-
-    def cell(self, position: int) -> str:
-        """The same for a cell of a spreadsheet, of which `named_by` finds the name."""
-        text = self.text(position)
-        if lines.CONTROL.search(text) and self.are_numbered:
-            return str(self._row_of[position] + self.first_row)
-        return lines.as_cell(text)
-
-    def named_by(self, cell: str) -> str:
-        """Name that stands in a cell of a spreadsheet, where that is one of a sample; else the cell."""
-        plain = lines.of_cell(cell)
-        return plain if plain in self else cell
-
-    def _meant(self, cell: str) -> str:
-        """Hint on the name that a cell may mean, of the first different cells, as each takes long."""
-        if cell not in self._hints and len(self._hints) < MOST_HINTS:
-            self._hints[cell] = did_you_mean(cell, self._rows.names[:MOST_COMPARED])
-        return self._hints.get(cell, "")
-
-    @cached_property
-    def _hints(self) -> dict[str, str]:
-        return {}
-
-    @cached_property
-    def _by_name(self) -> dict[str, int]:
-        return {identity(name): row for row, name in enumerate(self._rows.names)}
-
-    @cached_property
-    def _positions(self) -> dict[int, int]:
-        return {row: position for position, row in enumerate(self._row_of)}
-
 
 ANNOTATOR, ACCURACY, FIRST_ROW = "annotator", "accuracy", "first_row"
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.annotations.draw import MUST
-from sweeps.annotations.files import PairFile, Samples
-from sweeps.annotations.nearness import MOST_ANSWERS, verdict
-from sweeps.annotations.rows import SKIPPED
-from sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.annotations.draw import MUST
+from sweep_clustering.sweeps.annotations.files import PairFile
+from sweep_clustering.sweeps.annotations.nearness import MOST_ANSWERS, verdict
+from sweep_clustering.sweeps.annotations.rows import SKIPPED
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 # What the user says where he says nothing.
 AUTO = "auto"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0

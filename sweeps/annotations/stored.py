@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.annotations.distinct import Codes, Distinct
-from sweeps.data.formats import (
+from sweep_clustering.sweeps.annotations.distinct import Codes, Distinct
+from sweep_clustering.sweeps.data.formats import (
     METHODS,
     MOST_PARTS,
     Header,
@@ -24,10 +24,10 @@ from sweeps.data.formats import (
     unbroken,
     unpacked_size,
 )
-from sweeps.data.lines import MOST_LINES
-from sweeps.data.table import LONGEST_TEXTS, text_of
-from sweeps.errors import InputError, Problem, collecting, refused
-from sweeps.files import bounded, opened
+from sweep_clustering.sweeps.data.lines import MOST_LINES
+from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, text_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
+from sweep_clustering.sweeps.files import bounded, opened
 
 # Of a file, of all that it holds once it is unpacked, and of an array of an .npz file.
 MOST_BYTES, MOST_UNPACKED, MOST_ARRAY = 2**28, 2**30, 2**29

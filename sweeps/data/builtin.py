@@ -24,10 +24,10 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.data.registry import BUILTIN, KNOWN, REGISTRY, Entry, RawFile, parse
-from sweeps.data.table import LabelledTable
-from sweeps.errors import InputError, did_you_mean, refused
-from sweeps.files import read_file
+from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, REGISTRY, Entry, RawFile, parse
+from sweep_clustering.sweeps.data.table import LabelledTable
+from sweep_clustering.sweeps.errors import InputError, did_you_mean, refused
+from sweep_clustering.sweeps.files import read_file
 
 # Finding the raw file of a built-in data set in folders and zips.
 

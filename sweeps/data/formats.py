@@ -23,8 +23,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from sweeps.data.lines import counted
-from sweeps.data.table import (
+from sweep_clustering.sweeps.data.lines import counted
+from sweep_clustering.sweeps.data.table import (
     Frame,
     LabelledTable,
     TableChoice,
@@ -36,8 +36,8 @@ from sweeps.data.table import (
     text_of,
     texts_of,
 )
-from sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
-from sweeps.files import opened
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
+from sweep_clustering.sweeps.files import opened
 
 # Of a file, and of an array as it is in the file.
 MOST_BYTES = 2**30

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.errors import Problem, plural, refused
-from sweeps.files import opened
+from sweep_clustering.sweeps.errors import Problem, plural, refused
+from sweep_clustering.sweeps.files import opened
 
 PROBLEMS_SHOWN = 20
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels.settings import PARAMETERS
-from sweeps.data import formats
-from sweeps.data.builtin import DataSet
-from sweeps.data.lines import shortened
-from sweeps.data.table import LabelledTable, TableChoice
-from sweeps.data.text import read_text_table
-from sweeps.errors import InputError, Problem, not_one_of, plural
-from sweeps.files import bounded
+from sweep_clustering.kernels.settings import PARAMETERS
+from sweep_clustering.sweeps.data import formats
+from sweep_clustering.sweeps.data.builtin import DataSet
+from sweep_clustering.sweeps.data.lines import shortened
+from sweep_clustering.sweeps.data.table import LabelledTable, TableChoice
+from sweep_clustering.sweeps.data.text import read_text_table
+from sweep_clustering.sweeps.errors import InputError, Problem, not_one_of, plural
+from sweep_clustering.sweeps.files import bounded
 
 # Reading a user's own table, whatever its format.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sweeps.data.table import LabelledTable
+from sweep_clustering.sweeps.data.table import LabelledTable
 
 
 class RawFile(NamedTuple):

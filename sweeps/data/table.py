@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.settings import spread_problem
-from sweeps.data import lines
-from sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
+from sweep_clustering.kernels.settings import spread_problem
+from sweep_clustering.sweeps.data import lines
+from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 
 # A table of samples with their classes: its checksum, its scaling.
 

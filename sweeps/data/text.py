@@ -16,9 +16,16 @@ from statistics import fmean
 
 import numpy as np
 
-from sweeps.data.lines import counted, read_text, to_number
-from sweeps.data.table import MOST_COLUMNS, Frame, LabelledTable, TableChoice, is_header, select
-from sweeps.errors import InputError, Problem, collecting, plural, refused
+from sweep_clustering.sweeps.data.lines import counted, read_text, to_number
+from sweep_clustering.sweeps.data.table import (
+    MOST_COLUMNS,
+    Frame,
+    LabelledTable,
+    TableChoice,
+    is_header,
+    select,
+)
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, refused
 
 # Of a table: as texts its cells take several times the memory; an .npz file has no such limit.
 MOST_BYTES = 2**27

@@ -24,11 +24,30 @@ from pydantic import (
     model_validator,
 )
 
-from sweeps.errors import InputError, did_you_mean, refused, shown
-from sweeps.files import read_file
-from sweeps.plan import Length, MethodPlan, Name
-from sweeps.records import Checked, Choice, Each, Given, Real, Record, StandIn, Text, Whole, refusal
-from sweeps.words import FORMS, MODEL_CODES, PER_CALL, SHIPPED, installed_version, read_code, text_of_code
+from sweep_clustering.sweeps.errors import InputError, did_you_mean, refused, shown
+from sweep_clustering.sweeps.files import read_file
+from sweep_clustering.sweeps.plan import Length, MethodPlan, Name
+from sweep_clustering.sweeps.records import (
+    Checked,
+    Choice,
+    Each,
+    Given,
+    Real,
+    Record,
+    StandIn,
+    Text,
+    Whole,
+    refusal,
+)
+from sweep_clustering.sweeps.words import (
+    FORMS,
+    MODEL_CODES,
+    PER_CALL,
+    SHIPPED,
+    installed_version,
+    read_code,
+    text_of_code,
+)
 
 # Bytes of a module of a package, which may be machine code.
 MOST_OF_MODULE = 2**28

@@ -24,18 +24,30 @@ from pydantic import (
     model_validator,
 )
 
-from kernels import settings as declared
-from kernels.settings import DEFAULT as SETTINGS
-from kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
-from sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pattern
-from sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
-from sweeps.file import spec
-from sweeps.file.methods import METHODS, Method, name_of, uses_links
-from sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
-from sweeps.files import NO_FILE, read_file
-from sweeps.plan import Clusters, Name, Scale
-from sweeps.records import ABSENT, EMPTY, As, Checked, Each, Record, StandIn, Terse, named_once, read, refusal
-from sweeps.words import (
+from sweep_clustering.kernels import settings as declared
+from sweep_clustering.kernels.settings import DEFAULT as SETTINGS
+from sweep_clustering.kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
+from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pattern
+from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
+from sweep_clustering.sweeps.file import spec
+from sweep_clustering.sweeps.file.methods import METHODS, Method, name_of, uses_links
+from sweep_clustering.sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
+from sweep_clustering.sweeps.files import NO_FILE, read_file
+from sweep_clustering.sweeps.plan import Clusters, Name, Scale
+from sweep_clustering.sweeps.records import (
+    ABSENT,
+    EMPTY,
+    As,
+    Checked,
+    Each,
+    Record,
+    StandIn,
+    Terse,
+    named_once,
+    read,
+    refusal,
+)
+from sweep_clustering.sweeps.words import (
     ANY,
     ASKED,
     AUTO,
@@ -379,7 +391,7 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
 
     Examples
     --------
-    >>> from pipeline import load_sweep
+    >>> from sweep_clustering import load_sweep
     >>> load_sweep("sweeps/quick.toml").grid.restarts
     3
     """

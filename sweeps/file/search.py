@@ -23,11 +23,21 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-from kernels import settings as declared
-from sweeps.plan import DatasetPlan, Flag, Name, UnionPlan
-from sweeps.records import EMPTY, Choice, Each, Expected, Given, Listed, Record, named_once, refusal
-from sweeps.unions import room_for
-from sweeps.words import is_model, shape_of
+from sweep_clustering.kernels import settings as declared
+from sweep_clustering.sweeps.plan import DatasetPlan, Flag, Name, UnionPlan
+from sweep_clustering.sweeps.records import (
+    EMPTY,
+    Choice,
+    Each,
+    Expected,
+    Given,
+    Listed,
+    Record,
+    named_once,
+    refusal,
+)
+from sweep_clustering.sweeps.unions import room_for
+from sweep_clustering.sweeps.words import is_model, shape_of
 
 # Settings that a method names.
 BY_METHOD = tuple(each.name for each in declared.SETTINGS if each.by_method)

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Discriminator, Field, PlainSerializer, Tag
 from pydantic_core import core_schema
 
-from kernels.settings import PARAMETERS
-from sweeps.file.methods import Method, name_of
-from sweeps.file.search import KEPT, Search
-from sweeps.plan import Accuracy, Clusters, DataName, Name, Scale
-from sweeps.records import (
+from sweep_clustering.kernels.settings import PARAMETERS
+from sweep_clustering.sweeps.file.methods import Method, name_of
+from sweep_clustering.sweeps.file.search import KEPT, Search
+from sweep_clustering.sweeps.plan import Accuracy, Clusters, DataName, Name, Scale
+from sweep_clustering.sweeps.records import (
     As,
     Checked,
     Choice,
@@ -31,9 +31,9 @@ from sweeps.records import (
     read,
     refusal,
 )
-from sweeps.seeds import accuracy_code
-from sweeps.shapes import DIMS
-from sweeps.words import BASELINES, DEFAULT, DESIGNS, MODEL_CODES, asked_of
+from sweep_clustering.sweeps.seeds import accuracy_code
+from sweep_clustering.sweeps.shapes import DIMS
+from sweep_clustering.sweeps.words import BASELINES, DEFAULT, DESIGNS, MODEL_CODES, asked_of
 
 # The adaptive stop of restarts, as the sweep file states it.
 

@@ -17,8 +17,8 @@ from checkout import ROOT
 from fuzz import trial
 from fuzz.trial import KINDS, Templates, make_templates, run_trial
 
-from sweeps.data.reading import READERS
-from sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.data.reading import READERS
+from sweep_clustering.sweeps.errors import InputError, Problem
 
 # Trials by default, and with `-m heavy`, of each kind.
 SEEDS = {"sweep_file": (55, 4000), "cluster": (30, 3000), "text_table": (40, 3000), "npz_table": (40, 3000)}

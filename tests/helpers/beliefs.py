@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pipeline.asking.belief import Belief
+from sweep_clustering.pipeline.asking.belief import Belief
 
 NO_ANSWERS = np.empty((0, 3), dtype=np.int32)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from pipeline.scoring.scores import SCORES
-from pipeline.scoring.tables import CHOICE, FOUND, KEYS, STATE
+from sweep_clustering.pipeline.scoring.scores import SCORES
+from sweep_clustering.pipeline.scoring.tables import CHOICE, FOUND, KEYS, STATE
 
 BASE = np.linspace(0.2, 0.6, 10)
 OFFSETS = 0.01 * np.arange(1, 11)

@@ -24,7 +24,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from processes.commandline import sweep
 
-from storage.provenance import fingerprint
+from sweep_clustering.storage.provenance import fingerprint
 
 GOLDEN = ROOT / "tests" / "golden"
 HOST = "golden"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.data.reading import read_table
-from sweeps.data.table import LabelledTable, TableChoice
-from sweeps.errors import InputError
+from sweep_clustering.sweeps.data.reading import read_table
+from sweep_clustering.sweeps.data.table import LabelledTable, TableChoice
+from sweep_clustering.sweeps.errors import InputError
 
 
 def write(folder: Path, content: str | bytes, name: str = "own.csv") -> Path:

@@ -3,7 +3,7 @@
 import pandas as pd
 from contests import cell, table
 
-from sweeps.file.search import Search
+from sweep_clustering.sweeps.file.search import Search
 
 SEARCHES = (
     Search(name="first"),

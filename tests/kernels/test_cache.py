@@ -15,12 +15,18 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from checkout import ROOT
 from processes.other_user import SOMEBODY, STRANGER, do_as, needs_root, open_folder, user
 
-import kernels
-from kernels import cache
-from kernels.cache import OwnFolder, cache_folder, fingerprint, on_remote_filesystem, open_trusted
-from kernels.jit import jit
+from sweep_clustering.kernels import cache
+from sweep_clustering.kernels.cache import (
+    OwnFolder,
+    cache_folder,
+    fingerprint,
+    on_remote_filesystem,
+    open_trusted,
+)
+from sweep_clustering.kernels.jit import jit
 
 # Folders that nobody else can change or replace: every step of the way to them is looked at.
 
@@ -233,10 +239,10 @@ def test_no_safe_folder_costs_a_warning_and_nothing_is_removed_later(
 
 FOLDERS = """
 import os, subprocess, sys
-import kernels.jit
+import sweep_clustering.kernels.jit
 if len(sys.argv) < 2:
     subprocess.run([sys.executable, "-c", os.environ["SCRIPT"], "child"], check=True)
-print(kernels.jit.FOLDER.path, os.path.isdir(kernels.jit.FOLDER.path))
+print(sweep_clustering.kernels.jit.FOLDER.path, os.path.isdir(sweep_clustering.kernels.jit.FOLDER.path))
 """
 
 
@@ -277,7 +283,7 @@ def test_remote_filesystems_are_known(tmp_path: Path) -> None:
 
 @pytest.fixture
 def kernel(folder: OwnFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    monkeypatch.setattr("kernels.jit.FOLDER", folder)
+    monkeypatch.setattr("sweep_clustering.kernels.jit.FOLDER", folder)
 
     def add(x: Any) -> Any:
         return x + 1
@@ -320,7 +326,7 @@ def test_folder_that_cannot_be_written_any_more_costs_one_warning(
 def test_a_folder_that_ends_with_the_run_is_not_named_as_one_of_later_calls(
     is_of_this_run: bool, folder: OwnFolder, kernel: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "kernels.cache")
+    caplog.set_level(logging.INFO, "sweep_clustering.kernels.cache")
     if is_of_this_run:
         monkeypatch.setenv(cache.OF_THIS_RUN, str(folder.path.parent))
     assert hits(kernel()) == 0
@@ -332,7 +338,7 @@ def test_wait_for_another_process_is_said_has_an_end_and_ends_with_the_code(
     folder: OwnFolder, kernel: Any, monkeypatch: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A process that was stopped while it compiles must not stop all others."""
-    caplog.set_level(logging.INFO, "kernels.cache")
+    caplog.set_level(logging.INFO, "sweep_clustering.kernels.cache")
     monkeypatch.setattr(cache, "SAY_AFTER", 0.1)
     monkeypatch.setattr(cache, "WAIT_AT_MOST", 0.3)
     with (folder.path / "lock").open("wb") as lock:
@@ -360,20 +366,23 @@ def test_wait_for_another_process_is_said_has_an_end_and_ends_with_the_code(
 
 # Processes of a copy of the package, with a kernel that calls one of another module: outer(1) is 20.
 
-INNER = "from kernels.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
+INNER = "from sweep_clustering.kernels.jit import jit\n\n@jit\ndef inner(x):\n    return x + {}\n"
 OUTER = """
-from kernels.inner import inner
-from kernels.jit import jit
+from sweep_clustering.kernels.inner import inner
+from sweep_clustering.kernels.jit import jit
 @jit
 def outer(x):
     return 10 * inner(x)
 """
-CALL = "from kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+CALL = (
+    "from sweep_clustering.kernels.outer import outer; print(outer(1), sum(outer.stats.cache_hits.values()))"
+)
 
 
 def copy_of_kernels(folder: Path, **more: str) -> Path:
-    source, package = Path(kernels.__file__).parent, folder / "kernels"
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = folder / "sweep_clustering" / "kernels"
+    shutil.copytree(ROOT / "kernels", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "sweep_clustering" / "__init__.py", package.parent)
     for name, text in more.items():
         (package / f"{name}.py").write_text(text)
     return package
@@ -381,10 +390,10 @@ def copy_of_kernels(folder: Path, **more: str) -> Path:
 
 def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A process whose packages are in `folder`, if it has any."""
-    found = folder if (folder / "kernels").is_dir() else Path(kernels.__file__).parents[1]
-    given = os.environ | {"PYTHONPATH": str(found), "PYTHONDONTWRITEBYTECODE": "1"} | environment
+    home = folder if (folder / "sweep_clustering").is_dir() else ROOT
+    variables = os.environ | {"PYTHONPATH": str(home), "PYTHONDONTWRITEBYTECODE": "1"} | environment
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=given, cwd=found, capture_output=True, text=True, check=True)
+    return subprocess.run(command, env=variables, cwd=home, capture_output=True, text=True, check=True)
 
 
 def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
@@ -392,7 +401,7 @@ def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
     kept = tmp_path / "cache"
 
     def call(_: object = None) -> list[str]:
-        return run(CALL, package.parent, SWEEP_CACHE_DIR=str(kept)).stdout.split()
+        return run(CALL, tmp_path / "copy", SWEEP_CACHE_DIR=str(kept)).stdout.split()
 
     with ThreadPoolExecutor() as pool:
         assert sorted(pool.map(call, range(2))) == [["20", "0"], ["20", "1"]]  # one alone compiles
@@ -404,7 +413,7 @@ def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
 
 
 WARM = """
-from kernels.search.genetic import _search, warm_up
+from sweep_clustering.kernels.search.genetic import _search, warm_up
 warm_up()
 print(sum(_search.stats.cache_misses.values()))
 """
@@ -429,12 +438,12 @@ user = int(sys.argv[1])
 os.setgroups([])
 os.setresgid(user, user, user)
 os.setresuid(user, user, user)
-import kernels.cache
-kernels.cache.on_remote_filesystem = lambda path: True
-import kernels.jit
+import sweep_clustering.kernels.cache
+sweep_clustering.kernels.cache.on_remote_filesystem = lambda path: True
+import sweep_clustering.kernels.jit
 print("ready", flush=True)
 sys.stdin.readline()
-from kernels.outer import outer
+from sweep_clustering.kernels.outer import outer
 print(outer(1))
 """
 SWAP = """
@@ -457,13 +466,17 @@ SLOW = [pytest.param(*each, marks=pytest.mark.slow) for each in itertools.produc
 def test_planted_files_are_not_unpickled(victim: int, squat: str, tmp_path: Path) -> None:
     """Another user makes the folder first, waits for the victim's own in it, swaps that and fills it."""
     with open_folder() as top:
-        package = copy_of_kernels(top / "copy", inner=INNER.format(1), outer=OUTER)
+        copy_of_kernels(top / "copy", inner=INNER.format(1), outer=OUTER)
         temporary, marker = made(top / "temporary", 0o1777), made(top / "marker", 0o1777)
-        environment = os.environ | {"PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = os.environ | {"PYTHONPATH": str(top / "copy"), "PYTHONDONTWRITEBYTECODE": "1"}
         environment |= {"HOME": str(temporary), "TMPDIR": str(temporary)}
         environment.pop("SWEEP_CACHE_DIR", None)
         # What the files are called is no secret: the attacker runs the program too.
-        run("from kernels.outer import outer; outer(1)", top / "copy", SWEEP_CACHE_DIR=str(tmp_path / "own"))
+        run(
+            "from sweep_clustering.kernels.outer import outer; outer(1)",
+            top / "copy",
+            SWEEP_CACHE_DIR=str(tmp_path / "own"),
+        )
         (leaf,) = (tmp_path / "own").iterdir()
         names = [path.name for path in leaf.iterdir()]
         assert len(names) > 1

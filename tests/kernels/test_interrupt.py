@@ -17,12 +17,12 @@ import pytest
 from checkout import ROOT
 from click.testing import CliRunner
 
-from kernels.choice.held_out import label_probabilities
-from kernels.interrupt import _left_alone, beside, call, cpu_time, new_flag, sharing
-from kernels.problem.problem import build_problem
-from kernels.search.sampling import Length, run_chain
-from pipeline.commands.main import main
-from pipeline.fit.estimator import AnnotatedClustering
+from sweep_clustering.kernels.choice.held_out import label_probabilities
+from sweep_clustering.kernels.interrupt import _left_alone, beside, call, cpu_time, new_flag, sharing
+from sweep_clustering.kernels.problem.problem import build_problem
+from sweep_clustering.kernels.search.sampling import Length, run_chain
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def test_results_errors_flags_and_time_come_through() -> None:
 LEAVING = """
 import atexit, ctypes, os, signal, sys, threading
 from types import SimpleNamespace
-from kernels.interrupt import call, leave
+from sweep_clustering.kernels.interrupt import call, leave
 atexit.register(print, "at exit")
 threading.Timer(.2, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:

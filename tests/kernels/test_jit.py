@@ -12,9 +12,9 @@ from checkout import ROOT
 from numba.core.codegen import JITCodeLibrary
 from numba.core.datamodel import ArgPacker, default_manager
 
-from kernels.jit import Pointer, jit, jit_inner, jit_part
-from kernels.search.genetic import Search, _search, warm_up
-from kernels.search.local_search import local_search
+from sweep_clustering.kernels.jit import Pointer, jit, jit_inner, jit_part
+from sweep_clustering.kernels.search.genetic import Search, _search, warm_up
+from sweep_clustering.kernels.search.local_search import local_search
 
 
 def test_the_search_takes_pointers_and_lets_go_of_the_interpreter() -> None:
@@ -72,7 +72,7 @@ def test_what_python_calls_alone_becomes_machine_code(monkeypatch: pytest.Monkey
 
 START = """
 from numba.core import event
-from kernels.search.genetic import warm_up
+from sweep_clustering.kernels.search.genetic import warm_up
 with event.install_recorder("numba:compile") as found:
     warm_up()
 print(*[each.data["dispatcher"].py_func.__qualname__ for _, each in found.buffer

@@ -8,9 +8,9 @@ import pytest
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from solving import oracles
 
-from kernels import scores
-from kernels.problem.problem import CANNOT, MUST
-from kernels.scores import cluster_covariances, cluster_gaussians, divergences, goldberger_kl
+from sweep_clustering.kernels import scores
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST
+from sweep_clustering.kernels.scores import cluster_covariances, cluster_gaussians, divergences, goldberger_kl
 
 
 def test_divergences_of_any_shapes_agree_with_the_direct_formula() -> None:

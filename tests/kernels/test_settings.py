@@ -15,14 +15,21 @@ from click.testing import CliRunner
 from processes.sweeping import TINY, write_spec
 from sklearn.datasets import load_iris
 
-from kernels import settings as declared
-from kernels.problem.problem import build_problem
-from kernels.settings import DEFAULT, OFFERED, SETTINGS, ObjectiveSettings, Setting, settings_of
-from pipeline.commands.main import main
-from pipeline.fit.estimator import AnnotatedClustering
-from sweeps.errors import InputError
-from sweeps.file.reading import load_sweep
-from sweeps.file.search import Search
+from sweep_clustering.kernels import settings as declared
+from sweep_clustering.kernels.problem.problem import build_problem
+from sweep_clustering.kernels.settings import (
+    DEFAULT,
+    OFFERED,
+    SETTINGS,
+    ObjectiveSettings,
+    Setting,
+    settings_of,
+)
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.search import Search
 
 X = np.arange(20.0).reshape(10, 2)
 NAMES = ("population", "offspring", "generations", "patience", "crossover", "mutation", "relocation")
@@ -125,7 +132,9 @@ def test_numbers_of_numpy_become_those_of_python() -> None:
 
 
 def test_declarations_load_nothing() -> None:
-    script = "import sys, kernels.settings; print({'numpy', 'numba', 'click'} & set(sys.modules))"
+    script = (
+        "import sys, sweep_clustering.kernels.settings; print({'numpy', 'numba', 'click'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)
     assert done.stdout == "set()\n"
 

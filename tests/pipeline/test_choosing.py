@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.choice.criteria import Criteria
-from kernels.choice.held_out import HeldOut
-from pipeline import choosing
-from pipeline.choosing import draw_choice
-from pipeline.fit import counts as module
-from pipeline.fit.counts import BIC, FEWEST, HELD_OUT, Candidate, choose
+from sweep_clustering.kernels.choice.criteria import Criteria
+from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.pipeline import choosing
+from sweep_clustering.pipeline.choosing import draw_choice
+from sweep_clustering.pipeline.fit import counts as module
+from sweep_clustering.pipeline.fit.counts import BIC, FEWEST, HELD_OUT, Candidate, choose
 
 
 def candidate(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.common import PlainFormatter, core_count, duration, plural, span
+from sweep_clustering.pipeline.common import PlainFormatter, core_count, duration, plural, span
 
 FORGED = "12:00 INFO done"
 

@@ -9,14 +9,14 @@ import pytest
 from cubes.rot import kinds, turn_bit
 from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan
 
-from storage.cube.blocks import BlockStore, CellMismatch
-from storage.cube.growth import create
-from storage.cube.manifest import Manifest, append_run
-from storage.cube.schema import DONE, PENDING
-from storage.damage import CHANGED, Repair, repair, scan
-from storage.provenance import RunRecord
-from sweeps.errors import InputError, Problem
-from sweeps.plan import DatasetPlan
+from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch
+from sweep_clustering.storage.cube.growth import create
+from sweep_clustering.storage.cube.manifest import Manifest, append_run
+from sweep_clustering.storage.cube.schema import DONE, PENDING
+from sweep_clustering.storage.damage import CHANGED, Repair, repair, scan
+from sweep_clustering.storage.provenance import RunRecord
+from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 PLANS = [
     make_plan("a", p=(0.8, 0.9), m=(4, 6), models=("likelihood", "posterior"), model_chunk=1),

@@ -4,8 +4,14 @@ import platform
 
 import pytest
 
-from storage import provenance
-from storage.provenance import RunRecord, by_run, fingerprint, software_differences, unrecorded
+from sweep_clustering.storage import provenance
+from sweep_clustering.storage.provenance import (
+    RunRecord,
+    by_run,
+    fingerprint,
+    software_differences,
+    unrecorded,
+)
 
 OLD = {"sweep": "0.1.0", "numba": "0.68.1", "numpy": "2.4.6", "libc": "glibc 2.36", "cpu": "a CPU"}
 

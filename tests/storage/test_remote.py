@@ -18,13 +18,13 @@ from cubes import toy
 from cubes.reported import make
 from cubes.rot import turn_bit
 
-from pipeline.commands.main import main
-from storage import remote
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from storage.errors import DamagedChunk, StorageError
-from storage.remote import place_of
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.storage import remote
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.errors import DamagedChunk, StorageError
+from sweep_clustering.storage.remote import place_of
+from sweep_clustering.sweeps.errors import InputError
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -5,8 +5,8 @@ import pickle
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps import errors
-from sweeps.errors import InputError, Problem, cause_of, did_you_mean, one_line, shown
+from sweep_clustering.sweeps import errors
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, did_you_mean, one_line, shown
 
 
 def test_an_error_holds_all_problems_and_survives_the_way_from_a_worker() -> None:

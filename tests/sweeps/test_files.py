@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sweeps import files
-from sweeps.errors import InputError
-from sweeps.files import bounded, opened, read_file
+from sweep_clustering.sweeps import files
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.files import bounded, opened, read_file
 
 NONE = "FILE: found {}, expected a readable file"
 NOT_READ = "FILE: cannot be read ({})"

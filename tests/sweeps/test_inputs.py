@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import tomli_w
 
-from sweeps.annotations.draw import draw_annotations, draw_biased
-from sweeps.annotations.files import pool_checksum
-from sweeps.data.builtin import Unavailable
-from sweeps.errors import InputError
-from sweeps.file.reading import load_sweep
-from sweeps.file.spec import SweepSpec
-from sweeps.inputs import Inputs, cell_annotations, draw_mixture, is_short, load_inputs
-from sweeps.plan import Cell
-from sweeps.seeds import annotation_seed, data_seed, order_seed
+from sweep_clustering.sweeps.annotations.draw import draw_annotations, draw_biased
+from sweep_clustering.sweeps.annotations.files import pool_checksum
+from sweep_clustering.sweeps.data.builtin import Unavailable
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.inputs import Inputs, cell_annotations, draw_mixture, is_short, load_inputs
+from sweep_clustering.sweeps.plan import Cell
+from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
 
 # From the data sets of a sweep file to arrays and plans.
 
@@ -167,7 +167,7 @@ def test_a_messy_table_with_annotations_by_name_and_row(tmp_path: Path) -> None:
 
 def test_unavailable_data_are_an_error_or_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Mock(side_effect=Unavailable("ecoli", ("nowhere",)))
-    monkeypatch.setattr("sweeps.inputs.find", gone)
+    monkeypatch.setattr("sweep_clustering.sweeps.inputs.find", gone)
     both = ["ecoli", {"name": "mine", "path": "mine.csv", "label_column": "class"}]
     rows = [{"name": name, "path": f"{name}.csv", "n_clusters": 2} for name in ("one", "two")]
     *others, problem = said(tmp_path, datasets=[*both, *rows])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweeps.errors import InputError
-from sweeps.file.spec import Mixtures, SweepSpec, load
-from sweeps.parts import Part, part_named, part_of
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.spec import Mixtures, SweepSpec, load
+from sweep_clustering.sweeps.parts import Part, part_named, part_of
 
 GRID = {"p": [0.9], "m": ["4"], "replicates": 2, "models": ["likelihood"], "restarts": 3}
 

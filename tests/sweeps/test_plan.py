@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sweeps.errors import InputError
-from sweeps.plan import AskedPath, Cell, DatasetPlan, MethodPlan, find_cell, find_cells
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan, MethodPlan, find_cell, find_cells
 
 SIZES: dict[str, Any] = {"n_samples": 150, "n_features": 4, "n_clusters": 3, "restarts": 50, "mixtures": None}
 GRID: dict[str, Any] = {"p": (0.8, 1.0), "m": (75, 150, 225), "replicates": 4}

@@ -4,8 +4,15 @@ from itertools import combinations
 
 import numpy as np
 
-from sweeps import seeds
-from sweeps.seeds import ABSENT, accuracy_code, annotation_seed, method_seed, name_words, search_seed
+from sweep_clustering.sweeps import seeds
+from sweep_clustering.sweeps.seeds import (
+    ABSENT,
+    accuracy_code,
+    annotation_seed,
+    method_seed,
+    name_words,
+    search_seed,
+)
 
 
 def test_golden_values() -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from sweeps import solvers
-from sweeps.file.reading import load_sweep
-from sweeps.file.spec import load
-from sweeps.solvers import SOLVERS, solvers_of
-from sweeps.words import SHIPPED
+from sweep_clustering.sweeps import solvers
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.spec import load
+from sweep_clustering.sweeps.solvers import SOLVERS, solvers_of
+from sweep_clustering.sweeps.words import SHIPPED
 
 UNION = str(SOLVERS["union of Gaussians"])
 

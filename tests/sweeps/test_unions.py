@@ -6,8 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.settings import DEAREST, SHAPES, Settings, Structure, most_components, settings_of
-from sweeps.unions import ROWS, Gaussians, Room, room_for
+from sweep_clustering.kernels.settings import (
+    DEAREST,
+    SHAPES,
+    Settings,
+    Structure,
+    most_components,
+    settings_of,
+)
+from sweep_clustering.sweeps.unions import ROWS, Gaussians, Room, room_for
 
 N_FEATURES, N_CLASSES = 5, 3
 FIRST = Structure("none", 1, "tied")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from kernels import settings
-from sweeps import words
-from sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed, widened
-from sweeps.words import AUTO, MODEL_CODES, baseline_of, chooses, split_model
+from sweep_clustering.kernels import settings
+from sweep_clustering.sweeps import words
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed, widened
+from sweep_clustering.sweeps.words import AUTO, MODEL_CODES, baseline_of, chooses, split_model
 
 
 def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> None:

@@ -9,13 +9,13 @@ import zarr
 from cubes.rot import kinds
 from cubes.small import draw_inputs, fill, make_plan, make_spec
 
-from storage.cube.blocks import BlockStore
-from storage.cube.chunks import chunk_position
-from storage.cube.growth import create, grow, open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import FAILED
-from storage.cube.store import CubeStore
-from storage.errors import DamagedChunk
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.chunks import chunk_position
+from sweep_clustering.storage.cube.growth import create, grow, open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import FAILED
+from sweep_clustering.storage.cube.store import CubeStore
+from sweep_clustering.storage.errors import DamagedChunk
 
 SPEC = make_spec("ab", stop={"rule": "good-turing", "risk": 0.1, "r_min": 2})
 PLANS = [

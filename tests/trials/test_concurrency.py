@@ -12,11 +12,11 @@ from cubes import small
 from cubes.small import SPEC, draw_cell, draw_inputs, fill
 from cubes.stages import LARGEST, STAGES
 
-from storage.cube.growth import create, grow, open_cube
-from storage.cube.manifest import append_run
-from storage.cube.schema import DONE
-from storage.provenance import RunRecord
-from sweeps.plan import Cell
+from sweep_clustering.storage.cube.growth import create, grow, open_cube
+from sweep_clustering.storage.cube.manifest import append_run
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.storage.provenance import RunRecord
+from sweep_clustering.sweeps.plan import Cell
 
 
 def check_cells(tree: xr.DataTree) -> int:

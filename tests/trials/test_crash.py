@@ -14,10 +14,10 @@ from cubes.small import SPEC, draw_block, draw_inputs, files, fill, make_plan, r
 from cubes.writer import next_files
 from processes.crash import crash_everywhere, crashing
 
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create, grow, open_cube
-from storage.cube.schema import result_names
-from sweeps.plan import DatasetPlan
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import create, grow, open_cube
+from sweep_clustering.storage.cube.schema import result_names
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 Plans = list[DatasetPlan]
 

@@ -15,14 +15,14 @@ import pytest
 from processes.crash import FullDisk, seen_by
 from processes.sweeping import assert_same_bits, run, tiny, write_spec
 
-import pipeline.work.tasks
-from pipeline.work.records import Science, Solved, Span
-from storage.cube.growth import open_cube
-from storage.cube.schema import FAILED
-from storage.runfolder import lease
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import read_failures
-from sweeps.inputs import Source
+import sweep_clustering.pipeline.work.tasks
+from sweep_clustering.pipeline.work.records import Science, Solved, Span
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.schema import FAILED
+from sweep_clustering.storage.runfolder import lease
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.records import read_failures
+from sweep_clustering.sweeps.inputs import Source
 
 SPEC = tiny(3, datasets=["iris"], m=["0.5N"], replicates=1, models=["unsupervised", "posterior"], restarts=2)
 
@@ -180,7 +180,7 @@ def test_a_path_that_vanishes(
 
 def at_work(patched: pytest.MonkeyPatch, number: int, happens: object) -> None:
     """Let something happen while the work of this number is under way."""
-    solve, begun = pipeline.work.tasks._run, []
+    solve, begun = sweep_clustering.pipeline.work.tasks._run, []
 
     def interrupted(science: Science, work: Span, source: Source) -> Solved:
         begun.append(work)
@@ -188,4 +188,4 @@ def at_work(patched: pytest.MonkeyPatch, number: int, happens: object) -> None:
             happens()  # type: ignore[operator]
         return solve(science, work, source)
 
-    patched.setattr(pipeline.work.tasks, "_run", interrupted)
+    patched.setattr(sweep_clustering.pipeline.work.tasks, "_run", interrupted)

@@ -19,24 +19,24 @@ from processes import sabotage
 from processes.killing import kill_family, workers_of
 from processes.sweeping import assert_same_bits, run, start, wait_until, write_spec
 
-import pipeline.work.tasks
-from pipeline.check.verify import verify
-from pipeline.monitor.status import read_status
-from pipeline.monitor.why import explain, failed_causes
-from pipeline.report.compare import write_comparison
-from pipeline.scoring.tables import cell_table
-from pipeline.work.journalled import from_record
-from pipeline.work.records import Science, Solved, Span
-from storage.cube.blocks import UNPROMISED, BlockStore
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, FAILED
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import replay
-from storage.runfolder.records import read_failures
-from sweeps.annotations.draw import answer_pairs
-from sweeps.errors import InputError
-from sweeps.inputs import Source
+import sweep_clustering.pipeline.work.tasks
+from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.monitor.status import read_status
+from sweep_clustering.pipeline.monitor.why import explain, failed_causes
+from sweep_clustering.pipeline.report.compare import write_comparison
+from sweep_clustering.pipeline.scoring.tables import cell_table
+from sweep_clustering.pipeline.work.journalled import from_record
+from sweep_clustering.pipeline.work.records import Science, Solved, Span
+from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import DONE, FAILED
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.journal import replay
+from sweep_clustering.storage.runfolder.records import read_failures
+from sweep_clustering.sweeps.annotations.draw import answer_pairs
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.inputs import Source
 
 SPEC = """
 name = "tiny"
@@ -60,7 +60,7 @@ covariance = "spherical"
 """
 CODE = """
 import numpy as np
-from pipeline import Solution
+from sweep_clustering import Solution
 
 
 def ahead(X, n_clusters, must_link, cannot_link, **more):
@@ -140,7 +140,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
     """What a serial run computes: the first question of each batch with its path, and cells."""
     asked: list[tuple[str, int]] = []
     solved: list[str] = []
-    ask, solve = pipeline.work.tasks.ask_batch, pipeline.work.tasks._run
+    ask, solve = sweep_clustering.pipeline.work.tasks.ask_batch, sweep_clustering.pipeline.work.tasks._run
 
     def spied_ask(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
         asked.append((str(path), len(known)))
@@ -150,8 +150,8 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
         solved.append(str(work.unit))
         return solve(science, work, source)
 
-    monkeypatch.setattr(pipeline.work.tasks, "ask_batch", spied_ask)
-    monkeypatch.setattr(pipeline.work.tasks, "_run", spied_solve)
+    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "ask_batch", spied_ask)
+    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "_run", spied_solve)
     return asked, solved
 
 
@@ -196,7 +196,7 @@ def test_every_cell_and_path_is_verified(reference: Path, monkeypatch: pytest.Mo
     assert (len(found.checks), found.left_out) == (N_CELLS, 0)
     assert found.paths
     other = lambda rng, labels, pairs, p: answer_pairs(rng, labels, pairs, p=1.0)  # noqa: E731
-    monkeypatch.setattr("pipeline.asking.strategies.answer_pairs", other)
+    monkeypatch.setattr("sweep_clustering.pipeline.asking.strategies.answer_pairs", other)
     changed = verify(reference, sample=10)
     assert all(check.good for check in changed.checks)
     assert not any(check.good for check in changed.paths)
@@ -280,7 +280,7 @@ def test_a_worker_and_then_the_driver_killed(
 def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
     reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cube, real = tmp_path / "tiny.zarr", pipeline.work.tasks.ask_batch
+    cube, real = tmp_path / "tiny.zarr", sweep_clustering.pipeline.work.tasks.ask_batch
     file = spec(tmp_path, searches=("longer",), designs='"active"', methods=METHODS[:1])
     cell = CELL.replace("/search=longer", "")
 
@@ -290,7 +290,7 @@ def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
         return real(asking, path, known, arrays)
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.work.tasks.ask_batch", failing)
+        patch.setattr("sweep_clustering.pipeline.work.tasks.ask_batch", failing)
         assert run(file, tmp_path) == 3
     node = open_cube(cube)["own"]
     assert node.attrs["design"] == "active", "one alone is no dimension"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from pipeline.run.request import Prepared, prepare
-from pipeline.submit.overview import plan_overview
+from sweep_clustering.pipeline.run.request import Prepared, prepare
+from sweep_clustering.pipeline.submit.overview import plan_overview
 
 SHIPPED = ROOT / "sweeps"
 MOST_FILES = 3400

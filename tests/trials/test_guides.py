@@ -39,7 +39,7 @@ def test_a_guide_prints_what_it_explains(
     monkeypatch.chdir(tmp_path)
     tool = tmp_path / "bin" / "sweep"
     tool.parent.mkdir()
-    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pipeline "$@"\n')
+    tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sweep_clustering "$@"\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tool.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from cubes.small import SPEC, draw_inputs, fill, make_plan
 
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create, grow, open_cube
-from storage.cube.manifest import ROOT_FILE, append_run, read_manifest
-from storage.files import read_regular
-from storage.provenance import RunRecord
-from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import create, grow, open_cube
+from sweep_clustering.storage.cube.manifest import ROOT_FILE, append_run, read_manifest
+from sweep_clustering.storage.files import read_regular
+from sweep_clustering.storage.provenance import RunRecord
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.sweeps.errors import InputError
 
 PLAN = make_plan("a", p=(0.8, 0.9), models=("likelihood", "posterior"))
 HUGE = 10**15
@@ -230,7 +230,7 @@ def test_no_memory_is_taken_for_what_a_cube_claims_to_be(cube: Path, change: str
             updated(*A, n_samples=HUGE)(document)
 
     edit(cube, claim)
-    code = "import sys; from pipeline.__main__ import main; main()"
+    code = "import sys; from sweep_clustering.pipeline.__main__ import main; main()"
     command = [sys.executable, "-c", code, "status", str(cube)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limited)
     assert done.returncode == 2, done.stderr

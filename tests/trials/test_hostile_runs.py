@@ -11,8 +11,8 @@ from click.testing import Result
 from cubes import toy
 from processes.commandline import sweep
 
-from storage.cube.manifest import ROOT_FILE
-from storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.cube.manifest import ROOT_FILE
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 COMMANDS = {
     "status": "status CUBE",

@@ -11,8 +11,8 @@ from processes import sabotage
 from processes.killing import VICTIMS, Site, trials
 from processes.sweeping import assert_same_bits, run, start, tiny, write_spec
 
-from storage.cube.growth import open_cube
-from storage.cube.schema import DONE
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.schema import DONE
 
 MIXTURES = [{"mixture": {"n_clusters": [2, 3], "count": 2, "n_samples": 30, "n_features": 3}}]
 SPEC = tiny(11, datasets=MIXTURES, m=["1N"], replicates=3, restarts=4)

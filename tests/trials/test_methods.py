@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from processes.sweeping import assert_same_bits, run, write_spec
 
-from pipeline.check.verify import verify
-from pipeline.common import FAILED_CELLS
-from pipeline.methods.process import SPOILT
-from storage.cube.growth import open_cube
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.common import FAILED_CELLS
+from sweep_clustering.pipeline.methods.process import SPOILT
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION
+from sweep_clustering.sweeps.errors import InputError
 
 CODE = """
 import os
@@ -25,7 +25,7 @@ import sys
 import time
 
 import numpy as np
-from pipeline import NoSolution, Solution
+from sweep_clustering import NoSolution, Solution
 
 
 def nearest(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, pull=0.0):

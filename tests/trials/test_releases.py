@@ -12,24 +12,24 @@ from cubes.small import read_whole, result_files
 from golden import described
 from processes.sweeping import run
 
-from pipeline.check.verify import verify
-from pipeline.monitor.status import read_status
-from pipeline.report.export import write_export
-from pipeline.report.write import write_report
-from pipeline.scoring.raw import read_raw
-from pipeline.work import tasks
-from pipeline.work.journalled import from_record
-from storage.cube.blocks import UNPROMISED
-from storage.cube.growth import open_cube
-from storage.cube.manifest import FORMAT_VERSIONS, read_manifest
-from storage.cube.schema import DONE
-from storage.damage import scan
-from storage.provenance import fingerprint, software_differences
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import replay
-from sweeps.errors import InputError
-from sweeps.plan import AskedPath
-from sweeps.unions import ROWS
+from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.monitor.status import read_status
+from sweep_clustering.pipeline.report.export import write_export
+from sweep_clustering.pipeline.report.write import write_report
+from sweep_clustering.pipeline.scoring.raw import read_raw
+from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.pipeline.work.journalled import from_record
+from sweep_clustering.storage.cube.blocks import UNPROMISED
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import FORMAT_VERSIONS, read_manifest
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.storage.damage import scan
+from sweep_clustering.storage.provenance import fingerprint, software_differences
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.journal import replay
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.plan import AskedPath
+from sweep_clustering.sweeps.unions import ROWS
 
 ARCHIVES = sorted((ROOT / "tests" / "fixtures").glob("format-*.tar.gz"))
 MOST_BYTES = 150_000

@@ -22,21 +22,21 @@ from hypothesis.stateful import (
 from processes.crash import crashing
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
-import pipeline.cluster.executor
-import pipeline.work.tasks
-from pipeline.common import best_of
-from pipeline.run.signals import Stopped
-from pipeline.work.records import Chosen, Science, Solved, Span
-from storage.cube.blocks import BlockStore
-from storage.cube.chunks import chunk_name
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, PENDING, result_names
-from storage.runfolder import lease
-from storage.runfolder.folder import RunFolder
-from sweeps.inputs import Source
-from sweeps.plan import Block, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, DIMS, SCORED
-from sweeps.words import chooses, is_any, shape_of
+import sweep_clustering.pipeline.cluster.executor
+import sweep_clustering.pipeline.work.tasks
+from sweep_clustering.pipeline.common import best_of
+from sweep_clustering.pipeline.run.signals import Stopped
+from sweep_clustering.pipeline.work.records import Chosen, Science, Solved, Span
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.chunks import chunk_name
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import DONE, PENDING, result_names
+from sweep_clustering.storage.runfolder import lease
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.sweeps.inputs import Source
+from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS, SCORED
+from sweep_clustering.sweeps.words import chooses, is_any, shape_of
 
 STAGES = {
     "datasets": [
@@ -74,7 +74,7 @@ def spec_text(stages: dict[str, int], more: str = "") -> str:
 
 def stub_choice(science: Science, cell: Cell) -> Chosen:
     """A choice, or scores, that take no time, a function of the coordinates of the cell."""
-    rng = np.random.default_rng(pipeline.work.tasks._stream(science.seed, cell, 1000))
+    rng = np.random.default_rng(sweep_clustering.pipeline.work.tasks._stream(science.seed, cell, 1000))
     losses, shares = rng.random((2, len(SCORED if science.searches[0].held_out else CANDIDATES))).tolist()
     if is_any(cell.model):
         return Chosen("spherical", tuple(losses), tuple(shares), MADE_OF.codes, rng.random())
@@ -85,7 +85,10 @@ def stub_choice(science: Science, cell: Cell) -> Chosen:
 def stub(science: Science, work: Span, source: Source) -> Solved:
     """A solver that takes no time, as much a function of the coordinates as the real one."""
     X, _ = source.arrays(work.unit.mixture)
-    streams = [pipeline.work.tasks._stream(science.seed, work.unit, r) for r in range(work.start, work.stop)]
+    streams = [
+        sweep_clustering.pipeline.work.tasks._stream(science.seed, work.unit, r)
+        for r in range(work.start, work.stop)
+    ]
     rngs = [np.random.default_rng(stream) for stream in streams]
     asked = science.search(work.unit)  # streams do not tell searches apart
     objectives = [float(rng.standard_normal()) + asked.population for rng in rngs]
@@ -130,8 +133,8 @@ class Solver:
 def quick(solver: Solver) -> Iterator[None]:
     """Stub solver, nothing to compile, and every holder of a lease dead."""
     with (
-        patch.object(pipeline.work.tasks, "_run", solver),
-        patch.object(pipeline.cluster.executor, "load_kernels", lambda: None),
+        patch.object(sweep_clustering.pipeline.work.tasks, "_run", solver),
+        patch.object(sweep_clustering.pipeline.cluster.executor, "load_kernels", lambda: None),
         patch.object(lease, "is_alive", lambda process: False),
     ):
         yield

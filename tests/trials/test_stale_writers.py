@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from processes.killing import reported_done
 from processes.stepping import Driver
 
-from storage.cube.blocks import UNPROMISED
+from sweep_clustering.storage.cube.blocks import UNPROMISED
 
 SMALL = make_plan(baselines=())
 LARGE = replace(SMALL, p=(0.9, 0.8))

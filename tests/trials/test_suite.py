@@ -9,11 +9,11 @@ from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
 from processes.sweeping import run, tiny, write_spec
 
-from pipeline import open_cube, scores
-from pipeline.commands.main import main
-from pipeline.scoring.scores import store_scores
-from pipeline.scoring.tables import cell_table
-from storage.cube.manifest import read_manifest
+from sweep_clustering import open_cube, scores
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.scoring.scores import store_scores
+from sweep_clustering.pipeline.scoring.tables import cell_table
+from sweep_clustering.storage.cube.manifest import read_manifest
 
 NAMES = ("suite/fcps/hepta", "suite/uci/wine")
 

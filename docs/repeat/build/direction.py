@@ -14,8 +14,8 @@ import pandas as pd
 from claims import MODELS
 from files import CHECKOUT, SCORES
 
-from kernels.scores import cluster_gaussians, goldberger_kl, total_variance
-from storage.cube.growth import open_cube
+from sweep_clustering.kernels.scores import cluster_gaussians, goldberger_kl, total_variance
+from sweep_clustering.storage.cube.growth import open_cube
 
 KEYS = ["n_clusters", "p", "m", "model"]
 

@@ -18,9 +18,9 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import ncx2
 from why import by_mixture
 
-from sweeps.file.reading import load_sweep
-from sweeps.file.spec import Mixtures
-from sweeps.seeds import data_seed
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.spec import Mixtures
+from sweep_clustering.sweeps.seeds import data_seed
 
 Floats = NDArray[np.float64]
 

@@ -46,7 +46,7 @@ ORDER = (
 
 def sweep(*arguments: str) -> str:
     """Run the command, its progress shown; returns its standard output. Ends as it does when it fails."""
-    command = [sys.executable, "-m", "pipeline", *arguments]
+    command = [sys.executable, "-m", "sweep_clustering", *arguments]
     done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True, cwd=CHECKOUT)
     if done.returncode:
         sys.exit(done.returncode)

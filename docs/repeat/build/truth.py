@@ -12,12 +12,12 @@ from typing import Any
 import pandas as pd
 from files import SCORES, cells_file, kept, sweep_file
 
-from kernels.partition.objective import objective_terms
-from kernels.problem.problem import build_problem, layers_from_annotations
-from pipeline.common import SAME_OPTIMUM
-from pipeline.scoring.tables import row_cell
-from sweeps.file.reading import load_sweep
-from sweeps.inputs import cell_annotations, load_inputs
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.pipeline.common import SAME_OPTIMUM
+from sweep_clustering.pipeline.scoring.tables import row_cell
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.inputs import cell_annotations, load_inputs
 
 
 def gaps(name: str) -> Iterator[dict[str, Any]]:

@@ -11,10 +11,10 @@ from claims import MODELS
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from pipeline.common import SAME_OPTIMUM
-from pipeline.report.against import LIMIT
-from pipeline.report.look import BLUE, INK, VERMILLION, legend, mark, panels
-from pipeline.scoring.tables import KEYS, over_units, unit_of
+from sweep_clustering.pipeline.common import SAME_OPTIMUM
+from sweep_clustering.pipeline.report.against import LIMIT
+from sweep_clustering.pipeline.report.look import BLUE, INK, VERMILLION, legend, mark, panels
+from sweep_clustering.pipeline.scoring.tables import KEYS, over_units, unit_of
 
 DRAWS = 10_000
 """Of fifty mixtures among those at hand, to see how far a mean of fifty may lie."""

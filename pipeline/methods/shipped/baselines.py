@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods.contract import Floats, NoSolution, Solution
-from pipeline.methods.shipped.links import padded
+from sweep_clustering.pipeline.methods.contract import Floats, NoSolution, Solution
+from sweep_clustering.pipeline.methods.shipped.links import padded
 
 # What scikit-learn says of a cluster that has shrunk to fewer dimensions than there are features.
 _ILL_DEFINED = "ill-defined empirical covariance"

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights, Whole
+from sweep_clustering.pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights, Whole
 
 # What links say of each other: samples that must-links join, and cannot-links between such sets.
 

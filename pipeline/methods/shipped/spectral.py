@@ -9,8 +9,8 @@ from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
-from pipeline.methods.contract import Floats, Links, Solution, Weights
-from pipeline.methods.shipped.links import signed_graph
+from sweep_clustering.pipeline.methods.contract import Floats, Links, Solution, Weights
+from sweep_clustering.pipeline.methods.shipped.links import signed_graph
 
 # Samples up to which eigenvectors are found in a full matrix, 32 MB of it.
 LARGEST_DENSE = 2000

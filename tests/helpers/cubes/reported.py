@@ -6,11 +6,11 @@ import pandas as pd
 from cubes import toy
 from matplotlib.figure import Figure
 
-from pipeline.report.content import Content
-from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.manifest import append_run
-from storage.provenance import RunRecord
-from sweeps.plan import DatasetPlan
+from sweep_clustering.pipeline.report.content import Content
+from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
+from sweep_clustering.storage.cube.manifest import append_run
+from sweep_clustering.storage.provenance import RunRecord
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 
 def make(folder: Path, *plans: DatasetPlan, scales: tuple[str, ...] = ("standard",)) -> Path:

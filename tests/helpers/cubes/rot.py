@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from storage.cube.chunks import chunk_position
-from storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.chunks import chunk_position
+from sweep_clustering.storage.cube.manifest import read_manifest
 
 
 def kinds(cube: Path) -> Iterator[str]:

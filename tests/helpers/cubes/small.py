@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from kernels.settings import Structure
-from storage.cube.blocks import BlockStore
-from storage.cube.chunks import chunk_position
-from storage.cube.schema import DONE, VARIABLES, room
-from sweeps.errors import given
-from sweeps.file import spec as sweepfile
-from sweeps.file.search import unions_of
-from sweeps.plan import Block, Cell, DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
-from sweeps.unions import ROWS, Gaussians
-from sweeps.words import chooses, holds_out, is_any, shape_of
+from sweep_clustering.kernels.settings import Structure
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.chunks import chunk_position
+from sweep_clustering.storage.cube.schema import DONE, VARIABLES, room
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.file import spec as sweepfile
+from sweep_clustering.sweeps.file.search import unions_of
+from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
+from sweep_clustering.sweeps.unions import ROWS, Gaussians
+from sweep_clustering.sweeps.words import chooses, holds_out, is_any, shape_of
 
 
 def make_spec(datasets: Iterable[str] = "ab", restarts: int = 3, **changes: Any) -> sweepfile.SweepSpec:

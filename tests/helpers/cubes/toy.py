@@ -10,12 +10,20 @@ import xarray as xr
 import zarr
 from cubes.small import make_plan
 
-from storage.cube.growth import create
-from storage.cube.schema import DONE, FAILED, PENDING, ArraySpec, Role, array_specs, coordinate_values
-from sweeps.file.spec import SweepSpec, load
-from sweeps.plan import DatasetPlan
-from sweeps.shapes import CANDIDATES, CODES
-from sweeps.words import chooses, shape_of
+from sweep_clustering.storage.cube.growth import create
+from sweep_clustering.storage.cube.schema import (
+    DONE,
+    FAILED,
+    PENDING,
+    ArraySpec,
+    Role,
+    array_specs,
+    coordinate_values,
+)
+from sweep_clustering.sweeps.file.spec import SweepSpec, load
+from sweep_clustering.sweeps.plan import DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES
+from sweep_clustering.sweeps.words import chooses, shape_of
 
 FAILED_CELL, PENDING_CELL = 1, 2
 """Flat positions, in storage order, of the cells of each node that are not done."""

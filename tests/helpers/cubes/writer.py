@@ -5,12 +5,12 @@ from pathlib import Path
 
 from cubes.small import SPEC, draw_inputs
 
-from storage.cube.growth import create
-from storage.files import Files
-from storage.runfolder.folder import GenerationFolder, RunFolder
-from storage.runfolder.journal import Arrays, Header, replay
-from storage.runfolder.lease import close_older, inherit
-from sweeps.plan import DatasetPlan
+from sweep_clustering.storage.cube.growth import create
+from sweep_clustering.storage.files import Files
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
+from sweep_clustering.storage.runfolder.journal import Arrays, Header, replay
+from sweep_clustering.storage.runfolder.lease import close_older, inherit
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 
 def empty(folder: Path, plan: DatasetPlan) -> Path:

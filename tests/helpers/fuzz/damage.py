@@ -16,7 +16,7 @@ from typing import Any
 import google_crc32c
 from numcodecs.zstd import Zstd
 
-from storage.runfolder import journal
+from sweep_clustering.storage.runfolder import journal
 
 # Values of another type, at the bounds of one, or with a meaning of their own somewhere.
 STRANGE: tuple[Any, ...] = (

@@ -25,8 +25,8 @@ from fuzz import damage
 from processes.commandline import sweep
 from processes.sweeping import run
 
-from storage.runfolder import lease, records
-from storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder import lease, records
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 SWEEP = """
 name = "tiny"
@@ -128,11 +128,11 @@ def make_templates(folder: Path) -> Templates:
         (inputs / name).write_text(text)
     np.savez(inputs / "own.npz", X=X, y=np.array(kinds), notes=np.arange(3))
     made = Templates(Scene(inputs, folder / "finished"), Scene(inputs, folder / "begun"))
-    level = logging.getLogger("pipeline").level
+    level = logging.getLogger("sweep_clustering").level
     assert run(inputs / "tiny.toml", made.finished.results) == 0
     # the second redraw alone: what it has waits in the journal for the first
     assert run(inputs / "tiny.toml", made.begun.results, only=(LATER,)) == 0
-    logging.getLogger("pipeline").setLevel(level)
+    logging.getLogger("sweep_clustering").setLevel(level)
     assert made.begun.run.last_run.journal.stat().st_size > 1000
     for scene in (made.finished, made.begun):
         _complete(scene.run)
@@ -396,7 +396,10 @@ def as_a_process(command: list[str], most: int) -> Ended:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
         resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS), int(SECONDS)))
 
-    whole, how = [sys.executable, "-m", "pipeline", *command], {"timeout": PATIENCE, "preexec_fn": limit}
+    whole, how = (
+        [sys.executable, "-m", "sweep_clustering", *command],
+        {"timeout": PATIENCE, "preexec_fn": limit},
+    )
     try:
         done = subprocess.run(whole, capture_output=True, text=True, errors="replace", check=False, **how)
     except subprocess.TimeoutExpired as error:

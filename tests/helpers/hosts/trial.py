@@ -21,10 +21,10 @@ from hosts.queueing import Cluster
 from processes import sabotage
 from processes.sweeping import assert_same_bits
 
-from pipeline.monitor.status import Status, read_status
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import STALE_AFTER, last_lease
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.monitor.status import Status, read_status
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import STALE_AFTER, last_lease
+from sweep_clustering.sweeps.errors import InputError
 
 LOOK_EVERY = 5.0
 SLACK = 20.0
@@ -118,7 +118,7 @@ class Trial:
 
     def sweep(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         """A command of `sweep`, where users log in."""
-        command = (sys.executable, "-m", "pipeline", *arguments)
+        command = (sys.executable, "-m", "sweep_clustering", *arguments)
         slow = sabotage.environment([("", "paced")], self.work_log)
         return subprocess.run(
             self.cluster.login.command(*command, folder=self.results),
@@ -151,7 +151,7 @@ class Trial:
         state = last_lease(RunFolder(self.cube))
         holder = None if state is None or state.free or state.holder is None else state.holder.process
         for host in self.cluster.net.hosts:
-            for process in host.processes("-m pipeline submit", f"--results {self.results}"):
+            for process in host.processes("-m sweep_clustering submit", f"--results {self.results}"):
                 with suppress(psutil.NoSuchProcess, OSError):
                     if "--detach" not in process.cmdline():
                         stopped = process.status() == psutil.STATUS_STOPPED

@@ -2,7 +2,7 @@
 
 from click.testing import CliRunner, Result
 
-from pipeline.commands.main import main
+from sweep_clustering.pipeline.commands.main import main
 
 
 def sweep(*arguments: object) -> Result:

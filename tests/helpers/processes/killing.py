@@ -25,11 +25,11 @@ from cubes.writer import journaled
 from processes import sabotage
 from processes.sweeping import assert_same_bits, start
 
-from pipeline.work.journalled import from_record
-from storage.cube.blocks import BlockStore
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE
-from storage.runfolder.folder import RunFolder
+from sweep_clustering.pipeline.work.journalled import from_record
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 VICTIMS = ("worker", "nanny", "scheduler", "driver")
 

@@ -14,14 +14,14 @@ WAIT = 120.0
 
 
 class Pseudo:
-    """`python -m pipeline ...` in a terminal of 80 by 24."""
+    """`python -m sweep_clustering ...` in a terminal of 80 by 24."""
 
     def __init__(self, *arguments: str, folder: Path) -> None:
         search = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
         environment = {**os.environ, **search, "TERM": "xterm"}
         for size in ("COLUMNS", "LINES"):
             environment.pop(size, None)
-        command = ["-m", "pipeline", *arguments]
+        command = ["-m", "sweep_clustering", *arguments]
         text = {"encoding": "utf-8", "codec_errors": "replace"}
         # A shell starts what runs in the background with Ctrl-C ignored, and a child of it inherits that.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,10 +16,10 @@ import numpy as np
 from distributed import Worker
 from distributed.chaos import KillWorker
 
-from pipeline.work import tasks
-from pipeline.work.records import Answers, Science, Solved, Span
-from sweeps.inputs import Arrays, Source
-from sweeps.plan import AskedPath
+from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.pipeline.work.records import Answers, Science, Solved, Span
+from sweep_clustering.sweeps.inputs import Arrays, Source
+from sweep_clustering.sweeps.plan import AskedPath
 
 PACE = 0.05
 """Seconds of a restart that is `paced`, unless told otherwise."""

@@ -17,20 +17,20 @@ import numpy as np
 from cubes.small import SPEC, draw_inputs
 from processes.crash import changed
 
-from pipeline.run.ledger import Collector
-from pipeline.run.request import Wanted
-from pipeline.work.records import Failed, Science, Solved, Span
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create, grow
-from storage.cube.manifest import read_manifest
-from storage.errors import LeaseLost
-from storage.runfolder import lease as holder
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import Journal
-from storage.runfolder.lease import Lease, inherit
-from storage.runfolder.records import append_failure
-from sweeps.inputs import Inputs, RealSource
-from sweeps.plan import DatasetPlan
+from sweep_clustering.pipeline.run.ledger import Collector
+from sweep_clustering.pipeline.run.request import Wanted
+from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import create, grow
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.storage.runfolder import lease as holder
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.journal import Journal
+from sweep_clustering.storage.runfolder.lease import Lease, inherit
+from sweep_clustering.storage.runfolder.records import append_failure
+from sweep_clustering.sweeps.inputs import Inputs, RealSource
+from sweep_clustering.sweeps.plan import DatasetPlan
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["processes.stepping", "pytest"])  # what a process imports when it starts

@@ -19,12 +19,12 @@ import tomli_w
 import xarray as xr
 from rich.console import Console
 
-from pipeline.run.request import Options
-from pipeline.submit.submission import submit
-from pipeline.work.records import Task
-from pipeline.work.timing import Timing, make_batches
-from storage.cube.blocks import UNPROMISED
-from storage.cube.growth import open_cube
+from sweep_clustering.pipeline.run.request import Options
+from sweep_clustering.pipeline.submit.submission import submit
+from sweep_clustering.pipeline.work.records import Task
+from sweep_clustering.pipeline.work.timing import Timing, make_batches
+from sweep_clustering.storage.cube.blocks import UNPROMISED
+from sweep_clustering.storage.cube.growth import open_cube
 
 TINY = """
 name = "tiny"
@@ -64,10 +64,10 @@ def batches_of(restarts: int) -> Callable[..., Iterator[Task]]:
 def run(spec: Path, results: Path, *, batch_restarts: int | None = None, **options: object) -> int:
     """Submit without a terminal; serially unless told otherwise."""
     choices = {"workers": 0, **options}
-    logging.getLogger("pipeline").setLevel(logging.INFO)
+    logging.getLogger("sweep_clustering").setLevel(logging.INFO)
     batches = make_batches if batch_restarts is None else batches_of(batch_restarts)
     with ExitStack() as stack:
-        stack.enter_context(patch("pipeline.run.driver.make_batches", batches))
+        stack.enter_context(patch("sweep_clustering.pipeline.run.driver.make_batches", batches))
         if choices["workers"] and "cluster_file" not in choices:
             # Runs of two tests at a time would want the same port.
             site = Path(stack.enter_context(TemporaryDirectory())) / "cluster.yaml"
@@ -80,7 +80,16 @@ def start(
     spec: Path, results: Path, *arguments: str, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[str]:
     """Start `sweep submit` as a process of its own, with more in its environment where that is asked for."""
-    command = [sys.executable, "-m", "pipeline", "submit", str(spec), "--results", str(results), *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "sweep_clustering",
+        "submit",
+        str(spec),
+        "--results",
+        str(results),
+        *arguments,
+    ]
     return subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

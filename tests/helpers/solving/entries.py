@@ -12,13 +12,13 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from kernels.jit import jit
-from kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
-from kernels.partition.objective import collect as collect_statistics
-from kernels.partition.objective import relocate
-from kernels.partition.state import State, new_state
-from kernels.problem.data import IMPROVEMENT, Data
-from kernels.search.local_search import local_search as search_locally
+from sweep_clustering.kernels.jit import jit
+from sweep_clustering.kernels.partition.gains import exact_gain, set_distances, set_gains, set_links
+from sweep_clustering.kernels.partition.objective import collect as collect_statistics
+from sweep_clustering.kernels.partition.objective import relocate
+from sweep_clustering.kernels.partition.state import State, new_state
+from sweep_clustering.kernels.problem.data import IMPROVEMENT, Data
+from sweep_clustering.kernels.search.local_search import local_search as search_locally
 
 COLLECT, MOVE, GAINS, DECIDED, EXACT, SEARCH = range(6)
 ANY = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from kernels.problem.problem import MUST, Layer, Problem, build_problem
-from kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
+from sweep_clustering.kernels.settings import ObjectiveSettings
 
 MODELS = ["unsupervised", "likelihood", "posterior", "conditional"]
 COVARIANCES = ["spherical", "common", "diagonal", "tied", "full"]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels.choice.criteria import Criteria, annotation_parameters, criteria
-from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
-from kernels.settings import Settings
+from sweep_clustering.kernels.choice.criteria import Criteria, annotation_parameters, criteria
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem
+from sweep_clustering.kernels.settings import Settings
 
 X = np.array([[0.0], [2.0], [10.0], [12.0]])
 LABELS = np.array([0, 0, 1, 1])

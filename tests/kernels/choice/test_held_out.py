@@ -9,10 +9,17 @@ import pytest
 from scipy.special import softmax
 from solving.oracles import COVARIANCES, MODELS, draw_case, draw_labels, objective
 
-import kernels.choice.held_out as module
-from kernels.choice.held_out import FOLDS, LEAST_PAIRS, Choice, HeldOut, estimated_accuracy, list_annotations
-from kernels.problem.problem import CANNOT, MUST, Layer, Problem
-from kernels.settings import CANDIDATES, settings_of
+import sweep_clustering.kernels.choice.held_out as module
+from sweep_clustering.kernels.choice.held_out import (
+    FOLDS,
+    LEAST_PAIRS,
+    Choice,
+    HeldOut,
+    estimated_accuracy,
+    list_annotations,
+)
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, Problem
+from sweep_clustering.kernels.settings import CANDIDATES, settings_of
 
 
 def predicted(logs: object, right: object, weights: object = None, agreeing: object = 0.0) -> HeldOut:

@@ -13,11 +13,11 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from kernels import settings
-from kernels.choice import structures
-from kernels.choice import table as tables
-from kernels.choice.held_out import COIN, HeldOut, bar_of, list_annotations
-from kernels.choice.structures import (
+from sweep_clustering.kernels import settings
+from sweep_clustering.kernels.choice import structures
+from sweep_clustering.kernels.choice import table as tables
+from sweep_clustering.kernels.choice.held_out import COIN, HeldOut, bar_of, list_annotations
+from sweep_clustering.kernels.choice.structures import (
     DISCRIMINATIVE,
     KMEANS,
     NONE,
@@ -26,10 +26,10 @@ from kernels.choice.structures import (
     Trials,
     choose_structure,
 )
-from kernels.choice.table import Table
-from kernels.problem.data import CANNOT, MUST, Layer
-from kernels.settings import settings_of
-from sweeps.errors import given
+from sweep_clustering.kernels.choice.table import Table
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.sweeps.errors import given
 
 Table_ = tuple[NDArray[Any], NDArray[np.int64]]
 

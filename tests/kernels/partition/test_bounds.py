@@ -8,10 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from solving import entries
 
-from kernels.partition.state import DISTANCES, EVALUATIONS, LEAST_CLUSTERS, RELOCATIONS, State, new_state
-from kernels.problem.data import Data
-from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
-from kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.partition.state import (
+    DISTANCES,
+    EVALUATIONS,
+    LEAST_CLUSTERS,
+    RELOCATIONS,
+    State,
+    new_state,
+)
+from sweep_clustering.kernels.problem.data import Data
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem
+from sweep_clustering.kernels.settings import ObjectiveSettings
 
 MODELS = ("unsupervised", "likelihood", "posterior", "conditional", "unknown")
 SHAPES = ("spherical", "common")

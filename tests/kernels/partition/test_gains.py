@@ -9,11 +9,11 @@ from solving import oracles
 from solving.entries import collected, decided, exact, gains_of, move, plain
 from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, gain
 
-from kernels.partition.objective import error_after_removal, objective_terms
-from kernels.partition.shaped import LARGEST_DRIFT
-from kernels.partition.state import RELOCATIONS, STALE, State
-from kernels.problem.data import IMPROVEMENT, Data
-from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
+from sweep_clustering.kernels.partition.objective import error_after_removal, objective_terms
+from sweep_clustering.kernels.partition.shaped import LARGEST_DRIFT
+from sweep_clustering.kernels.partition.state import RELOCATIONS, STALE, State
+from sweep_clustering.kernels.problem.data import IMPROVEMENT, Data
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem
 
 STEPS = 5
 DERIVED = (

@@ -8,11 +8,11 @@ import pytest
 from solving.entries import plain
 from solving.oracles import draw_case
 
-from kernels.partition import statistics
-from kernels.partition.blockmodel import largest_curvature
-from kernels.partition.objective import objective_terms
-from kernels.problem.problem import CANNOT, MUST, Layer, build_problem
-from kernels.search.genetic import SearchSettings, run_restart
+from sweep_clustering.kernels.partition import statistics
+from sweep_clustering.kernels.partition.blockmodel import largest_curvature
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem
+from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from scipy.special import xlogy
 from scipy.stats import invwishart, multivariate_normal
 from solving import oracles
 
-from kernels.partition.objective import objective_terms
-from kernels.problem import data
-from kernels.problem.problem import CANNOT, MUST, Layer, build_problem, effective_weight
-from kernels.problem.shapes import coordinates, unused_priors
-from kernels.scores import cluster_covariances
-from kernels.settings import COVARIANCES, ObjectiveSettings
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.problem import data
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem, effective_weight
+from sweep_clustering.kernels.problem.shapes import coordinates, unused_priors
+from sweep_clustering.kernels.scores import cluster_covariances
+from sweep_clustering.kernels.settings import COVARIANCES, ObjectiveSettings
 
 GOOD = np.arange(12.0).reshape(6, 2)
 

@@ -13,12 +13,18 @@ from solving import oracles
 from solving.entries import collected, plain
 from solving.oracles import COVARIANCES, MODELS, SHAPED, draw_case, objective, partitions
 
-from kernels.partition.objective import objective_terms
-from kernels.partition.state import new_state
-from kernels.problem.problem import MUST, Layer, Problem, build_problem
-from kernels.search import genetic
-from kernels.search.genetic import Population, Restart, SearchSettings, new_population, run_restart
-from kernels.search.sampling import new_matching
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
+from sweep_clustering.kernels.search import genetic
+from sweep_clustering.kernels.search.genetic import (
+    Population,
+    Restart,
+    SearchSettings,
+    new_population,
+    run_restart,
+)
+from sweep_clustering.kernels.search.sampling import new_matching
 
 
 def restart_of(problem: Problem, seed: int = 0, start: object = None, **settings: object) -> Restart:
@@ -258,7 +264,7 @@ def test_one_cluster_and_as_many_as_samples(covariance: str) -> None:
 
 PLAIN = """
 import numpy as np
-from kernels.search.genetic import SearchSettings, run_restart
+from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
 from solving.oracles import COVARIANCES, MODELS, draw_case
 models = (*MODELS, *MODELS[:3], "unknown")
 for covariance, model in zip((*COVARIANCES, "spherical", "common", "full"), models, strict=True):

@@ -7,10 +7,10 @@ from scipy.sparse.csgraph import connected_components
 from solving import entries, oracles
 from solving.oracles import COVARIANCES, MODELS, Case, adjacency, draw_case, draw_labels, gain, objective
 
-from kernels.partition.state import CAPS, new_state
-from kernels.problem.problem import MUST
-from kernels.search.genetic import Restart, SearchSettings, run_restart
-from kernels.search.local_search import draw_below, shuffle
+from sweep_clustering.kernels.partition.state import CAPS, new_state
+from sweep_clustering.kernels.problem.problem import MUST
+from sweep_clustering.kernels.search.genetic import Restart, SearchSettings, run_restart
+from sweep_clustering.kernels.search.local_search import draw_below, shuffle
 
 
 @pytest.mark.parametrize("covariance", COVARIANCES)

@@ -14,10 +14,10 @@ from solving import oracles
 from solving.entries import plain
 from solving.oracles import COVARIANCES, MODELS, Case, draw_case, draw_labels, objective
 
-from kernels.partition.state import new_state
-from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.search import sampling
-from kernels.search.sampling import LARGEST_SET, Chain, Length, new_matching, run_chain
+from sweep_clustering.kernels.partition.state import new_state
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
+from sweep_clustering.kernels.search import sampling
+from sweep_clustering.kernels.search.sampling import LARGEST_SET, Chain, Length, new_matching, run_chain
 
 # Sets of samples that annotations join: drawn without a look at labels, and large enough to matter.
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipeline.ask.answers import AnswersFile, ChangedError, HeldError, NotSavedError
-from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import Samples, read_answers
-from sweeps.data.table import SampleRows
+from sweep_clustering.pipeline.ask.answers import AnswersFile, ChangedError, HeldError, NotSavedError
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.files import read_answers
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(9))
 HEADER, MADE = "i,j,annotator,answer\n", "i,j,annotator,first_row,answer\n"

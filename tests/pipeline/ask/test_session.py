@@ -18,18 +18,28 @@ from beliefs import made_up, random_belief
 from rich.cells import cell_len
 from solving.blobs import far_clusters
 
-from pipeline.ask import questions as asking
-from pipeline.ask.answers import AnswersFile
-from pipeline.ask.questions import Outlook, Question, next_questions, questions_left
-from pipeline.ask.session import BESIDE, Pipe, Rows, Session, Terminal, csv_text, question_lines, table_lines
-from pipeline.ask.summary import AskOptions, Standing, read_ask, stand, standing_lines
-from pipeline.asking.belief import Share, share_at
-from pipeline.asking.strategies import STRATEGIES
-from pipeline.fit.inputs import answered
-from sweeps.annotations.draw import CANNOT, MUST
-from sweeps.annotations.files import Samples, read_answers
-from sweeps.annotations.rows import Annotation, Row, Skip
-from sweeps.data.table import SampleRows
+from sweep_clustering.pipeline.ask import questions as asking
+from sweep_clustering.pipeline.ask.answers import AnswersFile
+from sweep_clustering.pipeline.ask.questions import Outlook, Question, next_questions, questions_left
+from sweep_clustering.pipeline.ask.session import (
+    BESIDE,
+    Pipe,
+    Rows,
+    Session,
+    Terminal,
+    csv_text,
+    question_lines,
+    table_lines,
+)
+from sweep_clustering.pipeline.ask.summary import AskOptions, Standing, read_ask, stand, standing_lines
+from sweep_clustering.pipeline.asking.belief import Share, share_at
+from sweep_clustering.pipeline.asking.strategies import STRATEGIES
+from sweep_clustering.pipeline.fit.inputs import answered
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.annotations.files import read_answers
+from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.table import SampleRows
 
 SAMPLES = Samples(SampleRows(12))
 

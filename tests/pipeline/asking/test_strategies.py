@@ -11,12 +11,19 @@ from beliefs import NO_ANSWERS, made_up, random_belief
 from numpy.typing import NDArray
 from solving.oracles import draw_case, objective, partitions
 
-from kernels.problem.problem import layers_from_annotations
-from kernels.settings import Settings
-from pipeline.asking import belief as beliefs
-from pipeline.asking import strategies
-from pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
-from pipeline.asking.strategies import LEAST_NOISE, STRATEGIES, Pairs, Scored, all_pairs, answer_information
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.settings import Settings
+from sweep_clustering.pipeline.asking import belief as beliefs
+from sweep_clustering.pipeline.asking import strategies
+from sweep_clustering.pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
+from sweep_clustering.pipeline.asking.strategies import (
+    LEAST_NOISE,
+    STRATEGIES,
+    Pairs,
+    Scored,
+    all_pairs,
+    answer_information,
+)
 
 SEED = np.random.SeedSequence(5)
 CLASSES = np.repeat([0, 1], 20)

@@ -11,15 +11,15 @@ import pytest
 from processes.commandline import sweep
 from processes.sweeping import TINY, run, write_spec
 
-from pipeline.check.verify import verify_scores
-from pipeline.report.export import write_export
-from pipeline.scoring.raw import RAW, read_raw
-from pipeline.scoring.scores import baseline_scores, scores
-from storage.cube.growth import open_cube
-from storage.provenance import PROMISE, fingerprint
-from sweeps.errors import InputError, shown
-from sweeps.file.methods import entry_of
-from sweeps.file.reading import load_sweep
+from sweep_clustering.pipeline.check.verify import verify_scores
+from sweep_clustering.pipeline.report.export import write_export
+from sweep_clustering.pipeline.scoring.raw import RAW, read_raw
+from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.provenance import PROMISE, fingerprint
+from sweep_clustering.sweeps.errors import InputError, shown
+from sweep_clustering.sweeps.file.methods import entry_of
+from sweep_clustering.sweeps.file.reading import load_sweep
 
 LIKE = """
 name = "small"

@@ -27,13 +27,13 @@ from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
 from processes.sweeping import start, write_spec
 
-from pipeline.cluster import connect as connecting
-from pipeline.cluster.connect import ALONE, LOOPBACK, OF_A_WORKER, connect, dashboard_address
-from pipeline.cluster.profiles import Address, Local, Profile, Tls
-from pipeline.jobs.slurm import ComputeClusterError
-from storage.runfolder.lease import Lease
-from sweep_clustering import ShadowedPackageError
-from sweeps.errors import InputError
+from sweep_clustering.installation import UnsupportedNumpyError
+from sweep_clustering.pipeline.cluster import connect as connecting
+from sweep_clustering.pipeline.cluster.connect import ALONE, LOOPBACK, OF_A_WORKER, connect, dashboard_address
+from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile, Tls
+from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.sweeps.errors import InputError
 
 
 def test_the_limit_of_open_files_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,22 +236,24 @@ def test_no_scheduler_and_no_worker_are_bad_input(lease: Lease, monkeypatch: pyt
                 pass
 
 
-def test_other_packages_of_workers(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    shadowed = ShadowedPackageError("sweeps: found in another place")
+def test_workers_whose_numpy_is_too_new(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    unusable = UnsupportedNumpyError("numba 1 does not support numpy 9")
     client = Mock()
-    client.run.return_value = {"w0": None, "w1": shadowed, "w2": OSError("lost")}
-    with pytest.raises(ShadowedPackageError):
+    client.run.return_value = {"w0": None, "w1": unusable, "w2": OSError("lost")}
+    with pytest.raises(UnsupportedNumpyError):
         connecting.prepare_workers(client)
     client.reset_mock()
     client.run.return_value = {"w0": None}
     client.register_plugin.side_effect = BROKEN  # a worker that is lost while it is set up ends nothing
     connecting.prepare_workers(client)
     names = [call.args[0].name for call in client.register_plugin.call_args_list]
-    assert names == ["losses-in-one-line", "same-packages"]
+    assert names == ["losses-in-one-line", "usable-installation"]
     assert "a worker was lost while it was set up: " in caplog.text
     worker = Mock(close=AsyncMock())
-    for check, closed in ((Mock(), []), (Mock(side_effect=shadowed), [True])):
+    for check, closed in ((Mock(), []), (Mock(side_effect=unusable), [True])):
         monkeypatch.setattr(connecting, "check_kernels", check)
-        asyncio.run(connecting.SamePackages().setup(worker))
+        asyncio.run(connecting.UsableInstallation().setup(worker))
         assert [call.kwargs["nanny"] for call in worker.close.call_args_list] == closed
-    assert "found in another place" in caplog.text
+    assert "does not support numpy 9" in caplog.text

@@ -13,14 +13,21 @@ import pytest
 from distributed import Client, LocalCluster
 from processes.sweeping import TINY, run, write_spec
 
-from pipeline.cluster import executor
-from pipeline.cluster.executor import DEATHS, DaskExecutor, InProgress, Losses, TimeLimitExceeded, WorkersDied
-from pipeline.cluster.worker import TOPIC
-from pipeline.jobs.slurm import ComputeClusterError
-from pipeline.methods.loading import MethodCall
-from pipeline.work.records import Science, Span, Task
-from sweeps.file.search import Search
-from sweeps.plan import Cell
+from sweep_clustering.pipeline.cluster import executor
+from sweep_clustering.pipeline.cluster.executor import (
+    DEATHS,
+    DaskExecutor,
+    InProgress,
+    Losses,
+    TimeLimitExceeded,
+    WorkersDied,
+)
+from sweep_clustering.pipeline.cluster.worker import TOPIC
+from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.work.records import Science, Span, Task
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.plan import Cell
 
 RUNNING, QUEUED = "running", "queued"
 SCIENCE = Science(1, (Search(),), 3)

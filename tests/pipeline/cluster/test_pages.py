@@ -13,10 +13,10 @@ import pytest
 from distributed import Client
 from tornado.routing import PathMatches, Router
 
-from pipeline.cluster import pages
-from pipeline.cluster.connect import connect, dashboard_address
-from pipeline.cluster.profiles import Local, Profile
-from storage.runfolder.lease import Lease
+from sweep_clustering.pipeline.cluster import pages
+from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
+from sweep_clustering.pipeline.cluster.profiles import Local, Profile
+from sweep_clustering.storage.runfolder.lease import Lease
 
 WORKERS = 2
 CHANGES = ("POST", "PUT", "DELETE", "PATCH")

@@ -12,10 +12,17 @@ import pytest
 import yaml
 from checkout import ROOT
 
-from pipeline.cluster import profiles
-from pipeline.cluster.profiles import Address, Local, Profile, Tls, load_profile, read_entries
-from pipeline.jobs.keys import HeadResources, SlurmQueue
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.cluster import profiles
+from sweep_clustering.pipeline.cluster.profiles import (
+    Address,
+    Local,
+    Profile,
+    Tls,
+    load_profile,
+    read_entries,
+)
+from sweep_clustering.pipeline.jobs.keys import HeadResources, SlurmQueue
+from sweep_clustering.sweeps.errors import InputError
 
 PROFILES = (ROOT / "cluster.yaml").read_text(encoding="utf-8")
 EXAMPLES = re.sub(r"^( *)# ( *\w+:)", r"\1\2", PROFILES, flags=re.MULTILINE)

@@ -17,11 +17,11 @@ from processes.killing import kill_family
 from processes.stranger import listening
 from processes.sweeping import TINY, run, start, wait_until, write_spec
 
-from pipeline.cluster.connect import connect
-from pipeline.cluster.profiles import load_profile
-from pipeline.work import tasks
-from storage.runfolder.folder import GenerationFolder, RunFolder
-from storage.runfolder.lease import Lease
+from sweep_clustering.pipeline.cluster.connect import connect
+from sweep_clustering.pipeline.cluster.profiles import load_profile
+from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
+from sweep_clustering.storage.runfolder.lease import Lease
 
 LOOPBACK = "127.0.0.1"
 WORKERS = 2

@@ -20,9 +20,9 @@ from processes.commandline import sweep
 from processes.pseudo import Pseudo
 from solving.blobs import far_clusters
 
-from pipeline.commands.main import main
-from sweeps.annotations.draw import draw_annotations
-from sweeps.annotations.files import read_answers
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.sweeps.annotations.draw import draw_annotations
+from sweep_clustering.sweeps.annotations.files import read_answers
 
 ANNOTATIONS = """# i j kind weight annotator
 1 2 must 1 ann

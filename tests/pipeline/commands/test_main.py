@@ -23,19 +23,19 @@ from click.testing import CliRunner
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
-from kernels.settings import OFFERED
-from pipeline.cluster.profiles import cluster_schema
-from pipeline.commands import options
-from pipeline.commands.fit import GROUPS, USUAL, fit_command
-from pipeline.commands.main import COMMANDS, main
-from pipeline.commands.options import find_cube, find_places, find_run, find_spec
-from pipeline.common import plural
-from pipeline.methods.loading import MethodCall, load
-from storage.cube.manifest import read_manifest
-from sweeps.data.builtin import Unavailable
-from sweeps.errors import InputError, Problem
-from sweeps.file.reading import as_file, load_sweep, sweep_schema
-from sweeps.words import SHIPPED
+from sweep_clustering.kernels.settings import OFFERED
+from sweep_clustering.pipeline.cluster.profiles import cluster_schema
+from sweep_clustering.pipeline.commands import options
+from sweep_clustering.pipeline.commands.fit import GROUPS, USUAL, fit_command
+from sweep_clustering.pipeline.commands.main import COMMANDS, main
+from sweep_clustering.pipeline.commands.options import find_cube, find_places, find_run, find_spec
+from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.methods.loading import MethodCall, load
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.sweeps.data.builtin import Unavailable
+from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.file.reading import as_file, load_sweep, sweep_schema
+from sweep_clustering.sweeps.words import SHIPPED
 
 IRIS = TINY[: TINY.index("datasets =")] + 'datasets = ["iris"]\n' + TINY[TINY.index("p = [") :]
 SMALL = IRIS.replace("[0.8, 1.0]", "[0.8]").replace("restarts = 5", "restarts = 1").replace(', "1N"]', "]")
@@ -46,7 +46,7 @@ def run(command: str, finished: Path, folder: Path, script: str = "", **streams:
     (folder / "x.csv").write_text("".join(f"{i % 5}.5,{i * i % 11}\n" for i in range(12)))
     places = {"CUBE": finished / "tiny.zarr", "TABLE": folder / "x.csv", "ANSWERS": folder / "answers.csv"}
     words = [str(places.get(word, word)) for word in command.split()]
-    line = [sys.executable, *(("-c", script) if script else ("-m", "pipeline")), *words]
+    line = [sys.executable, *(("-c", script) if script else ("-m", "sweep_clustering")), *words]
     return subprocess.run(line, cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False, **streams)
 
 
@@ -107,7 +107,7 @@ def test_names_of_data_sets_methods_and_cells_are_completed(
         assert completed(words, "") == cells
         assert completed(words, cells[0][:-3]) == [cells[0]]
         assert completed(words, "none") == []
-    monkeypatch.setattr("storage.cube.blocks.failed_cells", lambda cube, plans: cells[-1:])
+    monkeypatch.setattr("sweep_clustering.storage.cube.blocks.failed_cells", lambda cube, plans: cells[-1:])
     assert completed(["why", cube], "") == [cells[-1], *cells[:-1]]
 
 
@@ -152,7 +152,7 @@ def test_a_resolved_sweep_needs_no_data_and_starts_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = write_spec(tmp_path)
-    monkeypatch.setattr("sweeps.inputs.find", None)
+    monkeypatch.setattr("sweep_clustering.sweeps.inputs.find", None)
     assert tomllib.loads(sweep("plan", path, "--resolved").stdout) == as_file(load_sweep(path))
     assert json.loads(sweep("plan", path, "--resolved", "--json").stdout) == as_file(load_sweep(path))
     assert list(tmp_path.rglob("*")) == [path]
@@ -187,7 +187,7 @@ def test_data_sets_are_listed_checked_and_fetched(
             raise Unavailable(name, ("no network", "no mirror"))
         return SimpleNamespace(path="scikit-learn")
 
-    monkeypatch.setattr("sweeps.data.builtin.find", find)
+    monkeypatch.setattr("sweep_clustering.sweeps.data.builtin.find", find)
     fetched = sweep("datasets", "fetch", "ecoli", "iris")  # one that cannot be keeps no other
     assert (fetched.exit_code, fetched.stdout) == (1, "iris: scikit-learn\n")
     assert "ecoli: not available: no network; no mirror" in fetched.stderr
@@ -198,21 +198,35 @@ def test_data_sets_are_listed_checked_and_fetched(
 # What is loaded, and what is not.
 
 
-ARRAYS = {"kernels.scores", "kernels.search", "numba", "numpy", "pandas", "scipy", "sklearn", "xarray"}
-RUNS = {"dask", "distributed", "matplotlib", "pooch", "rich", "sweeps.inputs"}
-NOTHING = ARRAYS | RUNS | {"pydantic", "storage", "yaml", "zarr"}
+OURS = "sweep_clustering"
+ARRAYS = {
+    f"{OURS}.kernels.scores",
+    f"{OURS}.kernels.search",
+    "numba",
+    "numpy",
+    "pandas",
+    "scipy",
+    "sklearn",
+    "xarray",
+}
+RUNS = {"dask", "distributed", "matplotlib", "pooch", "rich", f"{OURS}.sweeps.inputs"}
+NOTHING = ARRAYS | RUNS | {"pydantic", f"{OURS}.storage", "yaml", "zarr"}
 STATUS = ARRAYS - {"numpy"} | RUNS | {"zarr"}
-OTHERS = {f"pipeline.commands.{module}" for module in ("fit", "known", "results", "runs")}
+OTHERS = {f"{OURS}.pipeline.commands.{module}" for module in ("fit", "known", "results", "runs")}
 
 
 @pytest.mark.parametrize(
     ("command", "code", "unwanted"),
     [
-        ("--help", 0, NOTHING | OTHERS | {"sweeps.words"}),
-        ("submit --help", 0, NOTHING | OTHERS - {"pipeline.commands.runs"}),
-        ("fit --help", 0, NOTHING | OTHERS - {"pipeline.commands.fit"}),
-        ("report --help", 0, NOTHING | OTHERS - {"pipeline.commands.results"}),
-        ("status CUBE", 0, STATUS | OTHERS - {"pipeline.commands.runs"} | {"sweeps.data"}),
+        ("--help", 0, NOTHING | OTHERS | {f"{OURS}.sweeps.words"}),
+        ("submit --help", 0, NOTHING | OTHERS - {f"{OURS}.pipeline.commands.runs"}),
+        ("fit --help", 0, NOTHING | OTHERS - {f"{OURS}.pipeline.commands.fit"}),
+        ("report --help", 0, NOTHING | OTHERS - {f"{OURS}.pipeline.commands.results"}),
+        (
+            "status CUBE",
+            0,
+            STATUS | OTHERS - {f"{OURS}.pipeline.commands.runs"} | {f"{OURS}.sweeps.data"},
+        ),
         ("logs CUBE", 0, STATUS),
         ("fit TABLE -k 99", 2, {"numba"}),
         ("ask TABLE -k 99 --strategy none", 2, {"numba"}),
@@ -224,13 +238,13 @@ def test_a_command_loads_what_it_needs(
     script = (
         "import atexit, sys\n"
         "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
-        "from sweep_clustering import main\n"
+        "from sweep_clustering.__main__ import main\n"
         "main()\n"
     )
     done = run(command, finished, tmp_path, script, stdout=subprocess.PIPE)
     assert (done.returncode, code == 0 or done.stdout == "") == (code, True), done.stderr
     names = [name.split(".") for name in done.stderr.splitlines()[-1].split()]
-    assert {".".join(name[:n]) for name in names for n in (1, 2, 3)} & unwanted == set()
+    assert {".".join(name[:n]) for name in names for n in (1, 2, 3, 4)} & unwanted == set()
 
 
 ASK = "ask TABLE -k 2 --restarts 1 --generations 1 --strategy uniform --covariance spherical --interactive"
@@ -267,7 +281,7 @@ def test_verbose_may_stand_before_or_behind_the_command(tmp_path: Path) -> None:
     lines = {logging.DEBUG: (["-v", *plain], [*plain, "-v"]), logging.INFO: (plain,)}
     for level, line in ((level, line) for level, several in lines.items() for line in several):
         assert sweep(*line).exit_code == 0
-        assert logging.getLogger("pipeline").level == level
+        assert logging.getLogger("sweep_clustering").level == level
 
 
 # What commands share: what arguments name, words of help, problems on stderr, readers that leave.
@@ -387,7 +401,7 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
     bar = options.progress_bar
     usual = ("svg", "png"), bar
     for place in ("write.write_report", "export.write_export", "compare.write_comparison"):
-        monkeypatch.setattr(f"pipeline.report.{place}", refuse)
+        monkeypatch.setattr(f"sweep_clustering.pipeline.report.{place}", refuse)
     for words, expected in [
         (
             ("report", finished / "tiny.toml", "--cell", "x"),
@@ -426,7 +440,7 @@ def test_methods_are_listed_and_a_shipped_one_goes_by_what_it_uses() -> None:
 
 
 def test_a_method_whose_package_is_missing_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweeps.words.find_spec", lambda package: None)
+    monkeypatch.setattr("sweep_clustering.sweeps.words.find_spec", lambda package: None)
     text = sweep("methods", "list").stdout
     assert "needs genieclust, which is not installed: pip install 'sweep-clustering[suite]'\n" in text
     with pytest.raises(InputError, match=r"no genieclust, .*expected genieclust \(pip install"):

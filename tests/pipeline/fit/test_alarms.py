@@ -16,11 +16,11 @@ import pytest
 from numpy.typing import NDArray
 from processes.commandline import sweep
 
-from kernels.choice.held_out import HeldOut
-from kernels.problem.data import CANNOT, MUST, Layer
-from pipeline import AnnotatedClustering
-from pipeline.fit import alarms
-from pipeline.fit.estimator import AnnotatedClusteringWarning
+from sweep_clustering import AnnotatedClustering
+from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.pipeline.fit import alarms
+from sweep_clustering.pipeline.fit.estimator import AnnotatedClusteringWarning
 
 RNG = np.random.default_rng(5)
 LABELS = np.repeat([0, 1, 2], 50)

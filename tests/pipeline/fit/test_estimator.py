@@ -26,12 +26,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from solving.blobs import far_clusters
 
-from kernels.problem.data import CANNOT, MUST
-from kernels.problem.shapes import SPHERES
-from pipeline import LinkScorer
-from pipeline.fit.estimator import AnnotatedClustering, runner
-from pipeline.fit.links import Given, Reader, names_of
-from sweeps.errors import InputError
+from sweep_clustering import LinkScorer
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, runner
+from sweep_clustering.pipeline.fit.links import Given, Reader, names_of
+from sweep_clustering.sweeps.errors import InputError
 
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
 CANNOT_LINKS = [[0, 15, 2], [21, 11, 0.5], [7, 7, 1]]

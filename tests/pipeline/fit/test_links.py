@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernels.problem.data import CANNOT, MUST, Layer
-from pipeline.fit.links import Given, Reader
-from sweeps.errors import InputError
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.pipeline.fit.links import Given, Reader
+from sweep_clustering.sweeps.errors import InputError
 
 PLAIN = pd.DataFrame({"i": [2, 3], "j": [0, 1]})
 WEIGHTED = PLAIN.assign(weight=[1.0, 2.0])

@@ -11,17 +11,17 @@ from scipy.stats import multivariate_normal
 from solving.blobs import far_clusters
 from solving.oracles import Case, draw_case
 
-import pipeline.fit.solve as module
-from kernels.problem.problem import CANNOT, MUST, Layer
-from kernels.search.genetic import Restart, run_restart
-from kernels.settings import ObjectiveSettings, Settings
-from pipeline.fit import inputs
-from pipeline.fit.alarms import Annotated, contradictions
-from pipeline.fit.data_notes import equal_rows
-from pipeline.fit.solve import find_confidence, fit, weighted_agreement
-from sweeps.annotations.files import Samples
-from sweeps.annotations.rows import Annotation, AnnotationRows
-from sweeps.data.table import SampleRows
+import sweep_clustering.pipeline.fit.solve as module
+from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
+from sweep_clustering.kernels.search.genetic import Restart, run_restart
+from sweep_clustering.kernels.settings import ObjectiveSettings, Settings
+from sweep_clustering.pipeline.fit import inputs
+from sweep_clustering.pipeline.fit.alarms import Annotated, contradictions
+from sweep_clustering.pipeline.fit.data_notes import equal_rows
+from sweep_clustering.pipeline.fit.solve import find_confidence, fit, weighted_agreement
+from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.table import SampleRows
 
 SMALL = Settings(population=4, offspring=4, generations=2)
 BLOBS, CLASSES = far_clusters()

@@ -8,8 +8,8 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 from solving.blobs import far_clusters
 
-from pipeline.fit import unannotated as module
-from pipeline.fit.unannotated import AGREEMENT, score_words, unannotated, with_truth
+from sweep_clustering.pipeline.fit import unannotated as module
+from sweep_clustering.pipeline.fit.unannotated import AGREEMENT, score_words, unannotated, with_truth
 
 BLOBS, CLASSES = far_clusters()
 

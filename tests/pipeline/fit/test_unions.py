@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
 
-from kernels.choice import structures, table
-from kernels.problem.data import CANNOT, MUST
-from kernels.problem.problem import Layer
-from kernels.settings import settings_of
-from pipeline import AnnotatedClustering
-from pipeline.commands.main import main
-from pipeline.fit.solve import fit, to_json
+from sweep_clustering import AnnotatedClustering
+from sweep_clustering.kernels.choice import structures, table
+from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.problem import Layer
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.fit.solve import fit, to_json
 
 DEFAULT = settings_of({})
 

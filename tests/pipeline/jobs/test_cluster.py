@@ -20,15 +20,15 @@ from processes.commandline import sweep
 from processes.killing import reported_done
 from processes.stranger import listening
 
-from pipeline.cluster.connect import connect, dashboard_address
-from pipeline.cluster.profiles import load_profile
-from pipeline.jobs import cluster, slurm
-from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import head_name, job_prefix, live_jobs
-from pipeline.monitor.status import read_run_state
-from storage.errors import LeaseLost
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Lease
+from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
+from sweep_clustering.pipeline.cluster.profiles import load_profile
+from sweep_clustering.pipeline.jobs import cluster, slurm
+from sweep_clustering.pipeline.jobs.head import HeadJob
+from sweep_clustering.pipeline.jobs.slurm import head_name, job_prefix, live_jobs
+from sweep_clustering.pipeline.monitor.status import read_run_state
+from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import Lease
 
 NOBODY = 65534
 

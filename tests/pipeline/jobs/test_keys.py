@@ -12,13 +12,13 @@ import yaml
 from checkout import ROOT
 from pydantic_core import PydanticCustomError
 
-from pipeline.cluster.profiles import load_profile
-from pipeline.jobs import keys
-from pipeline.jobs.cluster import job_problems, job_script, lifetime
-from pipeline.jobs.keys import SlurmQueue
-from pipeline.jobs.slurm import job_prefix
-from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.cluster.profiles import load_profile
+from sweep_clustering.pipeline.jobs import keys
+from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script, lifetime
+from sweep_clustering.pipeline.jobs.keys import SlurmQueue
+from sweep_clustering.pipeline.jobs.slurm import job_prefix
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.sweeps.errors import InputError
 
 NO_NUMBERS = ["", "much", 0, -1, True, None, [], 10**400]
 SIZES = {"4GiB": 4 * 2**30, "1GB": 10**9, 2**20: 2**20}

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.jobs import slurm
-from pipeline.jobs.head import HeadJob
-from pipeline.jobs.slurm import CommandFailed, LiveJob, walltime_seconds
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.head import HeadJob
+from sweep_clustering.pipeline.jobs.slurm import CommandFailed, LiveJob, walltime_seconds
 
 Command = Callable[[str, str], Path]
 

@@ -12,14 +12,20 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline.jobs import slurm
-from pipeline.jobs import watch as module
-from pipeline.jobs.keys import JobQueue
-from pipeline.jobs.slurm import ComputeClusterError
-from pipeline.jobs.watch import ASK_SECONDS, LOST_SECONDS, MOST_ABSENT, SETTLED_SECONDS, JobWatch
-from storage.runfolder.folder import GenerationFolder, RunFolder
-from storage.runfolder.records import JobList
-from sweeps.errors import given
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs import watch as module
+from sweep_clustering.pipeline.jobs.keys import JobQueue
+from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
+from sweep_clustering.pipeline.jobs.watch import (
+    ASK_SECONDS,
+    LOST_SECONDS,
+    MOST_ABSENT,
+    SETTLED_SECONDS,
+    JobWatch,
+)
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
+from sweep_clustering.storage.runfolder.records import JobList
+from sweep_clustering.sweeps.errors import given
 
 NAME = "sweep-tiny-"
 
@@ -143,7 +149,7 @@ MakeSite = Callable[..., Site]
 @pytest.fixture
 def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> MakeSite:
     """Makes a site, which stands in for SLURM's commands."""
-    caplog.set_level(logging.INFO, logger="pipeline.jobs")
+    caplog.set_level(logging.INFO, logger="sweep_clustering.pipeline.jobs")
     generation = GenerationFolder(RunFolder(tmp_path / "a.zarr"), 1)
     generation.run.make()
     generation.open()

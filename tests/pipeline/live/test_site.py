@@ -21,18 +21,18 @@ from cubes.small import draw_block, draw_inputs, files, make_plan, make_spec
 from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
-from pipeline.common import VARIABLE
-from pipeline.live import state
-from pipeline.live.site import LOOPBACK, PAGE, STATE, Site, address_of, page, serving
-from pipeline.live.state import Follower, State
-from pipeline.monitor.status import read_status
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import grow
-from storage.cube.schema import FAILED
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.records import FailedWork, FailureRecord, append_failure
-from sweeps.errors import InputError
-from sweeps.plan import Cell
+from sweep_clustering.pipeline.common import VARIABLE
+from sweep_clustering.pipeline.live import state
+from sweep_clustering.pipeline.live.site import LOOPBACK, PAGE, STATE, Site, address_of, page, serving
+from sweep_clustering.pipeline.live.state import Follower, State
+from sweep_clustering.pipeline.monitor.status import read_status
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import grow
+from sweep_clustering.storage.cube.schema import FAILED
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord, append_failure
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.plan import Cell
 
 
 def test_the_policy_lets_in_what_the_page_holds_and_no_more() -> None:

@@ -18,29 +18,35 @@ from cubes.small import draw_block, draw_inputs, make_plan
 from cubes.writer import empty, next_generation
 from processes.sweeping import wait_until
 
-from kernels.scores import adjusted_rand, nmi
-from pipeline.live import state as module
-from pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, scores_of_many
-from pipeline.live.state import MOST_WORKERS, AtWork, Feed, Follower, Pace, State
-from pipeline.monitor.status import read_status
-from pipeline.report import look as report_look
-from pipeline.run.ledger import ATTEMPTS, Collector
-from pipeline.run.request import Wanted
-from pipeline.scoring.tables import cell_table
-from pipeline.work.journalled import to_record
-from pipeline.work.records import Failed, Science, Solved, Span
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import open_cube
-from storage.cube.manifest import append_run, read_manifest
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from storage.provenance import run_record
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import Journal
-from storage.runfolder.lease import Lease
-from storage.runfolder.records import FailedWork, FailureRecord, HeadRecord, Progress, append_failure
-from sweeps.inputs import Inputs, RealSource
-from sweeps.plan import Cell, MethodPlan
-from sweeps.words import BASELINES, MODEL_CODES, SHIPPED
+from sweep_clustering.kernels.scores import adjusted_rand, nmi
+from sweep_clustering.pipeline.live import state as module
+from sweep_clustering.pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, scores_of_many
+from sweep_clustering.pipeline.live.state import MOST_WORKERS, AtWork, Feed, Follower, Pace, State
+from sweep_clustering.pipeline.monitor.status import read_status
+from sweep_clustering.pipeline.report import look as report_look
+from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector
+from sweep_clustering.pipeline.run.request import Wanted
+from sweep_clustering.pipeline.scoring.tables import cell_table
+from sweep_clustering.pipeline.work.journalled import to_record
+from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import append_run, read_manifest
+from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.storage.provenance import run_record
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.journal import Journal
+from sweep_clustering.storage.runfolder.lease import Lease
+from sweep_clustering.storage.runfolder.records import (
+    FailedWork,
+    FailureRecord,
+    HeadRecord,
+    Progress,
+    append_failure,
+)
+from sweep_clustering.sweeps.inputs import Inputs, RealSource
+from sweep_clustering.sweeps.plan import Cell, MethodPlan
+from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES, SHIPPED
 
 # The map: every block has its tile, and a large grid no more of them than a screen holds.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from pipeline.methods.child import _HEAD, _MARK, Channel, Spoilt
+from sweep_clustering.pipeline.methods.child import _HEAD, _MARK, Channel, Spoilt
 
 Ends = tuple[Channel, socket.socket]
 

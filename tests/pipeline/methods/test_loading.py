@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods import loading
-from pipeline.methods.contract import BadAnswer, Solution, checked, merged_links
-from pipeline.methods.loading import MethodCall, load, read_source, version_of
-from sweeps.errors import InputError
-from sweeps.words import SHIPPED
+from sweep_clustering.pipeline.methods import loading
+from sweep_clustering.pipeline.methods.contract import BadAnswer, Solution, checked, merged_links
+from sweep_clustering.pipeline.methods.loading import MethodCall, load, read_source, version_of
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.words import SHIPPED
 
 
 class Needy:

@@ -17,14 +17,21 @@ import pytest
 from checkout import ROOT
 from processes.sweeping import wait_until
 
-from pipeline.methods import process
-from pipeline.methods.check import check
-from pipeline.methods.child import FORKED
-from pipeline.methods.contract import NoSolution
-from pipeline.methods.keeper import LEFT
-from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import SPOILT, Answer, MethodFailed, MethodProcess, TimeLimit, processes_kept
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.methods import process
+from sweep_clustering.pipeline.methods.check import check
+from sweep_clustering.pipeline.methods.child import FORKED
+from sweep_clustering.pipeline.methods.contract import NoSolution
+from sweep_clustering.pipeline.methods.keeper import LEFT
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.methods.process import (
+    SPOILT,
+    Answer,
+    MethodFailed,
+    MethodProcess,
+    TimeLimit,
+    processes_kept,
+)
+from sweep_clustering.sweeps.errors import InputError
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux")
 # A method that does what it is told, and whose objective is what it is asked for.
@@ -32,7 +39,7 @@ SOURCE = """
 import ctypes, os, random, struct, sys, threading, time
 from pathlib import Path
 import numpy as np
-from pipeline import NoSolution, Solution
+from sweep_clustering import NoSolution, Solution
 from threadpoolctl import threadpool_info
 
 class Odd(Exception):

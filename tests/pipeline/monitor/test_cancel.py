@@ -14,20 +14,20 @@ from cubes.writer import next_generation
 from processes.commandline import sweep
 from processes.sweeping import write_spec
 
-from pipeline.jobs import slurm
-from pipeline.jobs.slurm import CommandFailed, LiveJob, head_name, job_prefix
-from pipeline.monitor import cancel as cancelling
-from pipeline.monitor.cancel import CannotCancel, cancel
-from pipeline.monitor.status import read_run_state
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Cancelled, Lease
-from storage.runfolder.records import ENDED, REQUEUED, HeadRecord, StopRequest, Submission
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.slurm import CommandFailed, LiveJob, head_name, job_prefix
+from sweep_clustering.pipeline.monitor import cancel as cancelling
+from sweep_clustering.pipeline.monitor.cancel import CannotCancel, cancel
+from sweep_clustering.pipeline.monitor.status import read_run_state
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import Cancelled, Lease
+from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, HeadRecord, StopRequest, Submission
 
 
 @pytest.fixture
 def held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lease]:
     """Lease whose holder seems to be on another machine: only its heartbeats tell of it."""
-    monkeypatch.setattr("storage.runfolder.lease.BEAT_EVERY", 0.05)
+    monkeypatch.setattr("sweep_clustering.storage.runfolder.lease.BEAT_EVERY", 0.05)
     with Lease.acquire(tmp_path / "tiny.zarr") as lease:
         file = RunFolder(lease.cube).lease(lease.number)
         record = json.loads(file.read_text())

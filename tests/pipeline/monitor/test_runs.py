@@ -17,21 +17,28 @@ from cubes.writer import next_generation
 from processes.commandline import sweep
 from processes.other_user import SOMEBODY, STRANGER, needs_root, open_folder, user
 
-from pipeline.jobs import slurm
-from pipeline.jobs.slurm import CommandFailed
-from pipeline.live.state import Follower, State
-from pipeline.monitor import status as runs
-from pipeline.monitor.status import RunState, find_logs, follow, last_lines, read_run_state, read_status
-from storage.cube.blocks import BlockStore
-from storage.cube.manifest import append_run, read_manifest
-from storage.cube.schema import FAILED, NO_SOLUTION
-from storage.errors import DamagedChunk
-from storage.provenance import run_record
-from storage.runfolder import records
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Holder, Lease, LeaseState
-from storage.runfolder.process import this_process
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.slurm import CommandFailed
+from sweep_clustering.pipeline.live.state import Follower, State
+from sweep_clustering.pipeline.monitor import status as runs
+from sweep_clustering.pipeline.monitor.status import (
+    RunState,
+    find_logs,
+    follow,
+    last_lines,
+    read_run_state,
+    read_status,
+)
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.manifest import append_run, read_manifest
+from sweep_clustering.storage.cube.schema import FAILED, NO_SOLUTION
+from sweep_clustering.storage.errors import DamagedChunk
+from sweep_clustering.storage.provenance import run_record
+from sweep_clustering.storage.runfolder import records
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import Holder, Lease, LeaseState
+from sweep_clustering.storage.runfolder.process import this_process
+from sweep_clustering.sweeps.errors import InputError
 
 # Who runs a cube, or waits to run it, from files alone.
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 from cubes import toy
 
-from pipeline.commands.main import main
+from sweep_clustering.pipeline.commands.main import main
 
 
 def compare(*arguments: object) -> tuple[int, str, str]:

@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from cubes import toy
 from cubes.reported import make
 
-from pipeline.commands.main import main
-from pipeline.report.elements import cells_of
-from pipeline.report.export import write_export, write_rows
-from pipeline.scoring.scores import score_datasets
-from pipeline.scoring.tables import cell_table, summary_table
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from sweeps.errors import InputError
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.report.elements import cells_of
+from sweep_clustering.pipeline.report.export import write_export, write_rows
+from sweep_clustering.pipeline.scoring.scores import score_datasets
+from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.sweeps.errors import InputError
 
 CELL = ["mixture", "p", "m", "replicate", "model"]
 

@@ -6,9 +6,9 @@ import pytest
 from contests import cell, table
 from matplotlib.font_manager import fontManager, get_font
 
-from pipeline.report import content, figures, look, winners
-from pipeline.report.look import house_style, short
-from pipeline.scoring.ranking import rank
+from sweep_clustering.pipeline.report import content, figures, look, winners
+from sweep_clustering.pipeline.report.look import house_style, short
+from sweep_clustering.pipeline.scoring.ranking import rank
 
 LONG = "n" * 60
 BEGINNING, MIDDLE, END = "b" + LONG[1:], LONG[:30] + "h" + LONG[31:], LONG[:-1] + "e"

@@ -17,17 +17,17 @@ from cubes.reported import make, svg_alone
 from cubes.writer import next_generation
 from matplotlib.figure import Figure
 
-from pipeline.report import elements
-from pipeline.report.content import Part, write_chapters
-from pipeline.report.elements import Chapter, Table, Value, number, words
-from pipeline.report.figures import SUFFIXES, TILE, inline, save
-from pipeline.report.look import PAPER, SHAPES, STYLES, house_style, hover, mark, short
-from pipeline.report.scores import draw_curves
-from pipeline.report.write import Report, write_report
-from storage.cube.growth import create
-from storage.runfolder.records import FailedWork, FailureRecord, append_failure
-from sweeps.errors import InputError
-from sweeps.words import BASELINES, MODEL_CODES, SHAPE_CODES, split_model
+from sweep_clustering.pipeline.report import elements
+from sweep_clustering.pipeline.report.content import Part, write_chapters
+from sweep_clustering.pipeline.report.elements import Chapter, Table, Value, number, words
+from sweep_clustering.pipeline.report.figures import SUFFIXES, TILE, inline, save
+from sweep_clustering.pipeline.report.look import PAPER, SHAPES, STYLES, house_style, hover, mark, short
+from sweep_clustering.pipeline.report.scores import draw_curves
+from sweep_clustering.pipeline.report.write import Report, write_report
+from sweep_clustering.storage.cube.growth import create
+from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord, append_failure
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES, SHAPE_CODES, split_model
 
 HOSTILE = "<img src=x onerror=alert(1)> $x_{$ & \"q'"
 FAILED = "iris/p=0.9/m=12/replicate=0/posterior"

@@ -24,22 +24,22 @@ from golden import figure_text, stable
 from matplotlib.figure import Figure
 from searched import SEARCHES, other_shapes, searched
 
-from pipeline.report import against, compare, effort, page, scores, variants, winners
-from pipeline.report.cell import CellFigure, draw_matrix
-from pipeline.report.content import Content, Part
-from pipeline.report.elements import Table
-from pipeline.report.look import house_style
-from pipeline.report.write import render
-from pipeline.scoring.pairs import compared_searches
-from pipeline.scoring.tables import cell_table, summary_table, written_counts
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE, NO_SOLUTION
-from sweeps.errors import InputError
-from sweeps.file.spec import AnnotationCount
-from sweeps.plan import DatasetPlan
-from sweeps.shapes import CANDIDATES
-from sweeps.words import SHIPPED
+from sweep_clustering.pipeline.report import against, compare, effort, page, scores, variants, winners
+from sweep_clustering.pipeline.report.cell import CellFigure, draw_matrix
+from sweep_clustering.pipeline.report.content import Content, Part
+from sweep_clustering.pipeline.report.elements import Table
+from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.write import render
+from sweep_clustering.pipeline.scoring.pairs import compared_searches
+from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table, written_counts
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import DONE, NO_SOLUTION
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.spec import AnnotationCount
+from sweep_clustering.sweeps.plan import DatasetPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES
+from sweep_clustering.sweeps.words import SHIPPED
 
 SHOWN = Path(__file__).with_name("shown")
 STANDING = ("winners", "duels", "cost", "robustness")

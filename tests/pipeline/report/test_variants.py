@@ -4,11 +4,11 @@ import numpy as np
 from designed import designed, written
 from searched import SEARCHES, searched
 
-from pipeline.report import variants
-from pipeline.report.look import DESIGN_LOOKS
-from pipeline.scoring.pairs import compared_searches
-from pipeline.scoring.worth import design_scores
-from sweeps.words import DESIGNS
+from sweep_clustering.pipeline.report import variants
+from sweep_clustering.pipeline.report.look import DESIGN_LOOKS
+from sweep_clustering.pipeline.scoring.pairs import compared_searches
+from sweep_clustering.pipeline.scoring.worth import design_scores
+from sweep_clustering.sweeps.words import DESIGNS
 
 MANY = tuple(f"d{number}" for number in range(30))
 

@@ -7,10 +7,10 @@ import pytest
 from contests import cell, contest, table
 from matplotlib.text import Text
 
-from pipeline.report import winners
-from pipeline.report.look import house_style
-from pipeline.scoring.ranking import rank
-from sweeps.words import MODEL_CODES
+from sweep_clustering.pipeline.report import winners
+from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.scoring.ranking import rank
+from sweep_clustering.sweeps.words import MODEL_CODES
 
 
 def test_time_is_a_geometric_mean_over_data_sets_and_what_is_beaten_is_not_marked() -> None:

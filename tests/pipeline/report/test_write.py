@@ -12,17 +12,17 @@ from contests import cell, table
 from cubes import toy
 from cubes.reported import content, make, tables
 
-from pipeline.commands.main import main
-from pipeline.report import against, effort, elements, scores, write
-from pipeline.report import cell as cell_room
-from pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
-from pipeline.report.figures import save
-from pipeline.report.look import house_style
-from pipeline.report.write import write_report
-from pipeline.scoring.published import rank_beside
-from pipeline.scoring.tables import row_cell
-from sweeps.errors import InputError
-from sweeps.plan import AskedPath
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.report import against, effort, elements, scores, write
+from sweep_clustering.pipeline.report import cell as cell_room
+from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
+from sweep_clustering.pipeline.report.figures import save
+from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.write import write_report
+from sweep_clustering.pipeline.scoring.published import rank_beside
+from sweep_clustering.pipeline.scoring.tables import row_cell
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.plan import AskedPath
 
 
 @pytest.mark.usefixtures("page_alone")
@@ -32,8 +32,8 @@ def test_somebody_else_sees_a_page_without_true_labels_and_without_the_run(
     def refused(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("pipeline.report.write.read_failures", refused)
-    monkeypatch.setattr("pipeline.report.write.read_lease", refused)
+    monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_failures", refused)
+    monkeypatch.setattr("sweep_clustering.pipeline.report.write.read_lease", refused)
     own = toy.plan("own", has_labels=False, replicates=1, replicate_chunk=1)
     report = write_report(make(tmp_path, own), tmp_path / "out")
     figures = {file.stem for file in report.files if file.parent.name == "figures"}

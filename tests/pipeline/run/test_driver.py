@@ -19,21 +19,21 @@ from processes.killing import reported_done
 from processes.pseudo import Pseudo
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, wait_until, write_spec
 
-import pipeline.work.tasks
-from pipeline.run.ledger import Collector
-from pipeline.work.merge import CellResult
-from pipeline.work.records import Results, Science, Solved, Span, Task
-from pipeline.work.tasks import run_task
-from pipeline.work.timing import Timing
-from storage.cube.growth import open_cube
-from storage.cube.schema import FAILED
-from storage.errors import LeaseLost
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import Lease, read_lease
-from storage.runfolder.records import Progress, read_failures
-from sweeps.errors import given
-from sweeps.inputs import Source
-from sweeps.plan import Cell
+import sweep_clustering.pipeline.work.tasks
+from sweep_clustering.pipeline.run.ledger import Collector
+from sweep_clustering.pipeline.work.merge import CellResult
+from sweep_clustering.pipeline.work.records import Results, Science, Solved, Span, Task
+from sweep_clustering.pipeline.work.tasks import run_task
+from sweep_clustering.pipeline.work.timing import Timing
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.schema import FAILED
+from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import Lease, read_lease
+from sweep_clustering.storage.runfolder.records import Progress, read_failures
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.inputs import Source
+from sweep_clustering.sweeps.plan import Cell
 
 ONE = TINY.replace("[0.8, 1.0]", "[0.8]").replace('"0.5N", "1N"', '"0.5N"')
 IRIS = ONE.replace("{mixture = {n_clusters = [2, 3], count = 2, n_samples = 30, n_features = 3}}, ", "")
@@ -138,7 +138,17 @@ def test_an_adaptive_stop_makes_the_total_an_upper_bound(
 def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path) -> None:
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     keyboard, terminal = os.openpty()
-    command = ["setsid", "--ctty", sys.executable, "-m", "pipeline", "submit", str(spec), "--workers", "2"]
+    command = [
+        "setsid",
+        "--ctty",
+        sys.executable,
+        "-m",
+        "sweep_clustering",
+        "submit",
+        str(spec),
+        "--workers",
+        "2",
+    ]
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup themselves
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
     environment = {**os.environ, **sabotage.environment([("", "paced")], pace=1.0)}
@@ -191,7 +201,7 @@ def test_several_signals_end_a_run_with_one_line(
 def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
     tmp_path: Path, iris: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    solve, broken = pipeline.work.tasks._run, Cell("iris", None, 0.8, 75, 1, "posterior")
+    solve, broken = sweep_clustering.pipeline.work.tasks._run, Cell("iris", None, 0.8, 75, 1, "posterior")
 
     def picky(science: Science, span: Span[Cell], source: Source) -> Solved:
         if span.unit == broken and span.stop > 2:
@@ -200,7 +210,7 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
 
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     with monkeypatch.context() as patched:
-        patched.setattr(pipeline.work.tasks, "_run", picky)
+        patched.setattr(sweep_clustering.pipeline.work.tasks, "_run", picky)
         assert run(spec, tmp_path) == 3
         assert f"cell {broken} failed: FloatingPointError: no such luck" in caplog.text
         status = open_cube(cube)["iris/status"] == FAILED
@@ -247,13 +257,13 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
 ) -> None:
     """A machine that computes wrongly must not be believed."""
     monkeypatch.setattr(CellResult, "missing", lambda cell: [Span(cell.cell, 0, cell.restarts)])
-    solve = pipeline.work.tasks._run
+    solve = sweep_clustering.pipeline.work.tasks._run
 
     def drifting(science: Science, span: Span[Cell], source: Source) -> Solved:
         done = solve(science, span, source)
         return replace(done, objectives=done.objectives + time.monotonic())
 
-    monkeypatch.setattr(pipeline.work.tasks, "_run", drifting)
+    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "_run", drifting)
     assert run(write_spec(tmp_path, IRIS), tmp_path) == 1
     assert "the same bits" in caplog.text
 
@@ -265,7 +275,7 @@ def test_answers_to_other_batches(tmp_path: Path, iris: Path, monkeypatch: pytes
         late.insert(0, run_task(task, source))
         return late.pop() if len(late) > 3 else late[0]
 
-    monkeypatch.setattr(pipeline.work.tasks, "run_task", mixed_up)
+    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "run_task", mixed_up)
     assert run(write_spec(tmp_path, IRIS), tmp_path, batch_restarts=1) == 3
     causes = {each.cause for each in read_failures(RunFolder(tmp_path / "tiny.zarr"))}
     assert causes == {"BatchLost: what came back was the answer to another batch"}

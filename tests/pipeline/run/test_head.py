@@ -19,23 +19,23 @@ from processes.commandline import sweep
 from processes.sweeping import write_spec
 from rich.console import Console
 
-from pipeline.cluster.profiles import Profile
-from pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
-from pipeline.jobs import slurm
-from pipeline.jobs.keys import job_queue
-from pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
-from pipeline.run import head, progress
-from pipeline.run.head import End
-from pipeline.run.ledger import Work
-from pipeline.run.progress import Clock, display, step
-from pipeline.run.request import Options, Request, Wanted, prepare
-from pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
-from storage.errors import StorageError
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
-from storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Progress
-from sweeps.errors import given
-from sweeps.plan import Cell
+from sweep_clustering.pipeline.cluster.profiles import Profile
+from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
+from sweep_clustering.pipeline.jobs import slurm
+from sweep_clustering.pipeline.jobs.keys import job_queue
+from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
+from sweep_clustering.pipeline.run import head, progress
+from sweep_clustering.pipeline.run.head import End
+from sweep_clustering.pipeline.run.ledger import Work
+from sweep_clustering.pipeline.run.progress import Clock, display, step
+from sweep_clustering.pipeline.run.request import Options, Request, Wanted, prepare
+from sweep_clustering.pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
+from sweep_clustering.storage.errors import StorageError
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
+from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Progress
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.plan import Cell
 
 
 def record_of(folder: Path) -> HeadRecord:
@@ -145,7 +145,7 @@ def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog:
 
 def test_a_head_waits_for_the_lease_of_a_dead_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(head, "LEASE_SECONDS", 0.1)
-    monkeypatch.setattr("storage.runfolder.lease.PATIENCE", 0.1)
+    monkeypatch.setattr("sweep_clustering.storage.runfolder.lease.PATIENCE", 0.1)
     cube = tmp_path / "tiny.zarr"
     Lease.acquire(cube).release()
     file = RunFolder(cube).lease(1)

@@ -14,20 +14,27 @@ from cubes.small import draw_block, draw_inputs, make_plan, make_spec
 from cubes.writer import journaled as records
 from cubes.writer import next_generation
 
-from pipeline.run import ledger
-from pipeline.run.ledger import ATTEMPTS, SHARE, WRITE_SECONDS, Collector, next_wave, with_draws
-from pipeline.run.request import Wanted
-from pipeline.work.merge import Mismatch
-from pipeline.work.records import Answered, Asking, Failed, Science, Solved, Span
-from pipeline.work.timing import Key, Times, Timing
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create
-from storage.cube.schema import DONE, FAILED, PENDING
-from storage.runfolder.folder import RunFolder
-from storage.runfolder.journal import Journal, JournalDamaged
-from storage.runfolder.records import append_failure, read_failures
-from sweeps.inputs import Inputs, RealSource, cell_annotations
-from sweeps.plan import AskedPath, Cell, DatasetPlan
+from sweep_clustering.pipeline.run import ledger
+from sweep_clustering.pipeline.run.ledger import (
+    ATTEMPTS,
+    SHARE,
+    WRITE_SECONDS,
+    Collector,
+    next_wave,
+    with_draws,
+)
+from sweep_clustering.pipeline.run.request import Wanted
+from sweep_clustering.pipeline.work.merge import Mismatch
+from sweep_clustering.pipeline.work.records import Answered, Asking, Failed, Science, Solved, Span
+from sweep_clustering.pipeline.work.timing import Key, Times, Timing
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import create
+from sweep_clustering.storage.cube.schema import DONE, FAILED, PENDING
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged
+from sweep_clustering.storage.runfolder.records import append_failure, read_failures
+from sweep_clustering.sweeps.inputs import Inputs, RealSource, cell_annotations
+from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 
 # The order of cells: draws before blocks, and how many waves a run can afford.
 

@@ -10,14 +10,21 @@ from click import Context
 from cubes.small import SPEC, draw_block, draw_inputs, make_plan
 from processes.sweeping import TINY, write_spec
 
-from pipeline.commands.main import main
-from pipeline.run.request import NOT_FORWARDED, Options, Prepared, Wanted, is_settled, prepare
-from storage.cube.blocks import BlockStore
-from storage.cube.growth import create
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.errors import InputError, given
-from sweeps.inputs import Inputs
-from sweeps.plan import Cell
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.run.request import (
+    NOT_FORWARDED,
+    Options,
+    Prepared,
+    Wanted,
+    is_settled,
+    prepare,
+)
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.growth import create
+from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.sweeps.errors import InputError, given
+from sweep_clustering.sweeps.inputs import Inputs
+from sweep_clustering.sweeps.plan import Cell
 
 # A sweep, its data and its cube, checked before anything starts.
 

@@ -7,10 +7,10 @@ import pytest
 from processes.commandline import sweep
 from processes.sweeping import run, tiny, write_spec
 
-from storage import provenance
-from storage.cube.blocks import BlockStore
-from storage.cube.manifest import read_manifest
-from storage.runfolder.folder import RunFolder
+from sweep_clustering.storage import provenance
+from sweep_clustering.storage.cube.blocks import BlockStore
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.runfolder.folder import RunFolder
 
 HERE = provenance.fingerprint()["python"]
 WORDS = f"runs with different software or processors: python: {HERE} (run 1), 3.99 (run 2)"

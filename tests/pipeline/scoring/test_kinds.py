@@ -7,8 +7,8 @@ import xarray as xr
 from contests import cell, table
 from cubes import toy
 
-from pipeline.scoring.kinds import facts, kinds, ranks_by_kind, suite_name
-from pipeline.scoring.ranking import rank
+from sweep_clustering.pipeline.scoring.kinds import facts, kinds, ranks_by_kind, suite_name
+from sweep_clustering.pipeline.scoring.ranking import rank
 
 
 def test_the_battery_is_in_the_name_and_sizes_of_classes_in_the_cube() -> None:

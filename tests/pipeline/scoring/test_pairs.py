@@ -5,10 +5,17 @@ import pandas as pd
 import pytest
 from searched import SEARCHES, other_shapes, searched
 
-from pipeline.scoring import pairs as room
-from pipeline.scoring.pairs import ALL, COSTS, compared_searches, difference_table, pair, total_table
-from pipeline.scoring.tables import MIXTURES, REDRAWS
-from sweeps.file.search import Search
+from sweep_clustering.pipeline.scoring import pairs as room
+from sweep_clustering.pipeline.scoring.pairs import (
+    ALL,
+    COSTS,
+    compared_searches,
+    difference_table,
+    pair,
+    total_table,
+)
+from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS
+from sweep_clustering.sweeps.file.search import Search
 
 USUAL: dict[str, object] = {"dataset": "iris", "mixture": pd.NA, "p": 0.9, "m": 10, "replicate": 0}
 USUAL |= {"model": "posterior", "status": "done", "nmi": 0.5, "goldberger_kl": 1.0}

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from contests import cell, table
 
-from pipeline.scoring.published import MOST_PUBLISHED, SETTINGS, rank_beside
+from sweep_clustering.pipeline.scoring.published import MOST_PUBLISHED, SETTINGS, rank_beside
 
 
 def cells(names: list[str]) -> pd.DataFrame:

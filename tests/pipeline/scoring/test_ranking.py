@@ -8,9 +8,9 @@ import pytest
 from contests import BASE, OFFSETS, cell, contest, table
 from scipy import stats
 
-from pipeline.scoring import ranking
-from pipeline.scoring.ranking import MEAN, Ranking, by_accuracy, rank
-from pipeline.scoring.tables import MIXTURES, REDRAWS
+from sweep_clustering.pipeline.scoring import ranking
+from sweep_clustering.pipeline.scoring.ranking import MEAN, Ranking, by_accuracy, rank
+from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS
 
 MEANS = ["mean", "se"]
 COUNTS = ["n", "unit", "n_places", "done"]

@@ -12,14 +12,20 @@ import xarray as xr
 from cubes import toy
 from cubes.reported import make
 
-from kernels import scores as core
-from pipeline.scoring import scores as room
-from pipeline.scoring.scores import SCORES, baseline_scores, score_nodes, scores, store_scores
-from storage.cube.growth import open_cube
-from storage.cube.schema import DONE
-from sweeps.errors import InputError
-from sweeps.shapes import CODES
-from sweeps.words import AUTO, baseline_of, shape_of
+from sweep_clustering.kernels import scores as core
+from sweep_clustering.pipeline.scoring import scores as room
+from sweep_clustering.pipeline.scoring.scores import (
+    SCORES,
+    baseline_scores,
+    score_nodes,
+    scores,
+    store_scores,
+)
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.shapes import CODES
+from sweep_clustering.sweeps.words import AUTO, baseline_of, shape_of
 
 SUPERVISED = {"annotation_agreement", "relative_nmi"}
 PRIORS = (1.0, 2.5)

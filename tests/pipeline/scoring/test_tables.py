@@ -12,13 +12,13 @@ import xarray as xr
 from cubes import toy
 from searched import searched
 
-from pipeline.common import SAME_OPTIMUM
-from pipeline.scoring import tables
-from pipeline.scoring.scores import SCORES, baseline_scores, scores
-from pipeline.scoring.tables import GAPS, GROUP, MIXTURES, REDRAWS, cell_table, summary_table
-from sweeps.file.spec import AnnotationCount
-from sweeps.shapes import CANDIDATES, CODES
-from sweeps.words import shape_of
+from sweep_clustering.pipeline.common import SAME_OPTIMUM
+from sweep_clustering.pipeline.scoring import tables
+from sweep_clustering.pipeline.scoring.scores import SCORES, baseline_scores, scores
+from sweep_clustering.pipeline.scoring.tables import GAPS, GROUP, MIXTURES, REDRAWS, cell_table, summary_table
+from sweep_clustering.sweeps.file.spec import AnnotationCount
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES
+from sweep_clustering.sweeps.words import shape_of
 
 USUAL = {"dataset": "iris", "n_clusters": 3, "mixture": pd.NA, "p": 0.9, "m": 10, "m_over_n": 0.1}
 ALONE = {"p": np.nan, "m": np.nan, "m_over_n": np.nan, "replicate": pd.NA, "model": "unsupervised"}

@@ -9,12 +9,12 @@ import pytest
 from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
-from pipeline.cluster.profiles import load_profile
-from pipeline.jobs.keys import job_queue
-from pipeline.methods.loading import MethodCall
-from pipeline.methods.process import PROCESS_BYTES
-from pipeline.run.request import Prepared, prepare
-from pipeline.submit.memory import (
+from sweep_clustering.pipeline.cluster.profiles import load_profile
+from sweep_clustering.pipeline.jobs.keys import job_queue
+from sweep_clustering.pipeline.methods.loading import MethodCall
+from sweep_clustering.pipeline.methods.process import PROCESS_BYTES
+from sweep_clustering.pipeline.run.request import Prepared, prepare
+from sweep_clustering.pipeline.submit.memory import (
     COPIES,
     DRAWN,
     NANNY,
@@ -23,7 +23,7 @@ from pipeline.submit.memory import (
     memory_problems,
     worker_bytes,
 )
-from sweeps.plan import MethodPlan
+from sweep_clustering.sweeps.plan import MethodPlan
 
 MIB = 2**20
 

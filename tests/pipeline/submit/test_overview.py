@@ -14,15 +14,15 @@ from cubes.writer import next_generation
 from processes.commandline import sweep
 from processes.sweeping import TINY, run, tiny, write_spec
 
-from pipeline.common import estimate
-from pipeline.run.request import Prepared, prepare
-from pipeline.submit import overview
-from pipeline.submit.overview import plan_lines, plan_overview
-from pipeline.work.records import Failed, Solved, Span
-from pipeline.work.timing import Key, Times, Timing, pilot_cells
-from storage.runfolder.records import Moment
-from sweeps.file.search import Search
-from sweeps.plan import Cell
+from sweep_clustering.pipeline.common import estimate
+from sweep_clustering.pipeline.run.request import Prepared, prepare
+from sweep_clustering.pipeline.submit import overview
+from sweep_clustering.pipeline.submit.overview import plan_lines, plan_overview
+from sweep_clustering.pipeline.work.records import Failed, Solved, Span
+from sweep_clustering.pipeline.work.timing import Key, Times, Timing, pilot_cells
+from sweep_clustering.storage.runfolder.records import Moment
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.plan import Cell
 
 
 def prepared_in(folder: Path, text: str = TINY) -> Prepared:

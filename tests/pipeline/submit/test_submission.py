@@ -11,14 +11,14 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, wait_until, write_spec
 from rich.console import Console
 
-from pipeline.jobs.keys import JobQueue, job_queue
-from pipeline.jobs.slurm import CommandFailed, head_name
-from pipeline.monitor.status import read_run_state
-from pipeline.run.request import Options, Request
-from pipeline.submit import jobplan, submission
-from pipeline.submit.submission import submit
-from storage.runfolder.folder import RunFolder
-from sweeps.errors import InputError, given
+from sweep_clustering.pipeline.jobs.keys import JobQueue, job_queue
+from sweep_clustering.pipeline.jobs.slurm import CommandFailed, head_name
+from sweep_clustering.pipeline.monitor.status import read_run_state
+from sweep_clustering.pipeline.run.request import Options, Request
+from sweep_clustering.pipeline.submit import jobplan, submission
+from sweep_clustering.pipeline.submit.submission import submit
+from sweep_clustering.storage.runfolder.folder import RunFolder
+from sweep_clustering.sweeps.errors import InputError, given
 
 SMALL = TINY.replace("restarts = 5", "restarts = 1").replace("replicates = 2", "replicates = 1")
 PROFILES = """

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from pipeline.work.journalled import from_record, spans_of, to_record
-from pipeline.work.records import Answered, Asking, Chosen, Science, Solved, Span
-from sweeps.plan import AskedPath, Cell
-from sweeps.shapes import DIMS
-from sweeps.words import shape_of
+from sweep_clustering.pipeline.work.journalled import from_record, spans_of, to_record
+from sweep_clustering.pipeline.work.records import Answered, Asking, Chosen, Science, Solved, Span
+from sweep_clustering.sweeps.plan import AskedPath, Cell
+from sweep_clustering.sweeps.shapes import DIMS
+from sweep_clustering.sweeps.words import shape_of
 
 NAN = float("nan")
 MODELS, TIED = ("likelihood", "posterior-diagonal", "posterior-auto"), "unsupervised-tied"

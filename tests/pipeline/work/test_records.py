@@ -8,16 +8,26 @@ import numpy as np
 import pytest
 from cubes.small import make_plan
 
-from pipeline.common import best_of
-from pipeline.work import records
-from pipeline.work.merge import BlockResult, CellResult, Mismatch
-from pipeline.work.records import Answered, Asking, BatchLost, Chosen, Failed, Science, Solved, Span, Task
-from storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweeps.errors import given
-from sweeps.file.search import Search
-from sweeps.file.spec import Stop
-from sweeps.plan import AskedPath, Cell
-from sweeps.words import shape_of
+from sweep_clustering.pipeline.common import best_of
+from sweep_clustering.pipeline.work import records
+from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch
+from sweep_clustering.pipeline.work.records import (
+    Answered,
+    Asking,
+    BatchLost,
+    Chosen,
+    Failed,
+    Science,
+    Solved,
+    Span,
+    Task,
+)
+from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.file.spec import Stop
+from sweep_clustering.sweeps.plan import AskedPath, Cell
+from sweep_clustering.sweeps.words import shape_of
 
 CELL = Cell("iris", None, 0.9, 75, 1, "posterior")
 CHOOSING = replace(CELL, model="posterior-auto")

@@ -12,30 +12,39 @@ from hypothesis import strategies as st
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, write_spec
 from solving.blobs import far_clusters
 
-import kernels.choice.held_out
-import kernels.search.genetic
-import pipeline.asking.strategies
-from kernels.choice.held_out import choose_covariance, held_out, list_annotations
-from kernels.partition.objective import objective_terms
-from kernels.problem.problem import build_problem, layers_from_annotations
-from kernels.scores import cluster_gaussians
-from pipeline.common import SAME_OPTIMUM
-from pipeline.run.signals import Stopped
-from pipeline.work import tasks
-from pipeline.work.merge import CellResult
-from pipeline.work.records import NO_ANSWERS, Answered, Asking, Failed, Science, Solved, Span, Task
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from storage.cube.schema import DONE
-from sweeps.errors import InputError
-from sweeps.file.methods import Method, checksum
-from sweeps.file.search import Search
-from sweeps.file.spec import RULES, Stop
-from sweeps.inputs import RealSource, Source, cell_annotations
-from sweeps.plan import AskedPath, Cell
-from sweeps.seeds import choice_seed, method_seed, path_seed
-from sweeps.shapes import CANDIDATES, DIMS, SCORED
-from sweeps.words import MODEL_CODES, is_any, split_model
+import sweep_clustering.kernels.choice.held_out
+import sweep_clustering.kernels.search.genetic
+import sweep_clustering.pipeline.asking.strategies
+from sweep_clustering.kernels.choice.held_out import choose_covariance, held_out, list_annotations
+from sweep_clustering.kernels.partition.objective import objective_terms
+from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
+from sweep_clustering.kernels.scores import cluster_gaussians
+from sweep_clustering.pipeline.common import SAME_OPTIMUM
+from sweep_clustering.pipeline.run.signals import Stopped
+from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.pipeline.work.merge import CellResult
+from sweep_clustering.pipeline.work.records import (
+    NO_ANSWERS,
+    Answered,
+    Asking,
+    Failed,
+    Science,
+    Solved,
+    Span,
+    Task,
+)
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.methods import Method, checksum
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.file.spec import RULES, Stop
+from sweep_clustering.sweeps.inputs import RealSource, Source, cell_annotations
+from sweep_clustering.sweeps.plan import AskedPath, Cell
+from sweep_clustering.sweeps.seeds import choice_seed, method_seed, path_seed
+from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS, SCORED
+from sweep_clustering.sweeps.words import MODEL_CODES, is_any, split_model
 
 SEARCH = Search(population=3, offspring=2, generations=2)
 SCIENCE = Science(11, (SEARCH,), 3)
@@ -122,7 +131,7 @@ def test_a_cell_chooses_a_shape_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (each.shape, each.covariances.shape) == ("spherical", (3,))
         chosen: Any = each.chosen
         assert np.isfinite([chosen.held_out, chosen.right]).sum() == 2 * is_scored
-    monkeypatch.setattr(kernels.choice.held_out, "choose_covariance", None)
+    monkeypatch.setattr(sweep_clustering.kernels.choice.held_out, "choose_covariance", None)
     (rest,) = solve(Span(CHOOSING, 1, 4, chosen=first.chosen))
     assert np.array_equal(np.concatenate([first.objectives, rest.objectives]), whole.objectives)
     assert (rest.chosen, rest.choosing) == (first.chosen, 0)
@@ -130,7 +139,7 @@ def test_a_cell_chooses_a_shape_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    run_restart = kernels.search.genetic.run_restart
+    run_restart = sweep_clustering.kernels.search.genetic.run_restart
     breaks = [False, True, False]
 
     def picky(*arguments: Any) -> Any:
@@ -138,7 +147,7 @@ def test_a_cell_that_raises_costs_that_cell_alone(monkeypatch: pytest.MonkeyPatc
             raise RuntimeError("this kernel broke")
         return run_restart(*arguments)
 
-    monkeypatch.setattr(kernels.search.genetic, "run_restart", picky)
+    monkeypatch.setattr(sweep_clustering.kernels.search.genetic, "run_restart", picky)
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     spans = tuple(Span(replace(CELL, replicate=number), 0, 1) for number in range(3))
     found: list[Any] = list(tasks.run_task(Task(SCIENCE, "blobs", spans, 1.0), SOURCE))
@@ -178,7 +187,7 @@ def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ValueError("no more")
         return np.zeros((min(3, options["count"]), 3), dtype=np.int32)
 
-    monkeypatch.setattr(pipeline.asking.strategies, "next_answers", three_at_most)
+    monkeypatch.setattr(sweep_clustering.pipeline.asking.strategies, "next_answers", three_at_most)
     *parts, failed = ask(batches=4)
     coordinates = {"mixture": None, "p": 0.9, "replicate": 1, "design": "active"}
     keys = [path_seed(5, "blobs", **coordinates, start=start).spawn_key for start in (0, 3, 6)]
@@ -186,7 +195,9 @@ def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [type(part) for part in parts] == [Answered, Answered], "what was answered before is kept"
     assert (failed.span.start, failed.span.stop, failed.cause) == (16, 24, "ValueError: no more")
     assert "three_at_most" in failed.traceback
-    monkeypatch.setattr(pipeline.asking.strategies, "next_answers", lambda *args, **options: NO_ANSWERS)
+    monkeypatch.setattr(
+        sweep_clustering.pipeline.asking.strategies, "next_answers", lambda *args, **options: NO_ANSWERS
+    )
     (failed,) = ask()
     assert "no pair to ask after 0 answers" in failed.cause
 
@@ -195,7 +206,7 @@ def test_too_few_pairs_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
 
 CODE = """
 import numpy as np
-from pipeline import NoSolution, Solution
+from sweep_clustering import NoSolution, Solution
 
 def echo(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_state, mode="plain"):
     labels = np.random.default_rng(random_state).integers(n_clusters, size=len(X))

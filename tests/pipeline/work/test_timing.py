@@ -12,12 +12,12 @@ from cubes.writer import next_generation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.work import timing as module
-from pipeline.work.records import Answered, Chosen, Science, Solved, Span
-from pipeline.work.timing import Key, Times, Timing, make_batches, pilot_cells
-from sweeps.file.search import Search
-from sweeps.file.spec import Stop
-from sweeps.plan import AskedPath, Cell
+from sweep_clustering.pipeline.work import timing as module
+from sweep_clustering.pipeline.work.records import Answered, Chosen, Science, Solved, Span
+from sweep_clustering.pipeline.work.timing import Key, Times, Timing, make_batches, pilot_cells
+from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.file.spec import Stop
+from sweep_clustering.sweeps.plan import AskedPath, Cell
 
 CELL = Cell("a", 0, 0.8, 10, 0, "likelihood")
 BASELINE = Cell("a", 0, None, None, None, "unsupervised")

@@ -12,28 +12,28 @@ from cubes.small import make_plan, result_files
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 from scipy.stats import multivariate_normal
 
-from kernels.choice import structures
-from kernels.choice import table as tables
-from kernels.problem.problem import layers_from_annotations
-from kernels.settings import STRUCTURE, Structure, settings_of
-from pipeline.check.verify import verify
-from pipeline.commands.main import main
-from pipeline.fit.solve import fit
-from pipeline.report.components import solution_of
-from pipeline.scoring.components import components
-from pipeline.work import tasks
-from pipeline.work.journalled import from_record, to_record
-from pipeline.work.records import Science, Solved, Span, Task
-from storage.cube.growth import open_cube
-from storage.cube.manifest import read_manifest
-from storage.damage import scan
-from sweeps import seeds
-from sweeps.errors import InputError
-from sweeps.file.search import Search, unions_of
-from sweeps.file.spec import Mixtures
-from sweeps.inputs import MixtureSource, RealSource, cell_annotations
-from sweeps.plan import Cell, find_cell
-from sweeps.unions import Gaussians
+from sweep_clustering.kernels.choice import structures
+from sweep_clustering.kernels.choice import table as tables
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.settings import STRUCTURE, Structure, settings_of
+from sweep_clustering.pipeline.check.verify import verify
+from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.fit.solve import fit
+from sweep_clustering.pipeline.report.components import solution_of
+from sweep_clustering.pipeline.scoring.components import components
+from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.pipeline.work.journalled import from_record, to_record
+from sweep_clustering.pipeline.work.records import Science, Solved, Span, Task
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.manifest import read_manifest
+from sweep_clustering.storage.damage import scan
+from sweep_clustering.sweeps import seeds
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.search import Search, unions_of
+from sweep_clustering.sweeps.file.spec import Mixtures
+from sweep_clustering.sweeps.inputs import MixtureSource, RealSource, cell_annotations
+from sweep_clustering.sweeps.plan import Cell, find_cell
+from sweep_clustering.sweeps.unions import Gaussians
 
 RNG = np.random.default_rng(3)
 LABELS = np.repeat(np.arange(3, dtype=np.int16), 20)

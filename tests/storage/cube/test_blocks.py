@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from storage.cube import parts as module
-from storage.cube.blocks import BlockStore, CellMismatch, differing_rows
-from storage.cube.growth import create, grow, open_cube
-from storage.cube.manifest import Manifest
-from storage.cube.schema import DONE, FAILED, PENDING, VARIABLES, result_names
-from storage.errors import StorageError
+from sweep_clustering.storage.cube import parts as module
+from sweep_clustering.storage.cube.blocks import BlockStore, CellMismatch, differing_rows
+from sweep_clustering.storage.cube.growth import create, grow, open_cube
+from sweep_clustering.storage.cube.manifest import Manifest
+from sweep_clustering.storage.cube.schema import DONE, FAILED, PENDING, VARIABLES, result_names
+from sweep_clustering.storage.errors import StorageError
 
 RESULTS = result_names(make_plan(), ["likelihood"])
 PLAN = make_plan("a", p=(0.9, 0.8), m=(4, 6), replicates=3, models=("likelihood", "posterior"))

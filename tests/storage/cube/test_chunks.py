@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numcodecs import Zstd
 
-from storage.cube import chunks as chunk_files
-from storage.cube.growth import create, render
-from storage.cube.schema import VARIABLES, array_specs, coordinate_values
-from sweeps.plan import DatasetPlan, MethodPlan
+from sweep_clustering.storage.cube import chunks as chunk_files
+from sweep_clustering.storage.cube.growth import create, render
+from sweep_clustering.storage.cube.schema import VARIABLES, array_specs, coordinate_values
+from sweep_clustering.sweeps.plan import DatasetPlan, MethodPlan
 
 MODELS = ("likelihood", "posterior-auto", "conditional")
 

@@ -22,16 +22,16 @@ from cubes.small import (
     with_unions,
 )
 
-from storage.cube.growth import align, create, differences, grow, open_cube
-from storage.cube.manifest import Manifest, append_run, plan_problems, read_manifest
-from storage.cube.schema import DONE
-from storage.damage import scan
-from storage.files import PLAIN
-from storage.provenance import RunRecord
-from sweeps.errors import InputError
-from sweeps.file.reading import load_sweep
-from sweeps.file.spec import SweepSpec, load
-from sweeps.plan import DatasetPlan, MethodPlan
+from sweep_clustering.storage.cube.growth import align, create, differences, grow, open_cube
+from sweep_clustering.storage.cube.manifest import Manifest, append_run, plan_problems, read_manifest
+from sweep_clustering.storage.cube.schema import DONE
+from sweep_clustering.storage.damage import scan
+from sweep_clustering.storage.files import PLAIN
+from sweep_clustering.storage.provenance import RunRecord
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.reading import load_sweep
+from sweep_clustering.sweeps.file.spec import SweepSpec, load
+from sweep_clustering.sweeps.plan import DatasetPlan, MethodPlan
 
 OLD = make_plan("a", p=(0.8, 0.9), m=(4, 5), replicates=2)
 MIXTURE = make_plan("b", mixtures=4)

@@ -11,16 +11,22 @@ import pytest
 import zarr
 from cubes.small import SPEC, draw_inputs, make_plan, with_unions
 
-from storage import provenance
-from storage.cube.growth import create, open_cube, render
-from storage.cube.manifest import ROOT_FILE, append_run, layout_problems, plan_to_json, read_manifest
-from storage.cube.schema import TOLD_TEXT, array_specs, coordinate_values, result_names
-from storage.provenance import RunRecord, fingerprint, run_record
-from sweeps.errors import InputError
-from sweeps.file import search
-from sweeps.plan import DatasetPlan, MethodPlan
-from sweeps.shapes import CANDIDATES
-from sweeps.unions import Room
+from sweep_clustering.storage import provenance
+from sweep_clustering.storage.cube.growth import create, open_cube, render
+from sweep_clustering.storage.cube.manifest import (
+    ROOT_FILE,
+    append_run,
+    layout_problems,
+    plan_to_json,
+    read_manifest,
+)
+from sweep_clustering.storage.cube.schema import TOLD_TEXT, array_specs, coordinate_values, result_names
+from sweep_clustering.storage.provenance import RunRecord, fingerprint, run_record
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file import search
+from sweep_clustering.sweeps.plan import DatasetPlan, MethodPlan
+from sweep_clustering.sweeps.shapes import CANDIDATES
+from sweep_clustering.sweeps.unions import Room
 
 OWN = {"n_annotations": 9, "annotations_checksum": "c0ffee"}
 PLAN = make_plan("a", p=(0.9, 0.1 + 0.2), m=(4, 9), models=("posterior", "likelihood-common"))

@@ -11,10 +11,10 @@ from cubes.small import result_files
 from processes.commandline import sweep
 from processes.sweeping import write_spec
 
-import sweeps.parts as parts_room
-from storage.cube.growth import open_cube
-from storage.cube.parts import read_parts
-from sweeps.errors import InputError
+import sweep_clustering.sweeps.parts as parts_room
+from sweep_clustering.storage.cube.growth import open_cube
+from sweep_clustering.storage.cube.parts import read_parts
+from sweep_clustering.sweeps.errors import InputError
 
 SWEEP = """name = "tiny"
 seed = 5
@@ -240,7 +240,7 @@ def test_growth_that_one_part_has_no_room_for_is_refused_before_any_of_them_grow
 def test_parts_of_an_earlier_release_go_on_and_are_refused_whole_if_mixtures_are_added(
     tmp_path: Path,
 ) -> None:
-    with patch("sweeps.parts._dealt", parts_room._in_ranges):
+    with patch("sweep_clustering.sweeps.parts._dealt", parts_room._in_ranges):
         for number in (1, 2):
             submit(tmp_path / "parts", "--part", f"{number}/2", text=with_mixtures(4))
     first, second = parts(tmp_path)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from storage.runfolder import folder
-from storage.runfolder.folder import GenerationFolder, RunFolder
-from sweeps.errors import InputError
+from sweep_clustering.storage.runfolder import folder
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
+from sweep_clustering.sweeps.errors import InputError
 
 
 def test_it_is_its_owners_alone_and_where_nobody_else_may_replace_it(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 from cubes.writer import next_generation
 from processes.crash import crash_everywhere
 
-from storage.errors import LeaseLost, StorageError
-from storage.runfolder import journal as module
-from storage.runfolder.journal import (
+from sweep_clustering.storage.errors import LeaseLost, StorageError
+from sweep_clustering.storage.runfolder import journal as module
+from sweep_clustering.storage.runfolder.journal import (
     HEAD,
     MARK,
     PACKED_FROM,

@@ -22,15 +22,15 @@ from processes.crash import crash_everywhere
 from processes.leases import DEAD, ELSEWHERE, leave_lease, other, run_of
 from processes.sweeping import wait_until
 
-from storage.errors import StorageError
-from storage.files import remove
-from storage.runfolder import lease as module
-from storage.runfolder import process as identity
-from storage.runfolder import records
-from storage.runfolder.folder import GenerationFolder, RunFolder
-from storage.runfolder.journal import Journal, replay
-from storage.runfolder.lease import Lease, LeaseHeld, LeaseLost, inherit, read_lease
-from storage.runfolder.process import is_alive, this_process
+from sweep_clustering.storage.errors import StorageError
+from sweep_clustering.storage.files import remove
+from sweep_clustering.storage.runfolder import lease as module
+from sweep_clustering.storage.runfolder import process as identity
+from sweep_clustering.storage.runfolder import records
+from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
+from sweep_clustering.storage.runfolder.journal import Journal, replay
+from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld, LeaseLost, inherit, read_lease
+from sweep_clustering.storage.runfolder.process import is_alive, this_process
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
@@ -155,7 +155,7 @@ def test_the_highest_number_counts_and_one_that_somebody_removed_is_free(cube: P
 HOLD = """
 import sys, time
 from pathlib import Path
-from storage.runfolder.lease import Lease
+from sweep_clustering.storage.runfolder.lease import Lease
 lease = Lease.acquire(Path(sys.argv[1]))
 print(lease.number, flush=True)
 time.sleep(600)

@@ -9,9 +9,9 @@ from cubes.writer import next_generation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.errors import LeaseLost
-from storage.runfolder import records
-from sweeps.errors import InputError
+from sweep_clustering.storage.errors import LeaseLost
+from sweep_clustering.storage.runfolder import records
+from sweep_clustering.sweeps.errors import InputError
 
 
 class Example(records.FileRecord):

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweeps.annotations.files import PairFile, Samples, read_annotations, read_links
-from sweeps.annotations.rows import Annotation, AnnotationRows, Row, Skip
-from sweeps.data.lines import Lines
-from sweeps.data.table import SampleRows
-from sweeps.errors import InputError
+from sweep_clustering.sweeps.annotations.files import PairFile, read_annotations, read_links
+from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Row, Skip
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.lines import Lines
+from sweep_clustering.sweeps.data.table import SampleRows
+from sweep_clustering.sweeps.errors import InputError
 
 ENDS = st.sampled_from(("1", "2", "3", "a", "b c", "01", "0", "9", "-1", "x", "", "1.0", "ä", "\u00a02"))
 KIND = st.sampled_from(("must", "c", "no", "1", "?", "", "skip", "Must", "'-"))

@@ -13,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from own_tables import write
 
-from sweeps.annotations import files
-from sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
-from sweeps.annotations.files import PairFile, Samples, read_annotations, read_answers
-from sweeps.annotations.numbering import Numbering, numbering_of
-from sweeps.annotations.rows import Annotation, Skip
-from sweeps.data.lines import Lines, read_lines, to_number
-from sweeps.data.table import SampleRows
-from sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.annotations import files
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
+from sweep_clustering.sweeps.annotations.files import PairFile, read_annotations, read_answers
+from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
+from sweep_clustering.sweeps.annotations.rows import Annotation, Skip
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.lines import Lines, read_lines, to_number
+from sweep_clustering.sweeps.data.table import SampleRows
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 
 def links_of(path: Path, samples: Samples | int) -> list[Annotation]:

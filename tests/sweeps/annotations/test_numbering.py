@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sweeps.annotations.files import PairFile, Samples
-from sweeps.annotations.nearness import verdict
-from sweeps.annotations.numbering import Numbering, numbering_of
-from sweeps.data.reading import read_table
-from sweeps.data.table import SampleRows, TableChoice, identity
-from sweeps.errors import InputError
+from sweep_clustering.sweeps.annotations.files import PairFile
+from sweep_clustering.sweeps.annotations.nearness import verdict
+from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
+from sweep_clustering.sweeps.annotations.samples import Samples
+from sweep_clustering.sweeps.data.reading import read_table
+from sweep_clustering.sweeps.data.table import SampleRows, TableChoice, identity
+from sweep_clustering.sweeps.errors import InputError
 
 N = 500
 

@@ -19,8 +19,8 @@ import pandas as pd
 import pytest
 from checkout import ROOT
 
-from sweeps.annotations.stored import MOST_UNPACKED
-from sweeps.files import MOST_MEMORY
+from sweep_clustering.sweeps.annotations.stored import MOST_UNPACKED
+from sweep_clustering.sweeps.files import MOST_MEMORY
 
 SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
 
@@ -161,9 +161,9 @@ READ = (
     + """
 import json, os, resource, sys
 from pathlib import Path
-from sweeps.data.reading import read_table
-from sweeps.data.table import TableChoice
-from sweeps.errors import InputError
+from sweep_clustering.sweeps.data.reading import read_table
+from sweep_clustering.sweeps.data.table import TableChoice
+from sweep_clustering.sweeps.errors import InputError
 
 soft = int(sys.argv[1]) << 20
 for name in sys.argv[2:]:
@@ -263,7 +263,9 @@ PAIR_BOMBS: dict[str, Any] = {
 QUICK_PAIRS = {"texts.parquet", "rows.feather", "nested.feather", "members.npz", "lies.npz", "kinds.csv.gz"}
 
 READ_PAIRS = READ.replace(
-    "from sweeps.data.table import TableChoice", "from sweeps.annotations.files import PairFile, Samples"
+    "from sweep_clustering.sweeps.data.table import TableChoice",
+    "from sweep_clustering.sweeps.annotations.files import PairFile; "
+    "from sweep_clustering.sweeps.annotations.samples import Samples",
 ).replace(
     "read_table(Path(name), TableChoice()).X.shape", "len(PairFile.of(Path(name)).table(Samples.of(1000)))"
 )

@@ -22,10 +22,18 @@ import pandas as pd
 import pytest
 import sklearn.datasets
 
-from sweeps.data import builtin
-from sweeps.data.builtin import Damaged, Missing, Unavailable, catalogue, find, find_in_folder, verified
-from sweeps.data.registry import BUILTIN, REGISTRY, RawFile, fitting, parse, parse_raw
-from sweeps.errors import InputError
+from sweep_clustering.sweeps.data import builtin
+from sweep_clustering.sweeps.data.builtin import (
+    Damaged,
+    Missing,
+    Unavailable,
+    catalogue,
+    find,
+    find_in_folder,
+    verified,
+)
+from sweep_clustering.sweeps.data.registry import BUILTIN, REGISTRY, RawFile, fitting, parse, parse_raw
+from sweep_clustering.sweeps.errors import InputError
 
 RAW = b"1,5.1,3.5\n2,4.9,3.0\n1,4.7,3.2\n"
 FILE = RawFile("tiny.data", sha256(RAW).hexdigest(), "http://unused.invalid/deep/tiny+set.zip")
@@ -278,7 +286,7 @@ def test_scikit_learn_holds_the_same_bits(tmp_path: Path, monkeypatch: pytest.Mo
         assert list(data.table.feature_names) in ([], list(theirs.feature_names))
         assert data.source == "scikit-learn's copy"
         assert data.table.checksum() == REGISTRY[name].checksum
-    code = "import sys; from sweeps.data.builtin import find; find('iris'); "
+    code = "import sys; from sweep_clustering.sweeps.data.builtin import find; find('iris'); "
     subprocess.run([sys.executable, "-c", code + "assert 'sklearn' not in sys.modules"], check=True)
     file = tmp_path / "datasets" / "data" / "iris.csv"
     file.parent.mkdir(parents=True)

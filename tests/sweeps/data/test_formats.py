@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 from own_tables import problems, read, write
 
-from sweeps.data import formats
-from sweeps.data import table as columns
-from sweeps.data.table import Frame, text_of
-from sweeps.errors import InputError
+from sweep_clustering.sweeps.data import formats
+from sweep_clustering.sweeps.data import table as columns
+from sweep_clustering.sweeps.data.table import Frame, text_of
+from sweep_clustering.sweeps.errors import InputError
 
 # Arrays: what numpy writes, what is none, and everything that is said about a wrong one.
 

@@ -13,19 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_tables import problems, read, write
 
-from sweeps.data import text as module
-from sweeps.data.lines import MOST_SINGLE, read_lines, split_cells, to_number
-from sweeps.data.reading import load_table
-from sweeps.data.scaling import scale, scaling_of
-from sweeps.data.table import (
+from sweep_clustering.sweeps.data import text as module
+from sweep_clustering.sweeps.data.lines import MOST_SINGLE, read_lines, split_cells, to_number
+from sweep_clustering.sweeps.data.reading import load_table
+from sweep_clustering.sweeps.data.scaling import scale, scaling_of
+from sweep_clustering.sweeps.data.table import (
     LabelledTable,
     TableChoice,
     encode_classes,
     is_empty,
     read_labels,
 )
-from sweeps.data.text import read_text_table, rows_of, separator_of
-from sweeps.errors import InputError
+from sweep_clustering.sweeps.data.text import read_text_table, rows_of, separator_of
+from sweep_clustering.sweeps.errors import InputError
 
 CASES, REFUSED = (
     tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
@@ -282,7 +282,7 @@ def test_paths_and_bytes_that_are_no_text(tmp_path: Path, monkeypatch: pytest.Mo
     path = write(tmp_path, "1,2\n3,4\n")
     monkeypatch.setattr(module, "LONGEST_ROW", 3)
     assert problems(path)[0].startswith("FILE, line 1: found a longer row, expected at most 131,072 columns")
-    monkeypatch.setattr("sweeps.data.lines.MOST_LINES", 2)
+    monkeypatch.setattr("sweep_clustering.sweeps.data.lines.MOST_LINES", 2)
     assert problems(path) == ["FILE: found more than 2 lines, expected at most 2"]
     monkeypatch.setattr(module, "MOST_BYTES", 7)
     assert problems(path) == ["FILE: found 8 bytes, expected at most 7"]

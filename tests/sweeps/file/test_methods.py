@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.errors import InputError
-from sweeps.file.methods import checksum
-from sweeps.file.reading import as_toml, load_sweep
-from sweeps.file.spec import SweepSpec
-from sweeps.words import SHIPPED
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.methods import checksum
+from sweep_clustering.sweeps.file.reading import as_toml, load_sweep
+from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.words import SHIPPED
 
 CODE = "def cluster(X, n_clusters, *links, **more):\n    return [0] * len(X)\n"
 
@@ -54,7 +54,7 @@ def test_a_shipped_method_without_its_package_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert write(tmp_path, '"genie"').grid.methods[0].code.startswith("genieclust ")
-    monkeypatch.setattr("sweeps.words.find_spec", lambda package: None)
+    monkeypatch.setattr("sweep_clustering.sweeps.words.find_spec", lambda package: None)
     with pytest.raises(InputError) as raised:
         write(tmp_path, '"genie", {name = "even", call = "genie", options = {gini_threshold = 0.1}}, "ward"')
     found = [(each.where.rpartition("[grid] ")[2], each.found, each.hint) for each in raised.value.problems]

@@ -12,11 +12,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from processes.sweeping import TINY
 
-import sweeps
-from sweeps.errors import InputError
-from sweeps.file.reading import MOST_BYTES, as_file, as_toml, load_sweep, sweep_schema
-from sweeps.file.search import Search, asked
-from sweeps.file.spec import Builtin, Mixtures, Stop, SweepSpec, UserTable, load
+from sweep_clustering import sweeps
+from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.file.reading import MOST_BYTES, as_file, as_toml, load_sweep, sweep_schema
+from sweep_clustering.sweeps.file.search import Search, asked
+from sweep_clustering.sweeps.file.spec import Builtin, Mixtures, Stop, SweepSpec, UserTable, load
 
 # The text of a sweep file: what takes too much to read is refused at once.
 

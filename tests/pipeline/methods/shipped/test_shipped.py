@@ -17,9 +17,9 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from pipeline.methods.contract import NoSolution, checked, merged_links
-from pipeline.methods.loading import MethodCall, load
-from pipeline.methods.shipped import links, spectral
+from sweep_clustering.pipeline.methods.contract import NoSolution, checked, merged_links
+from sweep_clustering.pipeline.methods.loading import MethodCall, load
+from sweep_clustering.pipeline.methods.shipped import links, spectral
 
 RNG = np.random.default_rng(4)
 TRUE = np.repeat([0, 1, 2], 20)

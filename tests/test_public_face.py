@@ -1,4 +1,4 @@
-"""The names that `pipeline` gives: stable, documented, and loaded only when one is asked for."""
+"""The public names of the package: stable, documented, and loaded only when one is asked for."""
 
 import doctest
 import inspect
@@ -12,29 +12,40 @@ import pytest
 from checkout import ROOT
 from cubes.small import SPEC, draw_inputs, fill, make_plan, with_unions
 
-import pipeline
-from storage.cube.growth import create
+import sweep_clustering
+from sweep_clustering.storage.cube.growth import create
 
 NAMES = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
 NAMES += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
-HEAVY = {
-    "click", "dask", "distributed", "kernels", "matplotlib", "numba", "numpy", "pandas", "pydantic", "scipy",
-    "sklearn", "storage", "sweeps", "xarray", "zarr",
-}  # fmt: skip
+OURS = {f"sweep_clustering.{folder}" for folder in ("kernels", "pipeline", "storage", "sweeps")}
+LIBRARIES = {
+    "click",
+    "dask",
+    "distributed",
+    "matplotlib",
+    "numba",
+    "numpy",
+    "pandas",
+    "pydantic",
+    "scipy",
+    "sklearn",
+}
+RESULTS = {"sweep_clustering.storage", "xarray", "distributed"}
 
 
 def loaded(code: str) -> set[str]:
-    """Packages that a fresh process has loaded after some code."""
-    code += "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    """Packages, and folders of ours, that a fresh process has loaded after some code."""
+    code += "; import sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, check=True, text=True
     )
-    return set(done.stdout.split())
+    parts = [name.split(".") for name in done.stdout.split()]
+    return {".".join(part[:length]) for part in parts for length in (1, 2)}
 
 
 def test_the_names_are_these() -> None:
-    assert pipeline.__all__ == NAMES
-    assert set(NAMES) <= set(dir(pipeline))
+    assert sweep_clustering.__all__ == NAMES
+    assert set(NAMES) <= set(dir(sweep_clustering))
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +65,24 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_example_of_a_name_runs(name: str, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(checkout)
-    assert f"`{name}`" in (pipeline.__doc__ or "")
-    value = getattr(pipeline, name)
-    assert getattr(pipeline, name) is value
+    assert f"`{name}`" in (sweep_clustering.__doc__ or "")
+    value = getattr(sweep_clustering, name)
+    assert getattr(sweep_clustering, name) is value
     assert "Parameters\n----------\n" in inspect.cleandoc(value.__doc__)
     (example,) = doctest.DocTestFinder(recurse=False).find(value, name, globs={})
-    assert re.search(rf">>> from pipeline import .*\b{name}\b", example.docstring)
+    assert re.search(rf">>> from sweep_clustering import .*\b{name}\b", example.docstring)
     assert doctest.DocTestRunner().run(example).failed == 0
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="'pipeline' has no attribute 'opencube'"):
-        pipeline.opencube  # noqa: B018
+    with pytest.raises(AttributeError, match="'sweep_clustering' has no attribute 'opencube'"):
+        sweep_clustering.opencube  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'opencube'"):
-        exec("from pipeline import opencube")
+        exec("from sweep_clustering import opencube")
 
 
 def test_a_name_loads_what_it_needs_alone() -> None:
-    assert not loaded("import pipeline; dir(pipeline)") & HEAVY
-    assert not loaded("from pipeline import load_sweep") & {"numba", "storage", "xarray", "distributed"}
-    assert not loaded("from pipeline import AnnotatedClustering") & {"storage", "xarray", "distributed"}
+    names = loaded("import sweep_clustering; dir(sweep_clustering); sweep_clustering.__version__")
+    assert not names & (OURS | LIBRARIES | {"xarray", "zarr"})
+    assert not loaded("from sweep_clustering import load_sweep") & (RESULTS | {"numba"})
+    assert not loaded("from sweep_clustering import AnnotatedClustering") & RESULTS

@@ -1,0 +1,47 @@
+"""Entry of the `sweep` command, which is also `python -m sweep_clustering`."""
+
+import os
+import signal
+import sys
+
+from sweep_clustering.installation import WITHOUT_CHECKS, InstallationError, check_files
+
+BAD_INPUT = 2  # the code of sweep_clustering.pipeline.common, which would load click for the message below
+
+
+def main() -> None:
+    """Run the command, or say in one line why it cannot run."""
+    open_standard_streams()
+    try:
+        if not __debug__:
+            raise InstallationError(WITHOUT_CHECKS)
+        check_files()
+    except InstallationError as error:
+        print(f"sweep: {error}", file=sys.stderr)  # noqa: T201  # click would be loaded for this alone
+        sys.exit(BAD_INPUT)
+    try:
+        from sweep_clustering.pipeline.commands.main import main as command
+        from sweep_clustering.pipeline.commands.options import let_readers_leave
+
+        let_readers_leave()
+        command(prog_name="sweep")
+    except KeyboardInterrupt:  # while modules are loaded; later the command itself says so
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        print("\ninterrupted", file=sys.stderr)  # noqa: T201
+        sys.exit(128 + signal.SIGINT)
+
+
+def open_standard_streams() -> None:
+    """Connect each closed standard stream to the null device: the next opened file would take its number."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  # as long as the process
+
+
+if __name__ == "__main__":
+    main()

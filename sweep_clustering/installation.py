@@ -1,0 +1,85 @@
+"""Checks of the installation, which load neither the kernels nor any library that may be missing."""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+WITHOUT_CHECKS = (
+    "Python was started with -O or PYTHONOPTIMIZE, and leaves out statements that zarr needs to read a cube; "
+    "expected neither of the two"
+)
+
+
+class InstallationError(ImportError):
+    """Nothing can be computed with this installation; the text says why, and what to do."""
+
+
+class ArchiveError(InstallationError):
+    """The package is imported from an archive, such as a wheel on the import path."""
+
+
+class UnsupportedNumpyError(InstallationError):
+    """The compiler of the kernels does not support the installed numpy."""
+
+
+def check_files() -> None:
+    """Check that the package is imported from files.
+
+    Raises
+    ------
+    ArchiveError
+        If it is imported from an archive, which has no files for compiled kernels and worker processes.
+    """
+    if not Path(__file__).is_file():
+        archive = next((place for place in Path(__file__).parents if place.is_file()), Path(__file__).parent)
+        raise ArchiveError(
+            f"found this project in the archive {archive}, expected files, which compiled kernels and worker"
+            f" processes need: pip install {archive}"
+        )
+
+
+def check_numpy() -> None:
+    """Check that the installed numba declares support of the installed numpy.
+
+    Raises
+    ------
+    UnsupportedNumpyError
+        If it does not.
+    """
+    from packaging.specifiers import SpecifierSet  # not above, because `sweep --help` needs no packaging
+
+    try:
+        numpy = version("numpy")
+    except PackageNotFoundError:  # the import of numpy says more
+        return
+    if not SpecifierSet(_supported_numpy()).contains(numpy, prereleases=True):
+        raise unsupported_numpy(numpy)
+
+
+def unsupported_numpy(numpy: str, refusal: str = "") -> UnsupportedNumpyError:
+    """Return the error that names the versions of numba and numpy, and the command that repairs it.
+
+    Parameters
+    ----------
+    numpy : str
+        Installed version of numpy.
+    refusal : str
+        Text of the error that numba raised, which may name the newest version that it supports.
+    """
+    newest = re.search(r"NumPy (\d+)\.(\d+) or less", refusal)
+    supported = f"<{newest[1]}.{int(newest[2]) + 1}" if newest else _supported_numpy()
+    text = f"numba {version('numba')} does not support numpy {numpy}: pip install 'numpy{supported}'"
+    return UnsupportedNumpyError(text)
+
+
+def _supported_numpy() -> str:
+    """Return the versions of numpy that the installed numba declares, such as `<2.6,>=1.22`."""
+    from packaging.requirements import Requirement
+
+    try:
+        declared = map(Requirement, requires("numba") or ())
+    except PackageNotFoundError:
+        return ""
+    return next((str(requirement.specifier) for requirement in declared if requirement.name == "numpy"), "")
