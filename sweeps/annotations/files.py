@@ -1,9 +1,9 @@
 """Annotations in files: links, annotations of several annotators, answers to questions.
 
 `read_links`, `read_annotations` and `read_answers` read them, `read_pool` those that cells draw from.
-Whatever the file, a row becomes cells by name, which one function reads. A `PairFile` is one that is open: what it
-calls samples is seen before its rows are read, from which `sweeps.annotations.numbering` says whether the
-files of a command count rows from 0 or from 1.
+Whatever the file, a row becomes cells by name, which one function reads. A `PairFile` is one that is open:
+what it calls samples is seen before its rows are read, from which `sweeps.annotations.numbering` says whether
+the files of a command count rows from 0 or from 1.
 """
 
 from __future__ import annotations
