@@ -76,7 +76,7 @@ from sweep_clustering.kernels.search.genetic import warm_up
 with event.install_recorder("numba:compile") as found:
     warm_up()
 print(*[each.data["dispatcher"].py_func.__qualname__ for _, each in found.buffer
-        if each.is_start and each.data["dispatcher"].py_func.__module__.startswith("kernels.")])
+        if each.is_start and each.data["dispatcher"].py_func.__module__.startswith("sweep_clustering.kernels.")])
 """
 
 

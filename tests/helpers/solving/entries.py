@@ -82,7 +82,7 @@ def collected(data: Data, labels: np.ndarray) -> State:
 
 def plain(kernel: Any, names: Collection[str] = ()) -> Any:
     """A kernel, and all that it calls, as Python has them: nothing is compiled; of a module what is named."""
-    if isinstance(kernel, ModuleType) and kernel.__name__.startswith("kernels."):
+    if isinstance(kernel, ModuleType) and kernel.__name__.startswith("sweep_clustering.kernels."):
         return SimpleNamespace(**{name: plain(each) for name, each in vars(kernel).items() if name in names})
     if numba.config.DISABLE_JIT or not isinstance(kernel, Dispatcher):
         return kernel
