@@ -390,7 +390,7 @@ def test_breaches_are_named() -> None:
         (POKE.format("X"), "None", "writes into its arguments", "wrote into X, which is read-only"),
         (POKE.format("weights[1]"), "None", "writes into its arguments", "wrote into weights[1]"),
         ("os.fork()", "None", "forks", "times: a process that the method forked came back"),
-        ("os.fork() or time.sleep(99)", "None", "leaves processes running", "times: processes that a method"),
+        ("os.fork() or time.sleep(99)", "None", "leaves processes running", "1 time: processes that"),
         ("len(must_link) or time.sleep(60)", "None", "too slow", "longer than its time limit of 2 s"),
     ):
         breaches = check(mine(act, value=value, time_limit=2.0), "links").breaches
