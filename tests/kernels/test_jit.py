@@ -75,8 +75,8 @@ from numba.core import event
 from sweep_clustering.kernels.search.genetic import warm_up
 with event.install_recorder("numba:compile") as found:
     warm_up()
-print(*[each.data["dispatcher"].py_func.__qualname__ for _, each in found.buffer
-        if each.is_start and each.data["dispatcher"].py_func.__module__.startswith("sweep_clustering.kernels.")])
+kernels = [each.data["dispatcher"].py_func for _, each in found.buffer if each.is_start]
+print(*[each.__qualname__ for each in kernels if each.__module__.startswith("sweep_clustering.kernels.")])
 """
 
 
