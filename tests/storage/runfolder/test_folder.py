@@ -74,5 +74,5 @@ def test_a_file_of_the_run_is_named_here_and_nowhere_else() -> None:
     # one with an ending anywhere, `log` and the like where a path is made
     words = "|".join(rf'{"" if "." in name else "/ "}"{re.escape(name)}"' for name in names)
     paths = [path for package in ("pipeline", "storage", "sweeps") for path in (ROOT / package).rglob("*.py")]
-    for path in set(paths) - {Path(folder.__file__)}:
+    for path in set(paths) - {Path(folder.__file__).resolve()}:
         assert re.findall(words, path.read_text(encoding="utf-8")) == [], path
