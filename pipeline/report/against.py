@@ -4,7 +4,6 @@
 """
 
 import math
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -237,7 +236,7 @@ def label_lines(found: Beside | None, width: int) -> Iterator[str]:
         return
     yield "among published labels"
     for paragraph in winners.findings([found.ranking]):
-        yield from textwrap.wrap(paragraph, width, initial_indent="  ", subsequent_indent="    ")
+        yield from elements.wrapped(paragraph, width, first="  ", others="    ")
 
 
 def labels_beside(content: Content) -> Iterator[Part]:

@@ -9,6 +9,7 @@ import base64
 import hashlib
 import json
 import re
+import textwrap
 import time
 import tomllib
 from collections import Counter
@@ -349,6 +350,11 @@ def _classes(svgs: list[str]) -> tuple[list[str], str]:
 
     rules = "\n".join(f".{name} {{{style}}}" for style, name in names.items())
     return [STYLED.sub(named, svg) for svg in svgs], rules
+
+
+def wrapped(text: str, width: int, first: str = "", others: str = "") -> list[str]:
+    """Give the lines of a paragraph for a terminal, in which names with hyphens stay whole."""
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 
 
 def text(row: Iterable[object], layout: Iterable[str]) -> str:

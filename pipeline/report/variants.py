@@ -5,7 +5,6 @@ tables, figures and files. A design is worth so many uniform pairs; a search has
 """
 
 import math
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from itertools import compress
 from typing import Any
@@ -397,7 +396,7 @@ def search_lines(found: Mapping[str, pd.DataFrame], width: int) -> Iterator[str]
     for title, differences, costs in _by_search(found):
         yield f"search {title}, the same cells in pairs"
         for sentence in search_findings(differences, costs):
-            yield from textwrap.wrap(sentence, width, initial_indent="  ", subsequent_indent="    ")
+            yield from elements.wrapped(sentence, width, first="  ", others="    ")
 
 
 def searches(content: Content) -> Iterator[Part]:

@@ -3,7 +3,6 @@
 All of it follows from the rankings of `pipeline.scoring.ranking`, one for each score that compares models.
 """
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -240,7 +239,7 @@ def winner_lines(content: Content, width: int) -> Iterator[str]:
     """
     yield "who wins"
     for paragraph in findings(content.rankings):
-        yield from textwrap.wrap(paragraph, width, initial_indent="  ", subsequent_indent="    ")
+        yield from elements.wrapped(paragraph, width, first="  ", others="    ")
     if not content.ranked:
         return
     found = content.ranked

@@ -1,7 +1,6 @@
 """The report of a cube: text for a terminal, tables in CSV, and the page, from whatever is there of it."""
 
 import logging
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -193,7 +192,8 @@ def write_report(
     if content.holds_out:
         tables["predictions"] = scored.prediction_table(every)
     if beside is not None:
-        text += f"\n{textwrap.fill(against.summarise(beside), WIDTH)}\n"
+        lines = elements.wrapped(against.summarise(beside), WIDTH)
+        text += "\n".join(["", *lines, ""])
         tables["against"] = beside
     if among is not None:
         tables |= {"published": among.scores, "published-methods": among.methods}
@@ -251,7 +251,7 @@ def _legend(content: Content) -> Iterator[str]:
     """What the words of a report mean."""
     yield "what the words mean"
     for name, meaning in legend(content):
-        yield from textwrap.wrap(f"{name}: {meaning}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+        yield from elements.wrapped(f"{name}: {meaning}", WIDTH, first="  ", others="    ")
 
 
 def first_screen(text: str) -> str:
@@ -276,7 +276,7 @@ def _head(content: Content) -> Iterator[str]:
     yield f"cube {manifest.path}"
     yield f"cells: {', '.join(f'{counts.get(word, 0):,} {word}' for word in words)}{beside} of {total:,}"
     if (gone := effort.without_data(manifest)) is not None:
-        yield from textwrap.wrap(gone, WIDTH, subsequent_indent="  ")
+        yield from elements.wrapped(gone, WIDTH, others="  ")
     if manifest.runs:
         last = manifest.runs[-1]
         ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
@@ -286,15 +286,15 @@ def _head(content: Content) -> Iterator[str]:
         if versions:
             yield f"  {', '.join(versions)}, {found.get('cpu', 'unknown CPU')}"
     if manifest.software:
-        yield from textwrap.wrap(f"{manifest.software}; {PROMISE}", WIDTH, subsequent_indent="  ")
+        yield from elements.wrapped(f"{manifest.software}; {PROMISE}", WIDTH, others="  ")
     yield OBJECTIVES
     known = set(content.summary["score"])
     if said := elements.explained(*(title for score, title in TITLES.items() if score in known)):
-        yield textwrap.fill(said, WIDTH)
+        yield from elements.wrapped(said, WIDTH)
     if counts.get("done", 0) + counts.get(without, 0) != len(cells):
         yield INCOMPLETE
     for line in effort.of_one(manifest, content.chosen):
-        yield textwrap.fill(line, WIDTH)
+        yield from elements.wrapped(line, WIDTH)
 
 
 def _size(manifest: Manifest, dataset: str) -> str:
@@ -349,7 +349,7 @@ def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: element
         if missing:
             reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
             line = f"{label} leaves out cells where {reason} ({'; '.join(missing)})"
-            yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ")
+            yield from elements.wrapped(line, WIDTH, first="  ", others="    ")
 
 
 def _held_out(

@@ -239,3 +239,9 @@ def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None
     # three panels of 2,000 points, which as elements would be five times as much
     assert len(picture.svg) < 300_000
     assert picture.svg.count("<use") < 300
+
+
+def test_names_with_hyphens_stay_whole_at_the_end_of_a_line() -> None:
+    sentence = "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3)"
+    for width in range(20, 60):
+        assert " ".join(elements.wrapped(sentence, width)) == sentence
