@@ -185,8 +185,8 @@ def test_the_cube_has_every_axis(reference: Path) -> None:
 
 def test_questions_are_counted(reference: Path) -> None:
     state = json.loads(RunFolder(reference).last_run.state.read_text())
-    timed = 2 * 2 * 8  # two batches of a path of each data set, before anything is predicted
-    assert state["asked"] == state["questions"] == PATHS * 24 - timed
+    # Those of the batches that were timed, before anything was predicted, are among them.
+    assert state["asked"] == state["questions"] == PATHS * 24
     assert read_status(reference).to_dict()["complete"]
 
 

@@ -230,7 +230,7 @@ def test_no_memory_is_taken_for_what_a_cube_claims_to_be(cube: Path, change: str
             updated(*A, n_samples=HUGE)(document)
 
     edit(cube, claim)
-    code = "import sys; from sweep_clustering.pipeline.__main__ import main; main()"
+    code = "import sys; from sweep_clustering.__main__ import main; main()"
     command = [sys.executable, "-c", code, "status", str(cube)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limited)
     assert done.returncode == 2, done.stderr
