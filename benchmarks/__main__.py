@@ -46,6 +46,7 @@ BENCHMARKS = (
     "methods",
     "asking",
     "asking_any",
+    "numbering",
     "live",
 )
 FROM_CUBES = "stopping"

@@ -269,9 +269,9 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
     data: DataSet | None = None
     pool: Pool | None = None
     notes: tuple[str, ...] = ()
+    is_right = True
     try:
         data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
-        is_right = not problems
     except InputError as error:
         problems += error.problems
         data, is_right = error.rest, False
@@ -282,8 +282,8 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
         samples = Samples(rows, choice=choice)
         with collecting(problems):
             file = PairFile.of(Path(entry.annotations))
-            told, features = str(entry.first_row), X if is_right else None
-            numbering = numbering_of([file], told, samples, features, "first_row = {}")
+            features = X if is_right else None
+            numbering = numbering_of([file], str(entry.first_row), samples, features, "first_row = {}")
             problems += [numbering.problem] if numbering.problem else []
             pool, outside = read_pool(file, numbering.of(file.path, samples))
             notes = tuple(" ".join(line.split()) for line in numbering.lines())

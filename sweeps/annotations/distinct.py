@@ -130,7 +130,7 @@ class Distinct:
         Raises
         ------
         InputError
-            With every problem of every row, equal ones as one.
+            With every problem of every row, equal ones as one. Its `rest` is the rows that are right.
         """
         ends = self._ends(mark, find)
         is_right = (ends != NOBODY).all(axis=1)
@@ -170,16 +170,17 @@ class Distinct:
             outside = (ends[~is_right] == NOBODY) @ np.array([1, 2])
             kind_of_row[~is_right] = len(kinds) + 4 * alike[~is_right] + outside
         wrong = np.flatnonzero(kind_of_row != RIGHT)
-        if len(wrong):
-            raise InputError(self._problems(path, wrong, kind_of_row[wrong], read))
         columns = np.zeros(len(self), dtype=COLUMNS)
         for field in ("kind", "count", "annotator", "accuracy"):
-            columns[field] = by_group[field][group]
+            columns[field][right] = by_group[field][group]
         columns["first"], columns["second"] = ends.T
         columns["line"] = np.arange(self.begin, self.begin + len(self))
-        if is_empty.any():
-            columns = columns[~is_empty[group]]
-        return AnnotationRows(columns, tuple(annotators), (path,))
+        is_kept = kind_of_row == RIGHT
+        is_kept[right] &= ~is_empty[group]
+        rows = AnnotationRows(columns if is_kept.all() else columns[is_kept], tuple(annotators), (path,)).inside
+        if len(wrong):
+            raise InputError(self._problems(path, wrong, kind_of_row[wrong], read), rows)
+        return rows
 
     def _ends(self, mark: str, find: Finder) -> NDArray[np.int32]:
         """Places of the two samples of each row, `NOBODY` of one that is not there."""

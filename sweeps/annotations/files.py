@@ -105,8 +105,8 @@ SYNONYMS = {
     **dict.fromkeys(("worker", "rater", "user", "who"), ANNOTATOR),
 }
 
-# A column that pandas writes before the others, without a name, and calls so when it reads it.
-UNNAMED = re.compile(r"(unnamed: \d+)?")
+# A column that pandas writes before the others, without a name, and calls so when it reads it, once or again.
+UNNAMED = re.compile(r"(unnamed: \d+(\.\d+)?)?")
 
 
 def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation]:
@@ -300,7 +300,7 @@ class PairFile:
                 complaints.add(found)
         complaints.add(problems)
         if problems := complaints.shown():
-            raise InputError(problems)
+            raise InputError(problems, AnnotationRows.of(rows).inside)
         return rows
 
     def table(self, samples: Samples) -> AnnotationRows:
@@ -309,7 +309,7 @@ class PairFile:
         Raises
         ------
         InputError
-            As `rows`.
+            As `rows`. Its `rest` is the rows that are right.
         """
         distinct = self._distinct(samples)
         if distinct is None:
@@ -340,7 +340,7 @@ class PairFile:
             counted = by_number.get(cells.get(FIRST_ROW, ""), samples)
             return _row(self.path, number, cells, counted, self.kind, self.unit)
 
-        return distinct.rows(self.path, FIRST_ROW, find, read).inside
+        return distinct.rows(self.path, FIRST_ROW, find, read)
 
     def _distinct(self, samples: Samples) -> Distinct | None:
         """Its rows by their distinct cells; None if they have to be read one by one.
@@ -357,7 +357,7 @@ class PairFile:
             return self._as_asked(
                 columns.called(reads.columns).only(reads.known), reads.is_questions, samples
             )
-        content, header = self.read.content, _header(self.read, samples)
+        content, header = self.read.content, self._header(self.read, samples)
         if header is None:
             names: tuple[str, ...] = CELLS if self.kind is None else LINK_CELLS
             least = 3 if self.kind is None else 2
@@ -465,9 +465,24 @@ class PairFile:
                             known.setdefault((cells[end], mark), line)
         return [(line, *each) for each, line in known.items()]
 
+    def _header(self, read: Lines, samples: Samples) -> tuple[int, str, list[str]] | None:
+        """The header of a text, see `_header`; None if it has none.
+
+        Raises
+        ------
+        InputError
+            If its columns may have another meaning than they have without a header.
+        """
+        header = _header(read, samples)
+        if header is None and self.kind is not None and _counts_lines(read):
+            found, expected = "a first column that counts the lines from 0", "a header that says what it is"
+            hint = "begin the file with the header i,j,weight, or with ,i,j if the first column is an index"
+            raise refused(read.path, found, expected, hint)
+        return header
+
     def _table(self, read: Lines, samples: Samples) -> tuple[Iterable[Any], Callable[[Any], Cells]]:
         """Rows, and what makes cells by name of one."""
-        header = _header(read, samples)
+        header = self._header(read, samples)
         if header is not None:
             return self._with_header(read.content, *header, samples)
         names, least = (CELLS, 3) if self.kind is None else (LINK_CELLS, 2)
@@ -542,6 +557,10 @@ def _header(read: Lines, samples: Samples) -> tuple[int, str, list[str]] | None:
         row: tuple[list[str], int, int] | None = None
         with suppress(InputError):  # is said when its lines are read
             row = next(rows_of(read.path, read.content, separator), None)
+        if row is not None and separator != BLANK and _counts_columns(row[0]):
+            found = f"{separator.join(row[0])[:60]!r}, as pandas writes columns without names"
+            hint = "write the header i,j in its place, or above it if it is a link"
+            raise refused(f"{read.path}, line {row[1]}", found, "names of columns", hint)
         if row is None or any(lines.to_number(cell) is not None for cell in row[0]):
             continue
         words = [cell.lower() for cell in row[0]]
@@ -560,6 +579,23 @@ def _header(read: Lines, samples: Samples) -> tuple[int, str, list[str]] | None:
         if not is_data and len(columns) > most:
             best, most = (row[1], separator, words), len(columns)
     return best
+
+
+def _counts_columns(cells: Sequence[str]) -> bool:
+    """Whether a first row counts the columns from 0: links of rows that count from 0 may look the same."""
+    numbers = [cell for cell in cells if not UNNAMED.fullmatch(cell.lower())]
+    return len(numbers) > 1 and numbers == [str(number) for number in range(len(numbers))]
+
+
+def _counts_lines(read: Lines) -> bool:
+    """Whether the first of three columns counts the lines from 0, and the third may be rows or weights."""
+    others = set[str]()
+    for number, line in enumerate(read):
+        cells = lines.split_cells(line.text.partition("#")[0].strip(), "")
+        if len(cells) != len(LINK_CELLS) or cells[0] != str(number) or not WHOLE.fullmatch(cells[2]):
+            return False
+        others.add(cells[2])
+    return len(others) > 1
 
 
 def usual_names(words: Sequence[str]) -> list[str]:

@@ -67,13 +67,13 @@ class Verdict:
     ----------
     first_row : int or None
         The number of the first row that they speak for, 0 or 1; None if it is not clear.
-    above_chance : tuple of float
+    above_chance : tuple of float, or None
         Standard deviations of chance by which distances say more of the answers than chance gives, under a
-        first row of 0 and of 1.
+        first row of 0 and of 1; None where that was not looked at.
     """
 
     first_row: int | None
-    above_chance: tuple[float, float] = (0.0, 0.0)
+    above_chance: tuple[float, float] | None = None
 
 
 UNCLEAR = Verdict(None)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sweep_clustering.sweeps.annotations.draw import MUST
 from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.nearness import MOST_ANSWERS, verdict
-from sweep_clustering.sweeps.annotations.rows import SKIPPED
+from sweep_clustering.sweeps.annotations.rows import AnnotationRows
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.errors import InputError, Problem
 
@@ -52,7 +52,7 @@ class Numbering:
     def of(self, path: Path, samples: Samples) -> Samples:
         """Samples as a file calls them, in rows that do not say from where they count."""
         first, why = self.others.get(path, (self.first_row, self.why))
-        return samples.counted_from(first, f", {why}" if first == 0 else "")
+        return samples.counted_from(first, f", {why}" if first == 0 or self.problem else "")
 
     def lines(self) -> list[str]:
         """The same for people; nothing where no file calls a row by a number."""
@@ -98,17 +98,18 @@ def numbering_of(
     n_rows = samples.rows.n_rows
     # a file whose rows say the same counts all of its rows so
     open_ = [f for f in files if f.seen.largest_line and not f.seen.is_asked and len(f.seen.marks) != 1]
-    row_0 = next(((each.path, each.seen.row_0) for each in files if each.seen.row_0), None)
-    row_n = next(((f.path, f.seen.largest_line) for f in open_ if f.seen.largest == n_rows), None)
+    row_0 = next((f"{f.unit} {f.seen.row_0} of {f.path}" for f in files if f.seen.row_0), "")
+    is_last = (f for f in open_ if f.seen.largest == n_rows)
+    row_n = next((f"{f.unit} {f.seen.largest_line} of {f.path}" for f in is_last), "")
     marks = sorted({mark for each in files for mark in each.seen.marks})
     problem: Problem | None = None
     first, why = 1, "as they are where no file says otherwise"
     if told != AUTO:
         first, why = int(told), f"as {option.format(told)} says"
     elif row_0:
-        first, why = 0, f"as line {row_0[1]} of {row_0[0]} names row 0"
+        first, why = 0, f"as {row_0} names row 0"
     elif row_n:
-        first, why = 1, f"as line {row_n[1]} of {row_n[0]} names row {n_rows}, the last"
+        first, why = 1, f"as {row_n} names row {n_rows}, the last"
     elif open_:
         opinion = _by_answers(open_, samples, X, option)
         first, why, problem = opinion.first_row, opinion.why, opinion.problem
@@ -127,28 +128,33 @@ def numbering_of(
     return Numbering(first, why, any(each.seen.has_numbers for each in files), others, problem)
 
 
+def _right_rows(file: PairFile, samples: Samples) -> AnnotationRows:
+    """Some rows of a file without those that are wrong, which have problems of their own when all are read."""
+    try:
+        return file.some(samples, MOST_ANSWERS)
+    except InputError as error:
+        return AnnotationRows.of(()) if error.rest is None else error.rest
+
+
 def _by_answers(
     files: Sequence[PairFile], samples: Samples, X: NDArray[np.float64] | None, option: str
 ) -> Numbering:
     """Number of the first row, why, and what is to be asked, of files of which both readings are possible."""
     n_rows, every_row = samples.rows.n_rows, samples.every_row
-    largest = max(each.seen.largest for each in files)
-    if X is None or largest > n_rows:  # a table or a line that is wrong has a problem of its own
+    if X is None:  # a table that is wrong has a problem of its own
         return Numbering()
     pairs: list[NDArray[np.int64]] = []
     kinds: list[NDArray[np.bool_]] = []
-    try:
-        for each in files:
-            both = [each.some(every_row.counted_from(first), MOST_ANSWERS).columns for first in (0, 1)]
-            is_answer = both[0]["kind"] != SKIPPED
-            rows = [np.column_stack([part["first"], part["second"]])[is_answer] for part in both]
-            pairs.append(np.stack(rows).astype(np.int64))
-            kinds.append(both[0]["kind"][is_answer] == MUST)
-    except InputError:  # it is said again when all rows are read
-        return Numbering()
+    for each in files:
+        both = [_right_rows(each, every_row.counted_from(first)).answered.columns for first in (0, 1)]
+        if not set(both[1]["line"]) <= set(both[0]["line"]):  # a line that is right from 1 alone
+            return Numbering(1, f"as a {each.unit} of {each.path} names row {n_rows}, the last")
+        rows = [np.column_stack([part["first"], part["second"]]) for part in both]
+        pairs.append(np.stack(rows).astype(np.int64))
+        kinds.append(both[0]["kind"] == MUST)
     zero, one = np.concatenate(pairs, axis=1)
     opinion = verdict(X, zero, one, np.concatenate(kinds), n_rows, samples.rows.kept)
-    above = [f"{each:.1f}" for each in opinion.above_chance]
+    above = [f"{each:.1f}" for each in opinion.above_chance or ()]
     if (first := opinion.first_row) is not None:
         why = (
             "as the answers say: must-linked rows are nearer to each other than cannot-linked ones,"
@@ -159,9 +165,12 @@ def _by_answers(
         f"numbers of rows that may count from 0 or from 1: no line names row 0 or row {n_rows}, and the"
         " answers are not clear"
     )
-    hint = (
-        "must-linked rows are nearer than cannot-linked ones by"
-        f" {above[0]} standard deviations above chance, counted from 0, and by {above[1]}, counted from 1"
-    )
+    hint = "there are too few answers or rows, or the answers hardly go with distances"
+    if above:
+        hint = (
+            "must-linked rows are nearer than cannot-linked ones by"
+            f" {above[0]} standard deviations above chance, counted from 0, and by {above[1]}, counted from 1"
+        )
     where = ", ".join(dict.fromkeys(str(each.path) for each in files))
-    return Numbering(problem=Problem(where, found, f"{option.format(0)} or {option.format(1)}", hint))
+    problem = Problem(where, found, f"{option.format(0)} or {option.format(1)}", hint)
+    return Numbering(why=f"unless {option.format(0)} is given", problem=problem)

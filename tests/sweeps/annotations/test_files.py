@@ -115,6 +115,7 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
         "j i weight\n2 1 1 # sure\n3 3 2\n",
         ",a,b\n0,1,2\n1,3,3\n,,\n",
         'sep=;\n"second";"weight";"first"\n"2";"1";"1"\n"3";"2";"3"\n',
+        "Unnamed: 0.1,Unnamed: 0,i,j\n0,0,1,2\n1,1,3,3\n",
     ):
         links = links_of(write(tmp_path, text), 3)
         assert [(each.first, each.second, each.count, each.kind) for each in links] == [
@@ -131,6 +132,12 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
     pairs = {"i j\na b\n": [(0, 1)], "i,j\na,b\na,kind\n": [(0, 1), (0, 2)], "i,j\nkind,b\n": [(2, 1)]}
     for text, found in pairs.items():
         assert [(each.first, each.second) for each in links_of(write(tmp_path, text), samples)] == found
+
+
+@pytest.mark.parametrize("text", ["0 1\n2 1\n", "0,1,1\n1,2,1\n", "0 1 1\n2 1 3\n", "i,j\n0,1\n2,1\n"])
+def test_links_that_only_begin_as_an_index_or_a_header_does(tmp_path: Path, text: str) -> None:
+    links = PairFile.of(write(tmp_path, text), CANNOT).rows(Samples(SampleRows(3), 0))
+    assert [{each.first, each.second} for each in links] == [{0, 1}, {1, 2}]
 
 
 @given(

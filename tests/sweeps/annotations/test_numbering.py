@@ -81,6 +81,29 @@ def test_rows_that_are_left_out_keep_their_numbers(tmp_path: Path) -> None:
         assert numbered(tmp_path, moved, X[kept], SampleRows(N, kept)).first_row == first
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_wrong_rows_do_not_keep_the_others_from_saying_or_asking_it(tmp_path: Path, suffix: str) -> None:
+    X, labels = table(3)
+    few, many = answers(3, labels, 9), answers(3, labels)
+    wrong = pd.DataFrame({"i": [N + 1, 3], "j": [7, 8], "kind": ["must", "mus"]})
+    last = pd.DataFrame({"i": [N], "j": [7], "kind": ["must"]})
+    found = {}
+    for name, parts in {"few": [few], "many": [many], "last": [last, few]}.items():
+        path = tmp_path / f"{name}.{suffix}"
+        pairs = pd.concat([*parts, wrong], ignore_index=True)
+        pairs.to_csv(path, index=False) if suffix == "csv" else pairs.to_parquet(path)
+        file, samples = PairFile.of(path), Samples(SampleRows(N))
+        found[name] = numbering_of([file], "auto", samples, X)
+        with pytest.raises(InputError) as error:
+            file.table(found[name].of(path, samples))
+        assert len(error.value.problems) == len(wrong)
+    assert found["few"].problem is not None
+    assert found["many"].first_row == 0
+    assert found["many"].problem is None
+    assert found["last"].first_row == 1
+    assert found["last"].problem is None
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1]), st.floats(0.5, 1.0), st.integers(20, 600))
 def test_answers_never_speak_for_the_wrong_numbering(
     seed: int, first: int, accuracy: float, count: int
