@@ -1,4 +1,4 @@
-"""From where annotation files count rows: `python -m benchmarks numbering [--write]`, three minutes.
+"""From where annotation files count rows: `python -m benchmarks numbering [--write]`, five minutes.
 
 Every file is one whose answers alone can decide: it names neither row 0 nor row N. Half of the files count
 from 0 and half from 1. What is read is right, refused or wrong.
@@ -18,7 +18,7 @@ TABLE = Table("numbering", ("rows", "answers", "table", *(f"accuracy {each:g}" f
 TABLES = (TABLE,)
 
 # Rows, answers, and files of each kind and accuracy.
-SIZES = ((500, 300, 50), (30_000, 6_000, 10))
+SIZES = ((500, 300, 50), (30_000, 6_000, 4))
 
 # Rows that pairs are with where annotators compare all others with a few.
 ANCHORS = 4
@@ -36,7 +36,7 @@ class Kind:
     n_clusters, n_features : int
         Sizes of the mixture.
     distance : float
-        Deviation of the centres, in those of a cluster; 0 where there are no clusters, and classes are chance.
+        Deviation of the centres, in those of a cluster; 0 where no feature shows the classes.
     order : str
         "random", "sorted" by classes, or "walk" where a row is near the one before it.
     is_anchored : bool

@@ -177,7 +177,9 @@ class Distinct:
         columns["line"] = np.arange(self.begin, self.begin + len(self))
         is_kept = kind_of_row == RIGHT
         is_kept[right] &= ~is_empty[group]
-        rows = AnnotationRows(columns if is_kept.all() else columns[is_kept], tuple(annotators), (path,)).inside
+        rows = AnnotationRows(
+            columns if is_kept.all() else columns[is_kept], tuple(annotators), (path,)
+        ).inside
         if len(wrong):
             raise InputError(self._problems(path, wrong, kind_of_row[wrong], read), rows)
         return rows

@@ -389,6 +389,8 @@ class PairFile:
 
     def _as_asked(self, found: Distinct, is_questions: bool, samples: Samples) -> Distinct:
         """Cells as a file with a header has them: those of questions as spreadsheets keep them."""
+        if FIRST_ROW in found.codes:
+            found = found.changed(FIRST_ROW, identity)
         if is_questions:  # see `Samples.cell`
             for end in ENDS[0]:
                 found = found.changed(end, samples.named_by)
@@ -530,6 +532,7 @@ class PairFile:
                     f"{path}, line {line}", plural(len(cells), "cell"), f"{len(columns)} as in the header"
                 )
             found = {name: cell for name, cell in zip(columns, cells, strict=True) if name in read}
+            found |= {key: identity(found[key]) for key in (FIRST_ROW,) if key in found}
             if is_questions:  # as spreadsheets keep them, see `Samples.cell`
                 found |= {key: samples.named_by(found[key]) for key in ENDS[0]}
                 found[ANNOTATOR] = lines.of_cell(found.get(ANNOTATOR, "")) or ASKED

@@ -129,7 +129,7 @@ def numbering_of(
 
 
 def _right_rows(file: PairFile, samples: Samples) -> AnnotationRows:
-    """Some rows of a file without those that are wrong, which have problems of their own when all are read."""
+    """Return some rows of a file without the wrong ones, whose problems come when all are read."""
     try:
         return file.some(samples, MOST_ANSWERS)
     except InputError as error:
