@@ -206,7 +206,8 @@ def test_the_tables_of_the_sweep_file_have_every_key_and_its_default() -> None:
         "n_clusters": "number of classes",
         "scale": "that of the file",
         **dict.fromkeys(("drop", "index_column", "label_column", "annotations"), "none"),
-        **dict.fromkeys(("missing", "categories"), "error"),
+        **dict.fromkeys(("missing", "links_outside", "categories"), "error"),
+        "first_row": "auto",
     }
     assert tables.keys() == UserTable.model_fields.keys() - {"name"}
     # both [ask] and a method have restarts, and both [data] and a table a scale
