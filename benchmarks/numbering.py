@@ -1,4 +1,4 @@
-"""From where annotation files count rows: `python -m benchmarks numbering [--write]`, five minutes.
+"""From where annotation files count rows: `python -m benchmarks numbering [--write]`, three minutes of CPU.
 
 Every file is one whose answers alone can decide: it names neither row 0 nor row N. Half of the files count
 from 0 and half from 1. What is read is right, refused or wrong.

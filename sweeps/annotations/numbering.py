@@ -96,8 +96,8 @@ def numbering_of(
     if not samples.are_numbered:
         return Numbering(0 if told == "0" else 1)
     n_rows = samples.rows.n_rows
-    # a file whose rows say the same counts all of its rows so
-    open_ = [f for f in files if f.seen.largest_line and not f.seen.is_asked and len(f.seen.marks) != 1]
+    # rows that say it do so for themselves alone: others may have been added to their file
+    open_ = [f for f in files if f.seen.largest_line and not f.seen.is_asked]
     row_0 = next((f"{f.unit} {f.seen.row_0} of {f.path}" for f in files if f.seen.row_0), "")
     is_last = (f for f in open_ if f.seen.largest == n_rows)
     row_n = next((f"{f.unit} {f.seen.largest_line} of {f.path}" for f in is_last), "")
@@ -121,7 +121,7 @@ def numbering_of(
     others: dict[Path, tuple[int, str]] = {}
     for each in files:
         seen = each.seen
-        if seen.marks == {1 - first} and not seen.row_0:
+        if seen.marks == {1 - first} and not seen.row_0 and not seen.largest_line:
             others[each.path] = (1 - first, "as its column first_row says")
         elif told == AUTO and first == 0 and seen.is_asked and not seen.row_0:
             others[each.path] = (1, "as sweep ask wrote it")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -104,6 +104,7 @@ def test_wrong_rows_do_not_keep_the_others_from_saying_or_asking_it(tmp_path: Pa
     assert found["last"].problem is None
 
 
+@settings(deadline=None)  # other steps along the table take a tenth of a second
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1]), st.floats(0.5, 1.0), st.integers(20, 600))
 def test_answers_never_speak_for_the_wrong_numbering(
     seed: int, first: int, accuracy: float, count: int
@@ -113,6 +114,16 @@ def test_answers_never_speak_for_the_wrong_numbering(
     rows = pairs[["i", "j"]].to_numpy() + first
     found = verdict(X, rows, rows - 1, (pairs["kind"] == "must").to_numpy())
     assert found.first_row in (None, first)
+
+
+@pytest.mark.parametrize("count", [9, 300])
+def test_rows_that_are_added_to_a_file_do_not_count_as_its_others_say(tmp_path: Path, count: int) -> None:
+    X, labels = table(4)
+    asked, added = answers(4, labels, 20).assign(first_row=0), answers(5, labels, count)
+    added[["i", "j"]] += 1
+    found = numbered(tmp_path, pd.concat([asked, added]), X)
+    assert found.first_row == 1
+    assert (found.problem is None) == (count == 300)
 
 
 @pytest.mark.parametrize("end", ["", "# a comment, so that lines are read one by one\n"])
