@@ -382,7 +382,8 @@ CALL = (
 def copy_of_kernels(folder: Path, **more: str) -> Path:
     package = folder / "sweep_clustering" / "kernels"
     shutil.copytree(ROOT / "kernels", package, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "sweep_clustering" / "__init__.py", package.parent)
+    for name in ("__init__.py", "installation.py"):
+        shutil.copy(ROOT / "sweep_clustering" / name, package.parent)
     for name, text in more.items():
         (package / f"{name}.py").write_text(text)
     return package
