@@ -195,13 +195,14 @@ def _curve(intervals: NDArray[np.int64], is_must: NDArray[np.bool_]) -> _Curve:
     from scipy.optimize import isotonic_regression
 
     n_intervals, is_there = len(EDGES) + 1, intervals >= 0
-    must, cannot = (
+    counts: list[Floats] = [
         np.bincount(intervals[is_there & kind], minlength=n_intervals).astype(np.float64)
         for kind in (is_must, ~is_must)
-    )
+    ]
+    must, cannot = counts
     if not must.sum() or not cannot.sum():  # random pairs stand for the kind that is not there
-        random = np.diff(np.concatenate([[0.0], EDGES, [1.0]])) * TIMES_AS_MANY * is_there.sum()
-        must, cannot = (each if each.sum() else random for each in (must, cannot))
+        random: Floats = np.diff(np.concatenate([[0.0], EDGES, [1.0]])) * TIMES_AS_MANY * is_there.sum()
+        must, cannot = (each if each.sum() else random for each in counts)
     both = must + cannot
     known = both > 0
     if not is_there.any():
