@@ -2,19 +2,24 @@
 
 import asyncio
 import logging
+import os
 import resource
 import shutil
 import signal
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any
 
 import dask
-from distributed import Client, LocalCluster, Worker, WorkerPlugin
+from distributed import Client, LocalCluster, Nanny, Worker, WorkerPlugin
 from distributed.core import Status
 from distributed.security import Security
 from distributed.system import MEMORY_LIMIT
+from distributed.utils import LoopRunner
 
 from sweep_clustering.installation import InstallationError, check_numpy
 from sweep_clustering.pipeline.cluster import pages
@@ -88,7 +93,7 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     options, n_processes = profile.options, 0
     if isinstance(options, Local):
         n_processes = n_workers or options.workers or core_count()
-        connection = _local(options, n_processes)
+        connection = _local(options, n_processes, lease.generation.run.log)
     elif isinstance(options, JobQueue):
         n_jobs = n_workers or options.workers
         n_processes = n_jobs * options.cores
@@ -138,15 +143,45 @@ def dashboard_address(client: Client) -> str | None:
     return str(client.dashboard_link)
 
 
+class QuietWorker(Worker):  # type: ignore[misc]
+    """A worker of this machine whose process writes into a file whatever it prints, and not on the terminal.
+
+    Parameters
+    ----------
+    output : str
+        Path of the file.
+    *arguments, **keywords
+        Arguments of a worker.
+    """
+
+    def __init__(self, *arguments: Any, output: str, **keywords: Any) -> None:
+        with suppress(OSError), open(output, "ab", buffering=0) as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+        super().__init__(*arguments, **keywords)
+
+
+class QuietNanny(Nanny):  # type: ignore[misc]
+    """A nanny of a `QuietWorker`."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, worker_class=QuietWorker, **keywords)
+
+
 @contextmanager
-def _local(options: Local, count: int) -> Iterator[Client]:
+def _local(options: Local, count: int, log: Path) -> Iterator[Client]:
     with ExitStack() as stack:
         try:
-            with _interrupts_blocked(), jobs.any_port():
-                cluster = LocalCluster(
-                    n_workers=count,
+            loop = stack.enter_context(_loop_without_interrupts())
+            # In a thread, so that a signal leaves no scheduler half started: it is closed when it is there.
+            with jobs.any_port(), ThreadPoolExecutor(1) as pool:
+                start_scheduler = pool.submit(
+                    LocalCluster,
+                    n_workers=0,
                     threads_per_worker=1,
                     processes=True,
+                    worker_class=QuietNanny,
+                    loop=loop,
                     host=LOOPBACK,
                     # every user reaches loopback, and who reaches a scheduler runs code as its owner
                     security=jobs.new_credentials(),
@@ -154,17 +189,32 @@ def _local(options: Local, count: int) -> Iterator[Client]:
                     worker_dashboard_address=None,
                     memory_limit=options.memory_limit or MEMORY_LIMIT // count,
                     silence_logs=logging.ERROR,
+                    output=str(log.resolve()),
                 )
-                stack.enter_context(cluster)
-                client = stack.enter_context(jobs.client_of(cluster))
-                # A nanny whose new worker dies while it starts gives up; here another one takes its place.
-                cluster.adapt(minimum=count, maximum=count, interval=jobs.ADAPT_SECONDS)
+                stack.callback(_close, start_scheduler)
+                cluster = start_scheduler.result()
+            client = stack.enter_context(jobs.client_of(cluster))
+            for _ in range(count):
+                cluster.worker_spec.update(cluster.new_worker_spec())
+
+            async def start() -> None:
+                await cluster  # for the workers that it lacks, with the reason where one cannot be started
+
+            cluster.sync(start)
+            # A nanny whose new worker dies while it starts gives up; here another one takes its place.
+            cluster.adapt(minimum=count, maximum=count, interval=jobs.ADAPT_SECONDS)
         except (RuntimeError, OSError) as error:
             reason = error.__cause__ or error
             raise ComputeClusterError(
                 f"no worker process can be started on this machine: {reason}"
             ) from error
         yield client
+
+
+def _close(start: Future[LocalCluster]) -> None:
+    """Close a scheduler and its workers, where it could be started."""
+    if start.exception() is None:
+        start.result().close()
 
 
 @contextmanager
@@ -197,20 +247,42 @@ def _address(profile: Profile, options: Address, n_workers: int | None) -> Itera
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Let processes that are started in here ignore Ctrl-C, which the driver alone handles.
+def _loop_without_interrupts() -> Iterator[Any]:
+    """Run an event loop whose processes ignore Ctrl-C, which the driver alone handles.
 
     A terminal sends SIGINT to every process of the foreground group, and each worker would answer with a
     traceback. The mask is inherited by threads and by processes, so that workers started again later have it
-    too. A Ctrl-C during start-up reaches the driver as soon as the block ends.
+    too, from their first instruction on. This thread handles Ctrl-C also while workers start.
     """
-    # Started in here, the tracker would lift the mask of the thread that starts it.
-    resource_tracker.ensure_running()
+    # Started in here, the tracker would lift the mask of the thread that starts it. It removes the names of
+    # semaphores of a process that was ended at once, which is nothing to warn of.
+    with _environment(PYTHONWARNINGS="ignore:resource_tracker"):
+        resource_tracker.ensure_running()
+    runner = LoopRunner()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        runner.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield runner.loop
+    finally:
+        runner.stop()
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Set variables of the environment for processes that are started in the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 # The limit of open files, which a scheduler needs many of.

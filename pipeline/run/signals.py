@@ -1,5 +1,6 @@
 """Stopping on the signals that ask for it, but never in the middle of a write."""
 
+import atexit
 import logging
 import os
 import signal
@@ -12,6 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+import psutil
+
 from sweep_clustering.pipeline.common import PlainFormatter
 from sweep_clustering.storage.errors import StorageError, storage_errors
 
@@ -22,6 +25,12 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 # Sent by a thread of this process, to have its reason raised where the main thread waits.
 INTERRUPT = signal.SIGUSR2
 
+
+# Times Ctrl-C is pressed until a process ends at once, whatever it still closes.
+PATIENCE_OF_USERS = 3
+
+# Shows the cursor of a terminal again, which a bar of progress hides.
+SHOW_CURSOR = "\x1b[?25h"
 
 # Outputs that are terminals; one that has been closed does not say so any more.
 _SHOWN = [number for number in (1, 2) if os.isatty(number)]
@@ -35,6 +44,34 @@ class Stopped(BaseException):
         self.number = number
 
 
+class _Presses:
+    """Number of times that Ctrl-C was pressed since a run began."""
+
+    number = 0
+
+    @classmethod
+    def count(cls, number: int) -> None:
+        """Count a signal, and end the process at once by the last Ctrl-C that a user has patience for."""
+        if number == signal.SIGINT:
+            cls.number += 1
+            if cls.number >= PATIENCE_OF_USERS:
+                end_at_once()
+
+
+def end_at_once() -> None:
+    """End this process and all that it has started, with one line: files are written aside and renamed."""
+    with suppress(psutil.Error):
+        for process in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if "resource_tracker" not in " ".join(process.cmdline()):  # it removes names of semaphores
+                    process.kill()
+    cursor = SHOW_CURSOR if 2 in _SHOWN else ""
+    line = f"{cursor}\nended at once by the third Ctrl-C; what was finished is kept, submit again to resume\n"
+    with suppress(OSError):
+        os.write(2, line.encode())
+    os._exit(128 + signal.SIGINT)
+
+
 # Raises an exception in the main thread, called from another one.
 Interrupt = Callable[[Exception], None]
 
@@ -44,9 +81,10 @@ def stop_on_signal() -> Iterator[Interrupt]:
     """Turn the first of `NUMBERS` into `Stopped`, raised in the main thread; yield a way to raise others.
 
     Whoever presses Ctrl-C again while workers and files are closed would only break that off, with tracebacks
-    of libraries: such signals are ignored, to the end of the process. One that comes after its `Stopped` has
-    got lost, as in a finaliser of an object, raises another.
+    of libraries: such signals are ignored, to the end of the process, which the third Ctrl-C brings. One that
+    comes after its `Stopped` has got lost, as in a finaliser of an object, raises another.
     """
+    _Presses.number = 0
     reasons: list[Exception] = []
     raised: weakref.ref[Stopped] | None = None
 
@@ -57,6 +95,7 @@ def stop_on_signal() -> Iterator[Interrupt]:
             if reasons:
                 raise reasons.pop()
             return
+        _Presses.count(number)
         if number == signal.SIGHUP:
             _discard_output()
         if raised is None or raised() is None:
@@ -80,13 +119,29 @@ def stop_on_signal() -> Iterator[Interrupt]:
 
 
 def ignore_signals() -> None:
-    """Ignore `NUMBERS` to the end of the process: it ends already, by the first of them."""
+    """Ignore `NUMBERS` to the end of the process: it ends already, by the first of them.
+
+    The third Ctrl-C ends it at once: something hangs that cannot be closed.
+    """
     if threading.current_thread() is threading.main_thread():
         for number in NUMBERS:
-            if number != signal.SIGHUP:
+            if number == signal.SIGINT:
+                signal.signal(number, _count)
+            elif number != signal.SIGHUP:
                 signal.signal(number, signal.SIG_IGN)
             elif signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda number, frame: _discard_output())
+
+
+def _count(number: int, frame: FrameType | None) -> None:
+    _Presses.count(number)
+
+
+@atexit.register
+def _ignore_interrupts() -> None:
+    """Ignore Ctrl-C in the last steps of a process that ends: Python would restore the default there."""
+    if signal.getsignal(signal.SIGINT) is _count:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _discard_output() -> None:
@@ -103,8 +158,14 @@ def uninterrupted() -> Iterator[None]:
     An exception raised by a signal inside zarr's event loop leaves tasks behind that log errors at exit.
     """
     pending: list[int] = []
-    with _handled_by(lambda number, frame: pending.append(number)):
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        _Presses.count(number)
+        pending.append(number)
+
+    with _handled_by(hold):
         yield
+    _Presses.number -= pending.count(signal.SIGINT)  # they are counted when they are delivered
     for number in pending:
         signal.raise_signal(number)
 

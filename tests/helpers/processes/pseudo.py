@@ -32,6 +32,7 @@ class Pseudo:
         self._child.logfile_read = StringIO()
         self.wait_for = self._child.expect_exact
         self.type = self._child.send
+        self.pid = self._child.pid
         self.send_signal = self._child.kill  # nothing happens where the command has ended
 
     @property

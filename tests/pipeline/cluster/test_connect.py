@@ -179,6 +179,19 @@ def test_local_workers_are_processes_on_loopback_whose_secrets_and_folders_are_t
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
+def test_what_a_local_worker_prints_is_in_the_log_of_its_run(
+    lease: Lease, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Of connections that break while a run is stopped, nobody sees a traceback on the terminal."""
+    log = lease.generation.run.log
+    with connect(profile_of(Local(workers=1, dashboard_port=0)), lease=lease) as client:
+        client.run(lambda: logging.getLogger("distributed.worker").error("a broken connection"))
+        client.run(os.write, 2, b"printed by compiled code\n")
+    assert "a broken connection" in log.read_text()
+    assert "printed by compiled code" in log.read_text()
+    assert "a broken connection" not in "".join(capfd.readouterr())
+
+
 def test_a_local_worker_gone_with_its_nanny_is_replaced(lease: Lease) -> None:
     """As when its new process dies while it starts, and the nanny gives up."""
     profile, soon = profile_of(Local(workers=1, dashboard_port=0)), "distributed.deploy.lost-worker-timeout"

@@ -180,7 +180,7 @@ def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_pa
     ("moment", "signals", "code"),
     [
         ("starting workers", [signal.SIGTERM, signal.SIGINT, signal.SIGINT], 143),
-        ("loading the search", [signal.SIGINT, signal.SIGTERM, signal.SIGINT, signal.SIGINT], 130),
+        ("loading the search", [signal.SIGINT, signal.SIGTERM, signal.SIGINT, signal.SIGTERM], 130),
         ("restarts to run", [signal.SIGINT, signal.SIGINT, signal.SIGTERM], 130),
     ],
 )
@@ -196,6 +196,33 @@ def test_several_signals_end_a_run_with_one_line(
     assert terminal.ended() == code
     assert terminal.output.count("stopped by") == 1
     assert not re.search("Traceback|Exception ignored|leaked|distributed", terminal.output)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["loading the search", "restarts to run"])
+def test_the_third_ctrl_c_ends_a_run_at_once_and_leaves_nobody_behind(tmp_path: Path, moment: str) -> None:
+    """Also where workers cannot be closed: they are stopped here, and answer nothing."""
+    spec = write_spec(tmp_path, IRIS)
+    terminal = Pseudo("submit", str(spec), "--workers", "2", "--results", str(tmp_path), folder=tmp_path)
+    terminal.wait_for(moment)
+    started = psutil.Process(terminal.pid).children(recursive=True)
+    for process in started:
+        with suppress(psutil.NoSuchProcess):
+            process.suspend()
+    for _ in range(3):
+        terminal.type("\x03")
+        time.sleep(0.1)
+    began = time.monotonic()
+    assert terminal.ended() == 130
+    assert time.monotonic() - began < 5.0
+    assert terminal.output.count("ended at once by the third Ctrl-C") == 1
+    assert not re.search("Traceback|Exception ignored|leaked|distributed", terminal.output)
+    for process in started:
+        with suppress(psutil.NoSuchProcess):
+            process.resume()  # the tracker of resources, which ends by itself
+    _, alive = psutil.wait_procs(started, timeout=30)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert run(spec, tmp_path) == 0
 
 
 def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
