@@ -30,8 +30,8 @@ from sweep_clustering.sweeps.words import DEFAULT, DESIGNS, asks
 Name = Annotated[
     str,
     Text(
-        "a name of the letters a to z, digits, '.', '_' and '-', at most 100",
-        "a path or a blank cannot be part of a name, nor '.' or '-' begin one",
+        "a name of the letters A to Z and a to z, digits, '.', '_' and '-', at most 100",
+        "names become folders, so no path or blank, and no '.' or '-' at the beginning",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$",
     ),
 ]
@@ -40,7 +40,8 @@ Name = Annotated[
 DataName = Annotated[
     str,
     Text(
-        "a name of the letters a to z, digits, '.', '_' and '-', or up to three of them with '/' between",
+        "a name of the letters A to Z and a to z, digits, '.', '_' and '-', or up to three of them with '/'"
+        " between",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}){0,2}$",
     ),
 ]

@@ -174,8 +174,10 @@ def write_comparison(
     pairs, unpaired = pair(cells[0], cells[1], scores, searches)
     table, total = difference_table(pairs), total_table(pairs)
     wholes = total.assign(p=np.nan, m=pd.NA)
+    # the last bits of a mean are no difference: 0 is shown for them, and the files have them
+    exact = dict.fromkeys(("difference", "se"), DIGITS)
     parts: list[Scored] = [
-        (str(score), rows, wholes[wholes["score"] == score])
+        (str(score), rows.round(exact), wholes[wholes["score"] == score].round(exact))
         for score, rows in table.groupby("score", sort=False)
     ]
     written = written_counts(b.plans | a.plans, [*a.spec.grid.m, *b.spec.grid.m])

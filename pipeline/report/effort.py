@@ -29,6 +29,9 @@ PANEL = (2.3, 1.6)
 MOST_TIPS = 12
 # Inches of one box.
 BOX_HEIGHT = 0.24
+# Letters that fit beside the boxes, and the inches that each of more adds.
+MOST_LETTERS = 28
+LETTER = 0.085
 # Rows of the table of failures, which keeps the page small; cells.csv has all of them.
 MOST_FAILURES = 200
 
@@ -180,7 +183,9 @@ def times(content: Content) -> Iterator[Part]:
 
 
 def _core_hours(table: pd.DataFrame) -> str:
-    return f"{table['cpu_hours'].sum():,.3f} core-hours in kernels, for {plural(table['n'].sum(), 'cell')}."
+    hours = table["cpu_hours"].sum()
+    time = f"{hours:,.3f} core-hours" if hours >= 0.001 else f"{3600 * hours:.3g} CPU seconds"
+    return f"{time} in kernels, for {plural(table['n'].sum(), 'cell')}."
 
 
 def draw_times(cells: pd.DataFrame) -> Figure | None:
@@ -201,7 +206,9 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
         return None
     shown = rows[rows["dataset"].isin(elements.some(rows["dataset"]))]
     names, seconds = zip(*shown.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
-    figure, axes = look.panel(look.HALF, BOX_HEIGHT * len(names) + 1.0)
+    labels = [f"{look.short(name)}, {look.short(model)}" for name, model in names]
+    beside = LETTER * max(0, *(len(label) - MOST_LETTERS for label in labels))
+    figure, axes = look.panel(look.HALF + beside, BOX_HEIGHT * len(names) + 1.0)
     looks: dict[str, Any] = {"showfliers": False, "patch_artist": True, "widths": 0.62}
     looks |= {"medianprops": {"color": look.INK, "linewidth": 1.6}}
     boxed = [found if len(found) >= look.LEAST_BOX else [] for found in seconds]
@@ -212,7 +219,7 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
         if len(found) < look.LEAST_BOX:
             (points,) = axes.plot(found, [place + 1] * len(found), "o", color=color, markersize=5)
             look.hover(points, [f"{model}: {value:.3g} s" for value in found])
-    axes.set_yticks(np.arange(1, len(names) + 1), [f"{look.short(name)}, {model}" for name, model in names])
+    axes.set_yticks(np.arange(1, len(names) + 1), labels)
     axes.invert_yaxis()
     figures.log_axis(axes, (1, 2, 5))
     axes.set_xlabel(LABELS["seconds"].axis + " for all restarts of a cell")

@@ -165,13 +165,16 @@ def curve(
     tips: Sequence[str],
     band: float,
 ) -> None:
-    """A line with words on its points, and a band of its standard error, where there is one."""
+    """A line with words on its points, and a band of its standard error, a bar at a single point."""
     (drawn,) = axes.plot(x, y, label=label, color=how.color, linestyle=how.line)
     drawn.set(**how.markers, markersize=4.5, linewidth=1.6)
     look.hover(drawn, tips)
     if error is not None:
         error = np.nan_to_num(np.asarray(error, dtype=float))
-        axes.fill_between(x, y - error, y + error, color=how.color, alpha=band, linewidth=0)
+        if len(x) > 1:
+            axes.fill_between(x, y - error, y + error, color=how.color, alpha=band, linewidth=0)
+        elif error.any():  # a band has no width at a single point
+            axes.errorbar(x, y, error, fmt="none", ecolor=how.color, alpha=0.6, capsize=2.5)
 
 
 def bars(

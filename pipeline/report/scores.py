@@ -75,7 +75,7 @@ UNABLE = "too few annotations"
 def means(content: Content) -> Iterator[Part]:
     """Every table of scores: of mixtures as in the paper, of real data sets a row per p and m."""
     missing = int(content.summary["n_missing"].sum())
-    said = "No scores are missing."
+    said = "No score of a cell that is done is missing."
     if missing:
         cells = plural(missing, "score")
         said = WORDS["scores"]["missing"].format(cells=cells, are=elements.are(missing))
@@ -257,7 +257,7 @@ def over(means: pd.DataFrame) -> str:
     drawn = means[means["p"].notna()]
     if drawn["se"].isna().all():
         return "one draw, which has no standard error"
-    return f"mean over {elements.units(drawn['unit'])}, with a band of one standard error"
+    return f"mean over {elements.units(drawn['unit'])}, with a band or a bar of one standard error"
 
 
 def draw_curves(

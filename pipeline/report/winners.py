@@ -88,16 +88,22 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
     have = f"{first[0]} has" if len(first) == 1 else f"{listed(first)} share"
     best = f"{ranking.ranks[first[0]].mean():.2f} of {len(ranking.models)}"
     so_far = "so far " if ranking.is_partial else ""
-    rank = f"{ranking.label}: {so_far}{have} the best mean rank, {best}, over {count}"
+    others = [model for model in ranking.models if model not in first]
+    means = ranking.means.mean()
+    behind = f", before {ranking.ranks[others[0]].mean():.2f} of {others[0]}" if others else ""
+    rank = f"{ranking.label}: {so_far}{have} the best mean rank, {best}{behind}, over {count}"
     if len(first) > 1:
         yield f"{rank} (the same)."
     elif judged := len(ranking.judged):
         good = int(ranking.as_good.loc[ranking.judged, first[0]].sum())
         near = f"or one within {stats.ERRORS:g} paired standard errors of it"
         among = "them" if judged == len(ranking.datasets) else f"the {judged} with standard errors"
-        yield f"{rank} and the best score, {near}, on {good} of {among}."
+        where = f"on {good} of {among}" if len(ranking.datasets) > 1 else "on it" if good else "not on it"
+        yield f"{rank}, and the best score, {near}, {where}."
     else:
         yield f"{rank}."
+    if others and (higher := means[others].idxmax()) and means[higher] > means[first].max() + ROUNDING:
+        yield f"{higher} has the higher mean, {means[higher]:{FORM}} against {means[first].max():{FORM}}."
     yield from _unjudged(ranking)
     if ranking.tested:
         yield from _of_test(ranking, first)
@@ -205,7 +211,7 @@ def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
     if not ranking.tested:
         few = plural(len(ranking.datasets), "data set is too few", "data sets are too few")
         surely = f"{few} for a test, so this holds for {'it' if len(ranking.datasets) == 1 else 'them'} alone"
-        surely += "" if ranking.judged else ", and without redraws there is no standard error"
+        surely += "" if ranking.judged else ", and one draw has no standard error"
     elif beaten:
         surely = f"a test over data sets tells it from {len(beaten)} of {plural(len(others), 'other model')}"
     else:
@@ -505,7 +511,8 @@ def robustness(content: Content) -> Iterator[Part]:
         yield elements.table(title, rows.loc[ranking.models], columns, note=said["drop"])
     for ranking, table in found:
         figure = draw_robustness(table, ranking.score)
-        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {said['curves']}"
+        text = said["curves"].format(band=said["band"] if table["se"].notna().any() else "")
+        yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {text}"
 
 
 def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:

@@ -310,7 +310,7 @@ def _pooled(content: Content, score: str) -> Iterator[str]:
     if found:
         yield f"{LABELS[score].short}, mean over real data sets (number of them)"
         for models in _across(sorted({model for *_, model in found})):
-            yield _row("", "m", models)
+            yield _row("", "m", list(map(look.short, models)))
             for p, m in dict.fromkeys(place[:2] for place in found):
                 values = [found.get((p, m, model), NOTHING).text for model in models]
                 yield _row(f"p = {p:g}", m, values)
@@ -327,7 +327,7 @@ def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: element
     places = set(zip(rows["score"], rows["model"], rows["m"], strict=True))
     for models in _across(baselines + drawn):
         lead = f"{'mean ± s.e. (median)':<{LABEL + COUNT - 2}} m"
-        yield lead + "".join(f"{model:>{COLUMN}}" for model in models)
+        yield lead + "".join(f"{look.short(model):>{COLUMN}}" for model in models)
         for score, label in TITLES.items():
             counts = sorted({m for of, model, m in places if of == score and model in models})
             shown = [text for (of, model, _), text in found.items() if of == score and model in models]

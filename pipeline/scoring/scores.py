@@ -28,7 +28,7 @@ from sweep_clustering.storage.errors import storage_errors
 from sweep_clustering.storage.files import LONGEST_ROOT, read_regular
 from sweep_clustering.sweeps.errors import InputError, Problem, given
 from sweep_clustering.sweeps.shapes import CODES, narrowed
-from sweep_clustering.sweeps.words import BASELINES, UNSUPERVISED, baseline_of, shape_of
+from sweep_clustering.sweeps.words import BASELINES, UNSUPERVISED, baseline_of, is_model, shape_of
 
 Array = np.ndarray
 MEAN_NORMALISED = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
@@ -196,9 +196,9 @@ def scores(
     Returns
     -------
     xarray.Dataset
-        Lazy variables on the cell dims: `objective` (nats) and `annotation_agreement`, and where true labels
-        are known `nmi`, `adjusted_rand`, `goldberger_kl` (nats) and `centroid_index`. NaN where a cell is not
-        done. Empty if the data set has no supervised cells.
+        Lazy variables on the cell dims: `objective` (nats, or of a method its own) and
+        `annotation_agreement`, and where true labels are known `nmi`, `adjusted_rand`, `goldberger_kl` (nats)
+        and `centroid_index`. NaN where a cell is not done. Empty if the data set has no supervised cells.
 
     Raises
     ------
@@ -224,7 +224,8 @@ def scores(
             ones = {name: xr.ones_like(like) for name, like in found.isel(model=0, drop=True).items()}
             each = xr.Dataset({name: each.get(name, np.nan) * one for name, one in ones.items()})
         beside.append(each.assign_coords(model=model).expand_dims("model", -1))
-    return xr.concat(beside, "model", coords="minimal", compat="override", combine_attrs="override")
+    whole = xr.concat(beside, "model", coords="minimal", compat="override", combine_attrs="override")
+    return _with_unit_of_objective(whole, whole["model"])
 
 
 def baselines_of(tree: xr.DataTree, dataset: str) -> list[str]:
@@ -347,7 +348,15 @@ def _scores(
             dask_gufunc_kwargs={"allow_rechunk": True},
         )
         found[name] = value.where(node["status"] == DONE).assign_attrs(_words(score, normalizer))
-    return xr.Dataset(found)
+    return _with_unit_of_objective(xr.Dataset(found), model)
+
+
+def _with_unit_of_objective(found: xr.Dataset, model: xr.DataArray) -> xr.Dataset:
+    """Take the unit nats from objectives if a method is among them, which maximises its own objective."""
+    if "objective" in found and not all(map(is_model, np.atleast_1d(model.values).tolist())):
+        meaning = f"{CATALOGUE['objective'].meaning}: nats for models, an own objective for methods"
+        found["objective"].attrs |= {"units": "1", "long_name": meaning}
+    return found
 
 
 def _priors(tree: xr.DataTree, node: xr.Dataset) -> xr.DataArray:

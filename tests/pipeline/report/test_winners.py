@@ -57,9 +57,20 @@ def test_the_headline_names_the_best_other_mean_too() -> None:
 def test_the_headline_of_one_draw_says_that_there_is_no_standard_error() -> None:
     said = headline({"a": (0.6,), "b": (0.5,)}, draws=1)
     assert said.endswith(
-        "1 data set is too few for a test, so this holds for it alone, and without redraws there is no"
-        " standard error."
+        "1 data set is too few for a test, so this holds for it alone, and one draw has no standard error."
     )
+
+
+def test_findings_name_the_next_model_and_one_with_a_higher_mean() -> None:
+    scores = {"a": (0.6, 0.6, 0.6), "b": (0.59, 0.59, 0.9), "c": (0.1, 0.1, 0.1)}
+    (sentence,) = winners.findings([rank(contest(scores, draws=2), "nmi")])
+    assert "a has the best mean rank, 1.33 of 3, before 1.67 of b, over 3 data sets, and the best" in sentence
+    assert "b has the higher mean, 0.693 against 0.600." in sentence
+
+
+def test_findings_of_one_data_set_speak_of_it() -> None:
+    (sentence,) = winners.findings([rank(contest({"a": (0.6,), "b": (0.5,)}, draws=2), "nmi")])
+    assert "the best score, or one within 2 paired standard errors of it, on it." in sentence
 
 
 def test_counts_of_cells_that_are_missing_say_why_each_is() -> None:

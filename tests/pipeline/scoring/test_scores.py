@@ -119,6 +119,15 @@ def test_baselines_stand_beside_the_models_in_one_call(plan: Any) -> None:
         assert np.isnan(beside["annotation_agreement"]).all()
 
 
+def test_objectives_are_in_nats_unless_a_method_is_among_them() -> None:
+    plan = toy.plan("iris", baselines=("unsupervised", "k-means"))
+    tree = toy.tree(plan)
+    assert scores(tree, "iris")["objective"].attrs["units"] == "nats"
+    assert baseline_scores(tree, "iris")["objective"].attrs["units"] == "nats"
+    assert baseline_scores(tree, "iris", "k-means")["objective"].attrs["units"] == "1"
+    assert scores(tree, "iris", baselines=True)["objective"].attrs["units"] == "1"
+
+
 def test_nothing_is_computed_before_it_is_asked_for() -> None:
     def refuse(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("something was computed")
