@@ -170,16 +170,15 @@ class Distinct:
             outside = (ends[~is_right] == NOBODY) @ np.array([1, 2])
             kind_of_row[~is_right] = len(kinds) + 4 * alike[~is_right] + outside
         wrong = np.flatnonzero(kind_of_row != RIGHT)
-        columns = np.zeros(len(self), dtype=COLUMNS)
-        for field in ("kind", "count", "annotator", "accuracy"):
-            columns[field][right] = by_group[field][group]
-        columns["first"], columns["second"] = ends.T
-        columns["line"] = np.arange(self.begin, self.begin + len(self))
         is_kept = kind_of_row == RIGHT
         is_kept[right] &= ~is_empty[group]
-        rows = AnnotationRows(
-            columns if is_kept.all() else columns[is_kept], tuple(annotators), (path,)
-        ).inside
+        kept, of_kept = np.flatnonzero(is_kept), group[is_kept[right]]
+        columns = np.zeros(len(kept), dtype=COLUMNS)  # a file of wrong rows takes no memory for them
+        for field in ("kind", "count", "annotator", "accuracy"):
+            columns[field] = by_group[field][of_kept]
+        columns["first"], columns["second"] = ends[kept].T
+        columns["line"] = kept + self.begin
+        rows = AnnotationRows(columns, tuple(annotators), (path,)).inside
         if len(wrong):
             raise InputError(self._problems(path, wrong, kind_of_row[wrong], read), rows)
         return rows
