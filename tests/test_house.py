@@ -11,6 +11,7 @@ from pathlib import Path
 
 import grimp
 import pytest
+from wording import counts
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"pipeline", "kernels", "sweeps", "storage"}
@@ -145,6 +146,7 @@ OWN_FILES = {
     "kernels/": "code, and the cache of its own, which checks what it opens",
     "storage/": "cubes and run folders, which have doors of their own",
     "pipeline/ask/answers.py": "written to, once it was read",
+    "pipeline/cluster/connect.py": "the log of a run, which is written",
     "pipeline/commands/known.py": "a file of the package",
     "pipeline/common.py": "quotas of control groups",
     "pipeline/commands/results.py": "a browser",
@@ -165,3 +167,19 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
     opening = [str(path) for path in modules if READS.search((ROOT / path).read_text())]
     assert [path for path in opening if not path.startswith(tuple(OWN_FILES))] == []
     assert [each for each in OWN_FILES if not any(path.startswith(each) for path in opening)] == []
+
+
+MOST = {
+    "found": 397,
+    "each": 338,
+    "told, said": 209,
+    "descriptions with Of or What": 322,
+    "docstring longer than body": 271,
+    "tuples of three": 19,
+}
+"""What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
+
+
+@pytest.mark.parametrize("fault", MOST)
+def test_the_code_gets_no_harder_to_read(fault: str) -> None:
+    assert counts()[fault] <= MOST[fault]
