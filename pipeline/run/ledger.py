@@ -510,6 +510,22 @@ class Paths:
         """Count the questions of a path that this run is to ask, in whole batches."""
         return self._rest(path).size if self._waiting.get(path) else 0
 
+    def remaining_for(self, path: AskedPath, m: int) -> Span[AskedPath] | None:
+        """Return the questions, in whole batches, that `m` answers of a path need beyond those of this run.
+
+        The path is one of the grid; None if nothing more is to be asked.
+        """
+        step = given(self._sciences[path.dataset].asking).batch
+        stop = ceil(m / step) * step
+        if self._waiting.get(path):
+            start = self._rest(path).stop
+        else:
+            # the cube has all answers of a path that no cell needs
+            plan, answers = self._plans[path.dataset], self._answers.get(path)
+            count = max(plan.m) if answers is None else len(answers)
+            start = stop if m <= count else count // step * step
+        return Span(path, start, stop, step=step) if start < stop else None
+
     def next_task(
         self, seconds: float, timing: Timing, among: Collection[AskedPath] | None = None
     ) -> Task | None:

@@ -187,7 +187,9 @@ class Wanted:
         """Blocks of a data set with cells that this run may compute."""
         if not self.only:
             return plan.blocks()
-        return dict.fromkeys(plan.block_of(cell) for cell in self.only if cell.dataset == plan.name)
+        # the grid of a cube that is to be grown lacks some of the cells
+        cells = (cell for cell in self.only if cell.dataset == plan.name and plan.has(cell))
+        return dict.fromkeys(map(plan.block_of, cells))
 
 
 def is_settled(prepared: Prepared, wanted: Wanted) -> bool:

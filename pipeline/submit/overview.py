@@ -220,7 +220,7 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
         few = math.ceil(least * total["restarts_left"])
         short = least * (total["core_hours"] - total["asking_hours"]) + total["asking_hours"]
         lines.append(f"at most: the adaptive stop may end after {plural(few, 'restart')}, {short:.3g} core-h")
-    if total["paths"]:
+    if total["questions_left"]:
         left, whole = total["questions_left"], plural(total["questions"], "question")
         some = f"{left:,} of {whole}" if left < total["questions"] else whole
         asked = f"{some} to ask in {plural(total['paths'], 'path')}"
@@ -358,7 +358,7 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
         # with pairs drawn uniformly: nothing is kept, and how they are chosen hardly changes the time
         spans: list[Any] = [tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.missing(plan))]
         for path in timing.missing_paths(plan):
-            span = replace(_questions_of(path, plan, science), answers=NO_ANSWERS)
+            span = replace(_questions_of(path, max(plan.m), science), answers=NO_ANSWERS)
             spans.append((replace(span, stop=min(span.stop, TIMED * span.step)),))
         tasks = (Task(science, plan.name, each, 0.0) for each in spans)
         for result in chain.from_iterable(run_task(each, source) for each in tasks):
@@ -370,10 +370,10 @@ def _time_corners(prepared: Prepared, timing: Timing) -> None:
                 logger.warning("%s failed, and is taken to last a second: %s", result.span, result.cause)
 
 
-def _questions_of(path: AskedPath, plan: DatasetPlan, science: Science) -> Span[AskedPath]:
-    """All questions of a path, in whole batches."""
+def _questions_of(path: AskedPath, m: int, science: Science) -> Span[AskedPath]:
+    """Return the questions of a path that `m` answers need, in whole batches."""
     batch = given(science.asking).batch
-    return Span(path, 0, -(-max(plan.m) // batch) * batch, step=batch)
+    return Span(path, 0, -(-m // batch) * batch, step=batch)
 
 
 # Dimensions along which cells are predicted to last equally long.
@@ -447,7 +447,7 @@ def _whole(plan: DatasetPlan, science: Science) -> Rest:
         spans += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
     mixture = plan.dims[0].values[0]
     paths = [AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asked)]
-    asked = [(_questions_of(path, plan, science), plan.n_paths // len(paths)) for path in paths]
+    asked = [(_questions_of(path, max(plan.m), science), plan.n_paths // len(paths)) for path in paths]
     questions = sum(span.size * times for span, times in asked)
     work = Work(plan.n_cells, 0, 0, plan.n_restarts, plan.n_restarts, questions, questions)
     return Rest(work, spans + asked)
@@ -465,18 +465,20 @@ def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, wanted:
     asked_for = filter(wanted.runs, chain.from_iterable(node.cells({}) for node in plan.nodes))
     cells = [cell for cell in asked_for if stored is None or not stored.has(cell)]
     new = [Span(cell, 0, plan.restarts_of(cell.model)) for cell in cells]
-    asked = dict[AskedPath, Span[AskedPath]]()
+    needed = dict[AskedPath, int]()
     for cell in (cell for cell in cells if asks(cell.design)):
         path = AskedPath.of(cell)
-        known = stored is not None and stored.has_path(path)
-        start = _questions_of(path, given(stored), science).stop if known else 0
-        span = replace(_questions_of(path, plan, science), start=start)
-        if span.size > 0:
-            asked[path] = span
-    restarts, questions = (sum(span.size for span in some) for some in (new, asked.values()))
+        needed[path] = max(needed.get(path, 0), given(cell.m))
+    asked = list[Span[AskedPath]]()
+    for path, m in needed.items():
+        if ledger is not None and stored is not None and stored.has_path(path):
+            asked += filter(None, [ledger.paths.remaining_for(path, m)])
+        else:
+            asked.append(_questions_of(path, m, science))
+    restarts, questions = (sum(span.size for span in some) for some in (new, asked))
     grown = Work(len(cells), 0, 0, restarts, restarts, questions, questions)
     spans += [(span, 1) for span in new]
-    spans += [(span, 1) for span in asked.values()]
+    spans += [(span, 1) for span in asked]
     return Rest(work + grown, spans)
 
 

@@ -1,6 +1,7 @@
 """How much work a sweep is, counted before it runs."""
 
 import json
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,12 @@ from sweep_clustering.pipeline.common import estimate
 from sweep_clustering.pipeline.run.request import Prepared, prepare
 from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.pipeline.submit.overview import plan_lines, plan_overview
-from sweep_clustering.pipeline.work.records import Failed, Solved, Span
+from sweep_clustering.pipeline.work import tasks
+from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
 from sweep_clustering.pipeline.work.timing import Key, Times, Timing, pilot_cells
 from sweep_clustering.storage.runfolder.records import Moment
 from sweep_clustering.sweeps.file.search import Search
+from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell
 
 
@@ -208,3 +211,101 @@ def test_a_plan_counts_restarts_of_the_journal_and_those_of_a_cell_that_is_asked
     other = cell.replace("posterior", "likelihood")
     found = dry_run(spec, "--only", other)
     assert "left: 1 cell with 5 of 25 restarts\n4 other cells not asked for" in found.stderr
+
+
+ASKING = SMALL | {"design": ["uniform", "active"]}
+"""A baseline, and four cells whose pairs are drawn beside four whose pairs are asked for on two paths."""
+
+BATCHES = "[ask]\nbatch = 16\n"
+
+
+def outcome(spec: Path, caplog: pytest.LogCaptureFixture, *flags: str, **options: Any) -> dict[str, Any]:
+    """Plan a run and return the total, after a run that announced what was planned and ended with it."""
+    total = dict(json.loads(dry_run(spec, "--json", *flags).stdout)["total"])
+    others = total["cells"] - total["cells_done"] - total["cells_failed"] - total["cells_left"]
+    assert bool(others) == ("--only" in flags)
+    caplog.clear()
+    run(spec, spec.parent, **options)
+    assert f"{total['restarts_left']} restarts to run" in caplog.text
+    assert (f"{total['questions_left']} questions to ask" in caplog.text) == (total["questions_left"] > 0)
+    last = re.findall(r"100\.0 % .*", caplog.text)[-1]
+    for done, whole in re.findall(r"(\d+) of (?:at most )?(\d+) (?:restarts|questions)", last):
+        assert done == whole
+    assert json.loads(dry_run(spec, "--json", *flags).stdout)["total"]["restarts_left"] == 0
+    return total
+
+
+def test_a_plan_counts_the_questions_of_asked_paths_that_have_grown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of 75 answers in a cube the last eleven are asked again, as they are no whole batch."""
+    spec = write_spec(tmp_path, tiny(99, **ASKING) + BATCHES)
+    cell = "iris/p=0.8/m=75/design=active/replicate=1/posterior"
+    only = outcome(spec, caplog, "--only", cell, only=(cell,))
+    assert only["questions"] == 2 * 80
+    assert only["questions_left"] == 80
+    rest = outcome(spec, caplog)
+    assert rest["cells_left"] == 9
+    assert rest["restarts_left"] == 40
+    assert rest["questions_left"] == 80
+    assert "to ask" not in dry_run(spec).stderr
+    # more answers on the same paths, of which 112 are seven batches
+    spec.write_text(tiny(99, **ASKING | {"m": ["0.5N", "0.75N"]}) + BATCHES)
+    longer = outcome(spec, caplog)
+    assert longer["cells_done"] == 9
+    assert longer["cells_left"] == 8
+    assert longer["questions"] == 2 * 112
+    assert longer["questions_left"] == 2 * (112 - 64)
+    # fewer answers are there already; another path is asked as far as one of its cells needs
+    spec.write_text(tiny(99, **ASKING | {"m": ["0.25N", "0.5N", "0.75N"]}) + BATCHES)
+    assert outcome(spec, caplog)["questions_left"] == 0
+    spec.write_text(tiny(99, **ASKING | {"m": ["0.25N", "0.5N", "0.75N"], "replicates": 3}) + BATCHES)
+    cell = "iris/p=0.8/m=37/design=active/replicate=2/posterior"
+    assert outcome(spec, caplog, "--only", cell, only=(cell,))["questions_left"] == 48
+    assert outcome(spec, caplog)["questions_left"] == 112 - 48
+
+
+def test_a_plan_counts_a_single_cell_by_which_a_sweep_has_grown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = write_spec(tmp_path, tiny(99, **SMALL))
+    assert run(spec, tmp_path) == 0
+    spec.write_text(tiny(99, **SMALL, replicates=3))
+    cell = "iris/p=0.8/m=75/replicate=2/posterior"
+    assert outcome(spec, caplog, "--only", cell, only=(cell,))["restarts_left"] == 5
+    total = outcome(spec, caplog)
+    assert total["cells_left"] == 2, "one of them is in the journal"
+    assert total["restarts_left"] == 5
+
+
+@pytest.mark.parametrize("stop", ["", "[stop]\nrisk = 0.9\nr_min = 2\nstep = 1\n"])
+def test_a_plan_counts_failed_cells_apart_and_those_that_are_tried_again_as_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, stop: str
+) -> None:
+    solve = tasks._run
+
+    def fail(science: Science, span: Span[Cell], source: Source) -> Solved:
+        if span.unit.model == "posterior" and span.unit.replicate == 1:
+            raise FloatingPointError("no such luck")
+        return solve(science, span, source)
+
+    spec = write_spec(tmp_path, tiny(99, **SMALL) + stop)
+    with monkeypatch.context() as patched:
+        patched.setattr(tasks, "_run", fail)
+        assert outcome(spec, caplog)["restarts_left"] == 25
+    failed = planned(spec)
+    assert failed["cells_done"] == 4
+    assert failed["cells_failed"] == 1
+    assert failed["cells_left"] == 0
+    words = "done: 4 of 5 cells\n1 cell failed: sweep submit --retry-failed tries them again\nnothing to run"
+    assert words in dry_run(spec).stderr
+    # another replicate: its two cells are left, and the failed one only if it is tried again
+    spec.write_text(tiny(99, **SMALL, replicates=3) + stop)
+    assert planned(spec)["restarts_left"] == 10
+    most = "at most " if stop else ""
+    words = f"done: 4 of 7 cells\nleft: 3 cells with {most}15 of {most}35 restarts\n"
+    assert words in dry_run(spec, "--retry-failed").stderr
+    total = outcome(spec, caplog, "--retry-failed", retry_failed=True)
+    assert total["cells_failed"] == 0
+    assert total["cells_left"] == 3
+    assert total["restarts_left"] == 15
