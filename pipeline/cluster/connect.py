@@ -24,7 +24,7 @@ from distributed.utils import LoopRunner
 from sweep_clustering.installation import InstallationError, check_numpy
 from sweep_clustering.pipeline.cluster import pages
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
-from sweep_clustering.pipeline.common import core_count, plural
+from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.jobs import cluster as jobs
 from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
@@ -92,11 +92,11 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     connection: AbstractContextManager[Client]
     options, n_processes = profile.options, 0
     if isinstance(options, Local):
-        n_processes = n_workers or options.workers or core_count()
+        n_processes = profile.process_count(n_workers)
         connection = _local(options, n_processes, lease.generation.run.log)
     elif isinstance(options, JobQueue):
-        n_jobs = n_workers or options.workers
-        n_processes = n_jobs * options.cores
+        n_processes = profile.process_count(n_workers)
+        n_jobs = n_processes // options.cores
         connection = jobs.connect_jobs(options, where=profile.where, n_jobs=n_jobs, lease=lease)
     else:
         connection = _address(profile, options, n_workers)

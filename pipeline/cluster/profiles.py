@@ -16,6 +16,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationInfo, field_validator, model_validator
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 
+from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.pipeline.jobs.keys import CLASSES, JobQueue, job_queue
 from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, shown
@@ -206,6 +207,19 @@ class Profile:
     def where(self) -> str:
         """File and name, for messages."""
         return f"{self.origin} {self.name}:"
+
+    def process_count(self, workers: int | None = None) -> int:
+        """Return the number of worker processes of a run.
+
+        Parameters
+        ----------
+        workers : int or None
+            Processes, or jobs of a queue, in place of those of the profile.
+        """
+        if isinstance(self.options, JobQueue):
+            return (workers or self.options.workers) * self.options.cores
+        of_profile = self.options.workers if isinstance(self.options, Local) else None
+        return workers or of_profile or core_count()
 
 
 def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:

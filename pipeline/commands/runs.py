@@ -84,7 +84,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
 @click.command()
 @options.takes_spec
 @click.option(
-    "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: cores]"
+    "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: the profile's]"
 )
 @click.option("--profile", default="local", help="Compute cluster to plan for, named in cluster.yaml.")
 @options.place("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
@@ -130,7 +130,7 @@ def plan(
             site = load_profile(profile, cluster_file)
         if problems or (problems := list(memory_problems(prepared, site, workers))):
             raise InputError(problems)
-        found = plan_overview(prepared, workers=workers, pilot=pilot)
+        found = plan_overview(prepared, workers=workers or site.process_count(), pilot=pilot)
     show(found if as_json else plan_lines(prepared, found))
     if not as_json:
         next_step(*options.as_typed(submit))

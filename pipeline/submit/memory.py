@@ -6,7 +6,7 @@ from math import prod
 from dask.utils import format_bytes
 
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
-from sweep_clustering.pipeline.common import core_count, plural
+from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.methods.process import PROCESS_BYTES, processes_kept
 from sweep_clustering.pipeline.run.request import Prepared
@@ -93,8 +93,8 @@ def memory_problems(prepared: Prepared, profile: Profile | None, workers: int | 
     if isinstance(options, Address):
         return
     count, limit, key = 1, MEMORY_LIMIT, ""
-    if isinstance(options, Local):
-        count = workers or options.workers or core_count()
+    if profile is not None and isinstance(options, Local):
+        count = profile.process_count(workers)
         limit, key = MEMORY_LIMIT // count, "workers"
         if options.memory_limit is not None:
             limit, key = options.memory_limit, "memory_limit"

@@ -81,19 +81,17 @@ def submit(
         for line in note_lines(search_notes(prepared.spec), sweep_notes(prepared)):
             logger.warning(line)
         return detach(request) if options.detach else run_head(request, console)
+    workers = 1 if profile is None else profile.process_count(options.workers)
+    plan = plan_overview(prepared, workers=workers, wanted=request.wanted)
     if show_plan is not None:
-        show_plan(plan_overview(prepared, workers=options.workers or None, wanted=request.wanted))
+        show_plan(plan)
         return COMPLETE
-    jobs = None if profile is None or not isinstance(profile.options, JobQueue) else profile.options
-    if profile is None or jobs is None:
-        lines = plan_lines(prepared, plan_overview(prepared, workers=options.workers, wanted=request.wanted))
-    else:
+    lines = plan_lines(prepared, plan)
+    if profile is not None and isinstance(jobs := profile.options, JobQueue):
         # Imported here, so that a run without worker jobs does not load the scheduler.
         from sweep_clustering.pipeline.submit.jobplan import job_lines
 
         n_jobs = options.workers or jobs.workers
-        found = plan_overview(prepared, workers=n_jobs * jobs.cores, wanted=request.wanted)
-        lines = plan_lines(prepared, found)
         lines += ["", *job_lines(jobs, prepared, where=profile.where, n_jobs=n_jobs)]
         if options.detach and isinstance(jobs, SlurmQueue):
             script = head_script(jobs, prepared.run, head_command(request))

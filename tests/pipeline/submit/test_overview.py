@@ -309,3 +309,30 @@ def test_a_plan_counts_failed_cells_apart_and_those_that_are_tried_again_as_left
     assert total["cells_failed"] == 0
     assert total["cells_left"] == 3
     assert total["restarts_left"] == 15
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "workers"),
+    [
+        (("plan",), ("--profile", "local"), 3),
+        (("plan",), ("--profile", "jobs"), 20),
+        (("plan",), ("--profile", "jobs", "--workers", "2"), 2),
+        (("submit", "--dry-run"), ("--profile", "local"), 3),
+        (("submit", "--dry-run"), ("--profile", "local", "--workers", "2"), 2),
+        (("submit", "--dry-run"), ("--workers", "0"), 1),
+        (("submit", "--dry-run"), ("--profile", "jobs"), 20),
+        (("submit", "--dry-run"), ("--profile", "jobs", "--workers", "2"), 8),
+    ],
+)
+def test_a_plan_is_for_the_workers_that_a_run_has(
+    tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...], workers: int
+) -> None:
+    spec, site = write_spec(tmp_path, tiny(99, **SMALL)), tmp_path / "cluster.yaml"
+    site.write_text(
+        "local: {kind: local, workers: 3, memory_limit: 2GiB}\n"
+        "jobs: {kind: slurm, cores: 4, workers: 5, memory: 8GiB, interface: lo}\n"
+    )
+    arguments = (*command, spec, "--cluster", site, "--results", tmp_path, *options)
+    assert json.loads(sweep(*arguments, "--json").stdout)["workers"] == workers
+    shown = sweep(*arguments).output
+    assert re.findall(r"1 batch for (\d+) worker", shown) == [str(workers)]
