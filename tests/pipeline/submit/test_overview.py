@@ -1,7 +1,10 @@
 """How much work a sweep is, counted before it runs."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -336,3 +339,53 @@ def test_a_plan_is_for_the_workers_that_a_run_has(
     assert json.loads(sweep(*arguments, "--json").stdout)["workers"] == workers
     shown = sweep(*arguments).output
     assert re.findall(r"1 batch for (\d+) worker", shown) == [str(workers)]
+
+
+# In place of the command: a system with eight cores and without affinity, as macOS is, and control groups in
+# a folder.
+ELSEWHERE = """
+import os, sys
+from pathlib import Path
+import psutil
+from sweep_clustering.pipeline import common
+
+del os.sched_getaffinity, psutil.Process.cpu_affinity
+os.cpu_count = os.process_cpu_count = lambda: 8
+common.core_count.__defaults__ = (Path(sys.argv.pop(1)),)
+sys.argv[0] = "sweep"
+from sweep_clustering.pipeline.commands.main import main
+main()
+"""
+
+VERSION_1 = {
+    "proc/self/cgroup": "3:cpu,cpuacct:/job\n0::/\n",
+    "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us": "200000\n",
+    "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us": "100000\n",
+}
+VERSION_2 = {"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpu.max": "250000 100000\n"}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system is one without affinity")
+@pytest.mark.parametrize(
+    ("command", "groups", "cores"),
+    [
+        (("plan",), {}, 8),
+        (("submit", "--dry-run"), {}, 8),
+        (("plan",), VERSION_2, 3),  # part of a core is one
+        (("submit", "--dry-run"), VERSION_1, 2),
+    ],
+)
+def test_plans_of_a_system_without_affinity_and_with_quotas_of_control_groups(
+    tmp_path: Path, command: tuple[str, ...], groups: dict[str, str], cores: int
+) -> None:
+    for name, text in groups.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    spec, site = write_spec(tmp_path, tiny(99, **SMALL)), tmp_path / "cluster.yaml"
+    site.write_text("local: {kind: local, memory_limit: 2GiB}\n")  # for each, however small the machine is
+    places = ("--cluster", site, "--results", tmp_path)
+    arguments = [sys.executable, "-c", ELSEWHERE, tmp_path, *command, spec, *places, "--json"]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert json.loads(done.stdout)["workers"] == cores
