@@ -26,7 +26,7 @@ from sweep_clustering.storage.cube.schema import ArraySpec, Role, array_specs
 from sweep_clustering.storage.runfolder.records import Moment
 from sweep_clustering.sweeps.errors import given
 from sweep_clustering.sweeps.file.search import Search
-from sweep_clustering.sweeps.file.spec import SweepSpec
+from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS
 from sweep_clustering.sweeps.words import (
@@ -173,8 +173,8 @@ logger = logging.getLogger(__name__)
 
 
 SUMMED = (
-    *("cells", "cells_done", "cells_failed", "cells_left", "restarts", "restarts_left"),
-    *("blocks", "files", "bytes", "core_hours", "worker_hours"),
+    *("cells", "cells_done", "cells_failed", "cells_left", "restarts", "restarts_left", "restarts_least"),
+    *("blocks", "files", "bytes", "core_hours", "core_hours_least", "worker_hours"),
     *("paths", "questions", "questions_left", "asking_hours"),
 )
 
@@ -196,10 +196,9 @@ COLUMNS = (
 
 def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
     """Table for people, of a plan of `plan_overview`."""
-    total, least = plan["total"], plan["least"]
+    total, most = plan["total"], "" if prepared.spec.stop is None else "at most "
     kind = " of restarts" if total["paths"] else ""
     work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
-    most = "at most " if least < 1 else ""
     time = estimate(*(3600 * hours for hours in plan["hours"]))
     is_over = not total["restarts_left"] and not total["questions_left"]
     searches = [
@@ -212,14 +211,13 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
     lines = [
         "".join(f"{head:{place}}" for head, _, place, _ in columns),
         *(_row(record, columns) for record in (*plan["datasets"], {"name": "total", **total})),
-        *_done(plan),
+        *_done(total, most),
         "nothing to run" if is_over else f"{work}, {most}{time} ({_how(plan)})",
         f"memory of a worker: about {format_bytes(plan['worker_bytes'])}",
     ]
-    if least < 1 and not is_over:
-        few = math.ceil(least * total["restarts_left"])
-        short = least * (total["core_hours"] - total["asking_hours"]) + total["asking_hours"]
-        lines.append(f"at most: the adaptive stop may end after {plural(few, 'restart')}, {short:.3g} core-h")
+    if plan["least"] < 1:
+        few = f"{plural(total['restarts_least'], 'restart')}, {total['core_hours_least']:.3g} core-h"
+        lines.append(f"at most: the adaptive stop may end after {few}")
     if total["questions_left"]:
         left, whole = total["questions_left"], plural(total["questions"], "question")
         some = f"{left:,} of {whole}" if left < total["questions"] else whole
@@ -234,12 +232,10 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _done(plan: Mapping[str, Any]) -> Iterator[str]:
+def _done(total: Mapping[str, Any], most: str) -> Iterator[str]:
     """Say how much of a sweep is done, failed, not asked for and left, where there is a cube or a choice."""
-    total = plan["total"]
     if not _is_begun(total):
         return
-    most = "at most " if plan["least"] < 1 else ""
     whole = f"{most}{plural(total['restarts'], 'restart')}"
     others = total["cells"] - total["cells_done"] - total["cells_failed"] - total["cells_left"]
     yield f"done: {total['cells_done']:,} of {plural(total['cells'], 'cell')}"
@@ -296,9 +292,9 @@ def plan_overview(
         `worker_hours` are time that passes for a worker, `core_hours` CPU time, and `seconds_per_restart` is
         the mean over the whole sweep. Questions are counted in whole batches; both include them, and the
         `asking_hours` are their CPU time. `hours` are the least and the most time that is likely to pass.
-        `least` is the share of
-        restarts that are run in any case. `worker_bytes` is a prediction of the most memory that a worker
-        takes. `moment` says when and where was timed, None where nobody knows.
+        `restarts_least` and `core_hours_least` are those of what is left that an adaptive stop cannot spare,
+        and `least` is their share of the restarts that are left. `worker_bytes` is a prediction of the most
+        memory that a worker takes. `moment` says when and where was timed, None where nobody knows.
 
     Raises
     ------
@@ -320,7 +316,7 @@ def plan_overview(
     timed = not any(timing.missing(plan) for plan in prepared.inputs.plans)
     spec, skipped = prepared.spec, prepared.inputs.skipped
     total = {key: sum(each[key] for each in datasets) for key in SUMMED}
-    least = 1.0 if spec.stop is None else spec.stop.r_min / spec.grid.restarts
+    least = total["restarts_least"] / total["restarts_left"] if total["restarts_left"] else 1.0
     searches = [
         {"method": method_words(each)}
         | ({} if each.name is None else {"name": each.name})
@@ -343,7 +339,7 @@ def plan_overview(
         "moment": timing.moment._asdict() if timed and timing.moment else None,
         "measured_now": pilot,
         "least": least,
-        "hours": _hours(total, workers, least, timed),
+        "hours": _hours(total, workers, timed),
         "total": total,
     }
 
@@ -411,6 +407,9 @@ def _dataset(
 
     (of_all, _), (of_rest, cpu) = seconds(whole.spans, Cell), seconds(rest.spans, Cell)
     asking, asking_cpu = seconds(rest.spans, AskedPath)
+    cells = [each for each in rest.spans if isinstance(each[0].unit, Cell)]
+    least = [(_before_stop(span, prepared.spec.stop), times) for span, times in cells]
+    _, least_cpu = seconds(least, Cell)
     specs = array_specs(plan)
     chunks = (math.prod(map(math.ceil, np.divide(spec.shape, spec.chunks))) for spec in specs)
     return {
@@ -424,18 +423,28 @@ def _dataset(
         "cells_left": rest.work.cells - rest.work.cells_done - rest.work.cells_failed,
         "restarts": plan.n_restarts,
         "restarts_left": rest.work.left,
+        "restarts_least": sum(span.size * times for span, times in least),
         "blocks": sum(1 for _ in plan.blocks()),
         "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),
         "bytes": sum(_bytes(spec) for spec in specs),
         "worker_bytes": worker_bytes(prepared, plan),
         "seconds_per_restart": of_all / plan.n_restarts,
         "core_hours": (cpu + asking_cpu) / 3600,
+        "core_hours_least": (least_cpu + asking_cpu) / 3600,
         "worker_hours": (of_rest + asking) / 3600,
         "paths": plan.n_paths,
         "questions": whole.work.questions,
         "questions_left": rest.work.questions_left,
         "asking_hours": asking_cpu / 3600,
     }
+
+
+def _before_stop(span: Span[Cell], stop: Stop | None) -> Span[Cell]:
+    """Return the restarts of a cell that are run before an adaptive stop may end it."""
+    if stop is None or not is_model(span.unit.model):
+        return span
+    tests = range(stop.r_min, span.stop, stop.step)
+    return replace(span, stop=next((end for end in tests if end > span.start), span.stop))
 
 
 def _whole(plan: DatasetPlan, science: Science) -> Rest:
@@ -515,11 +524,12 @@ def _row(record: Mapping[str, Any], columns: Sequence[tuple[str, str, str, str]]
     return "".join(f"{text:{place}}" for text, place in shown)
 
 
-def _hours(total: Mapping[str, Any], workers: int, least: float, is_timed: bool) -> tuple[float, float]:
+def _hours(total: Mapping[str, Any], workers: int, is_timed: bool) -> tuple[float, float]:
     """Return the least and the most hours that the rest of a sweep is likely to take."""
     if not total["restarts_left"] and not total["questions_left"]:
         return 0.0, 0.0
-    cpu, elapsed = total["core_hours"] / workers, total["worker_hours"] / workers
-    low, high = (cpu, elapsed) if is_timed else (LEAST * cpu, MOST * cpu)
+    factors = (1.0, 1.0) if is_timed else (LEAST, MOST)
+    low = factors[0] * total["core_hours_least"] / workers
+    high = factors[1] * total["worker_hours" if is_timed else "core_hours"] / workers
     beside = START_SECONDS + total["blocks"] * WRITE_SECONDS
-    return low * least, max(high, low) + beside / 3600
+    return low, max(high, low) + beside / 3600

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from checkout import ROOT
 from cubes.small import make_plan
 from cubes.writer import next_generation
 from processes.commandline import sweep
@@ -26,6 +27,7 @@ from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
 from sweep_clustering.pipeline.work.timing import Key, Times, Timing, pilot_cells
 from sweep_clustering.storage.runfolder.records import Moment
+from sweep_clustering.sweeps.errors import given
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell
@@ -137,6 +139,7 @@ def test_stops_skipped_data_sets_questions_and_times_are_shown(
     found = plan_overview(prepared)
     assert found["least"] == 2 / 5
     assert "the adaptive stop may end after 170 restarts" in "\n".join(plan_lines(prepared, found))
+    assert found["total"]["core_hours_least"] == pytest.approx(2 / 5 * found["total"]["core_hours"])
     prepared = prepared_in(tmp_path)
     inputs = replace(prepared.inputs, skipped={"iris": ("not here",)})
     prepared = replace(prepared, inputs=inputs)
@@ -389,3 +392,34 @@ def test_plans_of_a_system_without_affinity_and_with_quotas_of_control_groups(
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
     assert json.loads(done.stdout)["workers"] == cores
+
+
+def test_a_stop_spares_no_call_of_a_method_and_no_restart_before_its_next_test(tmp_path: Path) -> None:
+    """Tests after two and after five restarts; of nine at most."""
+    (tmp_path / "mine.py").write_text(
+        "def cluster(X, n_clusters, *links, **others):\n    return [0] * len(X)\n"
+    )
+    method = {"name": "mine", "call": "mine.py:cluster", "restarts": 7}
+    stop = "[stop]\nrisk = 0.2\nr_min = 2\nstep = 3\n"
+    grid: dict[str, Any] = SMALL | {"restarts": 9}
+    spec = write_spec(tmp_path, tiny(99, **grid, methods=[method]) + stop)
+    whole = planned(spec)
+    calls = whole["restarts"] - 5 * 9
+    assert calls % 7 == 0
+    assert calls > 0
+    assert whole["restarts_least"] == 5 * 2 + calls
+    span = Span(Cell("iris", None, 0.8, 75, 0, "posterior"), 0, 9)
+    rule = given(prepared_in(tmp_path, spec.read_text()).spec.stop)
+    ends = {start: overview._before_stop(replace(span, start=start), rule).stop for start in range(9)}
+    assert ends == {0: 2, 1: 2, 2: 5, 3: 5, 4: 5, 5: 8, 6: 8, 7: 8, 8: 9}
+
+
+def test_the_page_of_commands_has_every_key_of_a_plan(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    section = page.partition("## The JSON of a plan")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| `")]
+    keys = [(re.findall(r"`(\w+)`", names), [cell.strip() for cell in others]) for names, *others in rows]
+    plan = plan_overview(prepared_in(tmp_path))
+    assert {key for names, others in keys if len(others) == 1 for key in names} == set(plan)
+    assert {key for names, others in keys if len(others) == 2 for key in names} == set(iris(plan))
+    assert {key for names, others in keys if others[0] == "yes" for key in names} == set(plan["total"])
