@@ -209,13 +209,7 @@ class Profile:
         return f"{self.origin} {self.name}:"
 
     def process_count(self, workers: int | None = None) -> int:
-        """Return the number of worker processes of a run.
-
-        Parameters
-        ----------
-        workers : int or None
-            Processes, or jobs of a queue, in place of those of the profile.
-        """
+        """Return the number of worker processes of a run, with `workers` in place of the profile's number."""
         if isinstance(self.options, JobQueue):
             return (workers or self.options.workers) * self.options.cores
         of_profile = self.options.workers if isinstance(self.options, Local) else None

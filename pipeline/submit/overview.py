@@ -407,7 +407,7 @@ def _dataset(
 
     (of_all, _), (of_rest, cpu) = seconds(whole.spans, Cell), seconds(rest.spans, Cell)
     asking, asking_cpu = seconds(rest.spans, AskedPath)
-    cells = [each for each in rest.spans if isinstance(each[0].unit, Cell)]
+    cells = [(span, times) for span, times in rest.spans if isinstance(span.unit, Cell)]
     least = [(_before_stop(span, prepared.spec.stop), times) for span, times in cells]
     _, least_cpu = seconds(least, Cell)
     specs = array_specs(plan)
