@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,6 +89,7 @@ def fingerprint(spec: SweepSpec | None = None) -> dict[str, str]:
         "scipy": version("scipy"),
         "libc": " ".join(platform.libc_ver()),
         "cpu": _cpu_model(),
+        "instructions": _instructions(),
         **({} if spec is None else solvers_of(spec)),
     }
 
@@ -158,6 +160,15 @@ def _cpu_model() -> str:
     except OSError:
         return platform.processor()
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+@cache
+def _instructions() -> str:
+    """Return what the compiler makes machine code for: processors of one model name may differ in it."""
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features().flatten()
+    return f"{binding.get_host_cpu_name()} {sha256(features.encode()).hexdigest()[:8]}"
 
 
 def _commit() -> str:

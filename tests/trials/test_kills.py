@@ -46,7 +46,9 @@ def test_any_process_killed_at_any_moment(tmp_path: Path, reference: Path) -> No
 def test_a_reader_sees_whole_cells_and_a_second_submit_is_refused(tmp_path: Path, reference: Path) -> None:
     spec, cube = write_spec(tmp_path, SPEC), tmp_path / "tiny.zarr"
     expected = open_cube(reference).load()
-    first = start(spec, tmp_path, "--workers", "2", environment=sabotage.environment([("", "paced")]))
+    # Slow enough for the second one to start, on a busy machine too.
+    paced = sabotage.environment([("", "paced")], pace=0.1)
+    first = start(spec, tmp_path, "--workers", "2", environment=paced)
     counts = [0]
     try:
         while first.poll() is None:

@@ -130,9 +130,8 @@ def test_the_scores_are_those_of_the_cube_and_are_computed_again(sent: Path, mon
     done = verified(sent / "scores.csv", sent)
     assert (done.exit_code, done.stdout) == (0, f"{sent}/scores.csv: 2 of 2 cells have the same scores\n")
     monkeypatch.chdir(sent)
-    assert (
-        sweep("verify", "scores.csv", "--sweep", "own.toml", "--sample", 1).stdout.count("1 of 1 cells") == 1
-    )
+    sample = sweep("verify", "scores.csv", "--sweep", "own.toml", "--sample", 1)
+    assert sample.stdout.count("1 of 1 cell has") == 1
 
 
 def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> None:
@@ -157,7 +156,7 @@ def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> 
         ["no solution in the file, done here"]
     ]
     assert verified(changed((",done,", ",failed,")), sent).stdout.endswith(
-        "1 cells in the file without an answer\n"
+        "1 cell in the file without an answer\n"
     )
 
 

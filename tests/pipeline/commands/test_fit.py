@@ -206,7 +206,7 @@ def test_a_messy_table_in_one_command() -> None:
     Path("x.csv").write_text(MESSY)
     Path("a.csv").write_text("Ann B.,Eve,must,1,ann\nKim,1,must,1,ann\n")
     plain = ("fit", "x.csv", "-k", 2, "--restarts", 2, *TOLD)
-    line = (*plain, "--annotations", "a.csv", "--accuracy", 0.9, "--out", "labels.csv")
+    line = (*plain, "--annotations", "a.csv", "--first-row", 1, "--accuracy", 0.9, "--out", "labels.csv")
     result = sweep(*line, "--json", "--confidence")
     assert result.stderr.splitlines() == [
         "note: 1 of 6 rows have an empty cell and are left out (--missing drop): Bob (row 2)",

@@ -323,7 +323,7 @@ def test_classes_of_arrays_and_accuracies_of_annotators_are_read(tmp_path: Path)
     pairs, arrays = tmp_path / "pairs", tmp_path / "x.npz"
     options = inputs.FitOptions(features=arrays, n_clusters=3)
     np.savez(arrays, X=np.arange(24.0).reshape(12, 2), labels=(labels := np.repeat([0, 1], 6)))
-    pairs.write_text("1 2 must 1 a=b\n3 4 must 1 ann\n")
+    pairs.write_text("1 2 must 1 a=b\n3 12 must 1 ann\n")
     own = {"annotations": (pairs,), "annotator_accuracy": ("a=b=0.5", "ann=1")}
     found = inputs.read_inputs(replace(options, **own))  # type: ignore[arg-type]
     assert np.array_equal(found.labels_true, labels)
