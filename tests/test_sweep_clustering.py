@@ -107,10 +107,8 @@ def test_wheels_with_and_without_links_have_the_same_files(tmp_path: Path) -> No
         assert len(names[-1]) == len(set(names[-1]))
     code = {name for name in names[0] if name.endswith(".py")}
     modules = {path.relative_to(ROOT) for name in FOLDERS for path in (ROOT / name).rglob("*.py")}
-    assert code == {f"sweep_clustering/{path}" for path in modules} | {
-        "sweep_clustering/__init__.py",
-        "sweep_clustering/__main__.py",
-    }
+    own = {path.relative_to(ROOT / "sweep_clustering") for path in (ROOT / "sweep_clustering").glob("*.py")}
+    assert code == {f"sweep_clustering/{path}" for path in modules | own}
     assert {name.partition("/")[0] for name in names[0]} == {
         "sweep_clustering",
         f"sweep_clustering-{sweep_clustering.__version__}.dist-info",
