@@ -97,7 +97,9 @@ def cell_table(
             frames.append(frame.assign(**{dim.name: dim.values[0] for dim in plan.dims if not dim.stored}))
     if not frames:
         return pd.DataFrame(columns=list(COLUMNS))
-    table = _complete(pd.concat(frames, ignore_index=True))
+    # pandas 2 warns of columns without a value; `_complete` adds them again.
+    known = [frame.dropna(axis="columns", how="all") for frame in frames]
+    table = _complete(pd.concat(known, ignore_index=True))
     table["status"] = table["status"].map(STATUS_WORDS)
     return table
 
