@@ -42,8 +42,8 @@ FORMAT_VERSIONS = (2, 3)
 TITLE = "{name}: semi-supervised clustering with inaccurate pairwise annotations, every cell of a sweep"
 DOCUMENTATION = "docs/guides/cube.md of sweep-clustering; docs/reference/files.md has every variable"
 SCORES = (
-    "not in this cube: pipeline.scores computes them, and `sweep export --scores` stores them beside it;"
-    " NMI is divided by the smaller of the two entropies (normalizer='min'), as in the source paper"
+    "not in this cube: sweep_clustering.scores computes them, and `sweep export --scores` stores them beside"
+    " it; NMI is divided by the smaller of the two entropies (normalizer='min'), as in the source paper"
 )
 
 # Cells whose causes the root holds, and characters of a cause; all of both are in the folder of the run.
