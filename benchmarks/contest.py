@@ -17,8 +17,7 @@ from tables import Sentence, Table, show
 from sweep_clustering.pipeline.report.against import read_published
 from sweep_clustering.pipeline.report.look import house_style
 from sweep_clustering.pipeline.report.winners import draw_ranks
-from sweep_clustering.pipeline.scoring.kinds import facts, ranks_by_kind
-from sweep_clustering.pipeline.scoring.published import rank_beside
+from sweep_clustering.pipeline.scoring.kinds import facts, rank_published, ranks_by_kind
 from sweep_clustering.pipeline.scoring.ranking import RANKED, Ranking, rank
 from sweep_clustering.pipeline.scoring.raw import raw_text
 from sweep_clustering.pipeline.scoring.tables import cell_table, time_table, written_counts
@@ -65,7 +64,7 @@ def tables(tree: xr.DataTree, manifest: Manifest, published: Path) -> tuple[dict
     if left := int((~cells["status"].isin(["done", "no solution"])).sum()):
         raise click.ClickException(f"found {left:,} cells that are not done, expected a finished cube")
     nmi, ari = (rank(cells, score) for score in RANKED)
-    beside = rank_beside(cells, read_published(published)).ranking
+    beside = rank_published(cells, read_published(published)).ranking
     seconds = time_table(cells).groupby("model")["cpu_seconds"].mean().to_dict()
     kinds = ranks_by_kind(ari, facts(plans, tree), written_counts(plans, manifest.spec.grid.m))
     parts = ["what", "kind", "n_datasets"]

@@ -19,7 +19,7 @@ from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import elements, figures, look, winners
 from sweep_clustering.pipeline.report.content import Content, Part
 from sweep_clustering.pipeline.report.elements import WORDS, Reading, Table, Value, number, words
-from sweep_clustering.pipeline.scoring.published import MOST_PUBLISHED, Beside
+from sweep_clustering.pipeline.scoring.kinds import MOST_PUBLISHED, PublishedRanking
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, given
@@ -230,7 +230,7 @@ def summarise(compared: pd.DataFrame) -> str:
     return f"{text}; of {len(compared)} in the table {', '.join(rest)}." if rest else f"{text}."
 
 
-def label_lines(found: Beside | None, width: int) -> Iterator[str]:
+def label_lines(found: PublishedRanking | None, width: int) -> Iterator[str]:
     """For a terminal: who ranks best among models and published labels, where there are any."""
     if found is None:
         return

@@ -13,9 +13,8 @@ from sweep_clustering.pipeline.report.elements import Chapter, Reading, Table, e
 from sweep_clustering.pipeline.report.figures import USUAL, Drawn, save
 from sweep_clustering.pipeline.report.look import JOINS_LETTERS, MOST_ACCURACIES, is_right_to_left
 from sweep_clustering.pipeline.scoring import tables
-from sweep_clustering.pipeline.scoring.kinds import facts, ranks_by_kind
+from sweep_clustering.pipeline.scoring.kinds import PublishedRanking, facts, ranks_by_kind
 from sweep_clustering.pipeline.scoring.pairs import compared_searches
-from sweep_clustering.pipeline.scoring.published import Beside
 from sweep_clustering.pipeline.scoring.ranking import Ranking, rankings
 from sweep_clustering.pipeline.scoring.worth import design_scores
 from sweep_clustering.storage.cube.manifest import Manifest
@@ -46,7 +45,7 @@ class Content:
     compared : pandas.DataFrame or None
         From `pipeline.report.against.compare`.
     published : Beside or None
-        From `pipeline.scoring.published.rank_beside`.
+        From `pipeline.scoring.kinds.rank_published`.
     failures : tuple of FailureRecord
         On record beside the cube.
     holder : str or None
@@ -63,7 +62,7 @@ class Content:
     summary: pd.DataFrame
     cell: Cell | None
     compared: pd.DataFrame | None
-    published: Beside | None
+    published: PublishedRanking | None
     failures: tuple[FailureRecord, ...]
     holder: str | None
     all_cells: pd.DataFrame
@@ -87,7 +86,7 @@ class Content:
     @cached_property
     def ranked(self) -> list[Ranking]:
         """Those of two models or more that have ranks."""
-        return [ranking for ranking in self.rankings if ranking.comparable and ranking.datasets]
+        return [ranking for ranking in self.rankings if ranking.is_comparable and ranking.datasets]
 
     @cached_property
     def kinds(self) -> dict[str, pd.DataFrame]:

@@ -26,7 +26,7 @@ def kinds(content: Content) -> Iterator[Part]:
     if not tables:
         return
     yield Reading(said["reading"])
-    judged = {ranking.score: bool(ranking.judged) for ranking in content.ranked}
+    judged = {ranking.score: bool(ranking.judged_datasets) for ranking in content.ranked}
     for score, rows in tables.items():
         wide = rows.pivot(index=["what", "kind", "n_datasets"], columns="model", values="mean_rank")
         wide = wide.reindex(index=pd.MultiIndex.from_frame(rows[wide.index.names].drop_duplicates()))

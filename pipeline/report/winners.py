@@ -75,7 +75,7 @@ def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
     known = [ranking for ranking in rankings if ranking.models]
     if not known:
         return ("Nothing to compare: no cell of a data set with true labels is done.",)
-    if not any(ranking.comparable for ranking in known):
+    if not any(ranking.is_comparable for ranking in known):
         return (f"Nothing to compare: {known[0].models[0]} is the only model with a score.",)
     return (*(" ".join(_of_score(ranking)) for ranking in known), *_gaps(known[0]))
 
@@ -94,8 +94,8 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
     rank = f"{ranking.label}: {so_far}{have} the best mean rank, {best}{behind}, over {count}"
     if len(first) > 1:
         yield f"{rank} (the same)."
-    elif judged := len(ranking.judged):
-        good = int(ranking.as_good.loc[ranking.judged, first[0]].sum())
+    elif judged := len(ranking.judged_datasets):
+        good = int(ranking.as_good.loc[ranking.judged_datasets, first[0]].sum())
         near = f"or one within {stats.ERRORS:g} paired standard errors of it"
         among = "them" if judged == len(ranking.datasets) else f"the {judged} with standard errors"
         where = f"on {good} of {among}" if len(ranking.datasets) > 1 else "on it" if good else "not on it"
@@ -105,7 +105,7 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
     if others and (higher := means[others].idxmax()) and means[higher] > means[first].max() + ROUNDING:
         yield f"{higher} has the higher mean, {means[higher]:{FORM}} against {means[first].max():{FORM}}."
     yield from _unjudged(ranking)
-    if ranking.tested:
+    if ranking.is_tested:
         yield from _of_test(ranking, first)
     else:
         tell = f"{count} cannot tell models apart, it takes {stats.FEWEST_DATASETS}"
@@ -115,11 +115,11 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
 
 def _unjudged(ranking: Ranking) -> Iterator[str]:
     """A sentence on data sets without standard errors; none if every data set has them."""
-    without = [name for name in ranking.datasets if name not in ranking.judged]
+    without = [name for name in ranking.datasets if name not in ranking.judged_datasets]
     if without:
-        where = listed(without) if ranking.judged else "No data set"
-        have = "has" if len(without) == 1 or not ranking.judged else "have"
-        lacks = "no standard errors" if ranking.judged else "standard errors"
+        where = listed(without) if ranking.judged_datasets else "No data set"
+        have = "has" if len(without) == 1 or not ranking.judged_datasets else "have"
+        lacks = "no standard errors" if ranking.judged_datasets else "standard errors"
         yield (
             f"{where} {have} {lacks}, which take two draws or more: no score is marked as the best there, and"
             " no win is counted."
@@ -135,14 +135,14 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
             yield f"{found}: it does not show that the models differ, in any order."
             return
         yield f"{found}: the models do not all rank alike."
-    if not ranking.decisive:
+    if not ranking.is_decisive:
         yield (
             f"It takes more data sets to say which: {n_datasets} cannot tell any of the {len(pairs)} pairs of"
             f" {n_models} models apart, as the least p they can give after Holm's correction is"
             f" {stats.least_p(n_datasets, len(pairs)):.2g}."
         )
         return
-    apart = ranking.apart
+    apart = ranking.different_pairs
     few = f"{len(apart)} of {plural(len(pairs), 'pair')}" if apart else "no pair"
     surely = f"Wilcoxon's signed ranks with Holm's correction tell {few} apart ({stats.LEVEL:g} in all)"
     beaten = _beaten(ranking)
@@ -162,13 +162,13 @@ def _first(ranking: Ranking) -> list[str]:
 
 def _beaten(ranking: Ranking) -> list[str]:
     """Models that the tests tell from the first one."""
-    return [model for model in ranking.models if (ranking.models[0], model) in ranking.apart]
+    return [model for model in ranking.models if (ranking.models[0], model) in ranking.different_pairs]
 
 
 def _gaps(ranking: Ranking) -> Iterator[str]:
     """Sentences on what does not count, and how; none if everything is there."""
-    if ranking.left_out and ranking.datasets:
-        yield f"Not ranked: {listed(ranking.left_out)}, where some model has no score."
+    if ranking.unranked_datasets and ranking.datasets:
+        yield f"Not ranked: {listed(ranking.unranked_datasets)}, where some model has no score."
     values = ranking.values
     absent = [model for model in values["model"].unique() if model not in ranking.models]
     if absent:
@@ -208,10 +208,10 @@ def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
     first, *others = ranking.models
     over = f"over {plural(len(ranking.datasets), 'data set')}"
     so_far = "So far " if ranking.is_partial else ""
-    if not ranking.tested:
+    if not ranking.is_tested:
         few = plural(len(ranking.datasets), "data set is too few", "data sets are too few")
         surely = f"{few} for a test, so this holds for {'it' if len(ranking.datasets) == 1 else 'them'} alone"
-        surely += "" if ranking.judged else ", and one draw has no standard error"
+        surely += "" if ranking.judged_datasets else ", and one draw has no standard error"
     elif beaten:
         surely = f"a test over data sets tells it from {len(beaten)} of {plural(len(others), 'other model')}"
     else:
@@ -272,7 +272,7 @@ def winner_files(content: Content) -> dict[str, pd.DataFrame]:
         nothing without two models.
     """
     found = {
-        ranking.score: _files(ranking, content.cells) for ranking in content.rankings if ranking.comparable
+        ranking.score: _files(ranking, content.cells) for ranking in content.rankings if ranking.is_comparable
     }
     names = next(iter(found.values()), {})
     return {
@@ -295,7 +295,7 @@ def _files(ranking: Ranking, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def standing(content: Content) -> Iterator[Part]:
     """Who wins and how far that reaches, models by data sets, and diagrams of mean ranks."""
-    said, compared = WORDS["winners"], [ranking for ranking in content.rankings if ranking.comparable]
+    said, compared = WORDS["winners"], [ranking for ranking in content.rankings if ranking.is_comparable]
     yield from findings(content.rankings)
     if compared:
         yield Reading(said["reading"])
@@ -304,8 +304,8 @@ def standing(content: Content) -> Iterator[Part]:
     # of a single data set all diagrams say the same: which score is higher
     alone = len(content.rankings[0].places) == 1 if content.rankings else False
     for ranking in content.rankings[: 1 if alone else None]:
-        bars = said["bars"].format(level=stats.LEVEL) if ranking.tested else said["no_bars"]
-        if ranking.tested and not ranking.decisive:
+        bars = said["bars"].format(level=stats.LEVEL) if ranking.is_tested else said["no_bars"]
+        if ranking.is_tested and not ranking.is_decisive:
             bars += f" {said['powerless']}"
         over = plural(len(ranking.datasets), "data set")
         text = said["ranks"].format(label=ranking.label, datasets=over, bars=bars)
@@ -361,7 +361,7 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
     columns.append((f"mean {ranking.label}", "mean", FORM))
     if values["no_solution"].any():
         columns.append(("solved", lambda row: row.done / ((row.done + row.no_solution) or np.nan), ".0%"))
-    names = {name: name + " (not ranked)" * (name in ranking.left_out) for name in ranking.places}
+    names = {name: name + " (not ranked)" * (name in ranking.unranked_datasets) for name in ranking.places}
     across = len(names) <= look.MOST_DATASETS
     columns += [(names[name], partial(on, name), "") for name in names if across]
     over = []
@@ -369,8 +369,8 @@ def _standing(ranking: Ranking) -> Iterator[Table]:
         if len(known := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
             low, high = known.min(), known.max()
             over.append(plural(high, *kind) if low == high else f"{low} to {high} {kind[1]}")
-    marks = said["marks" if ranking.judged else "unmarked"].format(errors=stats.ERRORS)
-    means = "Mean ± standard error" if ranking.judged else "Mean"
+    marks = said["marks" if ranking.judged_datasets else "unmarked"].format(errors=stats.ERRORS)
+    means = "Mean ± standard error" if ranking.judged_datasets else "Mean"
     note = said["note"].format(means=means, units="; ".join(over), marks=marks)
     title = f"{ranking.label} of each model on each data set"
     whole = f"{ranking.label} of each model over data sets"
@@ -464,14 +464,14 @@ def duels(content: Content) -> Iterator[Part]:
     said = WORDS["duels"]
     yield said["reading"]
     for ranking in content.ranked:
-        if not ranking.judged:
+        if not ranking.judged_datasets:
             yield f"{ranking.label}: {said['unjudged']}"
             continue
         found = ranking.matrix()
         columns: list[Column] = [("model", _placed, ""), ("all", _duel, "")]
         for place, model in enumerate(ranking.models, start=1):
-            columns.append((str(place), partial(_beside, found, ranking.apart, model), ""))
-        note = said["note"].format(errors=stats.ERRORS) + f" {said['tested']}" * ranking.tested
+            columns.append((str(place), partial(_beside, found, ranking.different_pairs, model), ""))
+        note = said["note"].format(errors=stats.ERRORS) + f" {said['tested']}" * ranking.is_tested
         title = f"Data sets won – tied – lost by {ranking.label}"
         yield elements.table(title, ranking.table(), columns, note=note, pinned=True)
 
@@ -506,7 +506,7 @@ def robustness(content: Content) -> Iterator[Part]:
         low, *_, high = wide.columns
         columns: list[Column] = [(f"p = {p:g}", itemgetter(at), FORM) for at, p in enumerate(wide.columns, 1)]
         columns.append((f"p = {high:g} less p = {low:g}", "drop", f"+{FORM}"))
-        rows = wide.assign(drop=(wide[high] - wide[low]).mask(wide.index.isin(ranking.alone)))
+        rows = wide.assign(drop=(wide[high] - wide[low]).mask(wide.index.isin(ranking.baselines)))
         title, columns = f"{ranking.label} by accuracy", [("model", "Index", ""), *columns]
         yield elements.table(title, rows.loc[ranking.models], columns, note=said["drop"])
     for ranking, table in found:
@@ -552,10 +552,11 @@ def cost(content: Content) -> Iterator[Part]:
     said = WORDS["cost"]
     for ranking, table in found:
         # a mark on every model would say nothing
-        marked = table.assign(best=table["best"] & ~table["best"].all() & bool(ranking.judged))
+        marked = table.assign(best=table["best"] & ~table["best"].all() & bool(ranking.judged_datasets))
         columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", _marked, "")]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
-        note = said["quicker" if marked["best"].any() else "all_quicker" if ranking.judged else "unjudged"]
+        key = "quicker" if marked["best"].any() else "all_quicker" if ranking.judged_datasets else "unjudged"
+        note = said[key]
         yield elements.table(f"{ranking.label} and time", marked, columns, note=note)
     for ranking, table in found:
         text = f"{ranking.label}, {said['points']}"

@@ -19,7 +19,7 @@ from sweep_clustering.pipeline.report.figures import USUAL
 from sweep_clustering.pipeline.report.legend import legend
 from sweep_clustering.pipeline.report.page import write_page
 from sweep_clustering.pipeline.scoring import tables as scored
-from sweep_clustering.pipeline.scoring.published import rank_beside
+from sweep_clustering.pipeline.scoring.kinds import rank_published
 from sweep_clustering.pipeline.scoring.ranking import RANKED
 from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES
 from sweep_clustering.storage.cube.manifest import Manifest
@@ -158,7 +158,7 @@ def write_report(
     cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
     means = theirs is not None and "ari" not in theirs
     beside = against.compare(summary, manifest.plans, given(theirs)) if means else None
-    among = rank_beside(cells, given(theirs)) if theirs is not None and not means else None
+    among = rank_published(cells, given(theirs)) if theirs is not None and not means else None
     failures: tuple[FailureRecord, ...] = ()
     holder = None
     # the directory of a run is its owner's alone; a cube is for everybody

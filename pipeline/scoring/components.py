@@ -11,54 +11,52 @@ from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.sweeps.errors import refused
 from sweep_clustering.sweeps.unions import ROWS, Gaussians
 
-# Of the choice, as attributes.
+# Scores of the chosen structure, which become attributes.
 CHOICE = ("held_out", "held_out_right", "base_rate")
 
 
-def gaussians_of(one: xr.Dataset) -> Gaussians | None:
-    """The Gaussians of a cell, of what the node of its model has of it; None if it has none.
-
-    Raises
-    ------
-    InputError
-        If its values are those of none.
+def gaussians_of(cell: xr.Dataset) -> Gaussians | None:
+    """Return the Gaussians of a cell from the node of its model, None if it has none; raise `InputError`
+    if they are damaged.
     """
-    if any(name not in one for name in ROWS):
+    if any(name not in cell for name in ROWS):
         return None
-    sizes = one["centroids"].sizes
+    sizes = cell["centroids"].sizes
     try:
-        return Gaussians.of({name: one[name].values for name in ROWS}, sizes["feature"], sizes["cluster"])
+        return Gaussians.of({name: cell[name].values for name in ROWS}, sizes["feature"], sizes["cluster"])
     except ValueError as error:
         hint = "compute it again: sweep verify says which cells differ"
         raise refused(", ".join(ROWS), str(error), "Gaussians of a cell", hint) from None
 
 
 def components(tree: xr.DataTree, dataset: str, **cell: Any) -> xr.Dataset:
-    """Gaussians that the classes of a cell are unions of, and what spoke for them.
+    """Return the Gaussians that the classes of a cell are unions of, and how well they predicted
+    annotations.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        From `open_cube`.
+        cube from `open_cube`
     dataset : str
-        Name of its node.
+        name of its node
     **cell : int, float or str
-        Coordinates of the cell, such as p, m, replicate and model.
+        coordinates of the cell, such as p, m, replicate and model
 
     Returns
     -------
     xarray.Dataset
         `class_of` and `weights` (component), `means` (component, axis), `covariances` (component, axis,
-        axis_2), `axes` (feature, axis) and `center` (feature). The coordinates of samples, in which the first
-        three are, are ``(X - center) @ axes``. Attributes: `structure`, in words; `held_out`, minus the mean
-        log-probability of held-out annotations in nats, with `base_rate`, that of how often they are
-        must-links, and `held_out_right`, the share predicted. NaN where nobody looked.
+        axis_2), `axes` (feature, axis) and `center` (feature). Means and covariances are in the coordinates
+        ``(X - center) @ axes``. Attributes: `structure`, in words; `held_out`, minus the mean
+        log-probability of held-out annotations in nats; `base_rate`, the same when only the share of
+        must-links is known; and `held_out_right`, the share predicted. They are NaN if no annotations were
+        held out.
 
     Raises
     ------
     InputError
         If coordinates are missing, or the cube has no Gaussians of the cell: it is not done, of another
-        model, or the cube of format 2.
+        model, or the cube has format 2.
     KeyError
         If there is no such data set or value.
 
@@ -66,41 +64,41 @@ def components(tree: xr.DataTree, dataset: str, **cell: Any) -> xr.Dataset:
     --------
     >>> from sweep_clustering import components, open_cube
     >>> tree = open_cube("results/shapes.zarr")
-    >>> made = components(tree, "iris", p=0.9, m=75, replicate=0, model="conditional-any")
-    >>> made.attrs["structure"]
+    >>> gaussians = components(tree, "iris", p=0.9, m=75, replicate=0, model="conditional-any")
+    >>> gaussians.attrs["structure"]
     '2 full in 2 principal components'
-    >>> dict(made.covariances.sizes)
+    >>> dict(gaussians.covariances.sizes)
     {'component': 6, 'axis': 2, 'axis_2': 2}
     """
     node, where = tree[dataset], "/".join([dataset, *(f"{name}={value}" for name, value in cell.items())])
     if cell.get("model") in node.children:
         node = node[cell["model"]]
         del cell["model"]
-    one = node.to_dataset().sel(cell)
-    if many := [dim for dim in one["status"].dims if one.sizes[dim] > 1]:
+    selection = node.to_dataset().sel(cell)
+    if many := [dim for dim in selection["status"].dims if selection.sizes[dim] > 1]:
         raise refused(where, f"no {', '.join(map(str, many))}", "the coordinates of a cell")
-    one = one.isel(dict.fromkeys(one["status"].dims, 0))
-    found = gaussians_of(one) if one["status"] == DONE else None
-    if found is None:
+    selection = selection.isel(dict.fromkeys(selection["status"].dims, 0))
+    gaussians = gaussians_of(selection) if selection["status"] == DONE else None
+    if gaussians is None:
         expected = "a cell that is done, whose classes are unions of Gaussians, in a cube of format 3"
         raise refused(where, "no Gaussians", expected)
-    axes = np.eye(len(found.center)) if found.axes is None else found.axes
+    axes = np.eye(len(gaussians.center)) if gaussians.axes is None else gaussians.axes
     return xr.Dataset(
         {
-            "class_of": ("component", found.class_of),
-            "weights": ("component", found.weights),
-            "means": (("component", "axis"), found.means),
-            "covariances": (("component", "axis", "axis_2"), found.matrices),
+            "class_of": ("component", gaussians.class_of),
+            "weights": ("component", gaussians.weights),
+            "means": (("component", "axis"), gaussians.means),
+            "covariances": (("component", "axis", "axis_2"), gaussians.matrices),
             "axes": (("feature", "axis"), axes),
-            "center": ("feature", found.center),
+            "center": ("feature", gaussians.center),
         },
-        coords={"feature": one["feature"]} if "feature" in one.coords else {},
-        attrs={"structure": str(found.structure), **{name: _score(one, name) for name in CHOICE}},
+        coords={"feature": selection["feature"]} if "feature" in selection.coords else {},
+        attrs={"structure": str(gaussians.structure), **{name: _score(selection, name) for name in CHOICE}},
     )
 
 
-def _score(one: xr.Dataset, name: str) -> float:
-    """What spoke for a cell: what has components has scores at its own shape alone."""
-    values = one[name].values.ravel() if name in one else np.empty(0)
-    known = values[~np.isnan(values)]
-    return float(known[0]) if len(known) else float("nan")
+def _score(cell: xr.Dataset, name: str) -> float:
+    """Return the one value of a score of the choice: unions have scores at their own shape alone."""
+    values = cell[name].values.ravel() if name in cell else np.empty(0)
+    finite = values[~np.isnan(values)]
+    return float(finite[0]) if len(finite) else float("nan")

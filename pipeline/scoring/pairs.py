@@ -1,7 +1,8 @@
-"""The same cells in pairs, of two cubes or of two searches of a sweep, and the differences of their scores.
+"""Cells of two cubes, or of two searches of a sweep, in pairs, and the differences of their scores.
 
-`pair` matches the cells of two tables, `difference_table` and `total_table` say what their pairs differ by;
-`compared_searches` does so for each search of a sweep and its first one, and adds what they cost.
+`pair` matches the cells of two tables, and `difference_table` and `total_table` summarise the differences
+of their pairs. `compared_searches` does so for each search of a sweep and its first one, and adds their
+costs.
 """
 
 from collections.abc import Sequence
@@ -19,17 +20,20 @@ from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.plan import AXES, VARIANTS
 from sweep_clustering.sweeps.words import UNIFORM, is_model
 
-# Coordinates of a cell: equal in both cubes, they make a pair.
+# Cells of two cubes are a pair if these coordinates are equal.
 PLACE = ("dataset", *AXES)
 GROUP = ("dataset", "p", "m", *VARIANTS, "model")
 COUNTED = ("n_cells", "n_missing", "n", "unit")
-FOUND = ("mean_a", "mean_b", "difference", "se", "wins_b", "wins_a", "ties")
-ONLY_A, ONLY_B, LEFT_A, LEFT_B = "only in A", "only in B", "not done in A", "not done in B"
-# Differences up to this come from rounding, or do not matter.
+RESULTS = ("mean_a", "mean_b", "difference", "se", "wins_b", "wins_a", "ties")
+ONLY_A = "only in A"
+ONLY_B = "only in B"
+NOT_DONE_A = "not done in A"
+NOT_DONE_B = "not done in B"
+# Differences up to this come from rounding, or do not matter, in the unit of the score.
 TIE = 1e-6
 
 OBJECTIVE = "objective"
-# What cells of two searches share.
+# Coordinates that the cells of two searches share.
 SHARED = ["dataset", *(axis for axis in AXES if axis not in VARIANTS)]
 ALL = "all data sets"
 COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate", "to_best")
@@ -38,26 +42,26 @@ COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate",
 def pair(
     first: pd.DataFrame, second: pd.DataFrame, scores: Sequence[str], searches: tuple[str, str] = ("", "")
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Match cells by their coordinates.
+    """Match cells of two tables by their coordinates, and name those without a partner.
 
     Parameters
     ----------
     first, second : pandas.DataFrame
-        Cells of A and of B, from `pipeline.scoring.tables.cell_table`.
+        cells of A and of B, from `pipeline.scoring.tables.cell_table`
     scores : sequence of str
-        Columns to compare.
+        columns to compare
     searches : tuple of str
-        What the only search of A, and that of B, is called in the other where that has several.
+        names of the only search of A in B, and of the only search of B in A, where the other has several
 
     Returns
     -------
     pairs, unpaired : pandas.DataFrame
-        As in `pipeline.report.compare.Comparison`. A score that is not defined in either cube stays, with a
-        missing difference.
+        as in `pipeline.report.compare.Comparison`; a score that is not defined in one of the cubes has a
+        missing difference
     """
-    wanted = [*PLACE, "status", *dict.fromkeys(scores)]
+    columns = [*PLACE, "status", *dict.fromkeys(scores)]
     # p is compared as seeds are: to nine decimals.
-    sides = [tables.with_variants(table)[wanted].assign(p=table["p"].round(9)) for table in (first, second)]
+    sides = [tables.with_variants(table)[columns].assign(p=table["p"].round(9)) for table in (first, second)]
     added: tuple[list[str], list[str]] = ([], [])
     # a sweep that names no design drew its pairs uniformly
     for key, called in ((DESIGN, (UNIFORM, UNIFORM)), (SEARCH, searches)):
@@ -65,22 +69,24 @@ def pair(
         for at, name in enumerate(called):
             if named[1 - at] and not named[at]:
                 added[at].append(key)
-                has_one = sides[at]["p"].notna()
+                has_value = sides[at]["p"].notna()
                 if key == SEARCH:  # a method without annotations is of no search, a model is
-                    has_one |= sides[at]["model"].map(is_model)
-                sides[at] = sides[at].assign(**{key: sides[at][key].mask(has_one, name)})
-    both = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
+                    has_value |= sides[at]["model"].map(is_model)
+                sides[at] = sides[at].assign(**{key: sides[at][key].mask(has_value, name)})
+    merged = sides[0].merge(sides[1], on=list(PLACE), how="outer", suffixes=("_a", "_b"), sort=False)
     reasons = {
-        ONLY_A: both["status_b"].isna(),
-        ONLY_B: both["status_a"].isna(),
-        LEFT_A: both["status_a"] != "done",
-        LEFT_B: both["status_b"] != "done",
+        ONLY_A: merged["status_b"].isna(),
+        ONLY_B: merged["status_a"].isna(),
+        NOT_DONE_A: merged["status_a"] != "done",
+        NOT_DONE_B: merged["status_b"] != "done",
     }
-    why = np.select(list(reasons.values()), list(reasons), default="")
-    left = both.assign(why=why)[why != ""]
-    names = [str(tables.row_cell(row.drop(added[row["why"] != ONLY_A]))) for _, row in left.iterrows()]
-    unpaired = pd.DataFrame({"cell": names, "why": left["why"].to_numpy()}, dtype=object)
-    done = both[why == ""]
+    reason = np.select(list(reasons.values()), list(reasons), default="")
+    unpaired_rows = merged.assign(why=reason)[reason != ""]
+    names = [
+        str(tables.row_cell(row.drop(added[row["why"] != ONLY_A]))) for _, row in unpaired_rows.iterrows()
+    ]
+    unpaired = pd.DataFrame({"cell": names, "why": unpaired_rows["why"].to_numpy()}, dtype=object)
+    done = merged[reason == ""]
     frames = []
     for score in dict.fromkeys(scores):
         a, b = (done[f"{score}_{side}"].astype(float) for side in "ab")
@@ -89,60 +95,60 @@ def pair(
 
 
 def difference_table(pairs: pd.DataFrame, groups: Sequence[str] = GROUP) -> pd.DataFrame:
-    """Paired differences by data set, accuracy, annotations, design, search and model.
+    """Return paired differences by data set, accuracy, annotations, design, search and model.
 
     Parameters
     ----------
     pairs : pandas.DataFrame
-        From `pair`.
+        table from `pair`
     groups : sequence of str
-        What pairs are told apart by, beside the score.
+        columns that make a group, beside the score
 
     Returns
     -------
     pandas.DataFrame
-        `score`, `dataset`, `p`, `m`, `design`, `search`, `model`, `n_cells` (pairs with a difference),
-        `n_missing` (not defined in one of the two), `n` and `unit` (mixtures, or redraws of the annotations;
-        missing where nothing is drawn), `mean_a`, `mean_b`, `difference` (B minus A) and its `se`, all over
-        units, each of them a mean over its cells first (`se` missing for n = 1), `wins_b`, `wins_a`, `ties`
-        (shares of the pairs; B wins where it is better by more than `TIE`: less, for a divergence).
+        `score` and the groups; `n_cells` (pairs with a difference), `n_missing` (not defined in one of the
+        two), `n` and `unit` (mixtures, or redraws of the annotations; missing where nothing is drawn);
+        `mean_a`, `mean_b`, `difference` (B minus A) and its `se`, over units, each of them a mean over its
+        cells first; `wins_b`, `wins_a` and `ties`, shares of the pairs, where B wins if it is better by
+        more than `TIE`
     """
     return _differences(_judged(pairs), ["score", *groups])
 
 
 def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
-    """As `difference_table`, over all pairs of a score, design, search and model.
+    """Return the columns of `difference_table` over all pairs of a score, design, search and model.
 
     Means are over data sets, in which each counts alike, of their means over units; the error is that of
-    their draws, the data sets being given. `n` counts the units of all of them, and `n_datasets` these.
+    their draws, for these data sets. `n` is the number of units and `n_datasets` that of data sets.
     """
     judged, keys = _judged(pairs), ["score", *VARIANTS, "model"]
-    each = _differences(judged, [*keys, "dataset"])
-    each = each[each["n_cells"] > 0]
-    groups = each.groupby(keys, dropna=False, sort=False)
-    whole = tables.over_datasets(each.assign(mean=each["difference"]), keys)
-    whole = whole.rename(columns={"mean": "difference", "n": "n_datasets"})
+    by_dataset = _differences(judged, [*keys, "dataset"])
+    by_dataset = by_dataset[by_dataset["n_cells"] > 0]
+    groups = by_dataset.groupby(keys, dropna=False, sort=False)
+    total = tables.over_datasets(by_dataset.assign(mean=by_dataset["difference"]), keys)
+    total = total.rename(columns={"mean": "difference", "n": "n_datasets"})
     means = groups[["mean_a", "mean_b"]].mean()
     counts = groups[["n_cells", "n_missing", "n"]].sum()
     units = groups["unit"].agg(lambda kinds: " and ".join(sorted(set(kinds.dropna()))) or np.nan)
     won = judged.groupby(keys, dropna=False, sort=False)[["wins_b", "wins_a", "ties"]].mean()
     # pairs without a difference in any data set have no row
-    return whole.join([counts, means, units, won]).reset_index()[[*keys, "n_datasets", *COUNTED, *FOUND]]
+    return total.join([counts, means, units, won]).reset_index()[[*keys, "n_datasets", *COUNTED, *RESULTS]]
 
 
 def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Pairs with what each of them says: which is better, or that one lacks the score."""
-    # Of a score where neither direction is better, the larger value wins.
+    """Return the pairs with marks: which side is better, or that one lacks the score."""
+    # If neither direction of a score is better, the larger value wins.
     sign = pairs["score"].map({name: label.better or 1 for name, label in LABELS.items()}).astype(float)
-    known = pairs["difference"].notna()
-    gain = (pairs["difference"] * sign).where(known)
+    is_known = pairs["difference"].notna()
+    gain = (pairs["difference"] * sign).where(is_known)
     return tables.with_variants(pairs).assign(
-        missing=~known,
-        mean_a=pairs["a"].where(known),
-        mean_b=pairs["b"].where(known),
-        wins_b=(gain > TIE).where(known).astype(float),
-        wins_a=(gain < -TIE).where(known).astype(float),
-        ties=(gain.abs() <= TIE).where(known).astype(float),
+        missing=~is_known,
+        mean_a=pairs["a"].where(is_known),
+        mean_b=pairs["b"].where(is_known),
+        wins_b=(gain > TIE).where(is_known).astype(float),
+        wins_a=(gain < -TIE).where(is_known).astype(float),
+        ties=(gain.abs() <= TIE).where(is_known).astype(float),
     )
 
 
@@ -157,13 +163,17 @@ def _differences(judged: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         **means.mean,
         **of_pairs[["wins_b", "wins_a", "ties"]].mean(),
     )
-    return table.reset_index(drop=True)[[*keys, *COUNTED, *FOUND]]
+    return table.reset_index(drop=True)[[*keys, *COUNTED, *RESULTS]]
 
 
-def compared_scores(one: Search, other: Search) -> tuple[str, ...]:
-    """Scores that two searches are compared by: objectives too, if both maximise the same one."""
-    same = all(getattr(one, name) == getattr(other, name) for name in ObjectiveSettings.__dataclass_fields__)
-    return (OBJECTIVE, *RANKED) if same else RANKED
+def compared_scores(first: Search, second: Search) -> tuple[str, ...]:
+    """Return the scores that two searches are compared by: objectives too, if both maximise the same
+    one.
+    """
+    is_same = all(
+        getattr(first, name) == getattr(second, name) for name in ObjectiveSettings.__dataclass_fields__
+    )
+    return (OBJECTIVE, *RANKED) if is_same else RANKED
 
 
 def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[str, pd.DataFrame]:
@@ -172,35 +182,35 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
     Parameters
     ----------
     cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`, of one design.
+        cells of one design, from `pipeline.scoring.tables.cell_table`
     searches : sequence of Search
-        Of the sweep.
+        searches of the sweep
 
     Returns
     -------
     dict of str to pandas.DataFrame
-        By the name of its file; nothing where no search has a cell in common with the first. Both begin with
-        `search` and `reference`, the first one, in the order of the sweep file. Then have
+        Tables by the name of their file; none if no search has a cell in common with the first. Both begin
+        with `search` and `reference`, the first one, in the order of the sweep file. Then have
 
         `searches`
             columns of `difference_table`, where A is the reference and B the search: a row for each score,
-            data set and model, over all p and m, after one for each score and model over data sets, which is
-            of data set `ALL`. Objectives, in nats, are left out where the two searches maximise different
-            ones, as in a cell whose shape of covariances each chose otherwise.
+            data set and model, over all p and m, after one for each score and model over data sets, with
+            the data set `ALL`. Objectives, in nats, are left out where the two searches maximise different
+            ones, as in a cell where they chose different shapes of covariances.
         `search-costs`
-            `COSTS`, a row for each data set and model, after one for each model over all data sets: `n_cells`
-            that are done in both; `cpu`, the CPU time of all of them as a multiple of the reference's;
+            `COSTS`, a row for each data set and model, after one for each model over all data sets:
+            `n_cells` that are done in both; `cpu`, their CPU time as a multiple of the reference's;
             `hit_rate` and `reference_hit_rate`, the mean share of restarts that found the best objective of
             their cell; `to_best`, the CPU time for each such restart as a multiple of the reference's, a
             median over cells whose best is the same in both.
     """
-    there = {each.name: each for each in searches}
-    first, *others = [there[name] for name in tables.values_of(cells, SEARCH)] or [Search()]
+    by_name = {search.name: search for search in searches}
+    first, *others = [by_name[name] for name in tables.values_of(cells, SEARCH)] or [Search()]
     frames: dict[str, list[pd.DataFrame]] = {}
     for other in others:
         # methods do not search
         sides = [
-            cells[(cells[SEARCH] == each.name) & cells["model"].map(is_model)] for each in (first, other)
+            cells[(cells[SEARCH] == search.name) & cells["model"].map(is_model)] for search in (first, other)
         ]
         kept = [*SHARED, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
         done = [tables.cells_with_hits(side)[kept] for side in sides]
@@ -209,15 +219,17 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
             continue
         # models that choose their shape maximise different objectives where they chose differently
         shapes = [wide[f"covariance_shape_{side}"].fillna("") for side in "ab"]
-        apart = wide.loc[shapes[0] != shapes[1], SHARED].assign(apart=True)
-        sides = [side.assign(**{SEARCH: np.nan}).merge(apart, "left", SHARED) for side in sides]
-        sides = [side.assign(**{OBJECTIVE: side[OBJECTIVE].where(side["apart"].isna())}) for side in sides]
+        different = wide.loc[shapes[0] != shapes[1], SHARED].assign(is_different=True)
+        sides = [side.assign(**{SEARCH: np.nan}).merge(different, "left", SHARED) for side in sides]
+        sides = [
+            side.assign(**{OBJECTIVE: side[OBJECTIVE].where(side["is_different"].isna())}) for side in sides
+        ]
         scores = compared_scores(first, other)
         pairs, _ = pair(sides[0], sides[1], scores)
-        found = [total_table(pairs).assign(dataset=ALL), difference_table(pairs, ("dataset", "model"))]
-        differences = pd.concat(found, ignore_index=True)
+        totals = [total_table(pairs).assign(dataset=ALL), difference_table(pairs, ("dataset", "model"))]
+        differences = pd.concat(totals, ignore_index=True)
         differences = differences.loc[
-            differences["n_cells"] > 0, ["score", "dataset", "model", *COUNTED, *FOUND]
+            differences["n_cells"] > 0, ["score", "dataset", "model", *COUNTED, *RESULTS]
         ]
         costs = _costs(wide, OBJECTIVE in scores)
         for name, table in (("searches", differences), ("search-costs", costs)):
@@ -227,16 +239,16 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
     return {name: pd.concat(parts, ignore_index=True) for name, parts in frames.items()}
 
 
-def _costs(wide: pd.DataFrame, same_objective: bool) -> pd.DataFrame:
-    """`COSTS` of cells that are done in both: `_a` of the reference, and `_b` of the search."""
+def _costs(wide: pd.DataFrame, is_same_objective: bool) -> pd.DataFrame:
+    """Return `COSTS` of cells that are done in both: `_a` is the reference, `_b` the search."""
     ratios = {}
     for side in "ab":
         hits = wide[f"hits_{side}"].astype(float)
         ratios[f"rate_{side}"] = hits / wide[f"restarts_done_{side}"].astype(float)
         ratios[f"time_{side}"] = wide[f"cpu_seconds_{side}"] / hits
     wide = wide.assign(**ratios)
-    agree = same_objective & ((wide[f"{OBJECTIVE}_a"] - wide[f"{OBJECTIVE}_b"]).abs() <= SAME_OPTIMUM)
-    wide["to_best"] = (wide["time_b"] / wide["time_a"]).where(agree)
+    is_equal = is_same_objective & ((wide[f"{OBJECTIVE}_a"] - wide[f"{OBJECTIVE}_b"]).abs() <= SAME_OPTIMUM)
+    wide["to_best"] = (wide["time_b"] / wide["time_a"]).where(is_equal)
     groups = pd.concat([wide.assign(dataset=ALL), wide]).groupby(["dataset", "model"], sort=False)
     costs = groups.agg(
         n_cells=("to_best", "size"),

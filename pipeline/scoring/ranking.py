@@ -1,9 +1,9 @@
-"""Which model wins: one mean for each data set over the cells in common, ranks, and what a test says of them.
+"""Ranks of models: one mean for each data set over the cells in common, ranks, and tests over data sets.
 
-`rank` averages a score over the places that all models share, and orders the models by it, with ties on each
-data set and tests over data sets; `by_accuracy` has the same means at each p. The tests are those of Demšar,
-Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), with the pairwise ones of
-Benavoli, Corani and Mangili, JMLR 17 (2016), which depend on the two models alone.
+`rank` averages a score over the places that all models share, and orders the models by it, with ties on
+each data set and tests over data sets; `by_accuracy` has the same means at each p. The tests are those of
+Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7 (2006), with the pairwise
+ones of Benavoli, Corani and Mangili, JMLR 17 (2016), which depend on the two models alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,21 +24,21 @@ from sweep_clustering.pipeline.scoring.tables import (
 )
 from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING, STATUS_WORDS
 
-# Of every test.
+# Level of every test, a probability.
 LEVEL = 0.05
 # Scores that differ by no more are equal: the difference comes from the order of a sum.
 ROUNDING = 1e-12
-# For a test: signed ranks of fewer cannot fall below `LEVEL`, whatever they are (5 give 1/16 at least).
+# A test needs so many: the p of signed ranks of fewer cannot fall below `LEVEL` (5 give 1/16 at least).
 FEWEST_DATASETS = 6
-# For Friedman's test; of two models, signed ranks alone are tested.
+# Friedman's test needs so many; for two models there is the test of signed ranks alone.
 FEWEST_MODELS = 3
-# Scores that models are compared by: 1 is the truth, and 0 what a division without any meaning has.
+# Scores that models are compared by: 1 is the truth, and 0 a partition without any meaning.
 RANKED = ("nmi", "adjusted_rand")
 # Score of a cell without a solution: that of all samples in one cluster.
 UNSOLVED = 0.0
 # Paired standard errors up to which two models tie on a data set.
 ERRORS = 2.0
-# Stands for a data set in the rows of means over data sets.
+# This stands for a data set in the rows of means over data sets.
 MEAN = "mean of all"
 PLACE = ["mixture", "p", "m", "replicate"]
 COUNTS = {"done": DONE, "no_solution": NO_SOLUTION, "failed": FAILED, "pending": PENDING}
@@ -50,46 +50,45 @@ PAIRS = ("a", "b", "wins_a", "ties", "wins_b", "difference", "p", "p_holm", "dif
 class Ranking:
     """Models in the order of their mean ranks by one score.
 
-    A place is a mixture, p, m and replicate, and a model without annotations has the same value at every p, m
-    and replicate. A cell without a solution has the score 0. A place where some model's cell failed, is
+    A place is a mixture, p, m and replicate, and a model without annotations has the same value at every p,
+    m and replicate. A cell without a solution has the score 0. A place where some model's cell failed, is
     pending or has no score is left out for all of them; a model without any result on a data set does not
-    count there. A mean is over units that were drawn independently, each of them a mean over its places
-    first: of mixtures each mixture, of a real data set each redraw of the annotations.
+    count there. A mean is over units that were drawn independently (mixtures, or for a real data set
+    redraws of the annotations), each of them a mean over its places first.
 
     Parameters
     ----------
     score : str
-        One of `RANKED`.
+        one of `RANKED`
     values : pandas.DataFrame
-        A row for each data set with the score, and model of the cube: `dataset`, `model`, `mean`, `se`
+        a row for each data set with the score, and model of the cube: `dataset`, `model`, `mean`, `se`
         (missing for n = 1, and for a model without annotations on a real data set, which nothing redraws),
-        `n` units, `unit` (mixtures, or redraws of the annotations), `n_places` in common, and how many cells
-        of the model are `done`, have `no_solution`, `failed` or are `pending`.
+        `n` units, `unit`, `n_places` in common, and how many cells of the model are `done`, have
+        `no_solution`, `failed` or are `pending`
     places : mapping of str to pandas.DataFrame
-        Of each data set the values at every place in common: an index of `PLACE`, a column for each model.
-    alone : frozenset of str
-        Models without annotations, which have no p, m and replicate of their own.
+        values of each data set at every place in common: an index of `PLACE`, a column for each model
+    baselines : frozenset of str
+        models without annotations, which have no p, m and replicate
     means, ranks : pandas.DataFrame
-        Score and rank (1 is best) by data set, of those on which every model has a score, and model.
+        score and rank (1 is best) by model, and by data set on which every model has a score
     as_good : pandas.DataFrame of bool
-        Of all data sets and models: whether the model has the best mean there, or is not shown to be worse.
-        False for every model where the data set is not ranked, or where nothing was drawn again: without a
-        standard error nobody wins.
+        whether a model has the best mean on a data set, or is not shown to be worse; false for every model
+        where the data set is not ranked, or has no standard error
     pairs : pandas.DataFrame
-        A row for every two models, the one of the better mean rank as `a`: data sets on which each wins, and
-        `ties`, missing where no data set has a standard error of their difference; `difference`, mean over
-        data sets of a minus b; `p` of the signed-rank test, `p_holm` after Holm's correction over all pairs,
-        missing without a test; `different` if the tests say so.
+        a row for every two models, the one of the better mean rank as `a`: data sets on which each wins,
+        and `ties`, missing where no data set has a standard error of their difference; `difference`, mean
+        over data sets of a minus b; `p` of the signed-rank test, `p_holm` after Holm's correction over all
+        pairs, missing without a test; `different` if the tests say so
     statistic, p : float
-        Of Friedman's test; missing where there was none.
+        results of Friedman's test, missing without one
     is_partial : bool
-        Whether a cell of the sweep is pending, also on a data set without any score so far.
+        whether a cell of the sweep is pending, also on a data set without any score so far
     """
 
     score: str
     values: pd.DataFrame
     places: Mapping[str, pd.DataFrame]
-    alone: frozenset[str]
+    baselines: frozenset[str]
     means: pd.DataFrame
     ranks: pd.DataFrame
     as_good: pd.DataFrame
@@ -100,75 +99,76 @@ class Ranking:
 
     @property
     def label(self) -> str:
-        """Name of the score for people."""
+        """Return the short name of the score."""
         return LABELS[self.score].short
 
     @property
     def models(self) -> list[str]:
-        """Those with a value on any data set, best mean rank first."""
+        """Return the models with a value on any data set, best mean rank first."""
         return list(self.means.columns)
 
     @property
     def datasets(self) -> list[str]:
-        """Those that count: every model has a score on them."""
+        """Return the data sets that count: every model has a score on them."""
         return list(self.means.index)
 
     @property
-    def left_out(self) -> list[str]:
-        """Data sets with the score, on which some model has none."""
+    def unranked_datasets(self) -> list[str]:
+        """Return the data sets with the score on which some model has none."""
         return [name for name in self.places if name not in self.means.index]
 
     @property
-    def judged(self) -> list[str]:
-        """Those that count and have standard errors, so that a model can win or tie on them."""
+    def judged_datasets(self) -> list[str]:
+        """Return the data sets that count and have standard errors, so that a model can win or tie
+        there.
+        """
         return [name for name in self.datasets if self.as_good.loc[name].any()]
 
     @property
-    def comparable(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether there are two models or more."""
         return len(self.models) > 1
 
     @property
-    def tested(self) -> bool:
-        """Whether there were data sets enough for a test."""
-        return len(self.datasets) >= FEWEST_DATASETS and self.comparable
+    def is_tested(self) -> bool:
+        """Whether there were enough data sets for a test."""
+        return len(self.datasets) >= FEWEST_DATASETS and self.is_comparable
 
     @property
-    def decisive(self) -> bool:
-        """Whether a pair could be told apart at all: whether the data sets are enough for so many models."""
-        return self.tested and least_p(len(self.datasets), len(self.pairs)) < LEVEL
+    def is_decisive(self) -> bool:
+        """Whether the tests could separate two models: the data sets are enough for so many models."""
+        return self.is_tested and least_p(len(self.datasets), len(self.pairs)) < LEVEL
 
     @property
-    def apart(self) -> set[tuple[str, str]]:
-        """Two models that the tests tell apart, the better one first."""
-        found = self.pairs.loc[self.pairs["different"], ["a", "b"]]
-        return set(found.itertuples(index=False, name=None))
+    def different_pairs(self) -> set[tuple[str, str]]:
+        """Return the pairs of models that the tests separate, the better one first."""
+        different = self.pairs.loc[self.pairs["different"], ["a", "b"]]
+        return set(different.itertuples(index=False, name=None))
 
     @property
     def groups(self) -> list[tuple[int, int]]:
-        """From `alike`; empty without a test."""
-        return alike(self.models, self.apart) if self.tested else []
+        """Return the groups of `equal_groups`; none without a test."""
+        return equal_groups(self.models, self.different_pairs) if self.is_tested else []
 
     def table(self) -> pd.DataFrame:
-        """One row per model, best first.
+        """Return one row per model, best first.
 
-        Returns
-        -------
-        pandas.DataFrame
-            `model`, `n_datasets` that count, `mean_rank`, `mean` of the score over them, `wins`,
-            `ties` and `losses` against all other models, `best` (data sets on which it is best or ties with
-            the best), each missing where nothing has a standard error, and the number of cells `done`, with
-            `no_solution`, `failed` and `pending`.
+        Columns are `model`, `n_datasets` that count, `mean_rank`, `mean` of the score over them, `wins`,
+        `ties` and `losses` against all other models, `best` (data sets on which it is best or ties with
+        the best), each missing if nothing has a standard error, and the number of cells `done`, with
+        `no_solution`, `failed` and `pending`.
         """
         heads = {"mean_rank": self.ranks.mean(), "mean": self.means.mean()}
         table = pd.DataFrame({"n_datasets": len(self.datasets), **heads})
         duels = self.matrix().groupby(level="a").sum(min_count=1).reindex(self.models)
-        best = self.as_good.loc[self.judged].astype("Int64").sum(min_count=1).rename("best")
+        best = self.as_good.loc[self.judged_datasets].astype("Int64").sum(min_count=1).rename("best")
         counted = self.values.groupby("model")[list(COUNTS)].sum()
         return table.join([duels, best, counted]).rename_axis("model").reset_index()
 
     def matrix(self) -> pd.DataFrame:
-        """Data sets that each model `wins`, `ties` and `losses` against each other, by `a` and `b`."""
+        """Return on how many data sets each model `wins`, `ties` and `losses` against each other, by `a`
+        and `b`.
+        """
         names = {"wins_a": "wins", "ties": "ties", "wins_b": "losses"}
         ahead = self.pairs[["a", "b", *names]].rename(columns=names)
         behind = ahead.rename(columns={"a": "b", "b": "a", "wins": "losses", "losses": "wins"})
@@ -181,87 +181,89 @@ def rankings(cells: pd.DataFrame) -> tuple[Ranking, ...]:
 
 
 def rank(cells: pd.DataFrame, score: str) -> Ranking:
-    """Rank the models of a cube by one score.
+    """Rank the models of a table from `pipeline.scoring.tables.cell_table` by one of `RANKED`.
 
     A rank needs every model on a data set: data sets on which one has no score do not count. A test needs
-    `FEWEST_DATASETS`. Friedman's test comes first, where there are `FEWEST_MODELS`; if it does not find that
-    the models differ, no pair does.
-
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
-    score : str
-        One of `RANKED`.
+    `FEWEST_DATASETS`. Friedman's test comes first, where there are `FEWEST_MODELS`; if it does not find
+    that the models differ, no pair does.
     """
-    marked = cells.assign(value=solved_values(cells, score))
-    alone = list(cells["model"][cells["p"].isna()].unique())
-    models = list(dict.fromkeys([*alone, *cells["model"]]))
+    cells = cells.assign(value=solved_values(cells, score))
+    baselines = list(cells["model"][cells["p"].isna()].unique())
+    models = list(dict.fromkeys([*baselines, *cells["model"]]))
     places, frames = {}, [pd.DataFrame(columns=list(COLUMNS))]
-    for name, rows in marked.groupby("dataset", sort=False):
-        # a data set without true labels has no score, whatever its cells have found
+    for name, rows in cells.groupby("dataset", sort=False):
+        # a data set without true labels has no score
         if rows[score].notna().any():
             places[str(name)] = _places(rows)
-            frames.append(_values(rows, places[str(name)], models, alone))
+            frames.append(_values(rows, places[str(name)], models, baselines))
     values = pd.concat(frames[1:] or frames, ignore_index=True)
-    every = values.pivot(index="dataset", columns="model", values="mean").astype(float)
-    every = every.reindex(index=list(places), columns=models).dropna(axis="columns", how="all")
-    means = every.dropna()
+    all_means = values.pivot(index="dataset", columns="model", values="mean").astype(float)
+    all_means = all_means.reindex(index=list(places), columns=models).dropna(axis="columns", how="all")
+    means = all_means.dropna()
     ranks = pd.DataFrame(best_first(means.to_numpy()), means.index, means.columns)
     order = list(ranks.mean().sort_values(kind="stable").index) if len(ranks) else list(means.columns)
-    verdicts = {name: _verdicts(found, alone) for name, found in places.items() if len(found)}
+    verdicts = {name: _verdicts(rows, baselines) for name, rows in places.items() if len(rows)}
     signs = [verdicts[name].loc[order, order].to_numpy() for name in means.index if order]
-    tested = len(means) >= FEWEST_DATASETS and len(order) > 1
-    statistic, p = friedman(ranks.to_numpy()) if tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
+    is_tested = len(means) >= FEWEST_DATASETS and len(order) > 1
+    friedman_statistic, friedman_p = (
+        friedman(ranks.to_numpy()) if is_tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
+    )
     duels = []
     for i, j in combinations(range(len(order)), 2):
         a, b = order[i], order[j]
         differences = (means[a] - means[b]).to_numpy()
-        found_signs = [each[i, j] for each in signs]
-        chance = signed_ranks(differences) if tested else np.nan
+        pair_signs = [dataset_signs[i, j] for dataset_signs in signs]
+        p_signed = signed_ranks(differences) if is_tested else np.nan
         mean = differences.mean() if len(differences) else np.nan
-        is_judged = not np.isnan(found_signs).all()
-        counts = [found_signs.count(sign) if is_judged else pd.NA for sign in (1, 0, -1)]
-        duels.append((a, b, *counts, mean, chance))
+        is_judged = not np.isnan(pair_signs).all()
+        counts = [pair_signs.count(sign) if is_judged else pd.NA for sign in (1, 0, -1)]
+        duels.append((a, b, *counts, mean, p_signed))
     pairs = pd.DataFrame(duels, columns=list(PAIRS[:-2])).astype(dict.fromkeys(PAIRS[2:5], "Int64"))
-    pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if tested else np.nan
+    pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if is_tested else np.nan
     # if the first test does not find that the models differ, no pair does
-    pairs["different"] = (pairs["p_holm"] < LEVEL) & (not p >= LEVEL)
-    as_good = pd.DataFrame(False, every.index, every.columns)
+    pairs["different"] = (pairs["p_holm"] < LEVEL) & (not friedman_p >= LEVEL)
+    as_good = pd.DataFrame(False, all_means.index, all_means.columns)
     for name in means.index if order else ():
         first = means.loc[name].idxmax()
         beaten = verdicts[name].loc[first]
         if beaten.drop(first).notna().any():
             as_good.loc[name, beaten.index] = ~(beaten > 0)
     is_partial = bool((cells["status"] == STATUS_WORDS[PENDING]).any())
-    found = means[order], ranks[order], as_good, pairs, statistic, p, is_partial
-    return Ranking(score, values, places, frozenset(alone), *found)
+    return Ranking(
+        score,
+        values,
+        places,
+        frozenset(baselines),
+        means[order],
+        ranks[order],
+        as_good,
+        pairs,
+        friedman_statistic,
+        friedman_p,
+        is_partial,
+    )
 
 
 def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
-    """Score of each cell that was computed to the end, `UNSOLVED` without a solution; missing of others."""
+    """Return the score of each cell that was computed to the end, `UNSOLVED` without a solution; missing
+    for other cells.
+    """
     done, without = (cells["status"] == STATUS_WORDS[code] for code in (DONE, NO_SOLUTION))
     return cells[score].where(done).mask(without, UNSOLVED).astype(float)
 
 
 def by_accuracy(ranking: Ranking) -> pd.DataFrame:
-    """Mean score of each data set and model at every accuracy p, and then over the data sets that are ranked.
+    """Return the mean score of each data set and model at every accuracy p, and then over the ranked data
+    sets.
 
-    Parameters
-    ----------
-    ranking : Ranking
-        Of one score.
-
-    Returns
-    -------
-    pandas.DataFrame
-        `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se` and `n` as in `Ranking.values`, but
-        over the places of that p; the p of a model without annotations is the one it is compared at. The
-        error of the mean of all is that of its draws, for these data sets; a part without one adds nothing.
+    Columns are `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se` and `n` as in
+    `Ranking.values`, but over the places of that p. A model without annotations has the p at which it is
+    compared. The error of the mean of all is that of its draws, for these data sets; a part without an
+    error adds nothing.
     """
     columns = ["dataset", "p", "model", "mean", "se", "n"]
     frames = [
-        _means(rows, ranking.alone).rename_axis("model").reset_index().assign(dataset=dataset, p=p)
+        _means(rows, ranking.baselines).rename_axis("model").reset_index().assign(dataset=dataset, p=p)
         for dataset, places in ranking.places.items()
         for p, rows in places.groupby(level="p")
     ]
@@ -269,34 +271,34 @@ def by_accuracy(ranking: Ranking) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     table = pd.concat(frames, ignore_index=True)
     ranked = table[table["dataset"].isin(ranking.datasets)]
-    every = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)
-    return pd.concat([table, every], ignore_index=True)[columns]
+    means = over_datasets(ranked, ["p", "model"]).reset_index().assign(dataset=MEAN)
+    return pd.concat([table, means], ignore_index=True)[columns]
 
 
 def _places(rows: pd.DataFrame) -> pd.DataFrame:
-    """Values of the models that have any, at the places where all of these do."""
+    """Return the values of the models that have any, at the places where all of these models do."""
     keyed = rows.assign(mixture=rows["mixture"].fillna(-1).astype(int))
-    drawn = keyed[keyed["p"].notna()]
-    alone = keyed[keyed["p"].isna()].pivot(index="mixture", columns="model", values="value")
-    if not drawn.empty:
-        return complete_places(drawn, PLACE, "model", alone).rename_axis(columns=None)
-    wide = alone.assign(p=np.nan, m=-1, replicate=-1).set_index(PLACE[1:], append=True)
+    annotated = keyed[keyed["p"].notna()]
+    baselines = keyed[keyed["p"].isna()].pivot(index="mixture", columns="model", values="value")
+    if not annotated.empty:
+        return complete_places(annotated, PLACE, "model", baselines).rename_axis(columns=None)
+    wide = baselines.assign(p=np.nan, m=-1, replicate=-1).set_index(PLACE[1:], append=True)
     return wide.dropna(axis="columns", how="all").dropna(axis="index").rename_axis(columns=None)
 
 
-def _means(places: pd.DataFrame, alone: Collection[str]) -> pd.DataFrame:
-    """Mean and standard error over units, by model; what nothing draws again has no error."""
+def _means(places: pd.DataFrame, baselines: Collection[str]) -> pd.DataFrame:
+    """Return mean and standard error over units by model; models that nothing draws again have no error."""
     units = by_unit(places)
     table = pd.DataFrame({"mean": units.mean(), "se": units.sem(), "n": len(units)})
     if unit_level(places.index) == "replicate":
-        table.loc[table.index.isin(list(alone)), "se"] = np.nan
+        table.loc[table.index.isin(list(baselines)), "se"] = np.nan
     return table
 
 
 def _values(
-    rows: pd.DataFrame, places: pd.DataFrame, models: list[str], alone: Collection[str]
+    rows: pd.DataFrame, places: pd.DataFrame, models: list[str], baselines: Collection[str]
 ) -> pd.DataFrame:
-    table = _means(places, alone).reindex(models)
+    table = _means(places, baselines).reindex(models)
     table["n"] = table["n"].where(table["mean"].notna(), 0).astype(int)
     table["unit"] = NAMES["mixture" if rows["mixture"].notna().any() else "replicate"]
     table["n_places"] = np.where(table["n"] > 0, len(places), 0)
@@ -306,33 +308,26 @@ def _values(
     return table.rename_axis("model").reset_index()[list(COLUMNS)]
 
 
-def _verdicts(places: pd.DataFrame, alone: Collection[str]) -> pd.DataFrame:
-    """1 where the model of the row wins on a data set, -1 where that of the column does, 0 for a tie.
+def _verdicts(places: pd.DataFrame, baselines: Collection[str]) -> pd.DataFrame:
+    """Return 1 where the model of the row wins on a data set, -1 where that of the column does, 0 for a
+    tie.
 
     A tie is a difference within `ERRORS` standard errors of the mean over units, paired. Without a standard
-    error, of one unit or of two models that nothing draws again, there is no verdict.
+    error, for one unit or two models that nothing draws again, there is no verdict.
     """
     units, models = by_unit(places).to_numpy(), places.columns
     differences = units[:, :, None] - units[:, None, :]
     mean = differences.mean(axis=0)
     error = differences.std(axis=0, ddof=1) / np.sqrt(len(units)) if len(units) > 1 else np.nan
     verdicts = np.where(np.abs(mean) <= np.maximum(ROUNDING, ERRORS * error), 0.0, np.sign(mean))
-    is_fixed = models.isin(list(alone)) & (unit_level(places.index) == "replicate")
+    is_fixed = models.isin(list(baselines)) & (unit_level(places.index) == "replicate")
     verdicts[is_fixed[:, None] & is_fixed | np.isnan(error)] = np.nan
     return pd.DataFrame(verdicts, models, models)
 
 
 def best_first(values: np.ndarray) -> np.ndarray:
-    """Rank the models on each data set: 1 is the largest value, and equal ones share the mean of their ranks.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_datasets, n_models)
-        More is better.
-
-    Returns
-    -------
-    ndarray of shape (n_datasets, n_models)
+    """Rank the models (columns) on each data set (rows): 1 is the largest value, and equal values share
+    the mean of their ranks.
     """
     levels = np.empty(values.shape)
     for row, level in zip(values, levels, strict=True):
@@ -343,65 +338,40 @@ def best_first(values: np.ndarray) -> np.ndarray:
 
 
 def friedman(ranks: np.ndarray) -> tuple[float, float]:
-    """Test whether all models rank alike, with the correction for ties; k - 1 degrees of freedom.
+    """Return statistic and p of Friedman's test that all models rank alike, with the correction for ties.
 
-    Parameters
-    ----------
-    ranks : ndarray of shape (n_datasets, n_models)
-        From `best_first`.
-
-    Returns
-    -------
-    statistic, p : float
-        0 and 1 where all models are equal on every data set.
+    Ranks are of shape (n_datasets, n_models), and the test has n_models - 1 degrees of freedom. The result
+    is 0 and 1 if all models are equal on every data set.
     """
     if (ranks == ranks[:, :1]).all():
         return 0.0, 1.0
-    found = friedmanchisquare(*ranks.T)
-    return float(found.statistic), float(found.pvalue)
+    result = friedmanchisquare(*ranks.T)
+    return float(result.statistic), float(result.pvalue)
 
 
 def signed_ranks(differences: np.ndarray) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test: exact, with ties too; differences of 0 are left out.
+    """Return the two-sided p of Wilcoxon's signed-rank test, exact with ties too; differences of 0 do not
+    count.
 
-    Given the sizes of the differences, every combination of signs is equally likely where the models are
+    Given the sizes of the differences, every combination of signs is equally likely if the models are
     alike. Sums of twice the ranks are whole numbers, so their distribution is a convolution.
-
-    Parameters
-    ----------
-    differences : ndarray of shape (n_datasets,)
-        Of one model to another.
-
-    Returns
-    -------
-    float
-        1 where no difference is left.
     """
-    found = differences[np.abs(differences) > ROUNDING]
-    if not len(found):
+    nonzero = differences[np.abs(differences) > ROUNDING]
+    if not len(nonzero):
         return 1.0
-    sizes = np.abs(found)
-    twice = np.rint(2 * (len(found) + 1 - best_first(sizes[None])[0])).astype(np.int64)
+    sizes = np.abs(nonzero)
+    twice = np.rint(2 * (len(nonzero) + 1 - best_first(sizes[None])[0])).astype(np.int64)
     chances = np.ones(1)
     for rank in twice:
         chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2
-    positive = int(twice[found > 0].sum())
-    less = min(positive, int(twice.sum()) - positive)
-    return min(1.0, 2 * float(chances[: less + 1].sum()))
+    positive = int(twice[nonzero > 0].sum())
+    tail = min(positive, int(twice.sum()) - positive)
+    return min(1.0, 2 * float(chances[: tail + 1].sum()))
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Adjust the p of several tests by Holm's steps down, in which the smallest counts for all of them.
-
-    Parameters
-    ----------
-    p : ndarray of shape (n_tests,)
-        In any order.
-
-    Returns
-    -------
-    ndarray of shape (n_tests,)
-        Below `LEVEL`: different, with a chance below `LEVEL` that any such verdict is false.
+    """Adjust the p of several tests by Holm's method: the chance that any test below a level is false is
+    below it.
     """
     order = np.argsort(p, kind="stable")
     steps = p[order] * np.arange(len(p), 0, -1)
@@ -411,29 +381,21 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def least_p(n_datasets: int, n_tests: int) -> float:
-    """Least adjusted p that so many data sets can give: one model better on all of them."""
+    """Return the least adjusted p that so many data sets can give, if one model is better on all of
+    them.
+    """
     return min(1.0, n_tests * 2.0 ** (1 - n_datasets))
 
 
-def alike(models: Sequence[str], apart: set[tuple[str, str]]) -> list[tuple[int, int]]:
-    """Longest runs of neighbours of which no two differ.
+def equal_groups(models: Sequence[str], different: set[tuple[str, str]]) -> list[tuple[int, int]]:
+    """Return the first and last model of the longest runs of neighbours of which no two differ.
 
-    Parameters
-    ----------
-    models : sequence of str
-        In the order of their mean ranks.
-    apart : set of tuple of str
-        Two that differ, in this order.
-
-    Returns
-    -------
-    list of (int, int)
-        First and last model of each run of two or more; none lies within another.
+    Models are in the order of their mean ranks. A run has two models or more, and none lies within another.
     """
     places = range(len(models))
     runs = [
         (first, last)
         for first, last in combinations(places, 2)
-        if apart.isdisjoint(combinations(models[first : last + 1], 2))
+        if different.isdisjoint(combinations(models[first : last + 1], 2))
     ]
     return [run for run in runs if not any(a <= run[0] and run[1] <= b for a, b in runs if (a, b) != run)]

@@ -19,7 +19,7 @@ from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_
 from sweep_clustering.pipeline.report.figures import save
 from sweep_clustering.pipeline.report.look import house_style
 from sweep_clustering.pipeline.report.write import write_report
-from sweep_clustering.pipeline.scoring.published import rank_beside
+from sweep_clustering.pipeline.scoring.kinds import rank_published
 from sweep_clustering.pipeline.scoring.tables import row_cell
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import AskedPath
@@ -106,7 +106,7 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
         ("uci", name, method, ari) for name in ("glass", "wine") for method, ari in (("a", 0.9), ("b", 0.1))
     ]
     theirs = pd.DataFrame(rows, columns=list(against.SCORED))
-    found = rank_beside(cells, theirs)
+    found = rank_published(cells, theirs)
     *words, first, (name, figure, _), every = against.labels_beside(content(cells, published=found))
     assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
     assert (name, figure is not None) == ("ranks-published", True)
@@ -115,7 +115,7 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     lines = list(against.label_lines(found, 100))
     assert lines[0] == "among published labels"
     assert "ARI: a* has the best mean rank, 1.00 of 3" in lines[1]
-    none = rank_beside(cells, theirs.assign(battery="wut"))
+    none = rank_published(cells, theirs.assign(battery="wut"))
     said, nothing = against.labels_beside(content(cells, published=none))
     assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
 

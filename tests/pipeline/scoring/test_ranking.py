@@ -115,7 +115,7 @@ def test_order_ranks_and_duels_by_hand() -> None:
     assert rows["mean_rank"].to_dict() == pytest.approx({"b": 5.5 / 3, "a": 5.5 / 3, "c": 7 / 3})
     assert rows.loc["b", ["wins", "ties", "losses", "best"]].tolist() == [3, 1, 2, 1]
     assert rows.loc["c", ["n_datasets", "done", "pending"]].tolist() == [3, 6, 0]
-    assert (found.tested, found.groups, found.apart) == (False, [], set())
+    assert (found.is_tested, found.groups, found.different_pairs) == (False, [], set())
     assert found.pairs["p"].isna().all()
 
 
@@ -134,7 +134,7 @@ def test_a_tie_is_a_difference_within_two_paired_standard_errors() -> None:
 def test_nobody_wins_or_is_marked_without_a_standard_error() -> None:
     found = rank(contest({"a": (0.6, 0.5), "b": (0.5, 0.5)}, draws=1), "nmi")
     assert not found.as_good.any(axis=None)
-    assert found.judged == []
+    assert found.judged_datasets == []
     assert pair(found, "a", "b")[["wins_a", "ties", "wins_b"]].isna().all()
     assert found.table()[["wins", "ties", "losses", "best"]].isna().all(axis=None)
     # one data set of two has redraws: it alone is counted
@@ -142,7 +142,7 @@ def test_nobody_wins_or_is_marked_without_a_standard_error() -> None:
     drawn = product((("a", 0.6), ("b", 0.5)), range(2))
     rows += [cell("two", name, level, p=0.9, replicate=draw) for (name, level), draw in drawn]
     found = rank(table(rows), "nmi")
-    assert found.judged == ["two"]
+    assert found.judged_datasets == ["two"]
     assert pair(found, "a", "b")[["wins_a", "ties", "wins_b"]].tolist() == [1, 0, 0]
     assert found.table()["best"].tolist() == [1, 0]
 
@@ -161,7 +161,7 @@ def test_a_data_set_that_is_not_ranked_marks_no_model() -> None:
     rows += [cell("some", "a", 0.5, p=0.9, replicate=draw) for draw in range(2)]
     rows += [cell("some", "b", 0.5, p=0.9, replicate=draw, status="pending") for draw in range(2)]
     found = rank(table(rows), "nmi")
-    assert found.left_out == ["some"]
+    assert found.unranked_datasets == ["some"]
     assert not found.as_good.loc["some"].any()
     assert found.is_partial
 
@@ -173,11 +173,11 @@ def test_what_tests_say() -> None:
     assert found.pairs["p"].tolist() == pytest.approx([2.0**-9] * 3)
     assert found.pairs["p_holm"].tolist() == pytest.approx([3 * 2.0**-9] * 3)
     assert found.groups == []
-    assert found.apart == {("better", "worse"), ("better", "worst"), ("worse", "worst")}
+    assert found.different_pairs == {("better", "worse"), ("better", "worst"), ("worse", "worst")}
     # two models need no first test
     for n, tested in ((10, True), (6, True), (5, False)):
         found = rank(contest({"b": BASE[:n], "a": (BASE + OFFSETS)[:n]}), "nmi")
-        assert (found.tested, found.apart) == (tested, {("a", "b")} if tested else set())
+        assert (found.is_tested, found.different_pairs) == (tested, {("a", "b")} if tested else set())
         assert (np.isnan(found.p), found.pairs["p"].isna().all()) == (True, not tested)
 
 
@@ -272,4 +272,4 @@ def test_holm_is_the_closure_of_bonferroni() -> None:
 def test_groups_are_longest_runs_of_neighbours_that_do_not_differ(
     models: str, apart: tuple[str, ...], runs: list[tuple[int, int]]
 ) -> None:
-    assert ranking.alike(list(models), {(a, b) for a, b in apart}) == runs
+    assert ranking.equal_groups(list(models), {(a, b) for a, b in apart}) == runs
