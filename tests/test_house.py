@@ -176,6 +176,10 @@ MOST = {
     "descriptions with Of or What": 322,
     "docstring longer than body": 271,
     "tuples of three": 19,
+    "modules with code": 170,
+    "lines of code": 28_230,
+    "lines of imports": 3_100,
+    "lines of docstrings for 100 lines of code": 44,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 

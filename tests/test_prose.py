@@ -27,11 +27,79 @@ def names(text: str, file: str = GUIDE) -> set[str]:
     return {finding.rule for finding in prose.check_text(text, file)}
 
 
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(prose.RULES["plain"], "rooms", ["pipeline/example.py"])
+
+
+def docstring(sentence: str) -> set[str]:
+    return names(f'def example():\n    """{sentence}"""\n', "pipeline/example.py")
+
+
 @pytest.mark.parametrize("name", [name for name, rule in prose.OWN.items() if "find" in rule])
+@pytest.mark.usefixtures("plain")
 def test_a_rule_finds_its_bad_sentence_and_not_the_mended_one(name: str) -> None:
     rule = prose.OWN[name]
-    assert name in names(rule["bad"])
-    assert names(rule["good"]) == set()
+    check = docstring if rule.get("only") == ["docstring"] else names
+    assert name in check(rule["bad"])
+    assert check(rule["good"]) == set()
+
+
+CODE = '''"""What there is in a table."""
+LEAST, MOST = 1, 2
+
+def rows(X, each):
+    """How many rows a table has.
+
+    Parameters
+    ----------
+    X
+        Of shape (n, d).
+    each
+        Names of rows, wherein
+        nothing is twice.
+
+    Examples
+    --------
+    >>> "what there is"
+    """
+    found = len(X)  # of the table
+    # The table
+    # is told of it.
+    # noqa: what there is
+    return found
+'''
+
+
+@pytest.mark.usefixtures("plain")
+def test_docstrings_comments_and_names_are_checked_in_plain_rooms() -> None:
+    findings = [(finding.line, finding.rule) for finding in prose.check_text(CODE, "pipeline/example.py")]
+    assert sorted(findings) == [
+        (1, "what-first"),
+        (1, "what-there-is"),
+        (2, "constants"),
+        (4, "name"),
+        (5, "question-first"),
+        (10, "of-first"),
+        (12, "archaic"),
+        (19, "name"),
+        (19, "of-first"),
+        (20, "told"),
+    ]
+
+
+def test_docstrings_comments_and_names_of_other_rooms_are_not_checked() -> None:
+    assert prose.check_text(CODE, "pipeline/example.py") == []
+
+
+def test_a_room_is_a_folder_without_the_folders_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(prose.RULES["plain"], "rooms", ["storage"])
+    assert prose.is_plain("storage/files.py")
+    assert not prose.is_plain("storage/cube/chunks.py")
+
+
+def test_plain_rooms_are_there() -> None:
+    assert [room for room in prose.RULES["plain"]["rooms"] if not (prose.ROOT / room).exists()] == []
 
 
 BAD = {

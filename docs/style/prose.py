@@ -1,15 +1,18 @@
-"""Check the prose of pages and of messages: `python docs/style/prose.py [FILE ...]`.
+"""Check the prose of pages and of code: `python docs/style/prose.py [FILE ...]`.
 
 The linter is proselint. `rules.toml` beside this file names its checks that are of use here, and adds the
-rules of this project. Only sentences are checked: code, tables, formulas, addresses and the blocks that
-benchmarks write are left out. The exit code is 0, and nothing is printed, when nothing was found.
+rules of this project. In pages only sentences are checked: code, tables, formulas, addresses and the blocks
+that benchmarks write are left out. In code the messages are checked, and in the rooms that `rules.toml` lists
+also docstrings, comments and names. The exit code is 0, and nothing is printed, if there is no finding.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import re
 import sys
+import tokenize
 import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -55,7 +58,7 @@ class Finding(NamedTuple):
 
 
 def check_of(rule: dict[str, Any]) -> Check:
-    """The check of proselint that a rule with patterns is."""
+    """Return a rule with patterns as a check of proselint."""
     return Check(
         check_type=types.ExistenceSimple("|".join(f"(?:{pattern})" for pattern in rule["find"])),
         engine=Fancy(RegexOptions(case_insensitive=not rule.get("case", False), multi_line=True)),
@@ -70,7 +73,7 @@ ENABLED = dict.fromkeys([*RULES["proselint"], *(name for name, rule in OWN.items
 
 
 def sentences(text: str, line: int) -> Iterator[tuple[int, str, bool]]:
-    """Line, words and whether it is the first, for each sentence of a paragraph; X is code or a formula."""
+    """Yield line, words and whether it is the first, for each sentence; X stands for code or a formula."""
     text = NOUN.sub(lambda match: "X" + "\n" * match[0].count("\n"), text)
     text = MARKER.sub("", NO_PROSE.sub(lambda match: "\n" * match[0].count("\n"), text))
     start = 0
@@ -81,7 +84,7 @@ def sentences(text: str, line: int) -> Iterator[tuple[int, str, bool]]:
 
 
 def paragraphs(page: str) -> Iterator[tuple[int, str]]:
-    """Line and source of each paragraph, heading and item of a page in Markdown."""
+    """Yield line and source of each paragraph, heading and item of a page in Markdown."""
     page = BENCHMARK.sub(lambda match: "\n" * match[0].count("\n"), page)
     lines = page.splitlines(keepends=True)
     in_table = False
@@ -92,7 +95,7 @@ def paragraphs(page: str) -> Iterator[tuple[int, str]]:
 
 
 def messages(code: str) -> Iterator[tuple[int, str]]:
-    """Line and words of each text of Python code that is longer than a line, with X for what it fills in."""
+    """Yield line and words of each longer text in Python code, with X for the values that are filled in."""
     skipped = set()
     for node in ast.walk(tree := ast.parse(code)):
         if isinstance(node, ast.JoinedStr):
@@ -114,38 +117,134 @@ def messages(code: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+UNDERLINE = re.compile(r"-{3,}$")
+ENTRIES = {"Parameters", "Returns", "Yields", "Raises", "Attributes", "Warns", "Methods", "Other Parameters"}
+UNREAD = {"Examples", "References", "See Also"}
+DIRECTIVE = re.compile(r"#\s*(noqa|type:|fmt:|pragma|mypy:|ruff:|pyright:|!|-\*-)")
+
+
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and words of each paragraph and description of docstrings, without entries and examples."""
+    for node in ast.walk(tree):
+        if not isinstance(node, (ast.Module, *DEFINITIONS)) or ast.get_docstring(node) is None:
+            continue
+        expression = node.body[0]
+        lines = [line.rstrip() for line in (ast.get_docstring(node, clean=False) or "").splitlines()]
+        margin = min((len(line) - len(line.lstrip()) for line in lines[1:] if line), default=0)
+        lines = [lines[0].strip(), *(line[margin:] for line in lines[1:]), ""]
+        section, start, paragraph = "", 0, ""
+        for number, line in enumerate(lines):
+            following = lines[number + 1] if number + 1 < len(lines) else ""
+            is_header = bool(UNDERLINE.match(following)) and line and not line.startswith(" ")
+            is_entry = section in ENTRIES and not line.startswith(" ")
+            is_break = not line or is_header or is_entry or section in UNREAD or UNDERLINE.match(line)
+            if is_break or line.startswith((">>>", "..")) or (line.startswith("    ") and not section):
+                if paragraph:
+                    yield expression.lineno + start, paragraph
+                paragraph = ""
+            else:
+                start, paragraph = (start, f"{paragraph}\n{line}") if paragraph else (number, line)
+            if is_header:
+                section = line
+
+
+def comments(code: str) -> Iterator[tuple[int, str]]:
+    """Yield line and words of each comment; lines that follow each other are one comment."""
+    start, end, words = 0, -1, ""
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        if token.type != tokenize.COMMENT or DIRECTIVE.match(token.string):
+            continue
+        is_whole_line = token.line.lstrip().startswith("#")
+        is_next = token.start[0] == end + 1 and is_whole_line
+        if words and not is_next:
+            yield start, words
+        text = token.string.lstrip("#:").strip()
+        start, words = (start, f"{words}\n{text}") if words and is_next else (token.start[0], text)
+        end = token.start[0] if is_whole_line else -1
+    if words:
+        yield start, words
+
+
+def new_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and name for each variable, parameter, attribute, function and class of a file."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                yield node.lineno, name
+            case ast.arg(arg=name):
+                yield node.lineno, name
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.lineno, node.name
+
+
+def check_names(tree: ast.Module, file: str) -> Iterator[Finding]:
+    """Yield names that do not say what a value is, and statements with several constants."""
+    for line, name in new_names(tree):
+        if name.strip("_") in RULES["plain"]["names"]:
+            yield Finding(file, line, "name", name, RULES["plain"]["say"])
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            names = [target.id for target in node.targets[0].elts if isinstance(target, ast.Name)]
+            if len(names) > 1 and all(name.isupper() for name in names):
+                yield Finding(file, node.lineno, "constants", ", ".join(names), "one constant a statement")
+
+
+def is_plain(file: str) -> bool:
+    """Whether a file stands in a room whose docstrings, comments and names are checked."""
+    return bool({file, str(Path(file).parent)} & set(RULES["plain"]["rooms"]))
+
+
 def applies(rule: str, file: str) -> bool:
+    """Whether a rule is for a file."""
     return any(fnmatch(file, pattern) for pattern in OWN.get(rule, {}).get("only", ["*"]))
 
 
+def prose_of(text: str, file: str) -> Iterator[tuple[str, Iterator[tuple[int, str]]]]:
+    """Yield each kind of prose in a file, to which a rule may be limited, with its lines and their text."""
+    if not file.endswith(".py"):
+        yield file, paragraphs(text)
+        return
+    yield file, messages(text)
+    if is_plain(file):
+        yield "docstring", docstrings(ast.parse(text))
+        # As items of a list, which need not begin with a whole sentence.
+        yield "comment", ((line, f"- {words}") for line, words in comments(text))
+
+
 def check_text(text: str, file: str) -> list[Finding]:
-    """What the rules find in a page or in a file of code, whose name says which rules apply."""
-    found = []
-    config = Config(max_errors=1000, checks={name: True for name in ENABLED if applies(name, file)})
-    for first_line, paragraph in messages(text) if file.endswith(".py") else paragraphs(text):
-        for line, sentence, opens in sentences(paragraph, first_line):
-            marked = f"¶ {sentence}" if opens and not MARKER.match(paragraph) else sentence
-            for result in LintFile(file, marked).lint(config):
-                start, end = result.check_result.span
-                words = f"\n{marked}\n"[start:end].strip("¶ \n")
-                found.append(
-                    Finding(file, line, result.check_result.check_path, words, result.check_result.message)
-                )
-            for name, rule in OWN.items():
+    """Return the findings in a page or in a file of code, whose name says which rules apply."""
+    findings = []
+    for kind, pieces in prose_of(text, file):
+        config = Config(max_errors=1000, checks={name: True for name in ENABLED if applies(name, kind)})
+        limits = {
+            name: rule for name, rule in OWN.items() if "sentence_words" in rule and applies(name, kind)
+        }
+        for first_line, piece in pieces:
+            for line, sentence, opens in sentences(piece, first_line):
+                marked = f"¶ {sentence}" if opens and not MARKER.match(piece) else sentence
+                for result in LintFile(file, marked).lint(config):
+                    start, end = result.check_result.span
+                    words = f"\n{marked}\n"[start:end].strip("¶ \n")
+                    check = result.check_result
+                    findings.append(Finding(file, line, check.check_path, words, check.message))
                 count = len(sentence.split())
-                if "sentence_words" in rule and applies(name, file) and count > rule["sentence_words"]:
-                    found.append(
-                        Finding(file, line, name, f"{sentence[:50]}...", f"{count} words: {rule['say']}")
-                    )
+                findings.extend(
+                    Finding(file, line, name, f"{sentence[:50]}...", f"{count} words: {rule['say']}")
+                    for name, rule in limits.items()
+                    if count > rule["sentence_words"]
+                )
     for name, rule in OWN.items():
         count = len(text.split())
         if "page_words" in rule and applies(name, file) and count > rule["page_words"]:
-            found.append(Finding(file, 1, name, f"{count} words", rule["say"]))
-    return found
+            findings.append(Finding(file, 1, name, f"{count} words", rule["say"]))
+    if file.endswith(".py") and is_plain(file):
+        findings.extend(check_names(ast.parse(text), file))
+    return findings
 
 
 def files() -> list[str]:
-    """All that is checked, as paths from the top of the repository."""
+    """Return the files to check, as paths from the top of the repository."""
     return sorted(
         {
             str(path.relative_to(ROOT))
@@ -156,7 +255,7 @@ def files() -> list[str]:
 
 
 def main(names: list[str]) -> int:
-    """Print what is found in all files, or in those named."""
+    """Print the findings in all files, or in the files of the command line, and return the exit code."""
     failed = False
     for name in names or files():
         for finding in check_text((ROOT / name).read_text("utf-8"), name):

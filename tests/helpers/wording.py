@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -15,12 +17,49 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DESCRIPTION = re.compile(r"(?<=\n)( {4,})(?:Of|What)\b")
 
 
-def modules() -> Iterator[ast.Module]:
-    """Yield the syntax tree of each module, without those behind the links of the package."""
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def modules() -> Iterator[str]:
+    """Yield the text of each module, without those behind the links of the package."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
             if path.resolve() == path:
-                yield ast.parse(path.read_text(encoding="utf-8"))
+                yield path.read_text(encoding="utf-8")
+
+
+def sizes(text: str, tree: ast.Module) -> Counter[str]:
+    """Return the numbers of lines of code, of docstrings and of imports, without blank lines."""
+    docstrings: set[int] = set()
+    imports: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            imports.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif (
+            isinstance(node, (ast.Module, ast.ClassDef, *DEFINITIONS)) and ast.get_docstring(node) is not None
+        ):
+            first = node.body[0]
+            docstrings.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in LAYOUT:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    n_code = len(lines - docstrings - imports)
+    return Counter(
+        {
+            "modules with code": int(n_code > 0),
+            "lines of code": n_code,
+            "lines of docstrings": len(docstrings),
+            "lines of imports": len(imports),
+        }
+    )
 
 
 def bound_names(tree: ast.Module) -> Iterator[str]:
@@ -48,9 +87,11 @@ def is_long_tuple(annotation: ast.expr | None) -> bool:
 
 @cache
 def counts() -> Counter[str]:
-    """Return how often each fault occurs in the code of the package."""
+    """Return the number of lines of the package, and how often its code has each fault."""
     total: Counter[str] = Counter()
-    for tree in modules():
+    for text in modules():
+        tree = ast.parse(text)
+        total += sizes(text, tree)
         names = Counter(bound_names(tree))
         total["found"] += names["found"]
         total["each"] += names["each"]
@@ -60,12 +101,15 @@ def counts() -> Counter[str]:
         for node in ast.walk(tree):
             if not isinstance(node, (ast.Module, ast.ClassDef, *DEFINITIONS)):
                 continue
-            text = ast.get_docstring(node)
-            if text is not None:
-                total["descriptions with Of or What"] += len(DESCRIPTION.findall(text))
+            docstring = ast.get_docstring(node)
+            if docstring is not None:
+                total["descriptions with Of or What"] += len(DESCRIPTION.findall(docstring))
             if isinstance(node, DEFINITIONS):
                 total["tuples of three"] += is_long_tuple(node.returns)
-                if text is not None and len(node.body) > 1:
+                if docstring is not None and len(node.body) > 1:
                     is_longer = n_lines(node.body[0], node.body[0]) > n_lines(node.body[1], node.body[-1])
                     total["docstring longer than body"] += is_longer
+    total["lines of docstrings for 100 lines of code"] = (
+        100 * total["lines of docstrings"] // total["lines of code"]
+    )
     return total
