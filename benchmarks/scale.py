@@ -41,7 +41,7 @@ from sweep_clustering.pipeline.cluster.profiles import Local, Profile
 from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.jobs.cluster import new_credentials
 from sweep_clustering.pipeline.monitor.status import read_status
-from sweep_clustering.pipeline.run.request import Options, Wanted, is_settled, prepare
+from sweep_clustering.pipeline.run.request import Options, Selection, is_settled, prepare
 from sweep_clustering.pipeline.submit.overview import plan_overview
 from sweep_clustering.pipeline.submit.submission import submit
 from sweep_clustering.pipeline.work.records import Science, Span, Task
@@ -158,7 +158,7 @@ def plan(datasets: str, sides: tuple[int, int, int]) -> None:
             "prepare": load,
             "plan": lambda: plan_overview(prepared),
             "create": lambda: create(cube, inputs.plans, inputs.stacked, prepared.spec),
-            "is settled": lambda: is_settled(prepared, Wanted()),
+            "is settled": lambda: is_settled(prepared, Selection()),
             "failed cells": lambda: failed_cells(cube, inputs.plans),
             "status": lambda: read_status(cube).lines(),
             "open_cube": lambda: open_cube(cube),

@@ -1,6 +1,7 @@
-"""Submit and resume: one process hands out tasks, merges what comes back and writes the cube.
+"""Submit and resume: one process hands out tasks, merges their results and writes the cube.
 
-`open_sweep` creates or grows the cube of a sweep, and opens its ledger; a `Driver` runs what is left of it.
+`open_sweep` creates or grows the cube of a sweep and opens its ledger; a `Driver` runs what is left of the
+sweep.
 """
 
 import logging
@@ -19,7 +20,7 @@ from sweep_clustering.pipeline.common import duration, estimate, plural
 from sweep_clustering.pipeline.common import span as words_of
 from sweep_clustering.pipeline.run.ledger import Collector, Work, next_wave
 from sweep_clustering.pipeline.run.progress import Clock, display
-from sweep_clustering.pipeline.run.request import Prepared, Wanted, aligned
+from sweep_clustering.pipeline.run.request import Selection, Sweep, align_with_cube
 from sweep_clustering.pipeline.run.signals import uninterrupted
 from sweep_clustering.pipeline.work.records import Failed, Science, Span, Task, checked
 from sweep_clustering.pipeline.work.tasks import SerialExecutor
@@ -41,17 +42,8 @@ Executor = SerialExecutor | DaskExecutor
 
 
 @contextmanager
-def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Collector]:
-    """Create or grow the cube of a sweep, and open the ledger of what is left of it.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        The sweep.
-    lease : Lease
-        Of its cube.
-    wanted : Wanted
-        What this run is to compute.
+def open_sweep(sweep: Sweep, lease: Lease, selection: Selection) -> Iterator[Collector]:
+    """Create or grow the cube of a sweep, and open its ledger.
 
     Raises
     ------
@@ -62,42 +54,28 @@ def open_sweep(prepared: Prepared, lease: Lease, wanted: Wanted) -> Iterator[Col
     """
     generation, files = lease.generation, lease.files
     with uninterrupted():
-        inherit(prepared.run, generation, fresh=not prepared.cube.exists())
+        inherit(sweep.run, generation, fresh=not sweep.cube.exists())
         # Again, now that the lease is held: another driver may have created or grown the cube meanwhile.
-        prepared = aligned(prepared)
-        make = grow if prepared.cube.exists() else create
-        make(prepared.cube, prepared.inputs.plans, prepared.inputs.stored, prepared.spec, files)
-        append_run(prepared.cube, run_record(prepared.inputs.skipped, prepared.spec), files)
-    if software := read_manifest(prepared.cube).software:
+        sweep = align_with_cube(sweep)
+        make = grow if sweep.cube.exists() else create
+        make(sweep.cube, sweep.inputs.plans, sweep.inputs.stored, sweep.spec, files)
+        append_run(sweep.cube, run_record(sweep.inputs.skipped, sweep.spec), files)
+    if software := read_manifest(sweep.cube).software:
         logger.warning("%s; %s", software, PROMISE)
-    plans = prepared.inputs.plans
+    plans = sweep.inputs.plans
     with Journal(generation.journal, files) as journal:
         yield Collector(
-            BlockStore(prepared.cube, files=files),
+            BlockStore(sweep.cube, files=files),
             journal,
-            prepared.inputs,
-            {plan.name: Science.of(prepared.spec, plan, prepared.methods) for plan in plans},
+            sweep.inputs,
+            {plan.name: Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
             failed=lambda record: append_failure(generation.failures, record, files),
-            wanted=wanted,
+            selection=selection,
         )
 
 
 class Driver:
-    """Runs what is left of a sweep.
-
-    Parameters
-    ----------
-    collector : Collector
-        Of `open_sweep`.
-    lease : Lease
-        Of its cube.
-    executor : Executor
-        Runs the tasks.
-    console : Console
-        Where progress is shown.
-    time_limit : float or None
-        Seconds a task may run, where the user gave a limit.
-    """
+    """Run what is left of a sweep; a task may take `time_limit` seconds, where the user gave a limit."""
 
     def __init__(
         self,
@@ -119,24 +97,15 @@ class Driver:
         self._runnable = deque[Task]()
         self._solver_seconds = 0.0
         self._clock = Clock(executor.workers)
-        self._show: Callable[[], None] = lambda: None
+        self._show: Callable[[], None]
 
     def run(self) -> None:
-        """Time a few restarts, predict the duration, then do everything that is left."""
+        """Time a few restarts, predict the duration, then compute everything that is left."""
         started, collector, work = time.monotonic(), self.collector, self.collector.survey()
         is_bounded = any(science.stop is not None for science in collector.sciences.values())
         logger.info("%s", "; ".join(_announced(work, is_bounded=is_bounded)))
         with display(work, self._clock, self._console, self._lease, is_bounded=is_bounded) as show:
-
-            def show_now() -> None:
-                show(
-                    collector.remaining[Cell],
-                    collector.remaining[AskedPath],
-                    collector.cells_written,
-                    self._executor.workers,
-                )
-
-            self._show = show_now
+            self._show = lambda: show(collector, self._executor.workers)
             self._show()
             self._pilot()
             self._rest()
@@ -158,22 +127,22 @@ class Driver:
         Corners that are done already, because the file of timings was lost, take their time from the cube.
         Where every design asks, a path is asked to its end: the restarts that are timed next need answers.
         """
-        asked: dict[AskedPath, float] = {}
+        batches: dict[AskedPath, float] = {}
         for plan in self._plans:
             for cell in self._timing.missing(plan):
                 self._timing.note_done(cell, self.collector.seconds(cell))
             needs = [cell for cell in self._timing.missing(plan) if asks(cell.design)]
             for path in (*self._timing.missing_paths(plan), *map(AskedPath.of, needs)):
-                asked[path] = inf if len(plan.asked) == len(plan.designs) else TIMED
+                batches[path] = inf if len(plan.asked) == len(plan.designs) else TIMED
 
         def next_questions() -> Task | None:
-            among = [path for path, batches in asked.items() if batches > 0]
+            among = [path for path, count in batches.items() if count > 0]
             task = self.collector.paths.next_task(0.0, self._timing, among)
             if task is not None:
-                asked[task.spans[0].unit] -= 1
+                batches[task.spans[0].unit] -= 1
             return task
 
-        for _ in self._results(next_questions, timed=True):
+        for _ in self._results(next_questions, is_timed=True):
             pass
         spans = deque(
             replace(first, stop=first.start + 1)
@@ -183,28 +152,23 @@ class Driver:
         )
 
         def next_restart() -> Task | None:
-            if not spans:
-                return None
-            span = spans.popleft()
-            name = span.unit.dataset
-            return Task(self.collector.sciences[name], name, (span,), self._timing.seconds(span))
+            return next(self._grouped(spans[0].unit.dataset, [spans.popleft()])) if spans else None
 
         if spans:
             logger.info("timing %d of them, to predict the others", len(spans))
-        for _ in self._results(next_restart, timed=True):
+        for _ in self._results(next_restart, is_timed=True):
             pass
         self._timing.save(self._lease.generation.pilot, self._lease.files)
 
     def _rest(self) -> None:
         collector, workers = self.collector, self._executor.workers
-        is_timed_now = collector.ran > 0
         spans = [span for plan in self._plans for span in collector.count(plan)]
         seconds = sum(map(self._timing.seconds, spans))
         on_free_cores = sum(self._timing.seconds(span, of_cpu=True) for span in spans)
         self._clock.predict(seconds)
         self._length = min(target_seconds(seconds, workers), self._longest)
-        drawn = self._drawn(self._clock)
-        moment = None if is_timed_now else self._timing.moment
+        drawn = self._drawn()
+        moment = None if collector.ran else self._timing.moment
         logger.info(
             "%s left on %s%s",
             estimate(on_free_cores / workers, seconds / workers),
@@ -215,21 +179,21 @@ class Driver:
 
         def next_task() -> Task | None:
             # Questions first: a path is asked one batch after the other, and cells wait for it.
-            asked = self.collector.paths.next_task(self._length, self._timing)
-            return asked or self._next_runnable() or next(drawn, None)
+            questions = collector.paths.next_task(self._length, self._timing)
+            return questions or self._next_runnable() or next(drawn, None)
 
         for task in self._results(next_task):
             self._clock.done += task.predicted
 
     def _next_runnable(self) -> Task | None:
-        """A task of cells whose answers have come in."""
+        """Return a task of cells whose answers have come in, or None."""
         if not self._runnable:
             for name, spans in groupby(self.collector.runnable(), key=lambda span: span.unit.dataset):
                 self._runnable += self._grouped(name, spans)
         return self._runnable.popleft() if self._runnable else None
 
-    def _results(self, new_task: Callable[[], Task | None], *, timed: bool = False) -> Iterator[Task]:
-        """Finished tasks of `new_task` and of cells tried again, already merged; their times are kept."""
+    def _results(self, new_task: Callable[[], Task | None], *, is_timed: bool = False) -> Iterator[Task]:
+        """Yield tasks as they finish, merged already: those of `new_task`, and cells that are tried again."""
 
         def next_task() -> Task | None:
             while self._again:
@@ -238,40 +202,39 @@ class Driver:
                     return task
             return new_task()
 
-        for came in self._executor.results(next_task):
-            ended = [(task, checked(task, outcome)) for task, outcome in came]
+        for outcomes in self._executor.results(next_task):
+            ended = [(task, checked(task, outcome)) for task, outcome in outcomes]
             # Before anything is written: another driver may have taken over a lease that became stale.
             self._lease.check()
             with uninterrupted():
-                for span in self.collector.take([each for _, results in ended for each in results]):
+                for span in self.collector.take([result for _, results in ended for result in results]):
                     # Alone, so that another failure is charged to this cell and to no other.
                     self._again += self._grouped(span.unit.dataset, [span])
             for task, results in ended:
-                for each in results:
-                    if isinstance(each, Failed):
-                        continue
-                    self._solver_seconds += each.seconds
-                    if timed:
-                        self._timing.note(each)
+                for result in results:
+                    if not isinstance(result, Failed):
+                        self._solver_seconds += result.seconds
+                        if is_timed:
+                            self._timing.note(result)
                 yield task
             self._show()
 
-    def _drawn(self, clock: Clock) -> Iterator[Task]:
-        """Tasks of cells whose pairs are drawn: a draw of every block of every data set, then more."""
+    def _drawn(self) -> Iterator[Task]:
+        """Yield tasks of cells whose pairs are drawn: a draw of every block of every data set, then more."""
         blocks = [block for plan in self._plans for block in plan.blocks() if not asks(block.first.design)]
-        draws, handed = max((block.n_graphs for block in blocks), default=0), 0
-        while handed < draws:
+        draws, start = max((block.n_graphs for block in blocks), default=0), 0
+        while start < draws:
             wave = next_wave(
-                handed,
+                start,
                 draws,
                 blocks=len(blocks),
-                left=given(clock.left()),
+                left=given(self._clock.left()),
                 write_seconds=self.collector.write_seconds,
             )
-            left = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)
-            for turn in zip_longest(*left):  # so that no data set waits for another one
+            tasks = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)
+            for turn in zip_longest(*tasks):  # so that no data set waits for another one
                 yield from filter(None, turn)
-            handed = wave.stop
+            start = wave.stop
 
     def _grouped(self, dataset: str, spans: Iterable[Span[Cell]]) -> Iterator[Task]:
         science = self.collector.sciences[dataset]

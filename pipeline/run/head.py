@@ -1,6 +1,6 @@
 """The head of a run: scheduler and driver, from the lease to the exit code.
 
-`run_head` is the whole of it; `nothing_to_do` ends a submit of a sweep that is done.
+`run_head` does all of it; `report_done` ends a submit of a sweep that is done.
 """
 
 import logging
@@ -30,7 +30,7 @@ from sweep_clustering.pipeline.monitor.why import failed_causes
 from sweep_clustering.pipeline.run.driver import Driver, Executor, open_sweep
 from sweep_clustering.pipeline.run.ledger import Collector
 from sweep_clustering.pipeline.run.progress import step
-from sweep_clustering.pipeline.run.request import Prepared, Request, is_settled
+from sweep_clustering.pipeline.run.request import Request, Sweep, is_settled
 from sweep_clustering.pipeline.run.signals import Interrupt, Stopped, ignore_signals, log_file, stop_on_signal
 from sweep_clustering.pipeline.work.merge import Mismatch
 from sweep_clustering.pipeline.work.tasks import SerialExecutor
@@ -47,7 +47,7 @@ from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING,
 
 logger = logging.getLogger(__name__)
 
-# They end a run with a message: no cell is to blame, nothing that was reported done is lost.
+# These end a run with a message: no cell is to blame, and nothing that was reported done is lost.
 ENDINGS = (
     Stopped,
     StorageError,
@@ -59,7 +59,7 @@ ENDINGS = (
     ComputeClusterError,
 )
 
-# The exit code of a head that was cancelled, however it was told.
+# Exit code of a head that was cancelled, by a signal or by a file.
 CANCELLED = 128 + signal.SIGTERM
 
 # Set in the environment of a head that was started as a process of its own.
@@ -67,7 +67,7 @@ DETACHED = "SWEEP_DETACHED"
 
 COMPILING = "loading the search, compiled at the first start on a machine (about 15 s)"
 
-# Between attempts to take the lease of a head that died on another node.
+# Seconds between two attempts to take the lease of a head that died on another node.
 LEASE_SECONDS = 5.0
 
 
@@ -81,25 +81,17 @@ class End:
 
 
 def run_head(request: Request, console: Console) -> int:
-    """Run what is left of a sweep in this process, and queue its job again when the walltime ends it.
+    """Run what is left of a sweep in this process, and return the exit code of
+    `pipeline.submit.submission.submit`.
 
-    Parameters
-    ----------
-    request : Request
-        What to run.
-    console : Console
-        Where progress is shown; warnings and results go through logging.
-
-    Returns
-    -------
-    int
-        Exit code, as `pipeline.submit.submission.submit` has it.
+    If the walltime of its job ends the run, the job is queued again. The console shows progress; warnings and
+    results go through logging.
     """
-    if is_settled(request.prepared, request.wanted):
-        return nothing_to_do(request)
-    run = request.prepared.run
-    own = HeadJob.current(run)
-    if own is None and request.profile is not None and request.profile.options.kind == "slurm":
+    if is_settled(request.sweep, request.selection):
+        return report_done(request)
+    run = request.sweep.run
+    job = HeadJob.current(run)
+    if job is None and request.profile is not None and request.profile.options.kind == "slurm":
         # submitting the worker jobs meets an error of the queue as well, and reports it
         with suppress(CommandFailed):
             if (other := other_head(run)) is not None:
@@ -111,7 +103,7 @@ def run_head(request: Request, console: Console) -> int:
         with (
             stop_on_signal() as interrupt,
             # A job may find the lease of a head that died on another node, not stale yet.
-            _lease(request.prepared.cube, wait=own is not None, on_lost=interrupt) as lease,
+            _lease(request.sweep.cube, wait=job is not None, on_lost=interrupt) as lease,
             log_file(run.log),
         ):
             unsynced_devices.clear()  # so that the log of each run names them
@@ -121,47 +113,39 @@ def run_head(request: Request, console: Console) -> int:
                 data_dir=None if data_dir is None else str(data_dir.resolve()),
                 job=this_process().job_id,
                 node=os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
-                restarts=0 if own is None else own.restarts,
+                restarts=0 if job is None else job.restarts,
                 where=request.options.where(),
             ).now(RUNNING)
             record.write(lease.generation.head, lease.files)
             try:
-                if own is None and DETACHED not in os.environ:
-                    forget_cancel(run)
+                if job is None and DETACHED not in os.environ:
+                    withdraw_cancel(run)
                 lease.check()  # a head that was started detached obeys a cancel that came before its start
                 end = _run(request, record, lease, console)
             except ENDINGS as error:
-                end = _ended_by(error, own)
+                end = _ended_by(error, job)
             finally:
                 # A full disk has been reported already, and who lost the lease has nothing to say any more.
                 with suppress(StorageError, LeaseLost):
                     state = REQUEUED if end.again else ENDED
                     record.now(state, end.how).write(lease.generation.head, lease.files)
     except ENDINGS as error:
-        end = _ended_by(error, own)
-    if own is not None and end.again and not own.requeue() and record is not None:
+        end = _ended_by(error, job)
+    if job is not None and end.again and not job.requeue() and record is not None:
         how = f"{end.how}, and not queued again"
         with suppress(LeaseLost):  # it was given back: the next head may have it
             record.now(ENDED, how).write(lease.generation.head, lease.files)
     return end.code
 
 
-def forget_cancel(run: RunFolder) -> None:
-    """Take back a request that every head of this cube end: a user wants it to run.
-
-    For the holder of the lease, so that every head that was to end has ended, or lost the lease.
-
-    Raises
-    ------
-    StorageError
-        If the file system refuses.
-    """
+def withdraw_cancel(run: RunFolder) -> None:
+    """Withdraw the request that every head of this cube end, as the holder of the lease."""
     with storage_errors(run.stop):
         remove(run.stop)
 
 
-def nothing_to_do(request: Request) -> int:
-    """Log that, and what failed or was skipped; the exit code of a run that ends like this."""
+def report_done(request: Request) -> int:
+    """Log that nothing is to run, and return the exit code of a run that ends like this."""
     logger.info("every cell is done: nothing to run")
     return _conclude(request).code
 
@@ -170,23 +154,23 @@ def _run(request: Request, record: HeadRecord, lease: Lease, console: Console) -
     with (
         # Workers before the cube: a compute cluster that is not available leaves nothing behind.
         _executor(request, record, lease, console) as executor,
-        open_sweep(request.prepared, lease, request.wanted) as collector,
-        _page(request.prepared, collector, executor),
+        open_sweep(request.sweep, lease, request.selection) as collector,
+        _page(request.sweep, collector, executor),
     ):
         Driver(collector, lease, executor, console, request.options.time_limit).run()
-        keep_causes(request.prepared.cube, failed_causes(request.prepared.cube), lease.files)
+        keep_causes(request.sweep.cube, failed_causes(request.sweep.cube), lease.files)
         return _conclude(request)
 
 
-def _ended_by(error: BaseException, own: HeadJob | None) -> End:
-    """Log what ended a run early; `own` is the job that this process is the head of."""
+def _ended_by(error: BaseException, job: HeadJob | None) -> End:
+    """Log why a run ended early; `job` is the job that this process is the head of."""
     if isinstance(error, Cancelled):
         logger.error("%s; what was finished is kept, submit again to resume", error)
         return End(CANCELLED, "cancelled")
     if isinstance(error, Stopped):
         ignore_signals()
         # Asked once: SLURM's answer to a SIGTERM changes as the job ends.
-        again = own is not None and own.continues(error.number)
+        again = job is not None and job.continues(error.number)
         then = "the head resumes when its job starts again" if again else "submit again to resume"
         logger.error("stopped by %s; what was finished is kept, %s", error, then)
         return End(128 + error.number, f"stopped by {error}", again)
@@ -195,27 +179,27 @@ def _ended_by(error: BaseException, own: HeadJob | None) -> End:
 
 
 def _conclude(request: Request) -> End:
-    """Log what came of a run: of the whole sweep, cells of data sets that are not at hand counted."""
-    prepared, wanted = request.prepared, request.wanted
-    plans, skipped = prepared.inputs.plans, prepared.inputs.skipped
-    failed = list(filter(wanted.runs, failed_cells(prepared.cube, plans)))
+    """Log the results of a run for the whole sweep, which includes data sets that are not at hand."""
+    sweep, selection = request.sweep, request.selection
+    plans, skipped = sweep.inputs.plans, sweep.inputs.skipped
+    failed = list(filter(selection.runs, failed_cells(sweep.cube, plans)))
     for cell in failed:
-        logger.error('failed: %s (for more: sweep why %s "%s")', cell, prepared.cube, cell)
-    store = BlockStore(prepared.cube, read_only=True)
+        logger.error('failed: %s (for more: sweep why %s "%s")', cell, sweep.cube, cell)
+    store = BlockStore(sweep.cube, read_only=True)
     unsolved = Counter(cell.model for cell in store.cells(plans, schema.NO_SOLUTION))
     for method, count in unsolved.items():
         logger.info("no solution: %s, in %s", method, plural(count, "cell"))
-    if not wanted.only:
-        rows = [row for row in read_status(prepared.cube).datasets if row.name not in skipped]
-        missing = cells_left_out(prepared.spec, skipped)
+    if not selection.only:
+        rows = [row for row in read_status(sweep.cube).datasets if row.name not in skipped]
+        missing = cells_left_out(sweep.spec, skipped)
         cells, n_failed = (sum(getattr(row, name) for row in rows) for name in ("cells", "failed"))
         done = cells - n_failed - sum(row.left for row in rows)
         parts = [f"{done:,} of {plural(cells + missing, 'cell')} done"]
         parts += [f"{n_failed:,} failed"] if n_failed else []
         parts += [f"{missing:,} left out, because their data sets are not at hand"] if missing else []
         logger.info("%s", ", ".join(parts))
-    logger.info("results: %s", prepared.cube)
-    if wanted.only and not is_settled(prepared, wanted):
+    logger.info("results: %s", sweep.cube)
+    if selection.only and not is_settled(sweep, selection):
         logger.info("results are kept, and written to the cube when the rest of the block is done")
     if failed:
         return End(FAILED_CELLS, "finished with failed cells")
@@ -224,16 +208,16 @@ def _conclude(request: Request) -> End:
 
 @contextmanager
 def _lease(cube: Path, *, wait: bool, on_lost: Interrupt) -> Iterator[Lease]:
-    """Hold the lease; where `wait` is true, wait until the lease of a head that died elsewhere is stale."""
-    deadline = time.monotonic() + 2 * STALE_AFTER
+    """Hold the lease; with `wait`, wait until the lease of a head that died elsewhere is stale."""
+    deadline = time.monotonic() + (2 * STALE_AFTER if wait else 0.0)
     while True:
         try:
             lease = Lease.acquire(cube, on_lost=on_lost)
             break
-        except LeaseHeld as held:
-            if not wait or time.monotonic() > deadline:
+        except LeaseHeld as holder:
+            if time.monotonic() >= deadline:
                 raise
-            logger.info("waiting: %s", held)
+            logger.info("waiting: %s", holder)
         time.sleep(LEASE_SECONDS)
     with lease:
         yield lease
@@ -241,10 +225,10 @@ def _lease(cube: Path, *, wait: bool, on_lost: Interrupt) -> Iterator[Lease]:
 
 @contextmanager
 def _executor(request: Request, record: HeadRecord, lease: Lease, console: Console) -> Iterator[Executor]:
-    sources, profile = request.prepared.inputs.sources, request.profile
+    sources, profile = request.sweep.inputs.sources, request.profile
     if profile is None:
-        text = "dashboard: none without workers; sweep open %s shows the run from its files"
-        logger.info(text, request.prepared.cube)
+        explanation = "dashboard: none without workers; sweep open %s shows the run from its files"
+        logger.info(explanation, request.sweep.cube)
         with step(COMPILING, console):
             serial = SerialExecutor(sources)
         yield serial
@@ -268,18 +252,18 @@ def _executor(request: Request, record: HeadRecord, lease: Lease, console: Conso
 
 
 @contextmanager
-def _page(prepared: Prepared, collector: Collector, executor: Executor) -> Iterator[None]:
+def _page(sweep: Sweep, collector: Collector, executor: Executor) -> Iterator[None]:
     """Let the dashboard of the run's own scheduler show the run."""
     if not isinstance(executor, DaskExecutor) or executor.client.cluster is None:
         yield
         return
-    cube = prepared.cube
+    cube = sweep.cube
     with Feed(cube) as feed:
 
         def crew() -> Crew:
             rows = [
-                (urlsplit(where["worker"]).netloc, where["node"], where["job"], str(task), since)
-                for task, where, since in executor.at_work()
+                (urlsplit(place["worker"]).netloc, place["node"], place["job"], str(task), since)
+                for task, place, since in executor.at_work()
             ]
             return executor.connected, rows
 

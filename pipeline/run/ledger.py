@@ -1,4 +1,4 @@
-"""The ledger of a run: what is done, what came back, what is next, of cells and of paths of questions.
+"""The ledger of a run: what is done and what is next, of cells and of paths of questions.
 
 A `Collector` takes results, journals them, and writes a block when the last cell of some of its draws is in.
 Its `Paths` say how far the questions are, and which cells their answers make runnable.
@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from math import ceil
+from operator import add
 from statistics import fmean
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.live.state import Feed
-from sweep_clustering.pipeline.run.request import Prepared, Wanted
+from sweep_clustering.pipeline.run.request import Selection, Sweep
 from sweep_clustering.pipeline.work.journalled import from_record, spans_of, to_record
 from sweep_clustering.pipeline.work.merge import BlockResult, CellResult, Mismatch
 from sweep_clustering.pipeline.work.records import (
@@ -64,8 +65,8 @@ class Work:
         Cells that the run may compute, those of them that the cube holds, and those that are marked failed
         and not tried again.
     restarts, left : int
-        Restarts of all these cells but the failed ones, and those that are still to be run: at most, where
-        the sweep has an adaptive stop.
+        Restarts of all these cells but the failed ones, and those that are still to be run. Both are upper
+        bounds where the sweep has an adaptive stop.
     questions, questions_left : int
         Questions of all paths in whole batches, and those that are still to be asked.
     """
@@ -79,27 +80,26 @@ class Work:
     questions_left: int = 0
 
     def __add__(self, other: Work) -> Work:
-        """Return the work of both."""
-        return Work(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+        return Work(*map(add, astuple(self), astuple(other)))
 
 
 class Collector:
-    """Takes results, journals them, writes a block when the last cell of some of its draws is in.
+    """Take results, journal them, and write a block when the last cell of some of its draws is in.
 
     Parameters
     ----------
     store : BlockStore
-        The cube.
+        Cube that is written.
     journal : Journal or Journals
         Results of blocks that are not complete; journals that are only read take no more.
     inputs : Inputs
         Data, for drawing the annotations of a finished block again.
     sciences : mapping of str to Science
-        By data set.
+        Settings of each data set.
     failed : callable
-        Keeps the record of a failure.
-    wanted : Wanted
-        What this run is to compute.
+        Function that keeps the record of a failure.
+    selection : Selection
+        Cells that this run computes.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Collector:
         sciences: Mapping[str, Science],
         *,
         failed: Callable[[FailureRecord], None],
-        wanted: Wanted,
+        selection: Selection,
     ) -> None:
         self._store = store
         # None for those who only count: they take no result
@@ -133,7 +133,7 @@ class Collector:
         self.plans = {plan.name: plan for plan in inputs.plans}
         self.sciences = sciences
         self._failed = failed
-        self._wanted = wanted
+        self._selection = selection
         # of cells that are open, or of which the journal holds something
         self._results: dict[Cell, CellResult] = {}
         self._open: dict[Cell, BlockResult] = {}
@@ -146,15 +146,15 @@ class Collector:
         # of writing each block in this run
         self.write_seconds: list[float] = []
         self._page: Feed | None = None
-        answered: list[Answered] = []
+        answers: list[Answered] = []
         try:
             for header, arrays in journal.records():
-                for done in from_record(header, arrays, self.plans, sciences):
-                    if isinstance(done, Answered):
-                        answered.append(done)
-                    elif done.span.unit.dataset in self.plans:
-                        self._result(done.span.unit).add(done)
-            self.paths = Paths(store, self.plans, sciences, answered, wanted)
+                for result in from_record(header, arrays, self.plans, sciences):
+                    if isinstance(result, Answered):
+                        answers.append(result)
+                    elif result.span.unit.dataset in self.plans:
+                        self._result(result.span.unit).add(result)
+            self.paths = Paths(store, self.plans, sciences, answers, selection)
         except ValueError as error:
             raise JournalDamaged(journal.path, None, str(error)) from error
         for block in {self.plans[cell.dataset].block_of(cell) for cell in self._results}:
@@ -163,77 +163,80 @@ class Collector:
                     self._results.pop(cell, None)
 
     def tell(self, page: Feed) -> None:
-        """Tell of results from now on, and at once of cells that the journal holds whole."""
+        """Send results to the page of the run from now on, and at once the cells that the journal holds
+        whole.
+        """
         self._page = page
         for result in self._results.values():
             self._settled(result)
 
     def survey(self) -> Work:
-        """Count the work of this run, and from now on keep what is left of it up to date."""
+        """Count the work of this run, and from now on keep the remaining work up to date."""
         work = sum(map(self.work, self.plans.values()), Work())
         self.remaining = Counter({Cell: work.left, AskedPath: work.questions_left})
         return work
 
     def work(self, plan: DatasetPlan) -> Work:
-        """Count the work of a data set; opens no block."""
+        """Count the work of a data set, without opening a block."""
         cells = done = failed = 0
-        restarts = 0 if self._wanted.only else plan.n_restarts
-        for block, statuses in self._store.all_statuses(plan, self._wanted.blocks(plan)):
-            if not self._wanted.only and (statuses != FAILED).all():  # cells one by one would take long
+        restarts = 0 if self._selection.only else plan.n_restarts
+        for block, statuses in self._store.all_statuses(plan, self._selection.blocks(plan)):
+            if not self._selection.only and (statuses != FAILED).all():  # cells one by one would take long
                 cells += len(statuses)
                 done += int(np.isin(statuses, ANSWERED).sum())
                 continue
             for cell, status in zip(block.cells(), statuses.tolist(), strict=True):
-                if not self._wanted.runs(cell):
+                if not self._selection.runs(cell):
                     continue
-                is_given_up = status == FAILED and self._wanted.settles(cell, status)
+                is_given_up = status == FAILED and self._selection.settles(cell, status)
                 cells += 1
                 done += status in ANSWERED
                 failed += is_given_up
-                if self._wanted.only or is_given_up:
+                if self._selection.only or is_given_up:
                     restarts += plan.restarts_of(cell.model) * (-1 if is_given_up else 1)
         left = Counter[type]()
         for span in self.count(plan):
             left[type(span.unit)] += span.size
         questions = left[AskedPath]
-        if plan.n_paths and not self._wanted.only:
+        if plan.n_paths and not self._selection.only:
             batch = given(self.sciences[plan.name].asking).batch
             questions = plan.n_paths * ceil(max(plan.m) / batch) * batch
         return Work(cells, done, failed, restarts, left[Cell], questions, left[AskedPath])
 
     def count(self, plan: DatasetPlan) -> Iterator[Span[Any]]:
-        """What is left of a data set, of paths and of cells that are not settled; opens no block."""
+        """Yield the spans of a data set that are left, of paths and of cells, without opening a block."""
         yield from self.paths.left(plan.name)
-        for block, statuses in self._store.all_statuses(plan, self._wanted.blocks(plan)):
-            for cell in filter(self._wanted.runs, self._unsettled(block, statuses)):
-                known = self._results.get(cell)
-                yield from known.missing() if known else [Span(cell, 0, plan.restarts_of(cell.model))]
+        for block, statuses in self._store.all_statuses(plan, self._selection.blocks(plan)):
+            for cell in filter(self._selection.runs, self._unsettled(block, statuses)):
+                result = self._results.get(cell)
+                yield from result.missing() if result else [Span(cell, 0, plan.restarts_of(cell.model))]
 
     def left(self, plan: DatasetPlan, draws: range | None = None) -> Iterator[Span[Cell]]:
-        """Restarts of a data set that are neither in cube nor journal; opens its blocks on the way.
+        """Yield restarts of a data set that are neither in cube nor journal, opening its blocks on the way.
 
-        Only of draws with a rank in `draws`, after all with a lower rank; by default of all. Cells whose
-        pairs are asked for wait for them: see `runnable`.
+        If `draws` are given, only draws with these ranks are yielded, after all with a lower rank. Cells
+        whose pairs are asked for wait for them: see `runnable`.
         """
         # Only this process writes: what the status said at the start holds for each cell until it is opened.
-        blocks = (block for block in self._wanted.blocks(plan) if not asks(block.first.design))
+        blocks = (block for block in self._selection.blocks(plan) if not asks(block.first.design))
         for block, statuses in self._store.all_statuses(plan, blocks):
             self._open_block(block, statuses, block.n_graphs if draws is None else draws.stop)
-            for cell, rank in with_draws(block):
-                if (draws is None or rank in draws) and self._wanted.runs(cell):
+            for cell, rank in ranked_cells(block):
+                if (draws is None or rank in draws) and self._selection.runs(cell):
                     yield from self.missing(cell)
 
     def runnable(self) -> Iterator[Span[Cell]]:
-        """Restarts of cells whose pairs were asked for, and are there now; opens their blocks on the way."""
+        """Yield restarts of cells whose pairs were asked for and are there, opening their blocks."""
         for cell in self.paths.runnable():
             yield from self.open_cell(cell)
 
     def open_cell(self, cell: Cell) -> list[Span[Cell]]:
-        """Restarts of a cell of a first draw that are still to be run; opens the draw.
+        """Return the restarts of a cell that are still to be run.
 
-        Where pairs are asked for, of any cell; opens all of its block: answers come in any order.
+        Its draw, which is a first one, is opened. Where pairs are asked for, any cell may come, and all of
+        its block is opened: answers come in any order.
         """
-        if not self._wanted.runs(cell):
+        if not self._selection.runs(cell):
             return []
         block = self.plans[cell.dataset].block_of(cell)
         draws = block.n_graphs if asks(cell.design) else 1
@@ -242,7 +245,7 @@ class Collector:
         return self.missing(cell)
 
     def missing(self, cell: Cell) -> list[Span[Cell]]:
-        """Restarts of one open cell that are still to be run, with the annotations it waited for."""
+        """Return the restarts of an open cell that are still to be run, with annotations it waited for."""
         if cell not in self._open or self._results[cell].failed:
             return []
         spans = self._results[cell].missing()
@@ -257,45 +260,48 @@ class Collector:
         Returns
         -------
         list of Span
-            What failed and is to be tried again, alone; a path goes on by itself.
+            Spans that failed and are to be tried again, alone; a path goes on by itself.
 
         Raises
         ------
         Mismatch
             If a restart that was computed, or a question that was answered before, has another value now.
         """
-        answered = [each for each in results if isinstance(each, Answered)]
+        answered = [result for result in results if isinstance(result, Answered)]
         if answered:
             given(self._journal).append(*to_record(answered))
-        for path in answered:
-            before = self.paths.remaining(path.span.unit)
-            self.paths.take(path)
-            self.remaining[AskedPath] -= before - self.paths.remaining(path.span.unit)
-            del self._attempts[path.span.unit]  # answers in between forgive a failure
+        for answers in answered:
+            path = answers.span.unit
+            before = self.paths.remaining(path)
+            self.paths.take(answers)
+            self.remaining[AskedPath] -= before - self.paths.remaining(path)
+            del self._attempts[path]  # answers in between forgive a failure
         # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
-        solved = [each for each in results if isinstance(each, Solved) and each.span.unit in self._open]
-        for each in solved:
-            result = self._results[each.span.unit]
-            left, known = result.left, result.n_known
-            result.add(each)
-            self.remaining[Cell] -= left - result.left
-            self.ran += result.n_known - known
-            self.spared += left - result.left - (result.n_known - known)
-            self._settled(result)
-        for dataset in dict.fromkeys(each.span.unit.dataset for each in solved):
-            # One record for all of them: each costs a wait for the disk.
-            given(self._journal).append(
-                *to_record([each for each in solved if each.span.unit.dataset == dataset])
-            )
-        failed = [each for each in results if isinstance(each, Failed)]
-        again = [each.span for each in failed if not each.charged or self._charge(each)]
-        self._write_complete({each.span.unit for each in solved})
+        solved: dict[str, list[Solved]] = {}
+        for result in results:
+            if isinstance(result, Solved) and result.span.unit in self._open:
+                solved.setdefault(result.span.unit.dataset, []).append(result)
+                self._merge(result)
+        for of_dataset in solved.values():  # in one record, because each costs a wait for the disk
+            given(self._journal).append(*to_record(of_dataset))
+        failed = [result for result in results if isinstance(result, Failed)]
+        again = [failure.span for failure in failed if not failure.charged or self._charge(failure)]
+        self._write_complete({result.span.unit for of_dataset in solved.values() for result in of_dataset})
         return again
 
-    def _charge(self, failed: Failed) -> bool:
-        """Count a failure of a cell or path on its own; True if the cell may try again.
+    def _merge(self, restarts: Solved) -> None:
+        result = self._results[restarts.span.unit]
+        left, n_known = result.left, result.n_known
+        result.add(restarts)
+        self.remaining[Cell] -= left - result.left
+        self.ran += result.n_known - n_known
+        self.spared += left - result.left - (result.n_known - n_known)
+        self._settled(result)
 
-        What fails too often is given up; with a path all cells that wait for its answers.
+    def _charge(self, failed: Failed) -> bool:
+        """Count a failure of a cell or path, and return whether the cell may try again.
+
+        A unit that fails too often is given up; with a path all cells that wait for its answers.
         """
         unit = failed.span.unit
         is_path = isinstance(unit, AskedPath)
@@ -321,7 +327,7 @@ class Collector:
         return False
 
     def seconds(self, cell: Cell) -> float | None:
-        """Seconds of a restart of a cell that is done in the cube, None for any other."""
+        """Return the seconds of a restart of a cell that is done in the cube, None for any other."""
         block = self.plans[cell.dataset].block_of(cell)
         position = block.position(cell)
         if self._store.statuses(block)[position] != DONE:
@@ -344,15 +350,15 @@ class Collector:
         self._compacted = given(self._journal).size
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
-        """Open the cells of the first `draws` draws of a block that are to be computed, and were not yet.
+        """Open the cells of the first `draws` draws of a block that are to be computed and are not open yet.
 
-        Those that are opened together are written together: the unit of write is the chunks of a block, the
-        unit of what is waited for some of its draws.
+        The unit of write is the chunks of a block, and a run waits for some of its draws: those that are
+        opened together are written together.
         """
         ranks = range(self._opened.get(block, 0), draws)
         self._opened[block] = max(draws, ranks.start)
         unsettled = set(self._unsettled(block, statuses))
-        opened = (cell for cell, rank in with_draws(block) if rank in ranks and cell in unsettled)
+        opened = (cell for cell, rank in ranked_cells(block) if rank in ranks and cell in unsettled)
         cells = {cell: self._result(cell) for cell in opened}
         self._open |= dict.fromkeys(cells, BlockResult(block, cells))
         # The journal may hold all of it: the driver died between the last batch and the write.
@@ -366,7 +372,7 @@ class Collector:
 
     def _unsettled(self, block: Block, statuses: NDArray[np.int8]) -> list[Cell]:
         cells = zip(block.cells(), statuses, strict=True)
-        return [cell for cell, status in cells if not self._wanted.settles(cell, status)]
+        return [cell for cell, status in cells if not self._selection.settles(cell, status)]
 
     def _settled(self, result: CellResult) -> None:
         if self._page is not None and result.status != PENDING:
@@ -393,42 +399,37 @@ class Collector:
                 self.close()
 
     def _annotations(self, block: Block, stored: NDArray[Any]) -> Any:
-        """Annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their coordinates.
+        """Return the annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their
+        coordinates.
 
         Those that were asked for are taken from their paths, or from the cube where no cell waited for them.
         """
         cells = block.graph_cells()
         if asks(block.first.design):
-            asked = [self.paths.annotations(cell) for cell in cells]
-            pairs = zip(asked, stored, strict=True)
-            return np.stack([there if answers is None else answers for answers, there in pairs])
+            answers = map(self.paths.annotations, cells)
+            return np.stack([old if new is None else new for new, old in zip(answers, stored, strict=True)])
         source, seed = self._inputs.sources[block.dataset], self.sciences[block.dataset].seed
         return np.stack(
             [cell_annotations(seed, cell, source.arrays(cell.mixture)[1], source.pool) for cell in cells]
         )
 
 
-def read_ledger(prepared: Prepared, wanted: Wanted) -> Collector | None:
-    """Read what a run would find done, without a change of any file; None where there is no cube.
+def read_ledger(sweep: Sweep, selection: Selection) -> Collector | None:
+    """Read what a run would find done, without a change of any file; return None if there is no cube.
 
-    It knows the grid as the cube has it: what a sweep has grown by since is not in it.
-
-    Raises
-    ------
-    JournalDamaged, Mismatch
-        As a run would.
+    The grid is that of the cube, without what the sweep has grown by since. It raises as a run would.
     """
-    if not prepared.cube.exists():
+    if not sweep.cube.exists():
         return None
-    stored, inputs = read_manifest(prepared.cube).plans, prepared.inputs
+    stored, inputs = read_manifest(sweep.cube).plans, sweep.inputs
     plans = tuple(stored[plan.name] for plan in inputs.plans if plan.name in stored)
     return Collector(
-        BlockStore(prepared.cube, read_only=True),
-        Journals(prepared.run),
+        BlockStore(sweep.cube, read_only=True),
+        Journals(sweep.run),
         replace(inputs, plans=plans),
-        {plan.name: Science.of(prepared.spec, plan, prepared.methods) for plan in plans},
+        {plan.name: Science.of(sweep.spec, plan, sweep.methods) for plan in plans},
         failed=lambda record: None,
-        wanted=wanted,
+        selection=selection,
     )
 
 
@@ -437,17 +438,6 @@ def read_ledger(prepared: Prepared, wanted: Wanted) -> Collector | None:
 
 class Paths:
     """The paths of a sweep whose answers some cell still needs.
-
-    Parameters
-    ----------
-    store : BlockStore
-        The cube, whose annotations are prefixes of paths.
-    plans, sciences : mapping
-        Grid and questions by data set.
-    journalled : sequence of Answered
-        What the journal holds.
-    wanted : Wanted
-        What this run is to compute.
 
     Raises
     ------
@@ -463,12 +453,12 @@ class Paths:
         plans: Mapping[str, DatasetPlan],
         sciences: Mapping[str, Science],
         journalled: Sequence[Answered],
-        wanted: Wanted,
+        selection: Selection,
     ) -> None:
         self._store = store
         self._plans = plans
         self._sciences = sciences
-        self._wanted = wanted
+        self._selection = selection
         self._answers: dict[AskedPath, Answers] = {}
         # of each path, the numbers of annotations that cells of this run wait for
         self._waiting: dict[AskedPath, set[int]] = {}
@@ -479,31 +469,31 @@ class Paths:
             path = AskedPath.of(cell)
             self._answers.setdefault(path, NO_ANSWERS)
             waiting = self._waiting.setdefault(path, set())
-            if wanted.runs(cell) and not wanted.settles(cell, status):
+            if selection.runs(cell) and not selection.settles(cell, status):
                 waiting.add(given(cell.m))
         for plan in plans.values():
             self._read_cube(plan)
-        for each in sorted(journalled, key=lambda each: each.span.start):
-            path, start = each.span.unit, each.span.start
+        for answers in sorted(journalled, key=lambda answers: answers.span.start):
+            path, start = answers.span.unit, answers.span.start
             if path in self._answers:
                 if start > len(self._answers[path]):
                     raise ValueError(f"answers of {path} from {start} on, without those before")
-                self._extend(each)
+                self._extend(answers)
         for path in self._answers:
             self._release(path)
 
     def annotations(self, cell: Cell) -> Answers | None:
-        """Annotations of a cell whose design asks for them; None while they are not all there."""
+        """Return the annotations of a cell whose design asks for them; None while they are not all there."""
         answers, m = self._answers.get(AskedPath.of(cell), NO_ANSWERS), given(cell.m)
         return None if len(answers) < m else answers[:m]
 
     def runnable(self) -> Iterator[Cell]:
-        """Cells whose annotations are all there now; each once."""
+        """Yield, once, each cell whose annotations are all there now."""
         while self._released:
             yield from self._cells(*self._released.popleft())
 
     def left(self, dataset: str) -> Iterator[Span[AskedPath]]:
-        """Questions of a data set that this run is to ask, in whole batches."""
+        """Return the questions of a data set that this run is to ask, in whole batches."""
         return (self._rest(path) for path in self._waiting if path.dataset == dataset and self._waiting[path])
 
     def remaining(self, path: AskedPath) -> int:
@@ -513,7 +503,7 @@ class Paths:
     def remaining_for(self, path: AskedPath, m: int) -> Span[AskedPath] | None:
         """Return the questions, in whole batches, that `m` answers of a path need beyond those of this run.
 
-        The path is one of the grid; None if nothing more is to be asked.
+        The path is in the grid. None means that nothing more is to be asked.
         """
         step = given(self._sciences[path.dataset].asking).batch
         stop = ceil(m / step) * step
@@ -529,18 +519,12 @@ class Paths:
     def next_task(
         self, seconds: float, timing: Timing, among: Collection[AskedPath] | None = None
     ) -> Task | None:
-        """The next questions to ask, of a path that nobody asks at the moment; None if there are none.
+        """Return the next questions of a path that nobody asks at the moment; None if there are none.
 
-        Parameters
-        ----------
-        seconds : float
-            Length to aim for: at least one batch.
-        timing : Timing
-            Predictions.
-        among : collection of AskedPath or None
-            Which paths; None for any.
+        The task has at least one batch, and more while it is predicted to last no longer than `seconds`. If
+        `among` is given, the path is one of these.
         """
-        path = next((each for each in self._ready if among is None or each in among), None)
+        path = next((path for path in self._ready if among is None or path in among), None)
         if path is None:
             return None
         del self._ready[path]
@@ -556,31 +540,25 @@ class Paths:
         return Task(self._sciences[path.dataset], path.dataset, (span,), timing.seconds(span))
 
     def take(self, answered: Answered) -> None:
-        """Take answers that came in.
-
-        Raises
-        ------
-        Mismatch
-            If they are not those that the cube has.
-        """
+        """Take answers that came in; `Mismatch` is raised if the cube has others."""
         self._extend(answered)
         self._failing.discard(answered.span.unit)
         self._release(answered.span.unit)
 
     def retry(self, path: AskedPath) -> None:
-        """Ask a path again that has failed, one batch at a time."""
+        """Ask a path that has failed again, one batch at a time."""
         self._failing.add(path)
         self._ready.setdefault(path)
 
     def give_up(self, path: AskedPath) -> list[Cell]:
-        """Ask nothing more of a path; the cells of this run that wait for its answers."""
+        """Ask nothing more of a path, and return the cells of this run that wait for its answers."""
         waiting = sorted(self._waiting[path])
         self._waiting[path].clear()
         self._ready.pop(path, None)
         return [cell for m in waiting for cell in self._cells(path, m)]
 
     def needed(self) -> dict[AskedPath, int]:
-        """Answers of each path that some cell needs which is not in the cube, whoever runs it."""
+        """Return the number of answers of each path that cells outside the cube need, in any run."""
         needed: dict[AskedPath, int] = {}
         for cell, _ in self._unanswered():
             path = AskedPath.of(cell)
@@ -588,13 +566,14 @@ class Paths:
         return needed
 
     def _cells(self, path: AskedPath, m: int) -> list[Cell]:
-        """Cells of this run with the first m answers of a path."""
+        """Return the cells of this run with the first m answers of a path."""
         plan = self._plans[path.dataset]
-        known = {axis: (value,) for axis, value in asdict(path).items()}
-        return list(filter(self._wanted.runs, plan.node_of[plan.models[0]].cells({**known, "m": (m,)})))
+        values = {axis: (value,) for axis, value in asdict(path).items()}
+        cells = plan.node_of[plan.models[0]].cells({**values, "m": (m,)})
+        return list(filter(self._selection.runs, cells))
 
     def _rest(self, path: AskedPath) -> Span[AskedPath]:
-        """What is to be asked of a path, in whole batches.
+        """Return the questions of a path that are to be asked, in whole batches.
 
         Annotations of a cube may end within a batch, which is asked again.
         """
@@ -604,7 +583,7 @@ class Paths:
         return Span(path, start, stop, answers=answers[:start], step=step)
 
     def _release(self, path: AskedPath) -> None:
-        """Hand out the cells that a path has answers enough for; if others wait, it goes on."""
+        """Hand out the cells that a path has enough answers for; if others wait, the path goes on."""
         waiting = self._waiting[path]
         for m in sorted(m for m in waiting if m <= len(self._answers[path])):
             self._released.append((path, m))
@@ -615,7 +594,7 @@ class Paths:
             self._ready.pop(path, None)
 
     def _unanswered(self) -> Iterator[tuple[Cell, int]]:
-        """Cells that are not in the cube and need a path, with their statuses."""
+        """Yield the cells outside the cube that need a path, with their statuses."""
         for plan in self._plans.values():
             for block, statuses in self._store.all_statuses(plan, _asked_blocks(plan)):
                 for cell, status in zip(block.cells(), statuses.tolist(), strict=True):
@@ -623,20 +602,20 @@ class Paths:
                         yield cell, status
 
     def _read_cube(self, plan: DatasetPlan) -> None:
-        """Take the longest prefix of each path that the cube holds: annotations of its largest written m."""
+        """Read the longest prefix of each path that the cube holds: annotations of its largest written m."""
         # the largest m first: what it holds says all that smaller ones do
         for block in sorted(_asked_blocks(plan), key=lambda block: -given(block.first.m)):
             graphs = list(map(AskedPath.of, block.graph_cells()))
             lacking = [len(self._answers.get(path, [0])) == 0 for path in graphs]
             if not any(lacking) or not self._store.has_status(block):
                 continue
-            rows, known = self._store.annotations(block)
-            for path, row, lacks, is_known in zip(graphs, rows, lacking, known, strict=True):
-                if lacks and is_known:
+            rows, is_written = self._store.annotations(block)
+            for path, row, is_lacking, has_row in zip(graphs, rows, lacking, is_written, strict=True):
+                if is_lacking and has_row:
                     self._answers[path] = row.astype(np.int32)
 
     def _extend(self, answered: Answered) -> None:
-        """Add answers behind those that are known; where both say something, they say the same."""
+        """Append answers to those of their path; where both have a question, the answers must be the same."""
         path, start = answered.span.unit, answered.span.start
         before, now = self._answers[path], answered.answers
         common = min(len(before) - start, len(now))
@@ -660,19 +639,19 @@ def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
 
 # In which order cells are run: some draws of every block first, then more of them, wave after wave.
 #
-# So that a page of a run that has only begun is a coarse picture of the whole grid. Within a wave data sets
+# The page of a run that has only begun is thus a coarse picture of the whole grid. Within a wave data sets
 # take turns. No result depends on the order. Every wave but the last writes each block once more, so there
 # are as many as may cost little.
 
-# Of the time that is left, what all additional writes of blocks may take of the driver's.
-SHARE = 0.02
+# Share of the remaining time that additional writes of blocks may take of the driver's.
+WRITING_SHARE = 0.02
 
-# Of a block, before one was written: some ten files, each of which the disk has to confirm.
+# Guess of the time that a block takes: some ten files, each of which the disk has to confirm.
 WRITE_SECONDS = 0.05
 
 
-def with_draws(block: Block) -> Iterator[tuple[Cell, int]]:
-    """Cells of a block in storage order, each with the rank of its draw.
+def ranked_cells(block: Block) -> Iterator[tuple[Cell, int]]:
+    """Yield the cells of a block in storage order, each with the rank of its draw.
 
     Mixtures vary before redraws of the annotations: they are what means are taken over.
     """
@@ -684,33 +663,19 @@ def with_draws(block: Block) -> Iterator[tuple[Cell, int]]:
 
 
 def next_wave(
-    handed: int, draws: int, *, blocks: int, left: float, write_seconds: Sequence[float] = ()
+    start: int, draws: int, *, blocks: int, left: float, write_seconds: Sequence[float] = ()
 ) -> range:
-    """Ranks of the draws to be run next, in every block.
+    """Return the ranks of the draws to be run next in every block, from `start` on.
 
-    Parameters
-    ----------
-    handed : int
-        Draws of each block that were handed out before.
-    draws : int
-        Most draws in any block; more than `handed`.
-    blocks : int
-        Number of blocks that a wave writes.
-    left : float
-        Seconds until the end of the run, as predicted.
-    write_seconds : sequence of float
-        Of each block that was written so far; a guess where there is none.
-
-    Returns
-    -------
-    range
-        From `handed` on. The first wave is one draw, each of the others at least as long as all before it.
+    `draws` is the largest number of draws in any block, `left` the predicted seconds until the end of the
+    run, and `write_seconds` the time of each write of a block so far. The first wave is one draw, and each
+    other wave is at least as long as all before it.
     """
     cost = blocks * fmean(write_seconds or [WRITE_SECONDS])
-    more = int(SHARE * left / cost) if cost > 0 else draws
+    more = int(WRITING_SHARE * left / cost) if cost > 0 else draws
     if more < 1:
-        return range(handed, draws)
-    if handed == 0:
+        return range(start, draws)
+    if start == 0:
         return range(1)
-    growth = max(2.0, (draws / handed) ** (1 / (more + 1)))
-    return range(handed, min(draws, ceil(handed * growth)))
+    growth = max(2.0, (draws / start) ** (1 / (more + 1)))
+    return range(start, min(draws, ceil(start * growth)))

@@ -14,9 +14,10 @@ from rich import progress as bars
 from rich.console import Console
 
 from sweep_clustering.pipeline.common import duration, plural
-from sweep_clustering.pipeline.run.ledger import Work
+from sweep_clustering.pipeline.run.ledger import Collector, Work
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.storage.runfolder.records import Progress
+from sweep_clustering.sweeps.plan import AskedPath, Cell
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +30,11 @@ STATE_SECONDS = 2.0
 
 @dataclass
 class Clock:
-    """Predicts the end from what was predicted for the work done, and what it took.
+    """Predict the end of a run from the solver seconds predicted for its work and the time that the work
+    took.
 
-    Parameters
-    ----------
-    workers : int
-        Processes that share the work.
-    predicted : float or None
-        Solver seconds predicted for all the work since `started`; None while restarts are timed.
+    `predicted` counts the solver seconds of all the work since `started`; it is None while restarts are
+    timed.
     """
 
     workers: int
@@ -45,13 +43,14 @@ class Clock:
     started: float = field(default_factory=time.monotonic)
 
     def predict(self, seconds: float) -> None:
-        """Take a prediction of the solver seconds of what is left, and begin to measure the pace."""
+        """Take a prediction of the solver seconds of the work that is left, and begin to measure the pace."""
         self.predicted, self.done, self.started = seconds, 0.0, time.monotonic()
 
     def left(self) -> float | None:
-        """Wall seconds still to go: the pace so far, with the prediction counted as a twentieth of the work.
+        """Return the wall seconds until the end, or None while nothing is predicted.
 
-        The first batches of a run say little about the pace. None while nothing is predicted.
+        The first batches of a run say little about the pace, so the prediction counts as a twentieth of the
+        work.
         """
         if self.predicted is None:
             return None
@@ -66,27 +65,11 @@ class Clock:
 @contextmanager
 def display(
     work: Work, clock: Clock, console: Console, lease: Lease, *, is_bounded: bool = False
-) -> Iterator[Callable[[int, int, int, int], None]]:
-    """Show restarts as they finish, and cells as they come into the cube; what was done before is counted.
+) -> Iterator[Callable[[Collector, int], None]]:
+    """Yield a function that shows restarts as they finish, and cells as they come into the cube.
 
-    Parameters
-    ----------
-    work : Work
-        Work of this run at its start.
-    clock : Clock
-        Clock that says how much time is left.
-    console : Console
-        A bar, where it is a terminal; elsewhere an occasional line in the log.
-    lease : Lease
-        Lease of the cube, in whose run folder the state is written.
-    is_bounded : bool
-        Whether an adaptive stop may make restarts unnecessary.
-
-    Yields
-    ------
-    callable
-        Function that takes the restarts and the questions that are left, the cells that this run has written,
-        and the number of workers.
+    The console gets a bar where it is a terminal, and the log an occasional line elsewhere. The state is also
+    written to the run folder of the lease. With `is_bounded` an adaptive stop may make restarts unnecessary.
     """
     bar = bars.Progress(
         bars.TextColumn("{task.description}"),
@@ -102,20 +85,23 @@ def display(
     before = f", {earlier:,} of them before this run" if earlier else ""
     task = bar.add_task("sweep", total=total, completed=earlier, text="", left="")
     # A line says how far a run came, so the first waits; the first state says that it has begun.
-    shown, written = time.monotonic(), -inf
+    logged, written = time.monotonic(), -inf
 
-    def show(restarts_left: int, questions_left: int, cells_written: int, workers: int) -> None:
-        nonlocal shown, written
+    def show(collector: Collector, workers: int) -> None:
+        nonlocal logged, written
         now, seconds = time.monotonic(), clock.left()
-        done, asked = total - restarts_left, work.questions - questions_left
+        done = total - collector.remaining[Cell]
+        answered = work.questions - collector.remaining[AskedPath]
         left = "timing restarts" if seconds is None else f"{duration(seconds)} left"
         text = f"{done:,} of {most}{plural(total, 'restart')}{before}"
-        text += f" · {asked:,} of {plural(work.questions, 'question')}" if work.questions else ""
-        text += f" · {work.cells_done + cells_written:,} of {plural(work.cells, 'cell')} in the cube"
+        text += f" · {answered:,} of {plural(work.questions, 'question')}" if work.questions else ""
+        text += (
+            f" · {work.cells_done + collector.cells_written:,} of {plural(work.cells, 'cell')} in the cube"
+        )
         bar.update(task, completed=done, text=text, left=left)
-        is_over = not restarts_left and seconds is not None
-        if bar.disable and (is_over or now - shown >= LINE_SECONDS):
-            shown = now
+        is_over = done == total and seconds is not None
+        if bar.disable and (is_over or now - logged >= LINE_SECONDS):
+            logged = now
             logger.info("%5.1f %% · %s · %s", 100 * done / max(total, 1), text, left)
         if is_over or now - written >= STATE_SECONDS:
             written = now
@@ -126,7 +112,7 @@ def display(
                 workers=workers,
                 left=seconds,
                 at=time.time(),
-                asked=asked,
+                asked=answered,
                 questions=work.questions,
             ).write(lease.generation.state, lease.files)
 
@@ -136,14 +122,8 @@ def display(
 
 @contextmanager
 def step(text: str, console: Console) -> Iterator[None]:
-    """Show a part of the start of a run that takes a while, and for how long.
-
-    Parameters
-    ----------
-    text : str
-        Name of the part.
-    console : Console
-        A line that vanishes at the end, where it is a terminal; elsewhere one in the log.
+    """Show a part of the start of a run and how long it takes: as a line of a terminal that vanishes, or in
+    the log.
     """
     bar = bars.Progress(
         bars.SpinnerColumn(),

@@ -28,19 +28,10 @@ from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A sweep that can run.
+class Sweep:
+    """A sweep that can run: its file, data, cube and methods.
 
-    Parameters
-    ----------
-    spec : SweepSpec
-        The sweep file.
-    inputs : Inputs
-        Data sets and plans, chunked as the cube is.
-    cube : Path
-        Where results are written; it need not exist yet.
-    methods : tuple of MethodCall
-        Of the sweep, as workers get them.
+    The plans of `inputs` are chunked as the cube is. The cube need not exist yet.
     """
 
     spec: SweepSpec
@@ -54,14 +45,13 @@ class Prepared:
         return RunFolder(self.cube)
 
 
-def prepare(path: Path, *, results: Path, data_dir: Path | None, part: str | None = None) -> Prepared:
+def prepare(path: Path, *, results: Path, data_dir: Path | None, part: str | None = None) -> Sweep:
     """Read a sweep file, or a part of it such as "1/4", its data, and the cube it belongs to.
 
     Raises
     ------
     InputError
-        With every problem found; nothing was written. Its `rest` is the plans of all data sets, if they are
-        known.
+        With every problem; nothing was written. Its `rest` is the plans of all data sets, if there are any.
     """
     problems: list[Problem] = []
     spec: SweepSpec | None = None
@@ -87,19 +77,20 @@ def prepare(path: Path, *, results: Path, data_dir: Path | None, part: str | Non
         inputs = Inputs(error.rest, {}, {})
     for plan in inputs.plans:
         problems += size_problems(f"{path.name} [grid], ", plan)
-    prepared = Prepared(spec, inputs, cube, methods)
+    sweep = Sweep(spec, inputs, cube, methods)
     with collecting(problems):
-        prepared = aligned(prepared)
+        sweep = align_with_cube(sweep)
     if problems:
         is_complete = len(inputs.plans) == len(spec.grid.datasets)
         raise InputError(problems, inputs.plans if is_complete else None)
-    return prepared
+    return sweep
 
 
 def _folder_problems(*folders: Path) -> list[Problem]:
-    """Files that lie where folders are to be made."""
+    """Return the files that lie where folders are to be made."""
     places = {
-        next(filter(Path.exists, (each.absolute(), *each.absolute().parents))): each for each in folders
+        next(filter(Path.exists, (folder.absolute(), *folder.absolute().parents))): folder
+        for folder in folders
     }
     return [
         Problem(str(folder), f"{place} is a file", "a directory")
@@ -111,10 +102,7 @@ def _folder_problems(*folders: Path) -> list[Problem]:
 def _part(spec: SweepSpec, text: str, results: Path) -> SweepSpec:
     """Return a part of a sweep, beside the parts that have a cube in the same folder.
 
-    Raises
-    ------
-    InputError
-        If one of these could not grow as this part does: nothing of the others may be lost.
+    An `InputError` says if one of these could not grow as this part does: nothing of the others may be lost.
     """
     parts, made = text.partition("/")[2], {}
     for cube in sorted(results.glob(f"{spec.name}.part-*-of-{parts}{CUBE_SUFFIX}")):
@@ -134,41 +122,34 @@ def _part(spec: SweepSpec, text: str, results: Path) -> SweepSpec:
     return chosen
 
 
-def aligned(prepared: Prepared) -> Prepared:
+def align_with_cube(sweep: Sweep) -> Sweep:
     """Give the plans the chunks of the existing cube, if there is one.
 
-    Raises
-    ------
-    InputError
-        If the sweep does not extend the one in the cube, or that is not the one that was written there.
+    An `InputError` says that the sweep does not extend the one in the cube, or that the cube is another one.
     """
-    if not prepared.cube.exists():
-        return prepared
-    if (damage := changed_root(prepared.cube)) is not None:
-        where = prepared.cube / damage.key
-        hint = f"sweep repair puts it back; if this is another cube, remove {prepared.run.path}"
+    if not sweep.cube.exists():
+        return sweep
+    if (damage := changed_root(sweep.cube)) is not None:
+        where = sweep.cube / damage.key
+        hint = f"sweep repair puts it back; if this is another cube, remove {sweep.run.path}"
         raise InputError([Problem(str(where), f"a file that {damage.found}", "as it was written", hint)])
-    manifest = read_manifest(prepared.cube)
-    problems = differences(manifest, prepared.spec, prepared.inputs.plans)
+    manifest = read_manifest(sweep.cube)
+    problems = differences(manifest, sweep.spec, sweep.inputs.plans)
     if problems:
         raise InputError(problems)
-    plans = tuple(align(manifest, prepared.inputs.plans))
-    return replace(prepared, inputs=replace(prepared.inputs, plans=plans))
+    plans = tuple(align(manifest, sweep.inputs.plans))
+    return replace(sweep, inputs=replace(sweep.inputs, plans=plans))
 
 
 # Which cells need no more work, from the status of the cube alone.
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a run is to compute.
+class Selection:
+    """The cells that a run computes: `only` these, or all if it is empty, and with `retry_failed` those
+    marked failed.
 
-    Parameters
-    ----------
-    retry_failed : bool
-        Whether cells that are marked failed are tried again.
-    only : frozenset of Cell
-        Cells to run, marked failed or not; empty for all.
+    Cells of `only` are run whether they are marked failed or not.
     """
 
     retry_failed: bool = False
@@ -184,7 +165,7 @@ class Wanted:
         return status in ANSWERED or (status == FAILED and not retries)
 
     def blocks(self, plan: DatasetPlan) -> Iterable[Block]:
-        """Blocks of a data set with cells that this run may compute."""
+        """Return the blocks of a data set with cells that this run may compute."""
         if not self.only:
             return plan.blocks()
         # the grid of a cube that is to be grown lacks some of the cells
@@ -192,46 +173,32 @@ class Wanted:
         return dict.fromkeys(map(plan.block_of, cells))
 
 
-def is_settled(prepared: Prepared, wanted: Wanted) -> bool:
-    """Whether the cube already holds all that is wanted, so that a submit has nothing to do."""
-    if not prepared.cube.exists():
+def is_settled(sweep: Sweep, selection: Selection) -> bool:
+    """Whether the cube already holds all selected cells, so that a submit has nothing to do."""
+    if not sweep.cube.exists():
         return False
-    plans = prepared.inputs.plans
-    stored = read_manifest(prepared.cube).plans
+    plans = sweep.inputs.plans
+    stored = read_manifest(sweep.cube).plans
     if any(stored.get(plan.name) != plan for plan in plans):
         return False  # the cube is to be grown first
-    store = BlockStore(prepared.cube, read_only=True)
+    store = BlockStore(sweep.cube, read_only=True)
     return all(
-        wanted.settles(cell, status)
+        selection.settles(cell, status)
         for plan in plans
-        for block, statuses in store.all_statuses(plan, wanted.blocks(plan))
+        for block, statuses in store.all_statuses(plan, selection.blocks(plan))
         if not np.isin(statuses, ANSWERED).all()  # cells one by one would take long, where all are done
         for cell, status in zip(block.cells(), statuses, strict=True)
-        if wanted.runs(cell)
+        if selection.runs(cell)
     )
 
 
 @dataclass(frozen=True)
 class Request:
-    """A checked submit.
-
-    Parameters
-    ----------
-    spec : Path
-        Sweep file.
-    prepared : Prepared
-        Its contents, with data and cube.
-    wanted : Wanted
-        Which cells of it.
-    profile : Profile or None
-        Where to compute; None for this process.
-    options : Options
-        Runtime choices.
-    """
+    """A checked submit; without a profile this process computes."""
 
     spec: Path
-    prepared: Prepared
-    wanted: Wanted
+    sweep: Sweep
+    selection: Selection
     profile: Profile | None
     options: Options
 
@@ -286,8 +253,8 @@ class Options:
     part: str | None = None
 
     def flags(self, without: Container[str] = NOT_FORWARDED) -> list[str]:
-        """The choices that a head needs, as arguments of `sweep submit`; paths are absolute."""
-        found: list[str] = []
+        """Return the choices that a head needs, as arguments of `sweep submit`; paths are absolute."""
+        arguments: list[str] = []
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in without or value == field.default:
@@ -295,9 +262,9 @@ class Options:
             flag = FLAGS.get(field.name, "--" + field.name.replace("_", "-"))
             for item in value if isinstance(value, tuple) else [value]:
                 text = str(item.resolve()) if isinstance(item, Path) else str(item)
-                found += [flag] if item is True else [flag, text]
-        return found
+                arguments += [flag] if item is True else [flag, text]
+        return arguments
 
     def where(self) -> list[str]:
-        """Those of them that choose the compute cluster."""
+        """Return those arguments that choose the compute cluster."""
         return self.flags({field.name for field in fields(self)} - CHOOSE_CLUSTER)

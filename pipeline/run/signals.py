@@ -18,13 +18,12 @@ import psutil
 from sweep_clustering.pipeline.common import PlainFormatter
 from sweep_clustering.storage.errors import StorageError, storage_errors
 
-# From Ctrl-C, a machine that shuts down, a queue before the walltime, a terminal that closes.
+# Sent by Ctrl-C, a machine that shuts down, a queue before the walltime, and a terminal that closes.
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP)
 
 
 # Sent by a thread of this process, to have its reason raised where the main thread waits.
 INTERRUPT = signal.SIGUSR2
-
 
 # Times Ctrl-C is pressed until a process ends at once, whatever it still closes.
 PATIENCE_OF_USERS = 3
@@ -33,7 +32,7 @@ PATIENCE_OF_USERS = 3
 SHOW_CURSOR = "\x1b[?25h"
 
 # Outputs that are terminals; one that has been closed does not say so any more.
-_SHOWN = [number for number in (1, 2) if os.isatty(number)]
+_TERMINALS = [number for number in (1, 2) if os.isatty(number)]
 
 
 class Stopped(BaseException):
@@ -51,7 +50,7 @@ class _Presses:
 
     @classmethod
     def count(cls, number: int) -> None:
-        """Count a signal, and end the process at once by the last Ctrl-C that a user has patience for."""
+        """Count a signal, and end the process at the last Ctrl-C that a user has patience for."""
         if number == signal.SIGINT:
             cls.number += 1
             if cls.number >= PATIENCE_OF_USERS:
@@ -59,13 +58,16 @@ class _Presses:
 
 
 def end_at_once() -> None:
-    """End this process and all that it has started, with one line: files are written aside and renamed."""
+    """End this process and all processes that it has started, with one line.
+
+    No file is damaged: files are written aside and renamed.
+    """
     with suppress(psutil.Error):
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 if "resource_tracker" not in " ".join(process.cmdline()):  # it removes names of semaphores
                     process.kill()
-    cursor = SHOW_CURSOR if 2 in _SHOWN else ""
+    cursor = SHOW_CURSOR if 2 in _TERMINALS else ""
     line = f"{cursor}\nended at once by the third Ctrl-C; what was finished is kept, submit again to resume\n"
     with suppress(OSError):
         os.write(2, line.encode())
@@ -78,11 +80,12 @@ Interrupt = Callable[[Exception], None]
 
 @contextmanager
 def stop_on_signal() -> Iterator[Interrupt]:
-    """Turn the first of `NUMBERS` into `Stopped`, raised in the main thread; yield a way to raise others.
+    """Turn the first of `NUMBERS` into `Stopped`, raised in the main thread; yield a function that raises
+    others there.
 
-    Whoever presses Ctrl-C again while workers and files are closed would only break that off, with tracebacks
-    of libraries: such signals are ignored, to the end of the process, which the third Ctrl-C brings. One that
-    comes after its `Stopped` has got lost, as in a finaliser of an object, raises another.
+    Another Ctrl-C while workers and files are closed would only break that off, with tracebacks of libraries:
+    such signals are ignored to the end of the process, which the third Ctrl-C ends. A signal after a
+    `Stopped` that was lost, as in a finaliser of an object, raises another one.
     """
     _Presses.number = 0
     reasons: list[Exception] = []
@@ -91,7 +94,7 @@ def stop_on_signal() -> Iterator[Interrupt]:
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal raised
         if number == INTERRUPT:
-            # Without a reason somebody else has sent it, who asks for nothing that is known.
+            # A signal without a reason was sent by somebody else, and means nothing.
             if reasons:
                 raise reasons.pop()
             return
@@ -119,7 +122,7 @@ def stop_on_signal() -> Iterator[Interrupt]:
 
 
 def ignore_signals() -> None:
-    """Ignore `NUMBERS` to the end of the process: it ends already, by the first of them.
+    """Ignore `NUMBERS` to the end of the process: the first of them ends it already.
 
     The third Ctrl-C ends it at once: something hangs that cannot be closed.
     """
@@ -145,9 +148,9 @@ def _ignore_interrupts() -> None:
 
 
 def _discard_output() -> None:
-    """Discard what is shown: every write to a terminal that has been closed would be another error."""
+    """Discard the output of terminals: every write to one that has been closed would be another error."""
     with open(os.devnull, "w") as nothing:
-        for output in _SHOWN:
+        for output in _TERMINALS:
             os.dup2(nothing.fileno(), output)
 
 
@@ -188,7 +191,7 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
                 signal.signal(number, old)
 
 
-# The log of a run beside its cube: what is shown on the terminal, with times.
+# The log of a run beside its cube: the lines of the terminal, with times.
 
 logger = logging.getLogger(__name__)
 
@@ -214,17 +217,11 @@ class LogFile(logging.FileHandler):
 
 @contextmanager
 def log_file(path: Path) -> Iterator[None]:
-    """Keep what is logged in a file, too; warnings of libraries, which say nothing to a user, in it alone.
-
-    Raises
-    ------
-    StorageError
-        If the file cannot be opened.
-    """
+    """Write the log to a file, too, with warnings of libraries, which say nothing to a user."""
     with storage_errors(path):
         handler = LogFile(path, encoding="utf-8")
     handler.setFormatter(PlainFormatter(FORMAT))
-    root, shown = logging.getLogger(), warnings.showwarning
+    root, showwarning = logging.getLogger(), warnings.showwarning
     root.addHandler(handler)
 
     def keep(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
@@ -235,7 +232,7 @@ def log_file(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        warnings.showwarning = shown
+        warnings.showwarning = showwarning
         root.removeHandler(handler)
         with suppress(OSError):  # a full disk, which has been reported
             handler.close()

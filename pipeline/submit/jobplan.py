@@ -9,10 +9,10 @@ from sweep_clustering.pipeline.common import duration, plural
 from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, run, walltime_seconds
-from sweep_clustering.pipeline.run.request import Prepared
+from sweep_clustering.pipeline.run.request import Sweep
 
 
-def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int) -> list[str]:
+def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> list[str]:
     """Text for people: the script of the first worker job of a sweep, and what would not work as intended.
 
     Nothing is written, and no job submitted; SLURM's limits are read where its commands answer.
@@ -21,7 +21,7 @@ def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
     ----------
     options : JobQueue
         The profile.
-    prepared : Prepared
+    sweep : Sweep
         The sweep.
     where : str
         File and profile, for messages.
@@ -29,10 +29,10 @@ def job_lines(options: JobQueue, prepared: Prepared, *, where: str, n_jobs: int)
         Number of jobs.
     """
     warnings = [
-        *job_problems(options, where, prepared.run),
+        *job_problems(options, where, sweep.run),
         *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
     ]
-    script = job_script(options, prepared.run).strip().splitlines()
+    script = job_script(options, sweep.run).strip().splitlines()
     head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
     return [head, "", *script, "", *(f"WARNING: {warning}" for warning in warnings)]
 

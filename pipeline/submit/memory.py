@@ -9,7 +9,7 @@ from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.methods.process import PROCESS_BYTES, processes_kept
-from sweep_clustering.pipeline.run.request import Prepared
+from sweep_clustering.pipeline.run.request import Sweep
 from sweep_clustering.sweeps.errors import Problem
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.plan import DatasetPlan
@@ -37,14 +37,14 @@ TABLES = 9
 MATRICES = 6
 
 
-def worker_bytes(prepared: Prepared, plan: DatasetPlan) -> int:
+def worker_bytes(sweep: Sweep, plan: DatasetPlan) -> int:
     """Predict the most memory that a worker takes for a cell of a data set.
 
     It was above what was measured in each case of the benchmark, and at most 2.6 times as much.
 
     Parameters
     ----------
-    prepared : Prepared
+    sweep : Sweep
         The sweep.
     plan : DatasetPlan
         Of the data set.
@@ -58,9 +58,9 @@ def worker_bytes(prepared: Prepared, plan: DatasetPlan) -> int:
     of_one = ASKED if plan.asked else DRAWN
     of_answers = of_one * max(plan.m, default=0) + 12 * plan.n_annotations
     models = [model for model in (*plan.models, *plan.baselines) if is_model(model)]
-    of_models = [_of_model(plan, model, search) for model in models for search in prepared.spec.search]
+    of_models = [_of_model(plan, model, search) for model in models for search in sweep.spec.search]
     # a method gets the features in a process of its own, and copies them as often
-    calls = processes_kept(prepared.methods) * (PROCESS_BYTES + COPIES * 8 * n * d) if plan.methods else 0
+    calls = processes_kept(sweep.methods) * (PROCESS_BYTES + COPIES * 8 * n * d) if plan.methods else 0
     return PROCESS + COPIES * 8 * n * d + TABLES * 8 * n * k + of_answers + max(of_models, default=0) + calls
 
 
@@ -73,14 +73,14 @@ def _of_model(plan: DatasetPlan, model: str, search: Search) -> int:
     return held * solution + (MATRICES + plan.restarts) * 8 * plan.n_clusters * of_cluster
 
 
-def memory_problems(prepared: Prepared, profile: Profile | None, workers: int | None) -> Iterator[Problem]:
+def memory_problems(sweep: Sweep, profile: Profile | None, workers: int | None) -> Iterator[Problem]:
     """Data sets whose cells do not fit into the memory that a worker gets.
 
     Of a scheduler that runs already nobody knows it before, and nothing is checked.
 
     Parameters
     ----------
-    prepared : Prepared
+    sweep : Sweep
         The sweep.
     profile : Profile or None
         Where it is computed; None for this process.
@@ -102,8 +102,8 @@ def memory_problems(prepared: Prepared, profile: Profile | None, workers: int | 
         count, limit, key = options.cores, max(0, options.memory - NANNY) // options.cores, "memory"
     known = profile is not None and profile.origin is not None
     where = f"{profile.where} {key}" if profile is not None and known else "memory of this machine"
-    for plan in prepared.inputs.plans:
-        need = worker_bytes(prepared, plan)
+    for plan in sweep.inputs.plans:
+        need = worker_bytes(sweep, plan)
         if need <= limit:
             continue
         found = f"{format_bytes(limit)} for each of {plural(count, 'worker')}"

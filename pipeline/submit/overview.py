@@ -17,7 +17,7 @@ from sweep_clustering.kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, 
 from sweep_clustering.pipeline.common import at_hand, core_count, estimate, plural, span
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.run.ledger import WRITE_SECONDS, Collector, Work, read_ledger
-from sweep_clustering.pipeline.run.request import Prepared, Wanted
+from sweep_clustering.pipeline.run.request import Selection, Sweep
 from sweep_clustering.pipeline.submit.memory import worker_bytes
 from sweep_clustering.pipeline.work.records import NO_ANSWERS, Failed, Science, Span, Task
 from sweep_clustering.pipeline.work.tasks import run_task
@@ -61,9 +61,9 @@ def search_notes(spec: SweepSpec) -> list[str]:
     ]
 
 
-def sweep_notes(prepared: Prepared) -> dict[str, list[str]]:
+def sweep_notes(sweep: Sweep) -> dict[str, list[str]]:
     """Notes on the data sets of a sweep, by name; of mixtures the first is looked at."""
-    inputs, is_bounded = prepared.inputs, all(each.variance_prior > 0 for each in prepared.spec.search)
+    inputs, is_bounded = sweep.inputs, all(each.variance_prior > 0 for each in sweep.spec.search)
     notes = {}
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(plan.dims[0].values[0])
@@ -194,9 +194,9 @@ COLUMNS = (
 )
 
 
-def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
+def plan_lines(sweep: Sweep, plan: Mapping[str, Any]) -> list[str]:
     """Table for people, of a plan of `plan_overview`."""
-    total, most = plan["total"], "" if prepared.spec.stop is None else "at most "
+    total, most = plan["total"], "" if sweep.spec.stop is None else "at most "
     kind = " of restarts" if total["paths"] else ""
     work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
     time = estimate(*(3600 * hours for hours in plan["hours"]))
@@ -204,7 +204,7 @@ def plan_lines(prepared: Prepared, plan: Mapping[str, Any]) -> list[str]:
     searches = [
         f"search{'' if each.name is None else ' ' + each.name}: "
         + ", ".join(f"{key} {value}" for key, value in each.named().items())
-        for each in prepared.spec.search
+        for each in sweep.spec.search
     ]
     # the number that is left says something only where it is not the whole
     columns = [each for each in COLUMNS if each[1] != "restarts_left" or _is_begun(total)]
@@ -267,20 +267,20 @@ def _how(plan: Mapping[str, Any]) -> str:
 
 
 def plan_overview(
-    prepared: Prepared, *, workers: int | None = None, pilot: bool = False, wanted: Wanted | None = None
+    sweep: Sweep, *, workers: int | None = None, pilot: bool = False, selection: Selection | None = None
 ) -> dict[str, Any]:
     """Count the work of a sweep: all of it, and what its cube leaves to do.
 
     Parameters
     ----------
-    prepared : Prepared
+    sweep : Sweep
         The sweep.
     workers : int or None
         Worker processes to plan for; None for one on each core.
     pilot : bool
         Time a restart at the corners of each grid, now and in this process. Otherwise timings of an earlier
         run are taken, and a rough guess where there are none.
-    wanted : Wanted or None
+    selection : Selection or None
         Cells that are to be run; None for all that are not done and not marked failed.
 
     Returns
@@ -301,20 +301,20 @@ def plan_overview(
     JournalDamaged, Mismatch
         If the journal of the run holds what no run of this sweep wrote.
     """
-    wanted = wanted or Wanted()
+    selection = selection or Selection()
     workers = workers or core_count()
-    timing = Timing() if pilot else Timing.load(prepared.run)
+    timing = Timing() if pilot else Timing.load(sweep.run)
     if pilot:
-        _time_corners(prepared, timing)
-    ledger = read_ledger(prepared, wanted)
-    datasets = [_dataset(prepared, plan, timing, ledger, wanted) for plan in prepared.inputs.plans]
+        _time_corners(sweep, timing)
+    ledger = read_ledger(sweep, selection)
+    datasets = [_dataset(sweep, plan, timing, ledger, selection) for plan in sweep.inputs.plans]
     length = target_seconds(3600 * sum(each["worker_hours"] for each in datasets), workers)
     batches = 0
     for each in datasets:
         long = max(1, math.floor(length / max(each["seconds_per_restart"], 1e-9)))
         batches += math.ceil(each["restarts_left"] / long)
-    timed = not any(timing.missing(plan) for plan in prepared.inputs.plans)
-    spec, skipped = prepared.spec, prepared.inputs.skipped
+    timed = not any(timing.missing(plan) for plan in sweep.inputs.plans)
+    spec, skipped = sweep.spec, sweep.inputs.skipped
     total = {key: sum(each[key] for each in datasets) for key in SUMMED}
     least = total["restarts_least"] / total["restarts_left"] if total["restarts_left"] else 1.0
     searches = [
@@ -325,11 +325,11 @@ def plan_overview(
     ]
     return {
         "name": spec.name,
-        "cube": str(prepared.cube),
+        "cube": str(sweep.cube),
         "datasets": datasets,
         "skipped": {name: list(reasons) for name, reasons in skipped.items()},
         "at_hand": at_hand(spec, skipped),
-        "notes": sweep_notes(prepared),
+        "notes": sweep_notes(sweep),
         "search": searches[0] if len(searches) == 1 else searches,
         "search_notes": search_notes(spec),
         "workers": workers,
@@ -344,13 +344,13 @@ def plan_overview(
     }
 
 
-def _time_corners(prepared: Prepared, timing: Timing) -> None:
+def _time_corners(sweep: Sweep, timing: Timing) -> None:
     from sweep_clustering.kernels.search.genetic import warm_up
 
     warm_up()
-    for plan in prepared.inputs.plans:
-        science = Science.of(prepared.spec, plan, prepared.methods)
-        source = prepared.inputs.sources[plan.name]
+    for plan in sweep.inputs.plans:
+        science = Science.of(sweep.spec, plan, sweep.methods)
+        source = sweep.inputs.sources[plan.name]
         # with pairs drawn uniformly: nothing is kept, and how they are chosen hardly changes the time
         spans: list[Any] = [tuple(Span(replace(cell, design=None), 0, 1) for cell in timing.missing(plan))]
         for path in timing.missing_paths(plan):
@@ -393,22 +393,22 @@ class Rest:
 
 
 def _dataset(
-    prepared: Prepared, plan: DatasetPlan, timing: Timing, ledger: Collector | None, wanted: Wanted
+    sweep: Sweep, plan: DatasetPlan, timing: Timing, ledger: Collector | None, selection: Selection
 ) -> dict[str, Any]:
-    science = Science.of(prepared.spec, plan)
+    science = Science.of(sweep.spec, plan)
     whole = _whole(plan, science)
-    rest = whole if ledger is None and not wanted.only else _rest(plan, science, ledger, wanted)
+    rest = whole if ledger is None and not selection.only else _rest(plan, science, ledger, selection)
 
     def seconds(spans: list[tuple[Span[Any], int]], kind: type) -> list[float]:
         missing = timing.missing(plan) if kind is Cell else timing.missing_paths(plan)
         return _seconds(
-            prepared, plan, timing, [each for each in spans if type(each[0].unit) is kind], not missing
+            sweep, plan, timing, [each for each in spans if type(each[0].unit) is kind], not missing
         )
 
     (of_all, _), (of_rest, cpu) = seconds(whole.spans, Cell), seconds(rest.spans, Cell)
     asking, asking_cpu = seconds(rest.spans, AskedPath)
     cells = [(span, times) for span, times in rest.spans if isinstance(span.unit, Cell)]
-    least = [(_before_stop(span, prepared.spec.stop), times) for span, times in cells]
+    least = [(_before_stop(span, sweep.spec.stop), times) for span, times in cells]
     _, least_cpu = seconds(least, Cell)
     specs = array_specs(plan)
     chunks = (math.prod(map(math.ceil, np.divide(spec.shape, spec.chunks))) for spec in specs)
@@ -427,7 +427,7 @@ def _dataset(
         "blocks": sum(1 for _ in plan.blocks()),
         "files": len({spec.node for spec in specs}) + len(specs) + sum(chunks),
         "bytes": sum(_bytes(spec) for spec in specs),
-        "worker_bytes": worker_bytes(prepared, plan),
+        "worker_bytes": worker_bytes(sweep, plan),
         "seconds_per_restart": of_all / plan.n_restarts,
         "core_hours": (cpu + asking_cpu) / 3600,
         "core_hours_least": (least_cpu + asking_cpu) / 3600,
@@ -462,7 +462,7 @@ def _whole(plan: DatasetPlan, science: Science) -> Rest:
     return Rest(work, spans + asked)
 
 
-def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, wanted: Wanted) -> Rest:
+def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selection: Selection) -> Rest:
     """What cube and journal leave of a data set; what the sweep has grown by is not in them."""
     work, spans = Work(), list[tuple[Span[Any], int]]()
     stored = None if ledger is None else ledger.plans.get(plan.name)
@@ -471,7 +471,7 @@ def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, wanted:
         spans = [(span, 1) for span in ledger.count(stored)]
         if stored == plan:
             return Rest(work, spans)
-    asked_for = filter(wanted.runs, chain.from_iterable(node.cells({}) for node in plan.nodes))
+    asked_for = filter(selection.runs, chain.from_iterable(node.cells({}) for node in plan.nodes))
     cells = [cell for cell in asked_for if stored is None or not stored.has(cell)]
     new = [Span(cell, 0, plan.restarts_of(cell.model)) for cell in cells]
     needed = dict[AskedPath, int]()
@@ -492,7 +492,7 @@ def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, wanted:
 
 
 def _seconds(
-    prepared: Prepared,
+    sweep: Sweep,
     plan: DatasetPlan,
     timing: Timing,
     spans: Iterable[tuple[Span[Any], int]],
@@ -504,9 +504,9 @@ def _seconds(
         if is_timed:
             total += times * np.array([timing.seconds(work), timing.seconds(work, of_cpu=True)])
         elif isinstance(work.unit, Cell):
-            total += times * rough_seconds(prepared.spec.search_of(work.unit.search), plan, work)
+            total += times * rough_seconds(sweep.spec.search_of(work.unit.search), plan, work)
         else:
-            batch = rough_batch_seconds(prepared.spec, plan, max(plan.m) // 2)
+            batch = rough_batch_seconds(sweep.spec, plan, max(plan.m) // 2)
             total += times * (work.size // work.step * batch)
     return [float(each) for each in total]
 

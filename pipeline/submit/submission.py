@@ -21,8 +21,8 @@ from sweep_clustering.pipeline.jobs.cluster import job_problems
 from sweep_clustering.pipeline.jobs.head import head_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
-from sweep_clustering.pipeline.run.head import DETACHED, forget_cancel, nothing_to_do, run_head
-from sweep_clustering.pipeline.run.request import Options, Request, Wanted, is_settled, prepare
+from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
+from sweep_clustering.pipeline.run.request import Options, Request, Selection, is_settled, prepare
 from sweep_clustering.pipeline.submit.memory import memory_problems
 from sweep_clustering.pipeline.submit.overview import (
     note_lines,
@@ -74,27 +74,27 @@ def submit(
     """
     check_numpy()
     request = _checked(path, options)
-    prepared, profile = request.prepared, request.profile
-    if (without := at_hand(prepared.spec, prepared.inputs.skipped)) is not None:
+    sweep, profile = request.sweep, request.profile
+    if (without := at_hand(sweep.spec, sweep.inputs.skipped)) is not None:
         logger.warning("%s", without)
     if not options.dry_run:
-        for line in note_lines(search_notes(prepared.spec), sweep_notes(prepared)):
+        for line in note_lines(search_notes(sweep.spec), sweep_notes(sweep)):
             logger.warning(line)
         return detach(request) if options.detach else run_head(request, console)
     workers = 1 if profile is None else profile.process_count(options.workers)
-    plan = plan_overview(prepared, workers=workers, wanted=request.wanted)
+    plan = plan_overview(sweep, workers=workers, selection=request.selection)
     if show_plan is not None:
         show_plan(plan)
         return COMPLETE
-    lines = plan_lines(prepared, plan)
+    lines = plan_lines(sweep, plan)
     if profile is not None and isinstance(jobs := profile.options, JobQueue):
         # Imported here, so that a run without worker jobs does not load the scheduler.
         from sweep_clustering.pipeline.submit.jobplan import job_lines
 
         n_jobs = options.workers or jobs.workers
-        lines += ["", *job_lines(jobs, prepared, where=profile.where, n_jobs=n_jobs)]
+        lines += ["", *job_lines(jobs, sweep, where=profile.where, n_jobs=n_jobs)]
         if options.detach and isinstance(jobs, SlurmQueue):
-            script = head_script(jobs, prepared.run, head_command(request))
+            script = head_script(jobs, sweep.run, head_command(request))
             lines += ["", "the head would be a job of this script:", "", *script.splitlines()]
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -104,16 +104,16 @@ def submit(
 def _checked(path: Path, options: Options) -> Request:
     """Everything that a submit needs, or all that is wrong with it."""
     problems: list[Problem] = []
-    wanted, profile = Wanted(options.retry_failed), None
+    selection, profile = Selection(options.retry_failed), None
     try:
-        prepared = prepare(path, results=options.results, data_dir=options.data_dir, part=options.part)
-        plans = prepared.inputs.plans
+        sweep = prepare(path, results=options.results, data_dir=options.data_dir, part=options.part)
+        plans = sweep.inputs.plans
     except InputError as error:
         problems += error.problems
         plans = error.rest
     if plans is not None:
         with collecting(problems):
-            wanted = Wanted(options.retry_failed, find_cells(options.only, plans))
+            selection = Selection(options.retry_failed, find_cells(options.only, plans))
     with collecting(problems):
         own_names()
     with collecting(problems):
@@ -124,12 +124,12 @@ def _checked(path: Path, options: Options) -> Request:
             hint = "leave out --detach, and run it under tmux, or in a job of your own"
             problems.append(Problem("--detach", found, "a profile of kind slurm, local or address", hint))
         elif not options.dry_run and not problems:  # a dry run shows these as warnings
-            problems = job_problems(profile.options, profile.where, prepared.run)
+            problems = job_problems(profile.options, profile.where, sweep.run)
     if not problems:
-        problems = list(memory_problems(prepared, profile, options.workers))
+        problems = list(memory_problems(sweep, profile, options.workers))
     if problems:
         raise InputError(problems)
-    return Request(path, prepared, wanted, profile, options)
+    return Request(path, sweep, selection, profile, options)
 
 
 # Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.
@@ -152,8 +152,8 @@ def detach(request: Request) -> int:
         0 when the head was started, or there was nothing to do; 1 when the sweep is running already, or the
         queue refuses the job; the exit code of a process that ended at once.
     """
-    if is_settled(request.prepared, request.wanted):
-        return nothing_to_do(request)
+    if is_settled(request.sweep, request.selection):
+        return report_done(request)
     queue = None if request.profile is None else request.profile.options
     try:
         code = _queue(request, queue) if isinstance(queue, SlurmQueue) else _spawn(request)
@@ -161,7 +161,7 @@ def detach(request: Request) -> int:
         logger.error("%s", error)
         return INTERNAL
     if code == COMPLETE:
-        cube = shlex.quote(str(request.prepared.cube))
+        cube = shlex.quote(str(request.sweep.cube))
         for what, command in (("progress: ", "status"), ("its log:  ", "logs"), ("end it:   ", "cancel")):
             logger.info("%ssweep %s %s%s", what, command, cube, " --follow" if command == "logs" else "")
     return code
@@ -169,7 +169,7 @@ def detach(request: Request) -> int:
 
 def head_command(request: Request) -> list[str]:
     """Arguments of `sweep` that make a process the head of this run."""
-    results = str(request.prepared.cube.resolve().parent)
+    results = str(request.sweep.cube.resolve().parent)
     flags = request.options.flags()
     origin = None if request.profile is None else request.profile.origin
     if origin is not None and "--cluster" not in flags:
@@ -180,14 +180,14 @@ def head_command(request: Request) -> list[str]:
 
 def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
-    run = request.prepared.run
+    run = request.sweep.run
     # Asked before the lease is touched, too: a head that stands still would be ended by the loss of it.
     other = slurm.other_head(run)
     if other is None:
-        with _exclusive(request.prepared.cube):
+        with _exclusive(request.sweep.cube):
             other = slurm.other_head(run)
             if other is None:
-                forget_cancel(run)
+                withdraw_cancel(run)
                 with storage_errors(run.script):
                     script = head_script(options, run, head_command(request))
                     run.script.write_text(script, encoding="utf-8")
@@ -223,10 +223,10 @@ def _exclusive(cube: Path) -> Iterator[None]:
 
 def _spawn(request: Request) -> int:
     """Start the head as a process in its own session, so that closing the terminal does not end it."""
-    cube = request.prepared.cube
+    cube = request.sweep.cube
     with Lease.acquire(cube):  # or say who runs it already
-        forget_cancel(request.prepared.run)
-    log, at = request.prepared.run.head_log, time.time()
+        withdraw_cancel(request.sweep.run)
+    log, at = request.sweep.run.head_log, time.time()
     command = [sys.executable, "-m", "sweep_clustering", *head_command(request)]
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     with storage_errors(log):
@@ -242,7 +242,7 @@ def _spawn(request: Request) -> int:
             setsid=True,
         )
     sent = Submission(system="process", job=str(pid), host=socket.gethostname(), at=at)
-    sent.write(request.prepared.run.submission)
+    sent.write(request.sweep.run.submission)
     code = _early_exit(cube, pid)
     if code:
         logger.error("the head ended with exit code %d:\n%s", code, "\n".join(last_lines(log, 20)))

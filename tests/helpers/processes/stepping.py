@@ -18,7 +18,7 @@ from cubes.small import SPEC, draw_inputs
 from processes.crash import changed
 
 from sweep_clustering.pipeline.run.ledger import Collector
-from sweep_clustering.pipeline.run.request import Wanted
+from sweep_clustering.pipeline.run.request import Selection
 from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import create, grow
@@ -152,7 +152,7 @@ def _run(
             Inputs((plan,), {plan.name: RealSource(*draw_inputs(plan))}, {}),
             {plan.name: Science(7, (), plan.n_clusters)},
             failed=lambda record: append_failure(lease.generation.failures, record, files),
-            wanted=Wanted(retry_failed=not failing),
+            selection=Selection(retry_failed=not failing),
         )
         for work in list(collector.left(plan)):
             # Two batches for each cell, so that the journal holds part of a block.

@@ -25,7 +25,7 @@ from sweep_clustering.pipeline.live.state import MOST_WORKERS, AtWork, Feed, Fol
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.report import look as report_look
 from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector
-from sweep_clustering.pipeline.run.request import Wanted
+from sweep_clustering.pipeline.run.request import Selection
 from sweep_clustering.pipeline.scoring.tables import cell_table
 from sweep_clustering.pipeline.work.journalled import to_record
 from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
@@ -250,7 +250,7 @@ class Run:
             Inputs((GRID,), {"a": RealSource(*draw_inputs(GRID))}, {}),
             {"a": Science(7, (), GRID.n_clusters)},
             failed=lambda record: append_failure(generation.failures, record),
-            wanted=Wanted(),
+            selection=Selection(),
         )
         self.feed = Feed(self.cube)
         self.collector.tell(self.feed)

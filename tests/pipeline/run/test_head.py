@@ -28,14 +28,14 @@ from sweep_clustering.pipeline.run import head, progress
 from sweep_clustering.pipeline.run.head import End
 from sweep_clustering.pipeline.run.ledger import Work
 from sweep_clustering.pipeline.run.progress import Clock, display, step
-from sweep_clustering.pipeline.run.request import Options, Request, Wanted, prepare
+from sweep_clustering.pipeline.run.request import Options, Request, Selection, prepare
 from sweep_clustering.pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
 from sweep_clustering.storage.errors import StorageError
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
 from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Progress
 from sweep_clustering.sweeps.errors import given
-from sweep_clustering.sweeps.plan import Cell
+from sweep_clustering.sweeps.plan import AskedPath, Cell
 
 
 def record_of(folder: Path) -> HeadRecord:
@@ -118,23 +118,23 @@ def test_what_ends_a_run_early_is_said_recorded_and_an_exit_code(
 
 def test_a_finished_run(finished: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any, tmp_path: Path) -> None:
     spec = finished / "tiny.toml"
-    prepared = prepare(spec, results=finished, data_dir=None)
-    strict = Request(spec, prepared, Wanted(), None, Options(finished, strict=True))
+    sweep = prepare(spec, results=finished, data_dir=None)
+    strict = Request(spec, sweep, Selection(), None, Options(finished, strict=True))
     assert head._conclude(strict) == End(COMPLETE, "finished")
     assert "85 of 85 cells done" in caplog.text
-    inputs = replace(prepared.inputs, skipped={"ecoli": ("not here", "nor there")})
-    skipping = replace(strict, prepared=replace(prepared, inputs=inputs))
+    inputs = replace(sweep.inputs, skipped={"ecoli": ("not here", "nor there")})
+    skipping = replace(strict, sweep=replace(sweep, inputs=inputs))
     assert head._conclude(skipping) == End(FAILED_CELLS, "finished")
     failed, other = (Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1))
     monkeypatch.setattr(head, "failed_cells", lambda cube, plans: (failed,))
     assert head._conclude(strict) == End(FAILED_CELLS, "finished with failed cells")
-    assert f'sweep why {prepared.cube} "{failed}"' in caplog.text
+    assert f'sweep why {sweep.cube} "{failed}"' in caplog.text
     # A cell that failed earlier is no matter of a run of others.
-    alone = replace(strict, wanted=Wanted(only=frozenset({other})))
+    alone = replace(strict, selection=Selection(only=frozenset({other})))
     assert head._conclude(alone).code == COMPLETE
     # the queue is asked for another head, and may be silent
     profile = Profile("p", job_queue("slurm")(kind="slurm", cores=1, memory="1GB"), None)
-    request = replace(strict, prepared=replace(prepared, cube=tmp_path / "tiny.zarr"), profile=profile)
+    request = replace(strict, sweep=replace(sweep, cube=tmp_path / "tiny.zarr"), profile=profile)
     monkeypatch.setattr(head, "other_head", lambda run: "job 7 is its head")
     assert head.run_head(request, Console()) == INTERNAL
     assert caplog.messages[-1] == "job 7 is its head"
@@ -233,6 +233,12 @@ def test_the_time_left_starts_at_the_prediction_and_follows_the_pace() -> None:
     assert clock.left() == 0.0
 
 
+def collector(restarts: int, questions: int, cells: int) -> Any:
+    """A ledger with so many restarts and questions left, and so many cells written."""
+    remaining = {Cell: restarts, AskedPath: questions}
+    return SimpleNamespace(remaining=remaining, cells_written=cells)
+
+
 def test_lines_and_states_come_now_and_then_and_at_the_end(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,7 +253,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     written = {(9, 100.0): 3, (8, 101.0): 3, (7, 102.5): 5, (5, 111.0): 7, (0, 111.5): 12}
     with display(work, clock, Console(file=io.StringIO()), lease) as show:
         for (left, now[0]), done in written.items():
-            show(left, 36, (10 - left) // 5, 2)
+            show(collector(left, 36, (10 - left) // 5), 2)
             found = given(Progress.read(generation.state))
             assert found.restarts == done
             assert (found.total, found.earlier) == (12, 2)
@@ -255,7 +261,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
             assert found.workers == 2
     terminal, file = Console(file=io.StringIO(), force_terminal=True, width=120), Console(file=io.StringIO())
     with display(Work(cells=5, restarts=10, left=10), clock, terminal, lease, is_bounded=True) as show:
-        show(6, 0, 3, 2)
+        show(collector(6, 0, 3), 2)
     for console in (file, terminal):
         with step("loading", console):
             pass
@@ -275,7 +281,7 @@ def test_while_restarts_are_timed_that_is_shown(tmp_path: Path, caplog: pytest.L
     lease: Any = SimpleNamespace(generation=generation, files=generation.files)
     terminal = Console(file=io.StringIO(), force_terminal=True, width=120)
     with display(Work(cells=5, restarts=10, left=10), Clock(workers=2), terminal, lease) as show:
-        show(9, 0, 0, 2)
+        show(collector(9, 0, 0), 2)
     assert "1 of 10 restarts" in terminal.file.getvalue()
     assert "timing restarts" in terminal.file.getvalue()
     found = given(Progress.read(generation.state))

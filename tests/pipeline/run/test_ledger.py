@@ -17,13 +17,13 @@ from cubes.writer import next_generation
 from sweep_clustering.pipeline.run import ledger
 from sweep_clustering.pipeline.run.ledger import (
     ATTEMPTS,
-    SHARE,
     WRITE_SECONDS,
+    WRITING_SHARE,
     Collector,
     next_wave,
-    with_draws,
+    ranked_cells,
 )
-from sweep_clustering.pipeline.run.request import Wanted
+from sweep_clustering.pipeline.run.request import Selection
 from sweep_clustering.pipeline.work.merge import Mismatch
 from sweep_clustering.pipeline.work.records import Answered, Asking, Failed, Science, Solved, Span
 from sweep_clustering.pipeline.work.timing import Key, Times, Timing
@@ -42,10 +42,10 @@ from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 def test_mixtures_vary_before_redraws() -> None:
     plan = make_plan(mixtures=3, replicates=2, models=("likelihood", "posterior"))
     baseline, block = plan.blocks()
-    ranks = {(cell.mixture, cell.replicate, cell.model): rank for cell, rank in with_draws(block)}
+    ranks = {(cell.mixture, cell.replicate, cell.model): rank for cell, rank in ranked_cells(block)}
     order = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
     assert ranks == {(*draw, model): rank for rank, draw in enumerate(order) for model in plan.models}
-    assert [(cell.mixture, rank) for cell, rank in with_draws(baseline)] == [(0, 0), (1, 1), (2, 2)]
+    assert [(cell.mixture, rank) for cell, rank in ranked_cells(baseline)] == [(0, 0), (1, 1), (2, 2)]
 
 
 def waves(draws: int, *, left: float, write_seconds: tuple[float, ...] = ()) -> list[range]:
@@ -62,7 +62,9 @@ def test_a_long_run_begins_with_one_draw_and_doubles_and_a_short_one_writes_each
         found = waves(draws, left=left)
         assert list(itertools.chain.from_iterable(found)) == list(range(draws))
         # the budget is looked at again before each wave: the bound on the whole is that of the first look
-        assert (len(found) - 1) * 20 * WRITE_SECONDS <= 2 * SHARE * left + 20 * WRITE_SECONDS * (left > 0)
+        assert (len(found) - 1) * 20 * WRITE_SECONDS <= 2 * WRITING_SHARE * left + 20 * WRITE_SECONDS * (
+            left > 0
+        )
     ends = [0, 1, 2, 4, 8, 16, 30]
     assert waves(30, left=1e6) == [range(*each) for each in itertools.pairwise(ends)]
     assert waves(30, left=20.0) == waves(30, left=1e3, write_seconds=(5.0, 15.0)) == [range(30)], (
@@ -97,7 +99,7 @@ def start(cube: Path) -> Iterator[Start]:
     """Starts a collector; each call stands for another process, after the one before has died."""
     with ExitStack() as stack:
 
-        def begin(wanted: Wanted | None = None, *, plan: DatasetPlan = PLAN) -> Collector:
+        def begin(selection: Selection | None = None, *, plan: DatasetPlan = PLAN) -> Collector:
             stack.close()
             if not cube.exists():
                 create(cube, [plan], draw_inputs, make_spec() if plan is PLAN else SPEC)
@@ -108,7 +110,7 @@ def start(cube: Path) -> Iterator[Start]:
                 Inputs((plan,), {"a": RealSource(*draw_inputs(plan))}, {}),
                 {"a": SCIENCE},
                 failed=lambda record: append_failure(generation.failures, record),
-                wanted=wanted or Wanted(),
+                selection=selection or Selection(),
             )
 
         yield begin
@@ -199,7 +201,7 @@ def test_a_cell_that_fails_twice(start: Start, cube: Path, caplog: pytest.LogCap
     assert found.take([failed(FIRST)]) == [], "its block is closed"
     assert [record.attempt for record in read_failures(RunFolder(cube))] == [*range(1, ATTEMPTS + 1)]
     assert [span.unit for span in start().left(PLAN)] == [BASELINE]
-    retried = start(Wanted(retry_failed=True))
+    retried = start(Selection(retry_failed=True))
     assert [span.unit for span in retried.left(PLAN)] == [BASELINE, FIRST]
     retried.take([solved(FIRST)])
     assert statuses(cube) == [DONE, DONE]
@@ -334,7 +336,7 @@ def test_a_path_that_fails_twice_is_given_up_with_its_cells(start: Start, cube: 
 
 def test_only_what_is_wanted_is_asked(start: Start) -> None:
     one = cells(3, 1)[0]
-    found = start(Wanted(only=frozenset({one})), plan=ASKING_PLAN)
+    found = start(Selection(only=frozenset({one})), plan=ASKING_PLAN)
     assert left(found) == [(TWO, 0, 4)]
     found.take([answered(TWO, 0, 4)])
     assert runnable(found) == [one]

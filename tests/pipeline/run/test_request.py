@@ -14,8 +14,8 @@ from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.run.request import (
     NOT_FORWARDED,
     Options,
-    Prepared,
-    Wanted,
+    Selection,
+    Sweep,
     is_settled,
     prepare,
 )
@@ -60,21 +60,21 @@ CELL, OTHER = (Cell("a", None, 0.9, 4, replicate, "likelihood") for replicate in
 
 def test_only_the_named_cells_run_and_only_their_blocks_are_read() -> None:
     plan = make_plan(p=(0.9, 0.8))
-    assert list(Wanted().blocks(plan)) == list(plan.blocks())
-    only = Wanted(only=frozenset({CELL, OTHER}))
+    assert list(Selection().blocks(plan)) == list(plan.blocks())
+    only = Selection(only=frozenset({CELL, OTHER}))
     assert list(only.blocks(plan)) == [plan.block_of(CELL)]
     assert list(only.blocks(make_plan("b"))) == []
     # cells that are named are tried again, others of their blocks never
-    one = Wanted(retry_failed=True, only=frozenset({CELL}))
+    one = Selection(retry_failed=True, only=frozenset({CELL}))
     assert [one.settles(cell, FAILED) for cell in (CELL, OTHER)] == [False, True]
 
 
 def test_a_settled_cube(tmp_path: Path) -> None:
-    retry, other = Wanted(retry_failed=True), Wanted(only=frozenset({OTHER}))
-    one = Wanted(only=frozenset({CELL}))
-    cases: dict[tuple[int, ...], dict[Wanted, bool]] = {
-        (DONE, FAILED, DONE): {Wanted(): True, retry: False, other: True, one: False},
-        (DONE, PENDING, DONE): {Wanted(): False, other: True},
+    retry, other = Selection(retry_failed=True), Selection(only=frozenset({OTHER}))
+    one = Selection(only=frozenset({CELL}))
+    cases: dict[tuple[int, ...], dict[Selection, bool]] = {
+        (DONE, FAILED, DONE): {Selection(): True, retry: False, other: True, one: False},
+        (DONE, PENDING, DONE): {Selection(): False, other: True},
         (PENDING, DONE, DONE): {other: True},
         (NO_SOLUTION, NO_SOLUTION, DONE): {retry: True, one: True},
     }
@@ -83,12 +83,12 @@ def test_a_settled_cube(tmp_path: Path) -> None:
         create(cube, [PLAN], draw_inputs, SPEC)
         for part, status in zip(PLAN.blocks(), (statuses[:1], statuses[1:]), strict=True):
             BlockStore(cube).write(part, draw_block(PLAN, part) | {"status": np.array(status, np.int8)})
-        prepared = Prepared(Mock(), Inputs((PLAN,), {}, {}), cube)
-        assert {wanted: is_settled(prepared, wanted) for wanted in found} == found
+        sweep = Sweep(Mock(), Inputs((PLAN,), {}, {}), cube)
+        assert {selection: is_settled(sweep, selection) for selection in found} == found
         # one that is missing or to be grown is not
-        assert not is_settled(replace(prepared, cube=tmp_path / "none.zarr"), other)
+        assert not is_settled(replace(sweep, cube=tmp_path / "none.zarr"), other)
         for plans in ((PLAN, make_plan("b")), (replace(PLAN, p=(0.9, 0.8)),)):
-            assert not is_settled(replace(prepared, inputs=Inputs(plans, {}, {})), other)
+            assert not is_settled(replace(sweep, inputs=Inputs(plans, {}, {})), other)
 
 
 def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, run, tiny, write_spec
 
 from sweep_clustering.pipeline.common import estimate
-from sweep_clustering.pipeline.run.request import Prepared, prepare
+from sweep_clustering.pipeline.run.request import Sweep, prepare
 from sweep_clustering.pipeline.submit import overview
 from sweep_clustering.pipeline.submit.overview import plan_lines, plan_overview
 from sweep_clustering.pipeline.work import tasks
@@ -33,7 +33,7 @@ from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell
 
 
-def prepared_in(folder: Path, text: str = TINY) -> Prepared:
+def prepared_in(folder: Path, text: str = TINY) -> Sweep:
     return prepare(write_spec(folder, text), results=folder, data_dir=None)
 
 
@@ -87,15 +87,15 @@ def test_the_plan_counts_what_is_written(finished: Path, tmp_path: Path) -> None
 
 def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None:
     """By hand: every restart lasts two seconds, of "posterior" four, three quarters of them CPU time."""
-    prepared = prepared_in(tmp_path)
+    sweep = prepared_in(tmp_path)
     timing = Timing()
-    for plan in prepared.inputs.plans:
+    for plan in sweep.inputs.plans:
         for cell in pilot_cells(plan):
             each = 4.0 if cell.model == "posterior" else 2.0
             solution = np.zeros(1, np.int16), np.zeros((1, 1)), np.zeros(1)
             timing.note(Solved(Span(cell, 0, 2), np.zeros(2), 0, *solution, 2 * each, 1.5 * each))
-    timing.save(next_generation(prepared.cube).pilot)
-    found = plan_overview(prepared, workers=2)
+    timing.save(next_generation(sweep.cube).pilot)
+    found = plan_overview(sweep, workers=2)
     one = iris(found)
     assert (one["cells"], one["restarts"], one["blocks"]) == (17, 85, 5)
     seconds = 2 * 5 * (1 + 8 * 1 + 8 * 2)  # restarts of the baseline and of eight cells of each model
@@ -110,18 +110,18 @@ def test_measured_seconds_are_counted_by_model_and_place(tmp_path: Path) -> None
 def test_a_pilot_measures_now_whatever_was_timed_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    prepared = prepared_in(tmp_path)
-    cells = [cell for plan in prepared.inputs.plans for cell in pilot_cells(plan)]
+    sweep = prepared_in(tmp_path)
+    cells = [cell for plan in sweep.inputs.plans for cell in pilot_cells(plan)]
     old = Timing({Key.of(cell): Times(1000.0) for cell in cells})
     old.moment = Moment(time.time() - 3 * 3600 - 60, "elsewhere", 1.75)
-    old.save(next_generation(prepared.cube).pilot)
-    stale, fresh = plan_overview(prepared), plan_overview(prepared, pilot=True)
+    old.save(next_generation(sweep.cube).pilot)
+    stale, fresh = plan_overview(sweep), plan_overview(sweep, pilot=True)
     assert iris(stale)["seconds_per_restart"] == pytest.approx(1000.0)
     assert "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;" in "\n".join(
-        plan_lines(prepared, stale)
+        plan_lines(sweep, stale)
     )
     assert iris(fresh)["seconds_per_restart"] < 10
-    assert "(measured now, at a load of " in "\n".join(plan_lines(prepared, fresh))
+    assert "(measured now, at a load of " in "\n".join(plan_lines(sweep, fresh))
     methods = 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]'
     (tmp_path / "bad.py").write_text("def f(*a, **b):\n    raise ValueError('bad')\n")
     plan_overview(prepared_in(tmp_path, TINY.replace("restarts = 5", methods)), pilot=True)
@@ -129,21 +129,21 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     failing = lambda batch, source: [Failed(batch.spans[0], "ValueError: no", "", "", "")]  # noqa: E731
     monkeypatch.setattr(overview, "run_task", failing)
     with pytest.raises(RuntimeError, match=r"mixtures_k2/.*: ValueError: no"):
-        plan_overview(prepared, pilot=True)
+        plan_overview(sweep, pilot=True)
 
 
 def test_stops_skipped_data_sets_questions_and_times_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prepared = prepared_in(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
-    found = plan_overview(prepared)
+    sweep = prepared_in(tmp_path, TINY + "[stop]\nrisk = 0.2\nr_min = 2\n")
+    found = plan_overview(sweep)
     assert found["least"] == 2 / 5
-    assert "the adaptive stop may end after 170 restarts" in "\n".join(plan_lines(prepared, found))
+    assert "the adaptive stop may end after 170 restarts" in "\n".join(plan_lines(sweep, found))
     assert found["total"]["core_hours_least"] == pytest.approx(2 / 5 * found["total"]["core_hours"])
-    prepared = prepared_in(tmp_path)
-    inputs = replace(prepared.inputs, skipped={"iris": ("not here",)})
-    prepared = replace(prepared, inputs=inputs)
-    lines = plan_lines(prepared, plan_overview(prepared, workers=1))
+    sweep = prepared_in(tmp_path)
+    inputs = replace(sweep.inputs, skipped={"iris": ("not here",)})
+    sweep = replace(sweep, inputs=inputs)
+    lines = plan_lines(sweep, plan_overview(sweep, workers=1))
     assert "2 of 3 data sets at hand, 17 cells left out: sweep datasets fetch" in lines
     assert "(rough, for a quiet machine; --pilot measures)" in "\n".join(lines)
     # questions are counted in whole batches, and timed by a pilot

@@ -137,8 +137,8 @@ def test_a_serial_run_needs_no_profile_and_has_its_cells(tmp_path: Path, request
         submit(spec, Options(tmp_path, profile="nowhere", workers=1), console)
     names = ("iris/unsupervised", "mixtures_k2/mixture=1/p=0.8/m=15/replicate=0/posterior")
     submit(spec, Options(tmp_path, workers=0, only=names, retry_failed=True), console)
-    (wanted,) = (request.wanted for request in requests)
-    assert ({str(cell) for cell in wanted.only}, wanted.retry_failed) == (set(names), True)
+    (selection,) = (request.selection for request in requests)
+    assert ({str(cell) for cell in selection.only}, selection.retry_failed) == (set(names), True)
 
 
 def test_a_dry_run_starts_nothing_and_shows_scripts(tmp_path: Path, requests: list[Request]) -> None:
