@@ -41,8 +41,14 @@ from sweep_clustering.storage.errors import StorageError, storage_errors
 from sweep_clustering.storage.files import remove, unsynced_devices
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.journal import JournalDamaged
-from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld, LeaseLost
-from sweep_clustering.storage.runfolder.process import this_process
+from sweep_clustering.storage.runfolder.lease import (
+    STALE_AFTER,
+    Cancelled,
+    Lease,
+    LeaseHeld,
+    LeaseLost,
+    this_process,
+)
 from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord
 
 logger = logging.getLogger(__name__)

@@ -1,4 +1,7 @@
-"""The folder beside a cube: what a run needs and readers of results do not, every file of it by its name."""
+"""The folder beside a cube, and the name of every file in it.
+
+Runs need these files; readers of results do not.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +19,18 @@ from sweep_clustering.sweeps.errors import InputError, Problem
 CUBE_SUFFIX = ".zarr"
 LEASE = "lease."
 GENERATION = "generation."
-# Files that folders of format version 1 had here.
+# Files of folders of format version 1.
 VERSION_1 = ("journal", "head.json", "pilot.json")
 
 
 def cube_path(results: Path, name: str) -> Path:
-    """Path of the cube of a sweep."""
     return results / f"{name}.zarr"
 
 
 class GenerationFolder:
     """`generation.<n>` in the folder of a run: files that the n-th holder of the lease alone writes.
 
-    `files` is how it writes, there and in the cube, until another process has taken the lease.
-
-    Parameters
-    ----------
-    run : RunFolder
-        Where it is.
-    number : int
-        Of the lease.
+    Its `files` write there and in the cube, until another process takes the lease.
     """
 
     def __init__(self, run: RunFolder, number: int) -> None:
@@ -53,17 +48,14 @@ class GenerationFolder:
         self.jobs = path / "jobs.json"  #           worker jobs               job watch        monitor
         self.tls = path / "tls"  #                  keys of one run           head             workers
         self.workers = path / "workers"  #          scratch of local workers  local workers    local workers
-        self.writing = path / "writing"  #          what is not complete yet  driver           nobody
-        self.closed = path / "closed"  #            the same, taken away by the next holder
+        self.writing = path / "writing"  #          incomplete files          driver           nobody
+        self.closed = path / "closed"  #            the same, renamed by the next holder
         self.files = Files(self.writing, number, Notes(run.cube, self.written, self.root))
 
     def open(self) -> None:
-        """Make the folder, before the lease counts as taken: so a later holder finds it and closes it.
+        """Make the folder; raise LeaseLost if a later holder has removed it already.
 
-        Raises
-        ------
-        LeaseLost
-            If a later holder has removed it already.
+        The lease counts only after this: a later holder then finds the folder and closes it.
         """
         with suppress(FileExistsError):
             self.path.mkdir(mode=0o700)
@@ -72,15 +64,10 @@ class GenerationFolder:
 
 
 class RunFolder:
-    """`<name>.run` beside `<name>.zarr`, whether it exists or not.
+    """`<name>.run` beside the cube `<name>.zarr`, whether it exists or not.
 
     Who writes and who reads each file. *Head*: the process with scheduler and driver, which holds the lease;
     *submit*: the command that starts a detached head; *monitor*: status, logs, cancel, why, on any machine.
-
-    Parameters
-    ----------
-    cube : Path
-        `<name>.zarr`; it need not exist.
     """
 
     def __init__(self, cube: Path) -> None:
@@ -95,22 +82,21 @@ class RunFolder:
         self.stop = path / "stop.json"  #           asks every head to end    cancel, submit   head, job watch
 
     def lease(self, number: int | str) -> Path:
-        """Lease of the n-th holder, `lease.<n>`; written by it, read by all others."""
+        """Return the path of the lease of the n-th holder, which alone writes it."""
         return self.path / f"{LEASE}{number}"
 
     def lease_numbers(self) -> list[int]:
-        """Numbers of all leases."""
         return self._numbers(LEASE)
 
     def generations(self) -> list[GenerationFolder]:
-        """Folders of all holders that have one, oldest first; none where no folder can be read."""
+        """Return the folders of all holders, oldest first; none if they cannot be read."""
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             return [GenerationFolder(self, number) for number in sorted(self._numbers(GENERATION))]
         return []
 
     @property
     def closed(self) -> str:
-        """Why nothing of the run can be read: it is another user's; empty where it is ours, or not there."""
+        """Explain why the run cannot be read, if it belongs to another user; empty otherwise."""
         with suppress(FileNotFoundError, NotADirectoryError):
             try:
                 os.scandir(self.path).close()
@@ -121,10 +107,7 @@ class RunFolder:
 
     @property
     def last_run(self) -> GenerationFolder:
-        """Folder of the last holder that was a head; that of no holder where there was none.
-
-        Commands that hold the lease for a moment, without running anything, leave no record of a head.
-        """
+        """Folder of the last holder that was a head, and so recorded one; number 0 if there was none."""
         ran = [generation for generation in self.generations() if generation.head.exists()]
         return ran[-1] if ran else GenerationFolder(self, 0)
 
@@ -133,20 +116,13 @@ class RunFolder:
         return [int(ending) for ending in endings if ending.isdecimal()]
 
     def make(self) -> Path:
-        """Make the folder, for its owner alone: it holds keys and addresses of a compute cluster.
-
-        Its parent is made if missing.
-
-        Returns
-        -------
-        Path
-            Mode 0700.
+        """Make the folder and its parents; its mode is 0700, because it has keys of a compute cluster.
 
         Raises
         ------
         InputError
-            If it is not a directory, is where others may replace it, holds what belongs to another user, or
-            what no run leaves behind.
+            If it is not a directory, if others may replace it, or if it has files of another user or of no
+            run.
         StorageError
             If it cannot be made.
         """
@@ -162,45 +138,42 @@ class RunFolder:
         return self.path
 
     def check(self) -> None:
-        """Refuse a folder that came from elsewhere and would lead a run, or a reader, out of it.
-
-        Raises
-        ------
-        InputError
-            If it is a link or a file, or holds links, pipes or devices.
-        """
-        # A folder that is missing, or closed to us, cannot lead anywhere.
+        """Raise InputError for a link, or a folder with links, pipes or devices, which lead out of it."""
+        # A missing or closed folder leads nowhere.
         with suppress(FileNotFoundError, PermissionError):
             if problems := list(self._strange()):
                 raise InputError(problems)
 
     def _untrusted(self) -> Iterator[Problem]:
-        """What another user has made, or could put in the place of the folder: job scripts run from it."""
+        """Yield what another user has made, or could put here: job scripts run from this folder."""
         parent = self.path.parent
         mode = parent.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-            found = f"a directory in which everybody may replace folders (mode {mode & 0o7777:04o})"
-            yield Problem(str(parent), found, "one that others may not write to", f"chmod o-w {parent}")
+            description = f"a directory in which everybody may replace folders (mode {mode & 0o7777:04o})"
+            yield Problem(str(parent), description, "one that others may not write to", f"chmod o-w {parent}")
         ours, hint = (0, os.geteuid()), "submit as that user, or use another directory for results"
-        # what lies in a folder of another user is theirs as well, and maybe closed to us
-        folders = [self.path, *(each.path for each in self.generations() if each.path.is_dir())]
+        # The content of another user's folder is theirs too, and may be closed to us.
+        folders = [
+            self.path,
+            *(generation.path for generation in self.generations() if generation.path.is_dir()),
+        ]
         inside = (path for folder in folders for path in folder.iterdir())
         for path in [self.path] if self.path.lstat().st_uid not in ours else inside:
-            with suppress(FileNotFoundError):  # of a holder that removes it now
-                if (user := path.lstat().st_uid) not in ours:
-                    found = f"a file or directory of {_user(user)}"
-                    yield Problem(str(path), found, "one of your own", hint)
+            with suppress(FileNotFoundError):  # its holder may remove it at this moment
+                if (owner := path.lstat().st_uid) not in ours:
+                    description = f"a file or directory of {_user(owner)}"
+                    yield Problem(str(path), description, "one of your own", hint)
 
     def _strange(self) -> Iterator[Problem]:
         if (kind := kind_of(self.path)) != "a directory":
             yield Problem(str(self.path), kind, "the directory of a run")
             return
-        if old := [name for name in VERSION_1 if os.path.lexists(self.path / name)]:
-            files = f"{', '.join(old)} of format version 1"
+        if old_files := [name for name in VERSION_1 if os.path.lexists(self.path / name)]:
+            description = f"{', '.join(old_files)} of format version 1"
             hint = "resume it with the release that wrote it, or remove the folder and its cube"
-            yield Problem(str(self.path), files, "a folder of format version 2", hint)
+            yield Problem(str(self.path), description, "a folder of format version 2", hint)
         for folder in (self.path, *(generation.path for generation in self.generations())):
-            # A folder that its holder removes meanwhile, or a file in its place, an entry of the one above.
+            # Its holder may remove the folder meanwhile; a file in its place is an entry of the folder above.
             with suppress(FileNotFoundError, NotADirectoryError):
                 for path in folder.iterdir():
                     with suppress(FileNotFoundError):

@@ -1,13 +1,13 @@
 """The journal: results of finished batches whose block is not complete yet, safe against any kill.
 
-A record is a head and a body. The head holds a mark, the length of the body, its sha256 and a checksum of
-itself; the body holds the length of a JSON text, the text, and one npy array after the other. An array of
-many whole numbers, such as labels, is packed: compressed, in the narrowest type that has its values. Records
-are only ever added. A kill leaves a torn tail: invalid bytes with no valid record after them. Anything else
-is damage, and an error.
+A record is a head and a body. The head has a mark, the length of the body, its sha256 and a checksum of the
+head; the body has the length of a JSON text, the text, and one npy array after the other. An array of many
+whole numbers, such as labels, is packed: compressed, in the narrowest type that has its values. Records are
+only ever added. A kill leaves a torn tail: invalid bytes with no valid record after them. Anything else is
+damage, and an error.
 
-Each holder of the lease has a journal of its own, so that one that was suspended and wakes after another has
-taken over harms nobody: it adds to a file that nobody reads any more.
+Each holder of the lease has a journal. One that was suspended and wakes after another has taken over harms
+nobody: it adds to a file that nobody reads any more.
 """
 
 import hashlib
@@ -37,25 +37,26 @@ logger = logging.getLogger(__name__)
 Header = dict[str, Any]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Of this format, and of what `pipeline.work.journalled` puts into a record, which a test keeps as it is.
+# Version of this format, and of the content that `pipeline.work.journalled` gives a record (a test pins it).
 VERSION = 3
 
-# Versions that are read; in a record of version 2 no array is packed.
-READ = (2, VERSION)
+# Readable versions; in a record of version 2 no array is packed.
+READABLE = (2, VERSION)
 
-# Starts every record; its fifth byte is the version of the format.
-MARKS = {version: b"\x93SWJ" + bytes([version]) + b"\r\n\x1a" for version in READ}
+# Marks that start a record; the fifth byte is the version of the format.
+MARKS = {version: b"\x93SWJ" + bytes([version]) + b"\r\n\x1a" for version in READABLE}
 MARK = MARKS[VERSION]
 
 HEAD = struct.Struct("<8sQ32sI")
 TEXT_LENGTH = struct.Struct("<I")
 PACKED_LENGTH = struct.Struct("<Q")
 
-# Bytes of whole numbers from which an array is packed. Below, a record is mostly its text, and the sync of
-# the file takes longer than anything that is saved.
+# Bytes of whole numbers from which an array is packed. A smaller record is mostly text, and the sync of the
+# file takes longer than packing would save.
 PACKED_FROM = 2**16
 
-# Of zlib: labels of 60,000 rows in 100 clusters take 2 ms; the default level, 6, saves less than 1 % more.
+# Level of zlib: labels of 60,000 rows in 100 clusters take 2 ms; the default level, 6, saves less than 1 %
+# more.
 LEVEL = 1
 
 # Types of packed numbers, the narrowest first.
@@ -64,51 +65,23 @@ NARROW = ("|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8")
 
 @dataclass(eq=False)
 class JournalDamaged(Exception):
-    """The journal holds something that no kill leaves behind.
-
-    Parameters
-    ----------
-    path : Path
-        The journal.
-    offset : int or None
-        Where the invalid bytes begin, where that is known.
-    found : str
-        What is wrong.
-    """
+    """The journal has content that no kill leaves behind."""
 
     path: Path
-    offset: int | None
-    found: str
+    offset: int | None  # first invalid byte, if known
+    description: str
 
     def __str__(self) -> str:
         where = "" if self.offset is None else f" at byte {self.offset}"
         remedy = "remove the file to compute its batches again"
-        return f"{self.path}: damaged{where}: {self.found}; {remedy}"
+        return f"{self.path}: damaged{where}: {self.description}; {remedy}"
 
 
 class Journal(AbstractContextManager["Journal"]):
     """The journal of a run, for the holder of the lease; a context manager.
 
-    Parameters
-    ----------
-    path : Path
-        Made if missing, in an existing directory. A torn tail is cut off.
-    files : Files
-        Of the holder of the lease.
-
-    Attributes
-    ----------
-    size : int
-        Length in bytes.
-
-    Raises
-    ------
-    JournalDamaged
-        If a record other than the last is bad.
-    StorageError
-        If the file system refuses.
-    LeaseLost
-        If a later holder of the lease has removed the folder.
+    A missing file is made, and a torn tail is cut off. `size` is the length in bytes. A bad record before the
+    last one is a JournalDamaged.
     """
 
     def __init__(self, path: Path, files: Files = PLAIN) -> None:
@@ -124,18 +97,10 @@ class Journal(AbstractContextManager["Journal"]):
             on_error.pop_all()
 
     def records(self) -> Iterator[tuple[Header, Arrays]]:
-        """Read all records, oldest first, as `replay` does."""
         return replay(self.path)
 
     def append(self, header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike]) -> None:
-        """Add a record; once this returns, a loss of power leaves it, and the next holder finds it.
-
-        Parameters
-        ----------
-        header : mapping
-            Anything JSON can hold.
-        arrays : mapping of str to array
-            Of any shape and any dtype but object.
+        """Add a record durably: after a loss of power the next holder finds it.
 
         Raises
         ------
@@ -150,18 +115,7 @@ class Journal(AbstractContextManager["Journal"]):
         self._files.check()
 
     def copy(self, sources: Iterable[Path]) -> None:
-        """Add the records of other journals, each once, whatever is here already.
-
-        Parameters
-        ----------
-        sources : iterable of Path
-            Journals of former holders of the lease, oldest first; missing ones are empty.
-
-        Raises
-        ------
-        JournalDamaged, StorageError
-            Some records may have been copied then.
-        """
+        """Add the records of former holders' journals, oldest first, without those that are here already."""
         with storage_errors(self.path):
             known = {hashlib.sha256(body).digest() for body in _bodies(self.path)}
             for source in filter(Path.exists, sources):
@@ -185,18 +139,7 @@ class Journal(AbstractContextManager["Journal"]):
         self.size += len(record)
 
     def compact(self, keep: Callable[[Header], bool]) -> None:
-        """Drop records that are not needed any more, in one step.
-
-        Parameters
-        ----------
-        keep : callable
-            From a header to whether its record stays.
-
-        Raises
-        ------
-        JournalDamaged, StorageError, LeaseLost
-            The journal is then as before.
-        """
+        """Drop the records whose header `keep` refuses, in one step; after an error nothing has changed."""
         partial = self._files.partial(self.path)
         with storage_errors(self.path, self.size), self._files.fenced(), ExitStack() as on_error:
             remove(partial)
@@ -209,7 +152,7 @@ class Journal(AbstractContextManager["Journal"]):
             os.fsync(file.fileno())
             os.replace(partial, self.path)
             on_error.pop_all()
-            # The old file has no name from here on: a record added to it would be lost.
+            # From here on the old file has no name: a record added to it would be lost.
             self._file.close()
             self._file, self.size = file, file.tell()
             sync_directory(self.path.parent)
@@ -224,46 +167,24 @@ class Journal(AbstractContextManager["Journal"]):
 
 @dataclass(frozen=True)
 class Journals:
-    """Journals of all holders of a lease, for those who only read.
-
-    Parameters
-    ----------
-    run : RunFolder
-        Folder of the run.
-    """
+    """Journals of all holders of a lease, for readers."""
 
     run: RunFolder
 
     @property
     def path(self) -> Path:
-        """The folder, for messages."""
         return self.run.path
 
     def records(self) -> Iterator[tuple[Header, Arrays]]:
-        """Read all records, oldest first; one that a holder took over from another may come twice."""
+        """Yield all records, oldest first; one that a holder took over from another may come twice."""
         for generation in self.run.generations():
             yield from replay(generation.journal)
 
 
 def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
-    """All records of a journal, oldest first, without changing it.
+    """Yield header and arrays of all records of a journal, oldest first; a missing one is empty.
 
-    Parameters
-    ----------
-    path : Path
-        A journal, maybe of a run in progress; a missing one is empty.
-
-    Yields
-    ------
-    (header, arrays)
-        As they were given to `append`.
-
-    Raises
-    ------
-    JournalDamaged
-        If a record other than the last is bad.
-    StorageError
-        If the file system refuses.
+    Nothing is changed, so a run may be in progress. Raises JournalDamaged or StorageError.
     """
     with storage_errors(path):
         if path.exists():
@@ -274,7 +195,7 @@ def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
 
 
 def _open(path: Path) -> io.FileIO:
-    # No buffer: it would write a record that has failed again later, on its own.
+    # A buffer would write a failed record again later, on its own.
     file = io.FileIO(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb+")
     sync_directory(path.parent)
     return file
@@ -287,14 +208,18 @@ def _write_all(file: io.FileIO, data: bytes) -> None:
 
 
 def _encode(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike], generation: int) -> bytes:
-    given = {name: np.asarray(values) for name, values in arrays.items()}
+    values_of = {name: np.asarray(values) for name, values in arrays.items()}
     # the type that each packed array has outside of the journal
-    packed = {name: values.dtype.str for name, values in given.items() if _is_long(values)}
-    record = {"generation": generation, "header": header, "arrays": list(given), "packed": packed}
+    packed = {
+        name: values.dtype.str
+        for name, values in values_of.items()
+        if values.dtype.kind in "iu" and values.nbytes >= PACKED_FROM
+    }
+    record = {"generation": generation, "header": header, "arrays": list(values_of), "packed": packed}
     text = json.dumps(record).encode()
     body = io.BytesIO()
     body.write(TEXT_LENGTH.pack(len(text)) + text)
-    for name, values in given.items():
+    for name, values in values_of.items():
         if name in packed:
             _pack(body, values)
         else:
@@ -302,17 +227,12 @@ def _encode(header: Mapping[str, Any], arrays: Mapping[str, npt.ArrayLike], gene
     return _frame(body.getvalue())
 
 
-def _is_long(values: npt.NDArray[Any]) -> bool:
-    return values.dtype.kind in "iu" and values.nbytes >= PACKED_FROM
-
-
 def _pack(body: BinaryIO, values: npt.NDArray[Any]) -> None:
     """Add the header of an array in its narrowest type, the length of its packed values, and these."""
     low, high = int(values.min()), int(values.max())
-    bounds = {narrow: np.iinfo(narrow) for narrow in NARROW}
-    narrow = next(each for each, bound in bounds.items() if bound.min <= low and high <= bound.max)
-    about = {"descr": narrow, "fortran_order": False, "shape": values.shape}
-    np.lib.format.write_array_header_1_0(body, about)
+    narrow = next(name for name in NARROW if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
+    header = {"descr": narrow, "fortran_order": False, "shape": values.shape}
+    np.lib.format.write_array_header_1_0(body, header)
     data = zlib.compress(np.ascontiguousarray(values, dtype=narrow).data, LEVEL)
     body.write(PACKED_LENGTH.pack(len(data)) + data)
 
@@ -336,7 +256,7 @@ def _decode(body: bytes) -> tuple[Header, Arrays]:
 
 
 def _array(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
-    """The next array: its header says no more than there is, before memory is taken for it."""
+    """Read the next array; memory is taken only for bytes that exist."""
     header = read_header(stream, f"array {name}")
     values = stream.read(header.n_bytes)
     if header.dtype.hasobject or len(values) != header.n_bytes:
@@ -346,7 +266,7 @@ def _array(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
 
 
 def _unpacked(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
-    """The next array, a packed one: no more memory is taken than its values unpack to."""
+    """Read the next packed array; memory is taken only for its declared size."""
     header = read_header(stream, f"array {name}")
     (length,) = PACKED_LENGTH.unpack(stream.read(PACKED_LENGTH.size))
     unpacking = zlib.decompressobj()
@@ -360,25 +280,25 @@ def _unpacked(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
 
 @contextmanager
 def _understood(path: Path) -> Iterator[None]:
-    """Say of a record that is whole, but not one of a run, that the journal is damaged."""
+    """Turn any error into JournalDamaged: the record is whole, but no run has written it."""
     try:
         yield
     except (MemoryError, OSError):
         raise
-    except Exception as error:  # whatever a body that somebody made up brings about
-        found = f"a record that cannot be read ({type(error).__name__}: {error})"
-        raise JournalDamaged(path, None, found) from error
+    except Exception as error:  # a forged body may cause any error
+        description = f"a record that cannot be read ({type(error).__name__}: {error})"
+        raise JournalDamaged(path, None, description) from error
 
 
 def _text(body: bytes) -> dict[str, Any]:
-    """The JSON text of a record: its header, and the names of its arrays."""
+    """Return the JSON text of a record: its header, and the names of its arrays."""
     (length,) = TEXT_LENGTH.unpack_from(body)
     record: dict[str, Any] = json.loads(body[TEXT_LENGTH.size : TEXT_LENGTH.size + length])
     return record
 
 
 def _bodies(path: Path) -> Iterator[bytes]:
-    """Bodies of all good records; stops before a torn tail."""
+    """Yield the bodies of all good records up to a torn tail."""
     with open(path, "rb") as file:
         offset = 0
         while (body := _body_at(file, offset)) is not None:
@@ -386,9 +306,8 @@ def _bodies(path: Path) -> Iterator[bytes]:
             offset += HEAD.size + len(body)
         file.seek(offset)
         tail = file.read()
-        any_mark = b"|".join(map(re.escape, MARKS.values()))
-        marks = (found.start() for found in re.finditer(any_mark, tail))
-        if any(at > 0 and _body_at(file, offset + at) is not None for at in marks):
+        marks = re.finditer(b"|".join(map(re.escape, MARKS.values())), tail)
+        if any(mark.start() and _body_at(file, offset + mark.start()) is not None for mark in marks):
             raise JournalDamaged(path, offset, "a bad record with good ones after it")
         is_begun = any(tail.startswith(mark[: len(tail)]) for mark in MARKS.values())
         if offset == 0 and tail.strip(b"\0") and not is_begun:
@@ -396,10 +315,10 @@ def _bodies(path: Path) -> Iterator[bytes]:
 
 
 def _foreign(tail: bytes) -> str:
-    """What a file is that begins otherwise than a journal of this version."""
+    """Describe a file that does not begin as a journal of these versions."""
     before, _, after = MARK.partition(bytes([VERSION]))
     if tail.startswith(before) and tail[len(before) + 1 :].startswith(after[: len(tail) - len(before) - 1]):
-        expected = " or ".join(map(str, READ))
+        expected = " or ".join(map(str, READABLE))
         return f"a journal of format version {tail[len(before)]}, expected version {expected}"
     return "no journal"
 
@@ -412,7 +331,7 @@ def _body_at(file: BinaryIO, offset: int) -> bytes | None:
     mark, length, digest, checksum = HEAD.unpack(head)
     if mark not in MARKS.values() or checksum != zlib.crc32(HEAD.pack(mark, length, digest, 0)):
         return None
-    # A head has its own checksum, but may be made up: no memory is taken for more than there is.
+    # A head may be forged, its checksum too: memory is taken only for bytes that exist.
     if length > os.fstat(file.fileno()).st_size - offset - HEAD.size:
         return None
     body = file.read(length)

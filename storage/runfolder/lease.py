@@ -1,17 +1,18 @@
 """The lease: one writer for each cube, on any machine, without flock.
 
-`<name>.run/lease.<n>` is made by the n-th holder, with `link`, which only one can do. The highest number
-counts. No other process removes or replaces it: one that finds its holder gone makes the next number. So a
-slow contender can never take away the lease of a quicker one, as it could with one file that is removed and
-made again.
+`<name>.run/lease.<n>` is made by the n-th holder, with `link`, which only one process can do. The highest
+number counts. No other process removes or replaces it: one that finds its holder gone makes the next number.
+So a slow contender can never take away the lease of a quicker one, as it could with a single file that is
+removed and made again.
 
-Nor can a holder that was suspended do harm when it wakes: the next one has closed its generation, and every
+A holder that was suspended does no harm when it wakes: the next one has closed its generation, and every
 write of it fails.
 """
 
 import errno
 import logging
 import os
+import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -25,29 +26,116 @@ from typing import Self
 from sweep_clustering.storage.errors import LeaseLost, StorageError, storage_errors
 from sweep_clustering.storage.files import PARTIAL, remove, sync_directory, write_new
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
-from sweep_clustering.storage.runfolder.process import ProcessIdentity, is_alive, this_process
-from sweep_clustering.storage.runfolder.records import FileRecord, merged_lines
+from sweep_clustering.storage.runfolder.records import FileRecord, Record, merged_lines
 
 __all__ = ["Cancelled", "Lease", "LeaseHeld", "LeaseLost", "read_lease"]
 
-
-# Generations of the lease: closing those before, and taking over what they hold.
-
 logger = logging.getLogger(__name__)
+
+PROC = Path("/proc")
+JOB_VARIABLES = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
+# Other systems do not count restarts: there a restarted job waits like any other process.
+RESTARTS_VARIABLE = "SLURM_RESTART_COUNT"
+
+# Seconds between heartbeats.
+BEAT_EVERY = 10.0
+
+# Seconds without a heartbeat after which a holder on another machine counts as gone.
+STALE_AFTER = 120.0
+
+# Seconds within which a living holder shows a heartbeat, even a late one.
+PATIENCE = 1.5 * BEAT_EVERY
+
+# Seconds between two looks for a heartbeat.
+LOOK_EVERY = 0.5
+
+# Old leases that stay, so that a contender that was suspended finds its number taken.
+KEPT = 8
+
+# Errors of file systems without hard links.
+NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+
+OnLost = Callable[[LeaseLost], None]
+
+
+class ProcessIdentity(Record):
+    """Identity of a process among all machines and all times."""
+
+    host: str  # for people: containers and cloned machines share names
+    boot_id: str  # one start of one machine
+    pid_namespace: str  # containers of one machine count their processes apart
+    pid: int
+    process_start: str  # process ids are used again
+    job_id: str  # number in the batch system, or empty
+    job_restarts: int = 0
+
+    def succeeds(self, former: "ProcessIdentity") -> bool:
+        """Whether the batch system has restarted the job of the former process as this one."""
+        return bool(self.job_id) and self.job_id == former.job_id and self.job_restarts > former.job_restarts
+
+
+def this_process() -> ProcessIdentity:
+    """Return the identity of the calling process."""
+    restarts = os.environ.get(RESTARTS_VARIABLE, "")
+    return ProcessIdentity(
+        host=socket.gethostname(),
+        boot_id=boot_id(),
+        pid_namespace=_pid_namespace(),
+        pid=os.getpid(),
+        process_start=process_start(os.getpid()) or "",
+        job_id=next((os.environ[name] for name in JOB_VARIABLES if os.environ.get(name)), ""),
+        job_restarts=int(restarts) if restarts.isdecimal() else 0,
+    )
+
+
+def is_alive(process: ProcessIdentity) -> bool | None:
+    """Whether a process lives; a zombie is dead. None if it is on another machine, boot or container."""
+    if (process.boot_id, process.pid_namespace) != (boot_id(), _pid_namespace()):
+        return None
+    return process_start(process.pid) == process.process_start
+
+
+def boot_id() -> str:
+    """Return the identity of this boot of this machine."""
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        import psutil  # not needed on Linux
+
+        return f"{socket.gethostname()} {psutil.boot_time():.0f}"
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink(PROC / "self/ns/pid")
+    except OSError:
+        return ""
+
+
+def process_start(pid: int) -> str | None:
+    """Return the start of a process, None if it does not live."""
+    # Ticks since boot do not move when the clock is set, unlike psutil's time of day.
+    if (PROC / "self/stat").exists():
+        try:
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return None
+        state, start = fields[0], fields[19]
+        return None if state in "ZXx" else start
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
+    except psutil.NoSuchProcess:
+        return None
 
 
 def close_older(run: RunFolder, number: int) -> None:
-    """Keep all holders before the n-th from writing: from here on every rename of theirs fails.
+    """Close the generations before a number: from here on every rename of their holders fails.
 
-    One look at the folder is enough. A holder makes its folder, then makes sure that no higher number is
-    taken, and only then writes. So one whose folder appears after this look finds our number, and gives up.
-
-    Parameters
-    ----------
-    run : RunFolder
-        Whose lease the caller has just taken.
-    number : int
-        Of its lease.
+    A holder makes its folder, checks that no higher number is taken, and only then writes. So one look
+    suffices: a holder whose folder appears later finds our number, and gives up.
     """
     for generation in _older(run, number):
         with suppress(FileNotFoundError):
@@ -56,52 +144,35 @@ def close_older(run: RunFolder, number: int) -> None:
 
 
 def inherit(run: RunFolder, generation: GenerationFolder, *, fresh: bool = False) -> None:
-    """Take over what older generations hold, then remove them.
+    """Copy what older generations hold into this one, then remove them.
 
-    Records of their journals, timings, failures, and notes on files of the cube become files of this
-    generation. A kill on the way loses nothing: the older ones are removed last, and what was copied twice is
-    found to be the same.
-
-    Parameters
-    ----------
-    run : RunFolder
-        Of the lease.
-    generation : GenerationFolder
-        Of its holder.
-    fresh : bool
-        Whether the cube is yet to be made: what is here is then of one that was removed, maybe of another
-        sweep, and is removed too. Results would be taken for those of the new one.
-
-    Raises
-    ------
-    JournalDamaged
-        If a journal holds what no kill leaves behind.
-    StorageError
-        If the file system refuses.
+    A kill on the way loses nothing: the older ones are removed last, and copying twice changes nothing.
+    `fresh` says that the cube is yet to be made: the older results are those of a removed cube, and are
+    dropped. Raises JournalDamaged for content that no kill leaves behind, or StorageError.
     """
-    from sweep_clustering.storage.runfolder.journal import (
-        Journal,  # here, so that who only looks at a lease does not load it
-    )
+    # Imported here, so that commands that only look at a lease do not load it.
+    from sweep_clustering.storage.runfolder.journal import Journal
 
     older = _older(run, generation.number)
     with storage_errors(run.path):
         if fresh:
-            if any(each.journal.exists() and each.journal.stat().st_size for each in older):
+            if any(former.journal.exists() and former.journal.stat().st_size for former in older):
                 words = "%s was removed: results in %s that were to go there are dropped"
                 logger.warning(words, run.cube, run.path)
         else:
             with Journal(generation.journal, generation.files) as journal:
-                journal.copy(each.journal for each in older)
+                journal.copy(former.journal for former in older)
             for name in ("pilot", "root", "failures", "written"):
-                *former, own = (getattr(each, name) for each in (*older, generation))
+                *copies, target = (getattr(holder, name) for holder in (*older, generation))
                 if name in ("failures", "written"):
-                    content = merged_lines([*former, own])
+                    content = merged_lines([*copies, target])
                 else:  # the newest counts
-                    content = next((file.read_bytes() for file in (own, *former[::-1]) if file.exists()), b"")
+                    newest = next((file for file in (target, *copies[::-1]) if file.exists()), None)
+                    content = newest.read_bytes() if newest else b""
                 if content:
-                    generation.files.put(own, content)
+                    generation.files.put(target, content)
             sync_directory(generation.path, has_note=False)
-        for path in (*(each.path for each in older), *run.path.glob(f"*{PARTIAL}")):
+        for path in (*(former.path for former in older), *run.path.glob(f"*{PARTIAL}")):
             remove(path)
 
 
@@ -109,46 +180,17 @@ def _older(run: RunFolder, number: int) -> list[GenerationFolder]:
     return [generation for generation in run.generations() if generation.number < number]
 
 
-# Lease files: who holds a cube, or held it.
-
-# Seconds between heartbeats.
-BEAT_EVERY = 10.0
-
-# Seconds without a heartbeat after which a holder that cannot be seen from here counts as gone.
-STALE_AFTER = 120.0
-
-# Seconds in which a heartbeat of a living holder is seen, even if it is late.
-PATIENCE = 1.5 * BEAT_EVERY
-
-LOOK_EVERY = 0.5
-
-
 class Holder(FileRecord):
-    """Who holds, or held, a lease.
+    """A process that holds, or held, the lease."""
 
-    Parameters
-    ----------
-    token : str
-        Unique to one acquisition.
-    since : str
-        Time of it, ISO 8601, UTC.
-    released : bool
-        Whether it was given back.
-    process : ProcessIdentity
-        Host, boot, process, batch job.
-    """
-
-    token: str
-    since: str
+    token: str  # unique to one acquisition
+    since: str  # ISO 8601, UTC
     released: bool
     process: ProcessIdentity
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """Holder written in a lease file; None if the file is gone or invalid.
-
-        Other errors of the disk are raised: they do not mean that the lease is gone.
-        """
+        """Return the holder in a lease file, None if the file is gone or invalid; other errors are raised."""
         with suppress(FileNotFoundError):
             return cls.parse(path.read_bytes(), path)
         return None
@@ -160,59 +202,31 @@ class Holder(FileRecord):
 
 @dataclass(frozen=True)
 class LeaseState:
-    """A lease as it is found.
+    """State of a lease at one look."""
 
-    Parameters
-    ----------
-    number : int
-        Its position among all leases of this cube.
-    holder : Holder or None
-        None if the file cannot be read.
-    beat : int
-        Time of the last heartbeat, as the file system has it: to be compared with another one, and never with
-        a clock. Clocks of two machines differ.
-    alive : bool or None
-        Whether the holder's process lives; None if that cannot be seen from here.
-    """
-
-    number: int
-    holder: Holder | None
+    number: int  # position among all leases of this cube
+    holder: Holder | None  # None if the file cannot be read
+    # Time of the last heartbeat, in ns of the file system's clock. It is compared with other heartbeats
+    # alone, as clocks of two machines differ.
     beat: int
-    alive: bool | None
+    alive: bool | None  # None for a process on another machine
 
     @property
     def free(self) -> bool:
-        """Whether it was given back, or its process is seen to be gone."""
+        """Whether the lease was given back, or its process is gone."""
         return self.alive is False or (self.holder is not None and self.holder.released)
 
     def age(self, now: float) -> float:
-        """Seconds since the last heartbeat, if `now` and the file system have the same clock."""
+        """Return the seconds since the last heartbeat, if `now` and the file system share a clock."""
         return now - self.beat / 1e9
 
 
 def read_lease(cube: Path, now: float | None = None) -> LeaseState | None:
-    """The lease that counts, and whether its holder lives; takes up to `PATIENCE` seconds.
+    """Return the lease that counts, None if there was none; this takes up to `PATIENCE` seconds.
 
-    A heartbeat that is recent by `now` is believed. Any other may come from a holder that is dead, or from a
-    living one on a machine whose clock differs; then the next one is waited for.
-
-    Parameters
-    ----------
-    cube : Path
-        `<name>.zarr`.
-    now : float, optional
-        Time of a clock that may be that of the file system, but need not; that of this machine by default.
-
-    Returns
-    -------
-    LeaseState or None
-        None if the cube was never written. `alive` is None only where the last heartbeat is recent, of a
-        process that cannot be seen from here.
-
-    Raises
-    ------
-    StorageError
-        If the file system refuses.
+    A heartbeat that is recent by `now`, the time of any clock, is believed. Another one may come from a dead
+    holder, or from a living one on a machine whose clock differs; then the next one is awaited. So `alive` is
+    None only for a recent heartbeat of a process on another machine.
     """
     run = RunFolder(cube)
     with storage_errors(run.path):
@@ -223,53 +237,45 @@ def read_lease(cube: Path, now: float | None = None) -> LeaseState | None:
         logger.info("waiting up to %.0f s for a heartbeat of %s", PATIENCE, holder)
         while clock() - since < PATIENCE:
             time.sleep(LOOK_EVERY)
-            found = last_lease(run)
-            if found is None or found.free or found.alive or found.number != state.number:
-                return found
-            if found.beat != state.beat:
+            latest = last_lease(run)
+            if latest is None or latest.free or latest.alive or latest.number != state.number:
+                return latest
+            if latest.beat != state.beat:
                 # A heartbeat since the first look, by this clock alone: its holder lives.
-                return replace(found, alive=True)
+                return replace(latest, alive=True)
         return replace(state, alive=False)
 
 
 def last_lease(run: RunFolder) -> LeaseState | None:
-    """The lease that counts now; None where there is none."""
+    """Return the lease that counts now, None if there is none."""
     if not run.path.is_dir():
         return None
-    # Folders first. One is made after its lease, so a process that takes the lease between these two looks
-    # is seen with both, or with its lease alone; the other way round its lease would seem to be removed.
+    # Folders first. A folder is made after its lease, so a process that takes the lease between these two
+    # looks shows both, or its lease alone; the other way round its lease would seem to be removed.
     generations = [generation.number for generation in run.generations()]
     leases = run.lease_numbers()
     number = max([0, *leases, *generations])
     if not number:
         return None
     if number not in leases:
-        # Somebody has removed the lease, and with it the right to write.
+        # Whoever removed the lease took the right to write with it.
         return LeaseState(number, None, 0, alive=False)
     file = run.lease(number)
     holder = Holder.read(file)
-    # Opened: a network file system asks its server then, and may answer from a cache otherwise.
+    # Opening makes a network file system ask its server instead of a cache.
     with file.open("rb") as opened:
         beat = os.fstat(opened.fileno()).st_mtime_ns
     return LeaseState(number, holder, beat, is_alive(holder.process) if holder else None)
 
 
 def clock() -> float:
-    """Seconds of a clock that also runs while the machine sleeps, where there is one."""
+    """Return the seconds of a clock that also runs while the machine sleeps, if there is one."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
-# Old leases that stay, so that a contender that was suspended finds the number it wants taken.
-KEPT = 8
-
-OnLost = Callable[[LeaseLost], None]
-
-NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 
 @dataclass(eq=False)
 class LeaseHeld(Exception):
-    """Another process writes this cube, `silent` seconds without a heartbeat, or seen to live."""
+    """Another process writes this cube: it lives, or its last heartbeat is `silent` seconds old."""
 
     cube: Path
     holder: Holder | None
@@ -283,14 +289,11 @@ class LeaseHeld(Exception):
 
 
 class Cancelled(LeaseLost):
-    """`sweep cancel` has asked every head of this cube to end."""
+    """`sweep cancel` has requested that every head of this cube ends."""
 
 
 class Lease(AbstractContextManager["Lease"]):
-    """The right to write one cube, kept by a heartbeat; a context manager.
-
-    Use `acquire`.
-    """
+    """The right to write one cube, kept by a heartbeat; a context manager. Use `acquire`."""
 
     def __init__(self, generation: GenerationFolder, holder: Holder, on_lost: OnLost) -> None:
         self.generation, self.holder = generation, holder
@@ -305,25 +308,12 @@ class Lease(AbstractContextManager["Lease"]):
 
     @classmethod
     def acquire(cls, cube: Path, *, on_lost: OnLost = lambda why: None) -> Self:
-        """Take the lease, or say who has it.
+        """Take the lease, or raise LeaseHeld if its holder lives, or may live.
 
-        A holder on this machine counts as gone as soon as its process is, or is a zombie; one that the batch
-        system has started again as this process, at once; any other after `STALE_AFTER` seconds without a
-        heartbeat, and `PATIENCE` seconds in which none came.
-
-        Parameters
-        ----------
-        cube : Path
-            `<name>.zarr`; it need not exist yet. `<name>.run` is made.
-        on_lost : callable
-            Called with the reason when a heartbeat finds that the lease is lost, in the thread of heartbeats.
-
-        Raises
-        ------
-        LeaseHeld
-            If its holder lives, or may.
-        StorageError
-            If the file system refuses, or has no hard links.
+        A holder on this machine counts as gone as soon as its process is, or is a zombie; a holder that the
+        batch system has restarted as this process, at once; any other after `STALE_AFTER` seconds without a
+        heartbeat, and `PATIENCE` seconds in which none came. The thread of heartbeats calls `on_lost` with
+        the reason of a loss. Raises StorageError if the file system refuses, or has no hard links.
         """
         run = RunFolder(cube)
         run.make()
@@ -341,25 +331,17 @@ class Lease(AbstractContextManager["Lease"]):
         return lease
 
     def check(self) -> None:
-        """Make sure of the lease now, before something is written or started.
-
-        Raises
-        ------
-        LeaseLost
-            If it has been taken over, or its file is gone.
-        Cancelled
-            If the run is to end.
-        """
+        """Raise LeaseLost if the lease is gone, `Cancelled` if the run is to end; called before a write."""
         if self._why is None:
             self.beat()
         if self._why is not None:
             raise self._why
 
     def beat(self) -> None:
-        """One heartbeat: show that the holder lives; called by the thread."""
+        """Show that the holder lives; the thread calls this."""
         try:
-            last, found = max(self._run.lease_numbers(), default=0), Holder.read(self._file)
-            if last != self.number or found is None or found.token != self.holder.token:
+            last, holder = max(self._run.lease_numbers(), default=0), Holder.read(self._file)
+            if last != self.number or holder is None or holder.token != self.holder.token:
                 self._why = self._why or LeaseLost(f"{self.cube}: {self.holder} has lost the lease")
                 return
             if self._run.stop.exists():
@@ -373,7 +355,7 @@ class Lease(AbstractContextManager["Lease"]):
                 self._why = self._why or LeaseLost(why)
 
     def release(self) -> None:
-        """Give the lease back: the next one need not wait."""
+        """Give the lease back, so that the next holder need not wait."""
         self._stop.set()
         self._thread.join()
         if self._why is not None and not isinstance(self._why, Cancelled):
@@ -384,12 +366,12 @@ class Lease(AbstractContextManager["Lease"]):
             sync_directory(self._file.parent, has_note=False)
 
     def _keep(self) -> None:
-        # Also after a cancel, until the run has ended: a holder that winds up still lives.
-        told = False
+        # Heartbeats go on after a cancel until the run has ended: a holder that winds up still lives.
+        is_reported = False
         while not self._stop.wait(BEAT_EVERY):
             self.beat()
-            if self._why is not None and not told:
-                told = True
+            if self._why is not None and not is_reported:
+                is_reported = True
                 self._on_lost(self._why)
 
     def __exit__(self, *error: object) -> None:
@@ -397,19 +379,20 @@ class Lease(AbstractContextManager["Lease"]):
 
 
 def _take_generation(run: RunFolder, holder: Holder) -> GenerationFolder:
-    partial = run.lease(f"{holder.token}{PARTIAL}")  # until it has a number
+    partial = run.lease(f"{holder.token}{PARTIAL}")  # its name until it has a number
     try:
         while True:
-            # Written again in every round: its time is that of the file system's clock, as for heartbeats.
+            # Written again in every round: its time comes from the file system's clock, as that of
+            # heartbeats.
             write_new(partial, holder.to_text(0).encode())
             now = partial.stat().st_mtime
             state = last_lease(run)
-            former = state.holder if state is not None else None
-            if former is None or not holder.process.succeeds(former.process):
+            former_holder = state.holder if state is not None else None
+            if former_holder is None or not holder.process.succeeds(former_holder.process):
                 state = read_lease(run.cube, now)
                 if state is not None and not state.free:
                     raise LeaseHeld(run.cube, state.holder, None if state.alive else state.age(now))
-            # The one after that which was judged: any other may be of a living holder.
+            # The number after the judged one: any other may belong to a living holder.
             number = 1 if state is None else state.number + 1
             file = run.lease(number)
             if _link(partial, file, holder):
@@ -432,8 +415,8 @@ def _link(partial: Path, file: Path, holder: Holder) -> bool:
         os.link(partial, file)
     except (FileExistsError, FileNotFoundError):
         # a network file system may repeat a request that had succeeded
-        found = Holder.read(file)
-        return found is not None and found.token == holder.token
+        holder_of_file = Holder.read(file)
+        return holder_of_file is not None and holder_of_file.token == holder.token
     except OSError as error:
         if error.errno in NO_LINKS:
             raise StorageError(file, "a file system with hard links", str(error)) from error

@@ -1,8 +1,7 @@
-"""Records in the folder of a run: JSON that is whole or absent, and never a reason for a reader to fail.
+"""Records in the folder of a run: JSON that is whole or absent. A reader never fails because of a broken one.
 
-A `FileRecord` is a file of its own, read by `read` and written by `write`; `folder` names the files.
-Failures are lines of one file, by `append_failure` and `read_failures`. `JobListFile` writes the
-jobs when they have changed, for commands that only read files.
+A `FileRecord` is a whole file, with `read` and `write`; `folder` names the files. Failures are lines of one
+file (`append_failure`, `read_failures`).
 """
 
 from __future__ import annotations
@@ -26,38 +25,33 @@ from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines, shown
 from sweep_clustering.sweeps.plan import Cell
 
-# Of every record; those of another version are refused with a message.
+logger = logging.getLogger(__name__)
+
+# Format version of every record; other versions are refused with a message.
 VERSION = 2
 
-# A text that is shown: one line, also where an older release or somebody else wrote more.
+# A text for people: it becomes one line, even if an older release or a stranger wrote several.
 Line = Annotated[str, AfterValidator(one_line)]
 
-# Of characters, of file names that are not UTF-8: JSON holds them, and pydantic refuses them there.
+# File names that are not UTF-8 contain halves of characters. JSON allows them; pydantic's parser does not.
 HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Record(BaseModel):
-    """Values of the very types declared, without any other key, never changed.
+    """A frozen record that programs write and read.
 
-    Programs write and read these: problems of one are not reported, in contrast to those of files that people
-    write.
+    Its problems are not reported, unlike those of users' files.
     """
 
-    # built when first used: `sweep status` reads few of these
+    # Validators are built at the first use, because `sweep status` reads few of the records.
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
-    # Whether infinities and NaN make a text no record: readers do sums with times, and print JSON.
-    finite: ClassVar[bool] = False
+    # Whether a text with infinities or NaN is refused: readers calculate with times and print JSON.
+    is_finite: ClassVar[bool] = False
 
     @classmethod
     def parse(cls, text: bytes | str, where: Path) -> Self | None:
-        """The record in a JSON text of `to_text`, None where there is none.
-
-        Raises
-        ------
-        InputError
-            If it is one of another format version.
-        """
+        """Return the record in a JSON text, None if it has none; another format version is an InputError."""
         try:
             values = json.loads(text)
             version = values.pop("version")
@@ -68,7 +62,7 @@ class Record(BaseModel):
             hint = "use the release that wrote it, or remove the folder of the run to begin again"
             raise InputError([Problem(str(where), f"format version {shown(version)}", str(VERSION), hint)])
         try:
-            plain = json.dumps(values, allow_nan=not cls.finite, ensure_ascii=False)
+            plain = json.dumps(values, allow_nan=not cls.is_finite, ensure_ascii=False)
             if HALVES.search(plain):
                 return cls.model_validate(values, strict=False)  # lists for tuples, as JSON has them
             return cls.model_validate_json(plain)
@@ -76,217 +70,123 @@ class Record(BaseModel):
             return None
 
     def to_text(self, generation: int, indent: int | None = None) -> str:
-        """The record as JSON, with the format version and the generation of the lease that writes it."""
+        """Return the record as JSON, with the format version and the generation of the writer's lease."""
         values: dict[str, Any] = {"version": VERSION, "generation": generation}
         return json.dumps(values | self.model_dump(), indent=indent)
 
 
 class FileRecord(Record):
-    """A record that is a file of its own."""
+    """A record that is a whole file."""
 
-    finite: ClassVar[bool] = True
+    is_finite: ClassVar[bool] = True
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """The record at `path`, None where there is none.
-
-        Raises
-        ------
-        InputError
-            If it is one of another format version.
-        """
+        """Return the record at `path`, None if there is none; another format version is an InputError."""
         with suppress(OSError):
             return cls.parse(path.read_bytes(), path)
         return None
 
     def write(self, path: Path, files: Files = PLAIN) -> None:
-        """Put it at `path` in one step.
-
-        Raises
-        ------
-        StorageError
-            If the file system refuses.
-        LeaseLost
-            If `files` are those of a holder of the lease that has been taken over.
-        """
+        """Put the record at `path` in one step; raise StorageError, or LeaseLost if the lease is gone."""
         with storage_errors(path):
             files.put(path, self.to_text(files.generation, indent=1).encode())
 
 
-# Records of the head of a run (scheduler and driver): how it was started, and how it ended.
-
-RUNNING, REQUEUED, ENDED = "running", "requeued", "ended"
+# States of a head. The job of a requeued one waits in the queue again.
+RUNNING = "running"
+REQUEUED = "requeued"
+ENDED = "ended"
 
 
 class HeadRecord(FileRecord):
-    """The last driver of a cube; the lease tells whether it is alive.
+    """How the head of a run (scheduler and driver) was started, and how it ended.
 
-    Parameters
-    ----------
-    spec : str
-        Sweep file, an absolute path.
-    data_dir : str or None
-        Directory of raw data files.
-    job : str
-        Of a queue; empty outside.
-    node : str
-        Where it runs.
-    restarts : int
-        How often its job was queued again.
-    dashboard : str or None
-        Line that says how to reach the dashboard.
-    state : str
-        `running`, `requeued` (its job waits in the queue again), `ended`.
-    at : float
-        Unix time since when.
-    how : str
-        How it ended.
-    where : list of str
-        Options of `sweep submit` that choose the compute cluster.
+    The lease tells whether it is alive.
     """
 
-    spec: str
+    spec: str  # absolute path of the sweep file
     data_dir: str | None = None
-    where: list[str] = []
-    job: str = ""
+    where: list[str] = []  # options of `sweep submit` that choose the compute cluster
+    job: str = ""  # number in the queue
     node: Line = ""
-    restarts: int = 0
-    dashboard: Line | None = None
+    restarts: int = 0  # how often its job was queued again
+    dashboard: Line | None = None  # how to reach the dashboard
     state: str = RUNNING
-    at: float = 0.0
+    at: float = 0.0  # unix time of the state
     how: Line = ""
 
     def now(self, state: str, how: str = "") -> HeadRecord:
-        """The same driver in another state."""
+        """Return the record of the same driver in another state."""
         return self.model_copy(update={"state": state, "how": one_line(how), "at": time.time()})
 
 
 class Submission(FileRecord):
-    """A head that was started detached.
+    """A head that was started detached."""
 
-    Parameters
-    ----------
-    system : str
-        `slurm`, or `process` for one of this machine.
-    job : str
-        Number in the queue, or of the process.
-    host : str
-        Where it was submitted.
-    at : float
-        Unix time of it.
-    """
-
-    system: str
-    job: str
+    system: str  # `slurm`, or `process` for a process of this machine
+    job: str  # number of the job or process
     host: str
-    at: float
+    at: float  # unix time
 
 
 class StopRequest(FileRecord):
-    """Asks every head of a cube to end: one that runs, one that waits, and one nobody can reach.
-
-    Parameters
-    ----------
-    host : str
-        Where it was asked for.
-    at : float
-        Unix time of it.
-    """
+    """A request to end, for every head of a cube: running, waiting, or out of anyone's reach."""
 
     host: str
-    at: float
+    at: float  # unix time
 
-
-# The list of worker jobs in the folder of a run, for commands that only read files.
-
-logger = logging.getLogger(__name__)
 
 # Jobs that ended and are still listed.
 KEPT = 20
 
 
 class JobRecord(Record):
-    """A worker job that is wanted.
-
-    Parameters
-    ----------
-    name, job : str
-        Name and number in the queue; no number before it is submitted.
-    node : str
-        Where it runs, where that is known.
-    state : str
-        `running` once workers came; before, what the queue says.
-    workers : int
-        Worker processes that are connected.
-    """
+    """A worker job that runs or waits."""
 
     name: str
-    job: str
+    job: str  # number in the queue; empty before it is submitted
     node: str
-    state: str
-    workers: int
+    state: str  # `running` once workers are connected; before that the word of the queue
+    workers: int  # connected worker processes
 
 
 class LostJob(Record):
-    """A worker job that ended, and was replaced: when, in unix time, and how."""
+    """A worker job that ended and was replaced."""
 
     name: str
     job: str
     node: str
     how: str
-    at: float
+    at: float  # unix time
 
 
 class JobList(FileRecord):
-    """Worker jobs of the last run.
+    """Worker jobs of the last run, for commands that only read files."""
 
-    Parameters
-    ----------
-    wanted : int
-        Number of jobs the run maintains.
-    jobs : tuple of JobRecord
-        Those that run or wait now.
-    n_lost : int
-        How many ended and were replaced.
-    lost : tuple of LostJob
-        The last of those.
-    at : float
-        Unix time of the last change.
-    """
-
-    wanted: int
+    wanted: int  # number of jobs that the run maintains
     jobs: tuple[JobRecord, ...]
     n_lost: int
-    lost: tuple[LostJob, ...]
-    at: float
+    lost: tuple[LostJob, ...]  # the last `KEPT` of them
+    at: float  # unix time of the last change
 
     @property
     def running(self) -> int:
-        """Jobs with workers."""
+        """Number of jobs with workers."""
         return sum(job.workers > 0 for job in self.jobs)
 
     @property
     def workers(self) -> int:
-        """Worker processes of all jobs."""
+        """Number of worker processes of all jobs."""
         return sum(job.workers for job in self.jobs)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {**self.model_dump(), "running": self.running, "workers": self.workers}
 
 
 class JobListFile:
-    """Writes the list whenever it changes.
-
-    Parameters
-    ----------
-    path : Path
-        Replaced in one step.
-    wanted : int
-        Number of jobs the run maintains.
-    files : Files
-        Of the holder of the lease.
-    """
+    """Writer of the list of jobs, which replaces the file whenever the list changes."""
 
     def __init__(self, path: Path, wanted: int, files: Files = PLAIN) -> None:
         self._path, self._wanted, self._files = path, wanted, files
@@ -295,74 +195,66 @@ class JobListFile:
 
     def lose(self, record: JobRecord, how: str) -> None:
         """Record the end of a job."""
-        self._lost.append(
-            LostJob(name=record.name, job=record.job, node=record.node, how=how, at=time.time())
-        )
+        job = record.model_dump(include={"name", "job", "node"})
+        self._lost.append(LostJob(**job, how=how, at=time.time()))
 
     def show(self, jobs: Sequence[JobRecord]) -> None:
         """Write the list if it has changed; an error of the disk is only logged."""
-        shown, n_lost, lost = tuple(jobs), len(self._lost), tuple(self._lost[-KEPT:])
-        found = JobList(wanted=self._wanted, jobs=shown, n_lost=n_lost, lost=lost, at=time.time())
-        if self._written is None or self._written != found.model_copy(update={"at": self._written.at}):
+        n_lost, lost = len(self._lost), tuple(self._lost[-KEPT:])
+        job_list = JobList(wanted=self._wanted, jobs=tuple(jobs), n_lost=n_lost, lost=lost, at=time.time())
+        if self._written is None or self._written != job_list.model_copy(update={"at": self._written.at}):
             try:
-                found.write(self._path, self._files)
-                self._written = found
+                job_list.write(self._path, self._files)
+                self._written = job_list
             except (StorageError, LeaseLost) as error:
                 logger.debug("%s", error)
 
 
-# Seconds of the restarts that were timed, kept for the next run and for `sweep plan`.
-
-
 class TimedRestart(NamedTuple):
-    """Data set, model, accuracy and annotation count of a restart, and the seconds elapsed meanwhile.
-
-    `choosing` are those before it, in which its cell chose its shape of covariances; `busy` is the CPU time
-    as a share of both. `search` is its search, where the sweep has several.
-    """
+    """Time of a restart; kept for the next run and for `sweep plan`."""
 
     dataset: str
     model: str
     p: float | None
     m: int | None
-    seconds: float
-    choosing: float = 0.0
-    busy: float = 1.0
-    search: str | None = None
+    seconds: float  # elapsed
+    choosing: float = 0.0  # seconds before it in which its cell chose a shape of covariances
+    busy: float = 1.0  # CPU time as a share of all seconds
+    search: str | None = None  # None if the sweep has one search
 
 
 class TimedQuestions(NamedTuple):
-    """Data set, design and accuracy of a batch of questions, the answers before it, and its seconds."""
+    """Time of a batch of questions."""
 
     dataset: str
     design: str
     p: float
-    start: int
+    start: int  # answers before the batch
     seconds: float
     busy: float = 1.0
 
 
 class Moment(NamedTuple):
-    """When (unix time) and where something was timed, and the load of the machine for each core."""
+    """Time and place of a measurement."""
 
-    at: float
+    at: float  # unix time
     host: str
-    load: float
+    load: float  # of the machine, for each core
 
     @classmethod
     def now(cls) -> Moment:
-        """The moment it is, on this machine."""
-        # The load is that of the whole machine, and so are the cores, whatever this process may use of them.
+        """Return the present moment on this machine."""
+        # The load is that of the whole machine, so it is divided by all cores of the machine.
         return cls(time.time(), socket.gethostname(), os.getloadavg()[0] / (os.cpu_count() or 1))
 
     @property
     def age(self) -> float:
-        """Seconds since then."""
+        """Seconds since the moment."""
         return time.time() - self.at
 
 
 class Pilot(FileRecord):
-    """What was timed, and when; a file of a version that asked no questions has none."""
+    """Times that a run measured."""
 
     timed: tuple[TimedRestart, ...] = ()
     questions: tuple[TimedQuestions, ...] = ()
@@ -370,48 +262,29 @@ class Pilot(FileRecord):
 
 
 def read_pilot(run: RunFolder) -> Pilot:
-    """Read what the last holder has timed; a missing or unreadable file is an empty one, measured again."""
-    found = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
-    pilot = Pilot.read(found[-1]) if found else Pilot()
+    """Read the times of the last holder; if there are none, restarts are timed again."""
+    paths = [generation.pilot for generation in run.generations() if generation.pilot.exists()]
+    pilot = Pilot.read(paths[-1]) if paths else Pilot()
     if pilot is None:
-        logger.warning("%s is not readable: restarts are timed again", found[-1])
+        logger.warning("%s is not readable: restarts are timed again", paths[-1])
     return pilot or Pilot()
 
 
-# Progress of the driver, for commands that only read files.
-
-
 class Progress(FileRecord):
-    """State of the driver.
+    """Progress of the driver, for commands that only read files."""
 
-    Parameters
-    ----------
-    restarts, total : int
-        Restarts that are done, those of earlier runs included, and all of them.
-    workers : int
-        Number of workers.
-    left : float or None
-        Seconds that the rest will take; None while restarts are timed.
-    at : float
-        Unix time of this state.
-    asked, questions : int
-        Questions that were asked and all of them, where designs ask.
-    earlier : int
-        Restarts that were done before this run.
-    """
-
-    restarts: int
+    restarts: int  # done, also by earlier runs
     total: int
     workers: int
-    left: float | None
-    at: float
-    asked: int = 0
-    questions: int = 0
-    earlier: int = 0
+    left: float | None  # seconds for the rest; None while restarts are timed
+    at: float  # unix time
+    asked: int = 0  # questions that were answered
+    questions: int = 0  # all questions of designs that ask
+    earlier: int = 0  # restarts that were done before this run
 
 
 class FailedWork(Record, extra="ignore"):
-    """The restarts `start..stop-1` that failed; `known` are the objectives of those before them."""
+    """The restarts `start..stop-1` that failed, with the objectives of those before them."""
 
     cell: Cell | None = None
     start: int
@@ -420,58 +293,26 @@ class FailedWork(Record, extra="ignore"):
 
 
 class FailureRecord(Record, extra="ignore"):
-    """One failure of a cell; keys of later versions are left out.
-
-    Parameters
-    ----------
-    work : FailedWork
-        What failed.
-    cause : str
-        Error and message, on one line.
-    node, job : str
-        Where it ran, and number or name of its job in a queue; empty where that is not known.
-    traceback : str
-        Empty where the worker died.
-    cell : str
-        Its name.
-    at : str
-        When, ISO 8601, UTC; empty in records of older versions.
-    attempt : int
-        Which failure of this cell in its run it is, from 1; 0 in records of older versions.
-    """
+    """One failure of a cell; keys of later versions are ignored."""
 
     work: FailedWork
     cause: Line
     node: Line
-    job: Line
-    traceback: Annotated[str, AfterValidator(plain_lines)]
+    job: Line  # number or name in the queue; empty if unknown
+    traceback: Annotated[str, AfterValidator(plain_lines)]  # empty if the worker died
     cell: str
-    at: Line = ""
-    attempt: int = 0
+    at: Line = ""  # ISO 8601, UTC; empty in records of older versions
+    attempt: int = 0  # number of the failure of this cell in its run, from 1; 0 in records of older versions
 
 
 def append_failure(path: Path, record: FailureRecord, files: Files = PLAIN) -> None:
-    """Add one failure.
-
-    Raises
-    ------
-    StorageError
-        If the file system refuses.
-    LeaseLost
-        If a later holder of the lease has removed the folder.
-    """
+    """Add one failure; raise StorageError, or LeaseLost if a later holder has removed the folder."""
     with storage_errors(path), files.fenced(), path.open("a", encoding="utf-8") as file:
         file.write(record.to_text(files.generation) + "\n")
 
 
 def read_failures(run: RunFolder) -> list[FailureRecord]:
-    """All failures recorded, oldest first; a line torn by a kill is left out.
-
-    Raises
-    ------
-    InputError
-        If one is of another format version.
-    """
+    """Read all failures, oldest first, without a torn line; another format version is an InputError."""
     lines = merged_lines(generation.failures for generation in run.generations())
     text = lines.decode(errors="replace")
     records = (FailureRecord.parse(line, run.path) for line in text.splitlines())
@@ -479,7 +320,7 @@ def read_failures(run: RunFolder) -> list[FailureRecord]:
 
 
 def merged_lines(paths: Iterable[Path]) -> bytes:
-    """Lines of several files, each once: a holder of the lease copies those of former ones into its own."""
+    """Return the distinct lines of several files: a holder of the lease copies those of former holders."""
     lines: dict[bytes, None] = {}
     for path in paths:
         with storage_errors(path), suppress(FileNotFoundError):

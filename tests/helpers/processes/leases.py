@@ -5,8 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sweep_clustering.storage.runfolder.lease import Holder
-from sweep_clustering.storage.runfolder.process import ProcessIdentity, this_process
+from sweep_clustering.storage.runfolder.lease import Holder, ProcessIdentity, this_process
 
 
 def run_of(cube: Path) -> Path:

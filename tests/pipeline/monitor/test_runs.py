@@ -36,8 +36,7 @@ from sweep_clustering.storage.errors import DamagedChunk
 from sweep_clustering.storage.provenance import run_record
 from sweep_clustering.storage.runfolder import records
 from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.storage.runfolder.lease import Holder, Lease, LeaseState
-from sweep_clustering.storage.runfolder.process import this_process
+from sweep_clustering.storage.runfolder.lease import Holder, Lease, LeaseState, this_process
 from sweep_clustering.sweeps.errors import InputError
 
 # Who runs a cube, or waits to run it, from files alone.

@@ -25,12 +25,19 @@ from processes.sweeping import wait_until
 from sweep_clustering.storage.errors import StorageError
 from sweep_clustering.storage.files import remove
 from sweep_clustering.storage.runfolder import lease as module
-from sweep_clustering.storage.runfolder import process as identity
 from sweep_clustering.storage.runfolder import records
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
 from sweep_clustering.storage.runfolder.journal import Journal, replay
-from sweep_clustering.storage.runfolder.lease import Lease, LeaseHeld, LeaseLost, inherit, read_lease
-from sweep_clustering.storage.runfolder.process import is_alive, this_process
+from sweep_clustering.storage.runfolder.lease import (
+    Lease,
+    LeaseHeld,
+    LeaseLost,
+    inherit,
+    is_alive,
+    process_start,
+    read_lease,
+    this_process,
+)
 
 # Generations of the lease: who came later closes those before, and loses nothing of them.
 
@@ -423,7 +430,7 @@ def test_a_taker_who_slept_takes_nothing(cube: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("proc", ["/proc", "/nowhere"], ids=["proc", "psutil"])
 def test_this_process_lives_and_no_zombie(proc: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identity, "PROC", Path(proc))
+    monkeypatch.setattr(module, "PROC", Path(proc))
     me = this_process()
     assert me == this_process()
     assert me.process_start
@@ -432,7 +439,7 @@ def test_this_process_lives_and_no_zombie(proc: str, monkeypatch: pytest.MonkeyP
     assert found == [True, False, False, None, None]
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert child.stdin is not None
-    start = identity._process_start(child.pid) or ""
+    start = process_start(child.pid) or ""
     recorded = me.model_copy(update={"pid": child.pid, "process_start": start})
     assert is_alive(recorded) is True
     child.stdin.close()
