@@ -304,7 +304,7 @@ class Pace:
 
     def note(self, progress: Progress) -> None:
         """Take what the driver wrote last."""
-        done, points = progress.restarts + progress.asked, self._points
+        done, points = progress.restarts + progress.answers, self._points
         if points and (done < points[-1][1] or progress.at < points[-1][0]):
             points.clear()  # another run, or a clock that was set back
         if not points or progress.at - points[-1][0] >= PACE_STEP:

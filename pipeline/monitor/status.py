@@ -284,7 +284,7 @@ class Status:
                 text += f": {done.restarts:,} of {plural(done.total, 'restart')}"
                 text += f", {done.earlier:,} of them before this run" if done.earlier else ""
                 questions = plural(done.questions, "question")
-                text += f", {done.asked:,} of {questions} asked" if done.questions else ""
+                text += f", {done.answers:,} of {questions} asked" if done.questions else ""
                 left = "timing restarts" if self.eta is None else f"about {duration(self.eta)} left"
                 text += f", {plural(done.workers, 'worker')}, {left}"
             return text, ("logs", self.cube, "--follow")
@@ -304,7 +304,7 @@ class Status:
         """Worker jobs of a run in progress; those of an ended run no longer exist."""
         if self.jobs is None or self.run.holder is None:
             return []
-        counts = f"{self.jobs.wanted} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
+        counts = f"{self.jobs.n_jobs} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
 
         def place(job: records.JobRecord | records.LostJob) -> str:
             return f"  {job.job or '-':<10}{job.node or '-':<12}"

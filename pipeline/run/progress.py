@@ -112,7 +112,7 @@ def display(
                 workers=workers,
                 left=seconds,
                 at=time.time(),
-                asked=answered,
+                answers=answered,
                 questions=work.questions,
             ).write(lease.generation.state, lease.files)
 

@@ -251,7 +251,7 @@ class Failed:
         span = self.span
         cell = span.unit if isinstance(span.unit, Cell) else None
         return FailureRecord(
-            work=FailedWork(cell=cell, start=span.start, stop=span.stop, known=span.known),
+            work=FailedWork(cell=cell, start=span.start, stop=span.stop, objectives=span.known),
             cause=self.cause,
             node=self.node,
             job=self.job,

@@ -66,8 +66,9 @@ class GenerationFolder:
 class RunFolder:
     """`<name>.run` beside the cube `<name>.zarr`, whether it exists or not.
 
-    Who writes and who reads each file. *Head*: the process with scheduler and driver, which holds the lease;
-    *submit*: the command that starts a detached head; *monitor*: status, logs, cancel, why, on any machine.
+    The comments say who writes and who reads each file. *Head*: the process with scheduler and driver, which
+    holds the lease; *submit*: the command that starts a detached head; *monitor*: status, logs, cancel, why,
+    on any machine.
     """
 
     def __init__(self, cube: Path) -> None:
@@ -151,16 +152,16 @@ class RunFolder:
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
             description = f"a directory in which everybody may replace folders (mode {mode & 0o7777:04o})"
             yield Problem(str(parent), description, "one that others may not write to", f"chmod o-w {parent}")
-        ours, hint = (0, os.geteuid()), "submit as that user, or use another directory for results"
+        trusted, hint = (0, os.geteuid()), "submit as that user, or use another directory for results"
         # The content of another user's folder is theirs too, and may be closed to us.
         folders = [
             self.path,
             *(generation.path for generation in self.generations() if generation.path.is_dir()),
         ]
         inside = (path for folder in folders for path in folder.iterdir())
-        for path in [self.path] if self.path.lstat().st_uid not in ours else inside:
+        for path in [self.path] if self.path.lstat().st_uid not in trusted else inside:
             with suppress(FileNotFoundError):  # its holder may remove it at this moment
-                if (owner := path.lstat().st_uid) not in ours:
+                if (owner := path.lstat().st_uid) not in trusted:
                     description = f"a file or directory of {_user(owner)}"
                     yield Problem(str(path), description, "one of your own", hint)
 

@@ -117,12 +117,12 @@ class Journal(AbstractContextManager["Journal"]):
     def copy(self, sources: Iterable[Path]) -> None:
         """Add the records of former holders' journals, oldest first, without those that are here already."""
         with storage_errors(self.path):
-            known = {hashlib.sha256(body).digest() for body in _bodies(self.path)}
+            digests = {hashlib.sha256(body).digest() for body in _bodies(self.path)}
             for source in filter(Path.exists, sources):
                 for body in _bodies(source):
                     digest = hashlib.sha256(body).digest()
-                    if digest not in known:
-                        known.add(digest)
+                    if digest not in digests:
+                        digests.add(digest)
                         self._add(_frame(body), durable=False)
             os.fsync(self._file.fileno())
 
@@ -184,7 +184,7 @@ class Journals:
 def replay(path: Path) -> Iterator[tuple[Header, Arrays]]:
     """Yield header and arrays of all records of a journal, oldest first; a missing one is empty.
 
-    Nothing is changed, so a run may be in progress. Raises JournalDamaged or StorageError.
+    The file is not changed, so a run may be in progress. Raises JournalDamaged or StorageError.
     """
     with storage_errors(path):
         if path.exists():

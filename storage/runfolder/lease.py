@@ -2,8 +2,8 @@
 
 `<name>.run/lease.<n>` is made by the n-th holder, with `link`, which only one process can do. The highest
 number counts. No other process removes or replaces it: one that finds its holder gone makes the next number.
-So a slow contender can never take away the lease of a quicker one, as it could with a single file that is
-removed and made again.
+So a slow contender can never take away the lease of a quicker one. With a single file that is removed and
+made again it could.
 
 A holder that was suspended does no harm when it wakes: the next one has closed its generation, and every
 write of it fails.
@@ -258,7 +258,7 @@ def last_lease(run: RunFolder) -> LeaseState | None:
     if not number:
         return None
     if number not in leases:
-        # Whoever removed the lease took the right to write with it.
+        # The lease was removed, and with it the right to write.
         return LeaseState(number, None, 0, alive=False)
     file = run.lease(number)
     holder = Holder.read(file)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from sweep_clustering.storage.errors import LeaseLost, StorageError, storage_errors
 from sweep_clustering.storage.files import PLAIN, Files
@@ -44,7 +44,15 @@ class Record(BaseModel):
     """
 
     # Validators are built at the first use, because `sweep status` reads few of the records.
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
+    # A field whose key in the file is no noun has the key as its alias.
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        defer_build=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+    )
 
     # Whether a text with infinities or NaN is refused: readers calculate with times and print JSON.
     is_finite: ClassVar[bool] = False
@@ -164,7 +172,7 @@ class LostJob(Record):
 class JobList(FileRecord):
     """Worker jobs of the last run, for commands that only read files."""
 
-    wanted: int  # number of jobs that the run maintains
+    n_jobs: int = Field(alias="wanted")  # number that the run maintains
     jobs: tuple[JobRecord, ...]
     n_lost: int
     lost: tuple[LostJob, ...]  # the last `KEPT` of them
@@ -188,8 +196,8 @@ class JobList(FileRecord):
 class JobListFile:
     """Writer of the list of jobs, which replaces the file whenever the list changes."""
 
-    def __init__(self, path: Path, wanted: int, files: Files = PLAIN) -> None:
-        self._path, self._wanted, self._files = path, wanted, files
+    def __init__(self, path: Path, n_jobs: int, files: Files = PLAIN) -> None:
+        self._path, self._n_jobs, self._files = path, n_jobs, files
         self._lost: list[LostJob] = []
         self._written: JobList | None = None
 
@@ -201,7 +209,7 @@ class JobListFile:
     def show(self, jobs: Sequence[JobRecord]) -> None:
         """Write the list if it has changed; an error of the disk is only logged."""
         n_lost, lost = len(self._lost), tuple(self._lost[-KEPT:])
-        job_list = JobList(wanted=self._wanted, jobs=tuple(jobs), n_lost=n_lost, lost=lost, at=time.time())
+        job_list = JobList(n_jobs=self._n_jobs, jobs=tuple(jobs), n_lost=n_lost, lost=lost, at=time.time())
         if self._written is None or self._written != job_list.model_copy(update={"at": self._written.at}):
             try:
                 job_list.write(self._path, self._files)
@@ -239,7 +247,7 @@ class Moment(NamedTuple):
 
     at: float  # unix time
     host: str
-    load: float  # of the machine, for each core
+    load: float  # load of the machine for each core
 
     @classmethod
     def now(cls) -> Moment:
@@ -278,7 +286,7 @@ class Progress(FileRecord):
     workers: int
     left: float | None  # seconds for the rest; None while restarts are timed
     at: float  # unix time
-    asked: int = 0  # questions that were answered
+    answers: int = Field(0, alias="asked")
     questions: int = 0  # all questions of designs that ask
     earlier: int = 0  # restarts that were done before this run
 
@@ -289,7 +297,7 @@ class FailedWork(Record, extra="ignore"):
     cell: Cell | None = None
     start: int
     stop: int
-    known: tuple[float, ...] = ()
+    objectives: tuple[float, ...] = Field((), alias="known")
 
 
 class FailureRecord(Record, extra="ignore"):

@@ -144,13 +144,16 @@ def _complete(run: RunFolder) -> None:
 
     So no trial can take this process for the head of a run, and end it.
     """
-    work, place = records.FailedWork(start=0, stop=2, known=(1.0,)), {"node": "n1", "job": "7", "at": "now"}
+    work, place = (
+        records.FailedWork(start=0, stop=2, objectives=(1.0,)),
+        {"node": "n1", "job": "7", "at": "now"},
+    )
     failure = records.FailureRecord(work=work, cause="E: no", traceback="a\nb", cell=LATER, **place)
     records.append_failure(run.last_run.failures, failure)
     records.Submission(system="slurm", job="12", host="login", at=1.0).write(run.submission)
     job = records.JobRecord(name="j-0", job="7", node="n1", state="running", workers=1)
     lost = records.LostJob(name="j-1", job="8", node="n2", how="FAILED", at=2.0)
-    records.JobList(wanted=2, jobs=(job,), n_lost=1, lost=(lost,), at=3.0).write(run.last_run.jobs)
+    records.JobList(n_jobs=2, jobs=(job,), n_lost=1, lost=(lost,), at=3.0).write(run.last_run.jobs)
     run.job_logs.mkdir(exist_ok=True)
     (run.job_logs / "j-0-7.out").write_text("started\n")
     run.head_log.write_text("head\n")

@@ -218,7 +218,7 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     lost = (records.LostJob(name=each, job="3", node="n2", how="was cancelled", at=0.0) for each in names)
     running = records.JobRecord(name="sweep-0", job="7", node="n1", state="running", workers=4)
     pending = records.JobRecord(name="sweep-1", job="", node="", state="pending", workers=0)
-    jobs = records.JobList(wanted=2, jobs=(running, pending), n_lost=9, lost=tuple(lost), at=0.0)
+    jobs = records.JobList(n_jobs=2, jobs=(running, pending), n_lost=9, lost=tuple(lost), at=0.0)
     progress = records.Progress(restarts=1500, total=6000, workers=4, left=100.0, at=time.time() - 40)
     run = RunState(HELD, HEAD, None)
     found = replace(read_status(cube), run=run, jobs=jobs, progress=progress)

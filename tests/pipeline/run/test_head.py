@@ -257,7 +257,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
             found = given(Progress.read(generation.state))
             assert found.restarts == done
             assert (found.total, found.earlier) == (12, 2)
-            assert (found.asked, found.questions) == (12, 48)
+            assert (found.answers, found.questions) == (12, 48)
             assert found.workers == 2
     terminal, file = Console(file=io.StringIO(), force_terminal=True, width=120), Console(file=io.StringIO())
     with display(Work(cells=5, restarts=10, left=10), clock, terminal, lease, is_bounded=True) as show:

@@ -232,7 +232,7 @@ def test_who_is_charged_for_a_lost_task_and_what_is_said_of_it() -> None:
     assert (first.cause, first.node, first.job) == ("BatchLost: a b", "n1", "7")
     record = first.record(2)
     assert (record.cell, record.attempt, record.work.cell) == (str(IRIS), 2, IRIS)
-    assert record.work.known == (-1.0,)
+    assert record.work.objectives == (-1.0,)
     asked: Any = records.checked(OF_PATH, Wordless())[0]
     assert asked.cause == "Wordless: <its text cannot be made>"
     assert (asked.record(1).work.cell, asked.record(1).work.stop) == (None, 15)

@@ -78,7 +78,7 @@ def test_the_list_of_jobs_is_written_when_it_changes(tmp_path: Path) -> None:
     file.show([job(98, workers=3), job(99, workers=0)])
     found = records.JobList.read(path)
     assert found is not None
-    assert (found.wanted, found.running, found.workers, found.n_lost) == (2, 1, 3, records.KEPT + 5)
+    assert (found.n_jobs, found.running, found.workers, found.n_lost) == (2, 1, 3, records.KEPT + 5)
     assert [lost.job for lost in found.lost] == [str(number) for number in range(5, records.KEPT + 5)]
     shown = json.loads(json.dumps(found.to_dict()))
     assert (shown["running"], shown["workers"], shown["jobs"][0]["workers"]) == (1, 3, 3)
@@ -100,7 +100,7 @@ def test_times_and_states_survive_the_file_and_older_ones_are_read(tmp_path: Pat
     generation.pilot.write_text("{")
     assert records.read_pilot(generation.run) == records.Pilot()
     values = {"restarts": 1, "total": 10, "workers": 2, "left": 4.5, "at": 1.0}
-    older = json.loads(records.Progress(**values, asked=12, questions=48).to_text(1))
+    older = json.loads(records.Progress(**values, answers=12, questions=48).to_text(1))
     del older["asked"], older["questions"]
     assert records.Progress.parse(json.dumps(older), Path()) == records.Progress(**values)
 
@@ -111,7 +111,7 @@ def test_times_and_states_survive_the_file_and_older_ones_are_read(tmp_path: Pat
 def failure(attempt: int = 1, **changes: Any) -> records.FailureRecord:
     values: dict[str, Any] = {"cause": "ValueError: X", "node": "n1", "job": "34", "attempt": attempt}
     values |= {"traceback": "line one\nline two é", "cell": "iris/p=0.8/m=75/replicate=0/posterior"}
-    values |= {"work": records.FailedWork(start=0, stop=5, known=(-1.5, float("-inf")))}
+    values |= {"work": records.FailedWork(start=0, stop=5, objectives=(-1.5, float("-inf")))}
     return records.FailureRecord(**(values | {"at": "2026-01-02T03:04:05+00:00"} | changes))
 
 
