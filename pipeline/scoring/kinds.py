@@ -45,9 +45,7 @@ STAR = "*"
 
 
 def suite_name(name: str) -> tuple[str, str] | None:
-    """Return the battery and the name within it of a data set of the benchmark suite, None for any
-    other.
-    """
+    """Return battery and name of a data set of the benchmark suite, None for any other."""
     match = SUITE_NAME.fullmatch(name)
     return (match["battery"], match["name"]) if match else None
 
@@ -89,23 +87,11 @@ def kinds(dataset_facts: pd.DataFrame) -> Iterator[tuple[str, str, list[str]]]:
 def ranks_by_kind(
     ranking: Ranking, dataset_facts: pd.DataFrame, written: Mapping[tuple[str, int], str]
 ) -> pd.DataFrame:
-    """Return mean ranks and scores on all data sets, at each p and at each m alone, and on each kind of
-    data.
+    """Return mean ranks and scores on all data sets, at each p and at each m alone, and on each kind of data.
 
-    Parameters
-    ----------
-    ranking : Ranking
-        ranking by one score
-    dataset_facts : pandas.DataFrame
-        table from `facts`
-    written : mapping
-        texts from `pipeline.scoring.tables.written_counts`; values of m that are written alike are the same
-
-    Returns
-    -------
-    pandas.DataFrame
-        `COLUMNS`: the property, the kind, its number of ranked data sets, the model, its mean rank and mean
-        score over them, and on how many of them it has the best mean.
+    Columns are `COLUMNS`: the property, the kind, its number of ranked data sets, the model, its mean rank
+    and score over them, and on how many of them it has the best mean. Values of m that are written alike are
+    the same.
     """
     parts = [(ALL, ALL, ranking.means)]
     parts += [("accuracy", f"p = {p:g}", means) for p, means in _means_along(ranking, lambda name, p, m: p)]
@@ -143,21 +129,14 @@ def _means_along(ranking: Ranking, key: Callable[[str, float, int], Any]) -> lis
 
 @dataclass(frozen=True)
 class PublishedRanking:
-    """Models of a cube and published labels, ranked together.
+    """Models of a cube and published labels, ranked together."""
 
-    Parameters
-    ----------
-    ranking : Ranking
-        ranking by ARI over the data sets that both have
-    scores : pandas.DataFrame
-        published scores of the data sets of the cube: `dataset`, `method`, `ari`
-    methods : pandas.DataFrame
-        a row for each published method, best mean first: `method`, `family`, `n_datasets`, `mean`, and
-        whether it is `ranked`
-    """
-
+    # The ranking by ARI over the data sets that both have.
     ranking: Ranking
+    # Published scores of the data sets of the cube: `dataset`, `method`, `ari`.
     scores: pd.DataFrame
+    # A row for each published method, best mean first: `method`, `family`, `n_datasets`, `mean`, and whether
+    # it is `ranked`.
     methods: pd.DataFrame
 
 

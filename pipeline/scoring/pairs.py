@@ -42,22 +42,10 @@ COSTS = ("dataset", "model", "n_cells", "cpu", "hit_rate", "reference_hit_rate",
 def pair(
     first: pd.DataFrame, second: pd.DataFrame, scores: Sequence[str], searches: tuple[str, str] = ("", "")
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Match cells of two tables by their coordinates, and name those without a partner.
+    """Return pairs of cells with the same coordinates in both tables, and the cells without a partner.
 
-    Parameters
-    ----------
-    first, second : pandas.DataFrame
-        cells of A and of B, from `pipeline.scoring.tables.cell_table`
-    scores : sequence of str
-        columns to compare
-    searches : tuple of str
-        names of the only search of A in B, and of the only search of B in A, where the other has several
-
-    Returns
-    -------
-    pairs, unpaired : pandas.DataFrame
-        as in `pipeline.report.compare.Comparison`; a score that is not defined in one of the cubes has a
-        missing difference
+    The only search of A has the name `searches[0]` in B if B has several, and the other way round. A score
+    that is not defined on one side has a missing difference.
     """
     columns = [*PLACE, "status", *dict.fromkeys(scores)]
     # p is compared as seeds are: to nine decimals.
@@ -95,23 +83,12 @@ def pair(
 
 
 def difference_table(pairs: pd.DataFrame, groups: Sequence[str] = GROUP) -> pd.DataFrame:
-    """Return paired differences by data set, accuracy, annotations, design, search and model.
+    """Return paired differences for each score and group.
 
-    Parameters
-    ----------
-    pairs : pandas.DataFrame
-        table from `pair`
-    groups : sequence of str
-        columns that make a group, beside the score
-
-    Returns
-    -------
-    pandas.DataFrame
-        `score` and the groups; `n_cells` (pairs with a difference), `n_missing` (not defined in one of the
-        two), `n` and `unit` (mixtures, or redraws of the annotations; missing where nothing is drawn);
-        `mean_a`, `mean_b`, `difference` (B minus A) and its `se`, over units, each of them a mean over its
-        cells first; `wins_b`, `wins_a` and `ties`, shares of the pairs, where B wins if it is better by
-        more than `TIE`
+    Columns: `score` and the groups; `n_cells` (pairs with a difference), `n_missing` (not defined on one
+    side), `n` and `unit` as in `summary_table`; `mean_a`, `mean_b`, `difference` (B minus A) and its `se`,
+    over units; `wins_b`, `wins_a` and `ties`, shares of the pairs, where B wins if it is better by more than
+    `TIE`.
     """
     return _differences(_judged(pairs), ["score", *groups])
 
@@ -119,8 +96,8 @@ def difference_table(pairs: pd.DataFrame, groups: Sequence[str] = GROUP) -> pd.D
 def total_table(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return the columns of `difference_table` over all pairs of a score, design, search and model.
 
-    Means are over data sets, in which each counts alike, of their means over units; the error is that of
-    their draws, for these data sets. `n` is the number of units and `n_datasets` that of data sets.
+    Means are over data sets, in which each counts alike; the error is that of their draws, for these data
+    sets. `n` is the number of units and `n_datasets` that of data sets.
     """
     judged, keys = _judged(pairs), ["score", *VARIANTS, "model"]
     by_dataset = _differences(judged, [*keys, "dataset"])
@@ -153,23 +130,22 @@ def _judged(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differences(judged: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    groups, heads, means = tables.grouped(judged, keys, judged[["mean_a", "mean_b", "difference"]])
-    of_pairs = judged.groupby(groups)
-    table = heads.assign(
-        n_cells=of_pairs["difference"].count(),
-        n_missing=of_pairs["missing"].sum(),
+    groups = tables.Groups.of(judged, keys)
+    means = groups.means(judged[["mean_a", "mean_b", "difference"]])
+    by_group = judged.groupby(groups.numbers)
+    table = groups.heads.assign(
+        n_cells=by_group["difference"].count(),
+        n_missing=by_group["missing"].sum(),
         n=means.n["difference"],
         se=means.se["difference"],
         **means.mean,
-        **of_pairs[["wins_b", "wins_a", "ties"]].mean(),
+        **by_group[["wins_b", "wins_a", "ties"]].mean(),
     )
     return table.reset_index(drop=True)[[*keys, *COUNTED, *RESULTS]]
 
 
 def compared_scores(first: Search, second: Search) -> tuple[str, ...]:
-    """Return the scores that two searches are compared by: objectives too, if both maximise the same
-    one.
-    """
+    """Return the scores to compare two searches by, with objectives if both maximise the same one."""
     is_same = all(
         getattr(first, name) == getattr(second, name) for name in ObjectiveSettings.__dataclass_fields__
     )
@@ -177,32 +153,19 @@ def compared_scores(first: Search, second: Search) -> tuple[str, ...]:
 
 
 def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[str, pd.DataFrame]:
-    """Compare each search with the first one of its sweep, cell by cell.
+    """Compare each search with the first one of its sweep, its reference, cell by cell, for cells of one
+    design.
 
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        cells of one design, from `pipeline.scoring.tables.cell_table`
-    searches : sequence of Search
-        searches of the sweep
+    The two tables, by the name of their file, begin with `search` and `reference`; there is none if no search
+    has a cell in common with the first. "searches" has columns of `difference_table`, where A is the
+    reference: a row for each score over `ALL` data sets, then for each data set, by model, over all p and m.
+    Objectives, in nats, are left out where the two maximise different ones, as in a cell where they chose
+    different shapes.
 
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        Tables by the name of their file; none if no search has a cell in common with the first. Both begin
-        with `search` and `reference`, the first one, in the order of the sweep file. Then have
-
-        `searches`
-            columns of `difference_table`, where A is the reference and B the search: a row for each score,
-            data set and model, over all p and m, after one for each score and model over data sets, with
-            the data set `ALL`. Objectives, in nats, are left out where the two searches maximise different
-            ones, as in a cell where they chose different shapes of covariances.
-        `search-costs`
-            `COSTS`, a row for each data set and model, after one for each model over all data sets:
-            `n_cells` that are done in both; `cpu`, their CPU time as a multiple of the reference's;
-            `hit_rate` and `reference_hit_rate`, the mean share of restarts that found the best objective of
-            their cell; `to_best`, the CPU time for each such restart as a multiple of the reference's, a
-            median over cells whose best is the same in both.
+    "search-costs" has `COSTS` over `ALL` data sets, then for each, by model: `n_cells` that are done in both;
+    `cpu`, their CPU time as a multiple of the reference's; `hit_rate` and `reference_hit_rate`, the mean
+    share of restarts that found the best objective of their cell; `to_best`, the CPU time for each such
+    restart as a multiple of the reference's, a median over cells whose best is the same in both.
     """
     by_name = {search.name: search for search in searches}
     first, *others = [by_name[name] for name in tables.values_of(cells, SEARCH)] or [Search()]

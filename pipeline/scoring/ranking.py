@@ -50,51 +50,37 @@ PAIRS = ("a", "b", "wins_a", "ties", "wins_b", "difference", "p", "p_holm", "dif
 class Ranking:
     """Models in the order of their mean ranks by one score.
 
-    A place is a mixture, p, m and replicate, and a model without annotations has the same value at every p,
-    m and replicate. A cell without a solution has the score 0. A place where some model's cell failed, is
+    A place is a mixture, p, m and replicate, and a model without annotations has the same value at every p, m
+    and replicate. A cell without a solution has the score 0. A place where some model's cell failed, is
     pending or has no score is left out for all of them; a model without any result on a data set does not
-    count there. A mean is over units that were drawn independently (mixtures, or for a real data set
-    redraws of the annotations), each of them a mean over its places first.
-
-    Parameters
-    ----------
-    score : str
-        one of `RANKED`
-    values : pandas.DataFrame
-        a row for each data set with the score, and model of the cube: `dataset`, `model`, `mean`, `se`
-        (missing for n = 1, and for a model without annotations on a real data set, which nothing redraws),
-        `n` units, `unit`, `n_places` in common, and how many cells of the model are `done`, have
-        `no_solution`, `failed` or are `pending`
-    places : mapping of str to pandas.DataFrame
-        values of each data set at every place in common: an index of `PLACE`, a column for each model
-    baselines : frozenset of str
-        models without annotations, which have no p, m and replicate
-    means, ranks : pandas.DataFrame
-        score and rank (1 is best) by model, and by data set on which every model has a score
-    as_good : pandas.DataFrame of bool
-        whether a model has the best mean on a data set, or is not shown to be worse; false for every model
-        where the data set is not ranked, or has no standard error
-    pairs : pandas.DataFrame
-        a row for every two models, the one of the better mean rank as `a`: data sets on which each wins,
-        and `ties`, missing where no data set has a standard error of their difference; `difference`, mean
-        over data sets of a minus b; `p` of the signed-rank test, `p_holm` after Holm's correction over all
-        pairs, missing without a test; `different` if the tests say so
-    statistic, p : float
-        results of Friedman's test, missing without one
-    is_partial : bool
-        whether a cell of the sweep is pending, also on a data set without any score so far
+    count there. A mean is over units that were drawn independently, each of them a mean over its places
+    first.
     """
 
+    # One of `RANKED`.
     score: str
+    # A row for each data set with the score, and model: `COLUMNS`. `se` is missing for n = 1, and for a
+    # baseline on a real data set, which nothing redraws; the last columns count cells by their state.
     values: pd.DataFrame
+    # Values of each data set at every place in common: an index of `PLACE`, a column for each model.
     places: Mapping[str, pd.DataFrame]
+    # Models without annotations, which have no p, m and replicate.
     baselines: frozenset[str]
+    # Score and rank (1 is best) by model, and by data set on which every model has a score.
     means: pd.DataFrame
     ranks: pd.DataFrame
+    # Whether a model has the best mean on a data set, or is not shown to be worse; false for every model
+    # where the data set is not ranked, or has no standard error.
     as_good: pd.DataFrame
+    # A row for every two models, the one of the better mean rank as `a`: data sets on which each wins, and
+    # `ties`, missing where no data set has a standard error of their difference; `difference`, mean over
+    # data sets of a minus b; `p` of the signed-rank test, `p_holm` after Holm's correction over all pairs,
+    # missing without a test; `different` if the tests say so.
     pairs: pd.DataFrame
+    # Results of Friedman's test, missing without one.
     statistic: float
     p: float
+    # Whether a cell of the sweep is pending, also on a data set without any score so far.
     is_partial: bool = False
 
     @property
@@ -119,9 +105,7 @@ class Ranking:
 
     @property
     def judged_datasets(self) -> list[str]:
-        """Return the data sets that count and have standard errors, so that a model can win or tie
-        there.
-        """
+        """Return the data sets that count and have standard errors."""
         return [name for name in self.datasets if self.as_good.loc[name].any()]
 
     @property
@@ -153,10 +137,9 @@ class Ranking:
     def table(self) -> pd.DataFrame:
         """Return one row per model, best first.
 
-        Columns are `model`, `n_datasets` that count, `mean_rank`, `mean` of the score over them, `wins`,
-        `ties` and `losses` against all other models, `best` (data sets on which it is best or ties with
-        the best), each missing if nothing has a standard error, and the number of cells `done`, with
-        `no_solution`, `failed` and `pending`.
+        Columns: `model`, `n_datasets` that count, `mean_rank`, `mean` over them, `wins`, `ties` and `losses`
+        against all other models, `best` (data sets on which it is as good as the best), and counts of cells
+        by state.
         """
         heads = {"mean_rank": self.ranks.mean(), "mean": self.means.mean()}
         table = pd.DataFrame({"n_datasets": len(self.datasets), **heads})
@@ -205,7 +188,7 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     verdicts = {name: _verdicts(rows, baselines) for name, rows in places.items() if len(rows)}
     signs = [verdicts[name].loc[order, order].to_numpy() for name in means.index if order]
     is_tested = len(means) >= FEWEST_DATASETS and len(order) > 1
-    friedman_statistic, friedman_p = (
+    statistic, p = (
         friedman(ranks.to_numpy()) if is_tested and len(order) >= FEWEST_MODELS else (np.nan, np.nan)
     )
     duels = []
@@ -221,7 +204,7 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     pairs = pd.DataFrame(duels, columns=list(PAIRS[:-2])).astype(dict.fromkeys(PAIRS[2:5], "Int64"))
     pairs["p_holm"] = holm(pairs["p"].to_numpy(dtype=float)) if is_tested else np.nan
     # if the first test does not find that the models differ, no pair does
-    pairs["different"] = (pairs["p_holm"] < LEVEL) & (not friedman_p >= LEVEL)
+    pairs["different"] = (pairs["p_holm"] < LEVEL) & (not p >= LEVEL)
     as_good = pd.DataFrame(False, all_means.index, all_means.columns)
     for name in means.index if order else ():
         first = means.loc[name].idxmax()
@@ -229,25 +212,14 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
         if beaten.drop(first).notna().any():
             as_good.loc[name, beaten.index] = ~(beaten > 0)
     is_partial = bool((cells["status"] == STATUS_WORDS[PENDING]).any())
+    tests = pairs, statistic, p
     return Ranking(
-        score,
-        values,
-        places,
-        frozenset(baselines),
-        means[order],
-        ranks[order],
-        as_good,
-        pairs,
-        friedman_statistic,
-        friedman_p,
-        is_partial,
+        score, values, places, frozenset(baselines), means[order], ranks[order], as_good, *tests, is_partial
     )
 
 
 def solved_values(cells: pd.DataFrame, score: str) -> pd.Series:
-    """Return the score of each cell that was computed to the end, `UNSOLVED` without a solution; missing
-    for other cells.
-    """
+    """Return the score of each cell that was computed to the end, `UNSOLVED` without a solution."""
     done, without = (cells["status"] == STATUS_WORDS[code] for code in (DONE, NO_SOLUTION))
     return cells[score].where(done).mask(without, UNSOLVED).astype(float)
 
@@ -256,10 +228,9 @@ def by_accuracy(ranking: Ranking) -> pd.DataFrame:
     """Return the mean score of each data set and model at every accuracy p, and then over the ranked data
     sets.
 
-    Columns are `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se` and `n` as in
-    `Ranking.values`, but over the places of that p. A model without annotations has the p at which it is
-    compared. The error of the mean of all is that of its draws, for these data sets; a part without an
-    error adds nothing.
+    Columns are `dataset` (`MEAN` for the mean of all), `p`, `model`, `mean`, `se` and `n` as in `values`,
+    over the places of that p, at which a model without annotations is compared. The error of the mean of all
+    is that of its draws, for these data sets; a part without an error adds nothing.
     """
     columns = ["dataset", "p", "model", "mean", "se", "n"]
     frames = [
@@ -338,11 +309,7 @@ def best_first(values: np.ndarray) -> np.ndarray:
 
 
 def friedman(ranks: np.ndarray) -> tuple[float, float]:
-    """Return statistic and p of Friedman's test that all models rank alike, with the correction for ties.
-
-    Ranks are of shape (n_datasets, n_models), and the test has n_models - 1 degrees of freedom. The result
-    is 0 and 1 if all models are equal on every data set.
-    """
+    """Return statistic and p of Friedman's test that all models (columns) rank alike, corrected for ties."""
     if (ranks == ranks[:, :1]).all():
         return 0.0, 1.0
     result = friedmanchisquare(*ranks.T)
@@ -381,9 +348,7 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def least_p(n_datasets: int, n_tests: int) -> float:
-    """Return the least adjusted p that so many data sets can give, if one model is better on all of
-    them.
-    """
+    """Return the least adjusted p: that of one model better on all data sets."""
     return min(1.0, n_tests * 2.0 ** (1 - n_datasets))
 
 

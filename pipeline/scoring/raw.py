@@ -1,12 +1,12 @@
 """Raw scores of the cells of a sweep in one CSV, with all that another needs to compute them again.
 
 `raw_text` makes such a file of a cube, `read_raw` reads one that may come from anywhere, and `differences`
-says what it was made of that another sweep is not. It begins with lines of `#`, a key and a JSON value, the
-head. Then come a line of columns and one for each cell: coordinates, status, and scores with all digits.
+compares its sweep with another one. The file begins with the head: lines of `#`, a key and a JSON value.
+Then come a line of columns and one for each cell: coordinates, status, and scores with all digits.
 """
 
 import json
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,11 +27,20 @@ from sweep_clustering.sweeps.data.lines import (
     split_cells,
     to_number,
 )
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, shown
+from sweep_clustering.sweeps.errors import (
+    InputError,
+    Problem,
+    collecting,
+    did_you_mean,
+    plural,
+    refused,
+    shown,
+)
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Given, Real, Record, Text, Whole, read
 
+# Version of the file format.
 FORMAT = 1
 
 # Scores that follow from the arrays of a cell alone.
@@ -43,14 +52,14 @@ Word = Annotated[str, Text(min_length=1, max_length=200)]
 
 
 class Head(Record):
-    """What the lines before the columns say, one for each key.
+    """Values of the lines before the columns, one line for each key.
 
-    `settings` are those that results depend on besides coordinates, `methods` says what each of them is,
-    `data` the same of data sets, and `made_with` has the software and processors that computed cells:
+    `settings` are those that results depend on besides coordinates, `methods` describes each method and
+    `data` each data set, and `made_with` has the software and processors that computed cells:
     fingerprints, and versions of packages with methods.
     """
 
-    format: Annotated[int, Whole(FORMAT, FORMAT)] = Field(description="Of the file.")
+    format: Annotated[int, Whole(FORMAT, FORMAT)] = Field(description="version of the format")
     sweep: Word
     settings: dict[str, Any]
     methods: dict[str, dict[str, Any]]
@@ -59,7 +68,7 @@ class Head(Record):
 
 
 class Row(Record):
-    """A cell, without its scores."""
+    """Cell of a line, without its scores."""
 
     dataset: Word
     mixture: Annotated[Number | None, Given()] = None
@@ -74,7 +83,7 @@ class Row(Record):
 
 @dataclass(frozen=True)
 class RawCell:
-    """A line of the file: where it is, its cell, status in words, and scores, NaN where missing."""
+    """Line of the file: its place, its cell, the status in words, and scores, NaN where missing."""
 
     where: str
     cell: Cell
@@ -84,7 +93,7 @@ class RawCell:
 
 @dataclass(frozen=True)
 class RawScores:
-    """A file of raw scores that was read."""
+    """Content of a file of raw scores."""
 
     path: Path
     head: Head
@@ -92,20 +101,18 @@ class RawScores:
 
 
 def head_of(spec: SweepSpec, plans: Mapping[str, DatasetPlan]) -> dict[str, dict[str, Any]]:
-    """What results of a sweep depend on besides the coordinates of their cells: plain JSON values, by key."""
-    told = spec.dump()
-    grid = told.pop("grid")
-    settings = {key: told[key] for key in told if key not in ("name", "data")} | {
-        "restarts": grid["restarts"]
-    }
-    methods = {each.name: dict(each.science) for each in spec.grid.methods}
-    for each in spec.grid.methods:
-        if not each.path:  # a version, which stands in `made_with`: another one may well give the same scores
-            del methods[each.name]["code"]
+    """Return what results depend on besides the coordinates of their cells: plain JSON values, by key."""
+    settings = spec.dump()
+    restarts = settings.pop("grid")["restarts"]
+    settings = {key: value for key, value in settings.items() if key not in ("name", "data")}
+    methods = {method.name: dict(method.science) for method in spec.grid.methods}
+    for method in spec.grid.methods:
+        # The version of a package stands in `made_with`: another version may well give the same scores.
+        if not method.path:
+            del methods[method.name]["code"]
     data = {plan.name: ", ".join(_data(plan)) for plan in plans.values()}
-    plain: dict[str, dict[str, Any]] = json.loads(
-        json.dumps({"settings": settings, "methods": methods, "data": data})
-    )
+    head = {"settings": settings | {"restarts": restarts}, "methods": methods, "data": data}
+    plain: dict[str, dict[str, Any]] = json.loads(json.dumps(head))
     return plain
 
 
@@ -118,8 +125,12 @@ def _data(plan: DatasetPlan) -> Iterator[str]:
 
 
 def software(spec: SweepSpec) -> dict[str, str]:
-    """Versions of the packages of methods, by method."""
-    return {f"method {each.name}": each.code for each in spec.grid.methods if each.code and not each.path}
+    """Return the versions of the packages of methods, by method."""
+    return {
+        f"method {method.name}": method.code
+        for method in spec.grid.methods
+        if method.code and not method.path
+    }
 
 
 def raw_text(
@@ -128,37 +139,19 @@ def raw_text(
     plans: Mapping[str, DatasetPlan],
     fingerprints: Iterable[Mapping[str, str]],
 ) -> str:
-    """Text of a file of the raw scores of a cube.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        The opened cube.
-    spec : SweepSpec
-        Its sweep.
-    plans : mapping of str to DatasetPlan
-        Grid of each data set.
-    fingerprints : iterable of mapping
-        Of its runs.
-    """
-    made = [dict(each) | software(spec) for each in fingerprints]
-    head = {"format": FORMAT, "sweep": spec.name, **head_of(spec, plans)}
-    head["made_with"] = [each for place, each in enumerate(made) if each not in made[:place]]
+    """Return the text of a file of the raw scores of an opened cube, of its sweep, plans and runs."""
+    software_of_runs = [dict(fingerprint) | software(spec) for fingerprint in fingerprints]
+    distinct = [run for place, run in enumerate(software_of_runs) if run not in software_of_runs[:place]]
+    head = {"format": FORMAT, "sweep": spec.name, **head_of(spec, plans), "made_with": distinct}
     cells = cell_table(tree, plans)[list(COLUMNS)]
     lines = (f"# {key}: {json.dumps(value)}\n" for key, value in head.items())
     return "".join(lines) + str(cells.to_csv(index=False, lineterminator="\n"))
 
 
 def read_raw(path: Path) -> RawScores:
-    """Read a file of raw scores.
-
-    Raises
-    ------
-    InputError
-        With everything that is wrong with its head and its lines.
-    """
+    """Read a file of raw scores, or raise one `InputError` with all problems of its head and its lines."""
     content = read_text(path, MOST_BYTES)
-    problems, head, cells = list[Problem](), None, list[RawCell]()
+    problems, head, cells = list[Problem](), None, dict[Cell, RawCell]()
     with collecting(problems):
         head = read(Head, _head(path, content), f"{path}, head:")
     lines = list(Lines(path, content))
@@ -170,52 +163,40 @@ def read_raw(path: Path) -> RawScores:
             problems.append(Problem(where, f"{plural(n, 'column')} {name!r}", f"one column {name!r}", hint))
     if len(lines) == 1:
         problems.append(Problem(str(path), "no cells", "a line for each cell"))
-    seen = dict[Cell, str]()
     for line in lines[1:] if set(COLUMNS) <= set(names) else []:
         with collecting(problems):
-            found = _cell(line, names)
-            if found.cell in seen:
-                raise InputError(
-                    [Problem(line.where, f"the cell of {seen[found.cell]} again", "each cell once")]
-                )
-            seen[found.cell] = line.where
-            cells.append(found)
+            raw = _cell(line, names)
+            if (first := cells.setdefault(raw.cell, raw)) is not raw:
+                raise refused(line.where, f"the cell of {first.where} again", "each cell once")
     if problems or head is None:
         raise InputError(shortened(path, problems))
-    return RawScores(path, head, tuple(cells))
+    return RawScores(path, head, tuple(cells.values()))
 
 
 def _head(path: Path, content: bytes) -> dict[str, Any]:
-    """Values of the lines that begin the file, by key."""
-    found, problems = dict[str, Any](), list[Problem]()
+    """Return the values of the lines that begin the file, by key."""
+    values, problems = dict[str, Any](), list[Problem]()
     for number, line in enumerate(content.decode().splitlines(), start=1):
         if not line.startswith("#"):
             break
         key, _, text = line.removeprefix("#").partition(":")
         try:
-            found[key.strip()] = json.loads(text)
+            values[key.strip()] = json.loads(text)
         except (ValueError, RecursionError):
             problems.append(Problem(f"{path}, line {number}", shown(line), "# key: JSON value"))
     if problems:
         raise InputError(problems)
-    return found
+    return values
 
 
 def _cell(line: Line, names: list[str]) -> RawCell:
     cells = split_cells(line.text, ",")
     if len(cells) != len(names):
-        raise InputError(
-            [Problem(line.where, plural(len(cells), "cell"), f"{len(names)}, one for each column")]
-        )
+        raise refused(line.where, plural(len(cells), "cell"), f"{len(names)}, one for each column")
     texts, problems, scores = dict(zip(names, cells, strict=True)), list[Problem](), dict[str, float]()
+    values = {name: _value(texts[name], name) for name in Row.model_fields if texts[name]}
     with collecting(problems):
-        numbers = ("mixture", "p", "m", "replicate")
-        values = {name: texts[name] for name in Row.model_fields if texts[name]}
-        row = read(
-            Row,
-            {name: _number(text, name) if name in numbers else text for name, text in values.items()},
-            f"{line.where},",
-        )
+        row = read(Row, values, f"{line.where},")
     for name in RAW:
         value = to_number(texts[name]) if texts[name] else np.nan
         if value is None:
@@ -227,46 +208,34 @@ def _cell(line: Line, names: list[str]) -> RawCell:
     return RawCell(line.where, Cell(**row.model_dump(exclude={"status"})), row.status, scores)
 
 
-def _number(text: str, name: str) -> float | int | str:
-    """A number, whole where the coordinate is; a text that is none as it is."""
-    value = to_number(text)
-    if value is None or name == "p":
-        return text if value is None else value
-    return int(value) if value.is_integer() else value
+def _value(text: str, name: str) -> float | int | str:
+    """Return the value of a coordinate, or the text if it should be a number and is none."""
+    value = to_number(text) if name in ("mixture", "p", "m", "replicate") else None
+    if value is None:
+        return text
+    return int(value) if name != "p" and value.is_integer() else value
 
 
 def differences(
     scores: RawScores, spec: SweepSpec, plans: Mapping[str, DatasetPlan], where: str
 ) -> list[Problem]:
-    """What a file of raw scores was made of, and another sweep is not.
+    """Return the differences between the sweep of a file of raw scores and another sweep, from the file
+    `where`.
 
-    Parameters
-    ----------
-    scores : RawScores
-        The file.
-    spec : SweepSpec
-        The other sweep.
-    plans : mapping of str to DatasetPlan
-        Of its data sets. Those that the file, or the sweep, lacks are not compared.
-    where : str
-        The file of the other sweep, for messages.
+    Data sets that only one side has are not compared.
     """
     problems = list[Problem]()
     for part, ours in head_of(spec, plans).items():
-        theirs = getattr(scores.head, part)
-        if part == "methods":  # of one that both have, each key by itself
-            both = ours.keys() & theirs.keys()
-            ours, theirs = (dict(_flat(each, both)) for each in (ours, theirs))
-        every = ours.keys() & theirs.keys() if part == "data" else ours.keys() | theirs.keys()
-        for key in sorted(every):
-            mine, its = (shown(each[key]) if key in each else "nothing" for each in (ours, theirs))
+        theirs = dict(getattr(scores.head, part))
+        if part == "methods":
+            # each key of a method that both have is compared by itself
+            for name in ours.keys() & theirs.keys():
+                for methods in (ours, theirs):
+                    methods |= {f"{name} {key}": value for key, value in methods.pop(name).items()}
+        keys = ours.keys() & theirs.keys() if part == "data" else ours.keys() | theirs.keys()
+        for key in sorted(keys):
+            expected, value = (shown(side[key]) if key in side else "nothing" for side in (ours, theirs))
             if theirs.get(key) != ours.get(key):
-                problems.append(Problem(f"{scores.path}, head: {part} {key}", its, f"{mine}, as of {where}"))
+                place = f"{scores.path}, head: {part} {key}"
+                problems.append(Problem(place, value, f"{expected}, as of {where}"))
     return problems
-
-
-def _flat(methods: Mapping[str, Any], open_up: Container[str]) -> Iterator[tuple[str, Any]]:
-    for name, keys in methods.items():
-        yield from (
-            ((f"{name} {key}", value) for key, value in keys.items()) if name in open_up else [(name, keys)]
-        )

@@ -1,8 +1,9 @@
 """Scores of the cells of a cube (model.md, section 5): declared, computed lazily, and stored beside it.
 
 `CATALOGUE` declares each score once: its names, unit and direction, and the arrays of a cell that it takes.
-`scores` and `baseline_scores` lift it over a cube without reading anything before a value is asked for;
-`score_nodes` gives those of every node of a data set, and `store_scores` keeps them for who has only xarray.
+`scores` and `baseline_scores` apply it to a cube without reading anything before a value is needed;
+`score_nodes` gives those of every node of a data set, and `store_scores` keeps them for readers with xarray
+alone.
 """
 
 import hashlib
@@ -26,89 +27,65 @@ from sweep_clustering.kernels.settings import DEFAULT
 from sweep_clustering.storage.cube.schema import DONE, VARIABLES
 from sweep_clustering.storage.errors import storage_errors
 from sweep_clustering.storage.files import LONGEST_ROOT, read_regular
-from sweep_clustering.sweeps.errors import InputError, Problem, given
+from sweep_clustering.sweeps.errors import given, refused
 from sweep_clustering.sweeps.shapes import CODES, narrowed
 from sweep_clustering.sweeps.words import BASELINES, UNSUPERVISED, baseline_of, is_model, shape_of
 
 Array = np.ndarray
 MEAN_NORMALISED = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
-# Shapes of covariances by their code.
+# shapes of covariances by their code
 SHAPES = {code: shape for shape, code in CODES.items()}
 
 
 @dataclass(frozen=True)
 class Label:
-    """Words for one column.
+    """Words for one column."""
 
-    Parameters
-    ----------
-    short : str
-        For the head of a table.
-    axis : str
-        For an axis, with the unit.
-    better : int
-        1 if more is better, -1 if less is, 0 if neither.
-    note : str
-        What everything that shows the short words has to say of them, once.
-    """
-
+    # The head of a table.
     short: str
+    # The label of an axis, with the unit.
     axis: str
+    # 1 if more is better, -1 if less is, 0 if neither.
     better: int
+    # Explanation of the short words, which everything that shows them repeats once.
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Score:
-    """One score.
+    """Declaration of one score."""
 
-    Parameters
-    ----------
-    name : str
-        Of the variable, and of the column in tables.
-    meaning, units : str
-        Its attributes `long_name`, which "{normalizer}" has a place in where there are several, and `units`.
-    label : Label
-        What people call it.
-    arrays : tuple of str
-        Variables of the cube that it takes, those of one cell, with the dims they have in the schema. The
-        shape of covariances is given for every model, as its code, and the prior of its search beside them.
-    function : callable or None
-        From these arrays of a cell that is done to a float, NaN where it is not defined; None for a score
-        made from others.
-    options : tuple of str
-        Keyword options of `function`, which callers may choose.
-    normalizer : str
-        One that callers may not choose: the score is this one.
-    """
-
+    # The name of the variable, and of the column in tables.
     name: str
+    # Attributes `long_name`, with a place for "{normalizer}" if there are several, and `units`.
     meaning: str
     units: str
     label: Label
+    # Variables of the cube that it takes, those of one cell, with the dims of the schema. The shape of
+    # covariances comes for every model, as its code, and so does the prior of its search.
     arrays: tuple[str, ...] = ()
+    # A function of these arrays of a cell that is done, NaN where the score is not defined; None for a score
+    # made from others.
     function: Callable[..., float] | None = None
+    # Keyword options of `function` that callers may choose.
     options: tuple[str, ...] = ()
+    # The only normalizer, if callers may not choose one.
     normalizer: str = ""
 
     def of_cell(self, *arrays: np.ndarray, **options: Any) -> float:
-        """Value for the arrays of one cell: NaN of a cell that is not done.
+        """Return the value for the arrays of one cell, NaN for a cell that is not done.
 
-        Raises
-        ------
-        InputError
-            For values that no solver writes: an error of the cube, not of the score.
+        Values that no solver writes raise an `InputError`: they are an error of the cube, not of the score.
         """
         cell = dict(zip(self.arrays, arrays, strict=True))
         if "labels" in cell:
-            pending = cell["labels"].size == 0 or cell["labels"].min() < 0
+            is_pending = cell["labels"].size == 0 or cell["labels"].min() < 0
         else:
-            pending = "centroids" in cell and np.isnan(cell["centroids"]).any()
+            is_pending = "centroids" in cell and np.isnan(cell["centroids"]).any()
         try:
-            return np.nan if pending else float(given(self.function)(*arrays, **options))
+            return np.nan if is_pending else float(given(self.function)(*arrays, **options))
         except (IndexError, KeyError, ValueError) as error:
-            where = "a cell of the cube"
-            raise InputError([Problem(where, str(error), "labels and pairs of its data")]) from error
+            raise refused("a cell of the cube", str(error), "labels and pairs of its data") from error
 
 
 def _goldberger_kl(
@@ -163,7 +140,7 @@ SCORES = tuple(CATALOGUE)
 # Scores that compare between models and data sets, which objectives do not.
 QUALITIES = tuple(name for name in SCORES if name != "objective")
 
-# Of scores, then of what a cell took.
+# Words for scores, then for the effort of a cell.
 LABELS = {name: score.label for name, score in CATALOGUE.items()} | {
     "seconds": Label("seconds", "time in kernels (s)", -1),
     "cpu_seconds": Label("CPU seconds", "CPU time in kernels (s)", -1),
@@ -172,32 +149,32 @@ LABELS = {name: score.label for name, score in CATALOGUE.items()} | {
 }
 
 
-# In place of the code of a shape that each cell chooses.
+# Code of a shape that each cell chooses.
 CHOSEN = -1
 
 
 def scores(
     tree: xr.DataTree, dataset: str, *, normalizer: str = "min", baselines: bool = False
 ) -> xr.Dataset:
-    """Scores of the supervised cells of one data set, and of its baselines beside them if asked for.
+    """Return the scores of the supervised cells of one data set, and if asked for those of its baselines.
 
     Parameters
     ----------
     tree : xarray.DataTree
-        An opened cube.
+        opened cube
     dataset : str
-        Name of its node.
+        name of its node
     normalizer : {"min", "geometric", "arithmetic", "max"}
-        Of the NMI; only "min" compares with the paper's tables.
+        normalizer of the NMI; only "min" compares with the paper's tables
     baselines : bool
-        Whether `model` has the baselines too, models and methods that see no annotations. Each has one value,
-        which is repeated for every p, m and replicate; `annotation_agreement` is NaN there.
+        whether `model` has the baselines too, models and methods that see no annotations. Each has one
+        value, which is repeated for every p, m and replicate; `annotation_agreement` is NaN there.
 
     Returns
     -------
     xarray.Dataset
         Lazy variables on the cell dims: `objective` (nats, or of a method its own) and
-        `annotation_agreement`, and where true labels are known `nmi`, `adjusted_rand`, `goldberger_kl` (nats)
+        `annotation_agreement`, and if true labels are known `nmi`, `adjusted_rand`, `goldberger_kl` (nats)
         and `centroid_index`. NaN where a cell is not done. Empty if the data set has no supervised cells.
 
     Raises
@@ -208,28 +185,28 @@ def scores(
     Examples
     --------
     >>> from sweep_clustering import open_cube, scores
-    >>> found = scores(open_cube("results/quick.zarr"), "iris")
-    >>> found["nmi"].mean("replicate").dims
+    >>> iris = scores(open_cube("results/quick.zarr"), "iris")
+    >>> iris["nmi"].mean("replicate").dims
     ('p', 'm', 'model')
     """
-    node, found = tree[dataset].to_dataset(), xr.Dataset()
+    node, supervised = tree[dataset].to_dataset(), xr.Dataset()
     if "labels" in node:
-        found = _scores(tree, node, node, node["model"], normalizer)
+        supervised = _scores(tree, node, node, node["model"], normalizer)
     if not baselines:
-        return found
-    beside = [found] if found.data_vars else []
+        return supervised
+    parts = [supervised] if supervised.data_vars else []
     for model in baselines_of(tree, dataset):
-        each = baseline_scores(tree, dataset, model, normalizer=normalizer)
-        if found.data_vars:
-            ones = {name: xr.ones_like(like) for name, like in found.isel(model=0, drop=True).items()}
-            each = xr.Dataset({name: each.get(name, np.nan) * one for name, one in ones.items()})
-        beside.append(each.assign_coords(model=model).expand_dims("model", -1))
-    whole = xr.concat(beside, "model", coords="minimal", compat="override", combine_attrs="override")
-    return _with_unit_of_objective(whole, whole["model"])
+        part = baseline_scores(tree, dataset, model, normalizer=normalizer)
+        if supervised.data_vars:
+            ones = xr.ones_like(supervised.isel(model=0, drop=True))
+            part = xr.Dataset({name: part.get(name, np.nan) * grid for name, grid in ones.items()})
+        parts.append(part.assign_coords(model=model).expand_dims("model", -1))
+    table = xr.concat(parts, "model", coords="minimal", compat="override", combine_attrs="override")
+    return _with_unit_of_objective(table, table["model"])
 
 
 def baselines_of(tree: xr.DataTree, dataset: str) -> list[str]:
-    """Models and methods of a data set that see no annotations, models first."""
+    """Return the models and methods of a data set that see no annotations, models first."""
     children = tree[dataset].children
     return [model for model in dict.fromkeys([*BASELINES, *children]) if model in children]
 
@@ -237,17 +214,17 @@ def baselines_of(tree: xr.DataTree, dataset: str) -> list[str]:
 def baseline_scores(
     tree: xr.DataTree, dataset: str, model: str = UNSUPERVISED, *, normalizer: str = "min"
 ) -> xr.Dataset:
-    """Scores of a baseline of one data set, which has no p, m, replicate and model.
+    """Return the scores of a baseline of one data set, which has no p, m, replicate and model.
 
     The variables are those of `scores`, without `annotation_agreement`; there is at most a dim `mixture`.
-    Empty if the cube has no such baseline.
+    The result is empty if the cube has no such baseline.
 
     Parameters
     ----------
     tree, dataset, normalizer
-        As in `scores`.
+        as in `scores`
     model : str
-        Which: "unsupervised", or with a shape as "unsupervised-full".
+        name of the baseline: "unsupervised", or with a shape as "unsupervised-full"
 
     Raises
     ------
@@ -267,17 +244,9 @@ def baseline_scores(
 
 
 def cell_scores(arrays: Mapping[str, Any]) -> dict[str, float]:
-    """Scores of one cell that is done, of its arrays alone; without those that need others than these.
+    """Return the scores of one cell that is done from its arrays alone, by the names in `Score.arrays`.
 
-    Parameters
-    ----------
-    arrays : mapping of str to array
-        By the names that `Score.arrays` has for them.
-
-    Returns
-    -------
-    dict of str to float
-        The values that `scores` or `baseline_scores` gives for the cell of a cube.
+    The values are those of `scores` or `baseline_scores`; scores that need other arrays are not there.
     """
     return {
         name: score.of_cell(
@@ -290,51 +259,44 @@ def cell_scores(arrays: Mapping[str, Any]) -> dict[str, float]:
 
 
 def score_nodes(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
-    """Scores of a data set by the path of their node, relative NMI among them.
+    """Return the scores of a data set by the path of their node, relative NMI among them.
 
-    First those of models with annotations, which are empty where there are none, then each baseline.
+    First come those of models with annotations, which are empty if there are none, then each baseline.
     """
-    found = scores(tree, dataset)
+    supervised = scores(tree, dataset)
     baselines = {model: baseline_scores(tree, dataset, model) for model in baselines_of(tree, dataset)}
-    if "nmi" in found and baselines:
-        found["relative_nmi"] = relative_nmi(found, baselines)
-    return {dataset: found} | {f"{dataset}/{model}": each for model, each in baselines.items()}
+    if "nmi" in supervised and baselines:
+        supervised["relative_nmi"] = relative_nmi(supervised, baselines)
+    return {dataset: supervised} | {f"{dataset}/{model}": baselines[model] for model in baselines}
 
 
-def relative_nmi(found: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:
-    """NMI of each supervised cell minus that of a baseline on the same data (docs/model.md, eq. (28)).
+def relative_nmi(supervised: xr.Dataset, baselines: Mapping[str, xr.Dataset]) -> xr.DataArray:
+    """Return the NMI of each supervised cell minus that of its baseline (docs/model.md, eq. (28)).
 
-    The baseline is the one of the same shape, and the spherical one of a model that chooses its shape: the
+    The baseline has the same shape, or is the spherical one for a model that chooses its shape: the
     difference is what the annotations add. A model whose baseline is not there has NaN.
-
-    Parameters
-    ----------
-    found : xarray.Dataset
-        From `scores`, with `nmi`.
-    baselines : mapping of str to xarray.Dataset
-        Those of each baseline, by its name.
     """
-    wanted = [baseline_of(model) for model in found["model"].values.tolist()]
-    levels = [baselines[name]["nmi"] if name in baselines else xr.DataArray(np.nan) for name in wanted]
-    level = xr.concat(levels, dim=found["model"], coords="minimal", compat="override")
-    difference = found["nmi"] - level
-    words = _words(CATALOGUE["relative_nmi"], found["nmi"].attrs["normalizer"])
-    return difference.assign_attrs(words).rename("relative_nmi")
+    names = [baseline_of(model) for model in supervised["model"].values.tolist()]
+    values = [baselines[name]["nmi"] if name in baselines else xr.DataArray(np.nan) for name in names]
+    baseline_nmi = xr.concat(values, dim=supervised["model"], coords="minimal", compat="override")
+    difference = supervised["nmi"] - baseline_nmi
+    attributes = _attributes_of_score(CATALOGUE["relative_nmi"], supervised["nmi"].attrs["normalizer"])
+    return difference.assign_attrs(attributes).rename("relative_nmi")
 
 
 def _scores(
     tree: xr.DataTree, node: xr.Dataset, data: xr.Dataset, model: xr.DataArray, normalizer: str
 ) -> xr.Dataset:
-    """Every score whose arrays are there, masked by status; `data` holds X and labels_true."""
+    """Return every score whose arrays are there, masked by status; `data` holds X and labels_true."""
     if normalizer not in core.NORMALIZERS:
         raise ValueError(f"normalizer: found {normalizer!r}, expected one of {', '.join(core.NORMALIZERS)}")
     arrays: dict[Any, xr.DataArray] = {**data.data_vars, **node.data_vars}
     arrays |= {"covariance_shape": _shapes(node, model), "covariance_prior": _priors(tree, node)}
-    found = {}
+    variables = {}
     for name, score in CATALOGUE.items():
-        # A node without annotations of its own, a baseline, has none: those of `data` are of other cells.
-        there = all(array in (node if array == "annotations" else arrays) for array in score.arrays)
-        if score.function is None or not there:
+        # A baseline has no annotations: those of `data` belong to other cells.
+        has_arrays = all(array in (node if array == "annotations" else arrays) for array in score.arrays)
+        if score.function is None or not has_arrays:
             continue
         value: xr.DataArray = xr.apply_ufunc(
             score.of_cell,
@@ -347,24 +309,25 @@ def _scores(
             # Annotations of a grown cube come in several chunks.
             dask_gufunc_kwargs={"allow_rechunk": True},
         )
-        found[name] = value.where(node["status"] == DONE).assign_attrs(_words(score, normalizer))
-    return _with_unit_of_objective(xr.Dataset(found), model)
+        variables[name] = value.where(node["status"] == DONE).assign_attrs(
+            _attributes_of_score(score, normalizer)
+        )
+    return _with_unit_of_objective(xr.Dataset(variables), model)
 
 
-def _with_unit_of_objective(found: xr.Dataset, model: xr.DataArray) -> xr.Dataset:
+def _with_unit_of_objective(table: xr.Dataset, model: xr.DataArray) -> xr.Dataset:
     """Take the unit nats from objectives if a method is among them, which maximises its own objective."""
-    if "objective" in found and not all(map(is_model, np.atleast_1d(model.values).tolist())):
+    if "objective" in table and not all(map(is_model, np.atleast_1d(model.values).tolist())):
         meaning = f"{CATALOGUE['objective'].meaning}: nats for models, an own objective for methods"
-        found["objective"].attrs |= {"units": "1", "long_name": meaning}
-    return found
+        table["objective"].attrs |= {"units": "1", "long_name": meaning}
+    return table
 
 
 def _priors(tree: xr.DataTree, node: xr.Dataset) -> xr.DataArray:
-    """Strength of the prior of covariances: a setting of the sweep, which each search may have of its own."""
-    found = tree.root.attrs.get("spec", {}).get("search", {})
-    searches = found if isinstance(found, list) else [found]
-    usual = DEFAULT.covariance_prior
-    priors = {each.get("name"): each.get("covariance_prior", usual) for each in searches}
+    """Return the strength of the prior of covariances, a setting that each search of the sweep may have."""
+    search = tree.root.attrs.get("spec", {}).get("search", {})
+    searches = search if isinstance(search, list) else [search]
+    priors = {keys.get("name"): keys.get("covariance_prior", DEFAULT.covariance_prior) for keys in searches}
     first = next(iter(priors.values()))
     if "search" not in node["status"].dims:
         return xr.DataArray(first)
@@ -372,7 +335,7 @@ def _priors(tree: xr.DataTree, node: xr.Dataset) -> xr.DataArray:
 
 
 def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
-    """Code of the shape of covariances of each cell: that of its model, or the one it chose."""
+    """Return the code of the shape of covariances of each cell: that of its model, or the one it chose."""
     fixed = [CODES.get(shape_of(name), CHOSEN) for name in np.atleast_1d(model.values).tolist()]
     codes = xr.DataArray(np.array(fixed, dtype=np.int8).reshape(model.shape), dims=model.dims)
     if "covariance_shape" in node:
@@ -380,16 +343,16 @@ def _shapes(node: xr.Dataset, model: xr.DataArray) -> xr.DataArray:
     return codes
 
 
-def _words(score: Score, normalizer: str) -> dict[str, str]:
-    """Attributes of a variable; of one that is normalised in several ways, by what."""
-    used = score.normalizer or normalizer
-    named = score.meaning.format(normalizer=core.NORMALIZERS[used])
-    by = {"normalizer": used} if named != score.meaning else {}
-    return {"long_name": named, "units": score.units, **by}
+def _attributes_of_score(score: Score, normalizer: str) -> dict[str, str]:
+    """Return the attributes of a variable, with the normalizer if there are several."""
+    name = score.normalizer or normalizer
+    meaning = score.meaning.format(normalizer=core.NORMALIZERS[name])
+    chosen = {"normalizer": name} if meaning != score.meaning else {}
+    return {"long_name": meaning, "units": score.units, **chosen}
 
 
 def _core_dims(name: str, array: xr.DataArray) -> tuple[str, ...]:
-    """Dims of one cell; covariances have more of them where a model of the node does."""
+    """Return the dims of one cell; covariances have more of them where a model of the node does."""
     if name not in VARIABLES:
         return ()  # the prior
     more = array.dims[array.dims.index("cluster") + 1 :] if name == "covariances" else ()
@@ -397,24 +360,20 @@ def _core_dims(name: str, array: xr.DataArray) -> tuple[str, ...]:
 
 
 SUFFIX = ".scores.zarr"
+# Attribute `format` of the root.
 FORMAT = "sweep scores"
-# Attribute of the root: sha256 of all that the scores follow from.
+# Attribute of the root: sha256 of everything that scores depend on.
 FINGERPRINT = "fingerprint"
 
 
 def fingerprint(tree: xr.DataTree) -> str:
-    """Sha256 of what scores follow from: the sweep, its data, which cells are done, and this release.
+    """Return the sha256 of the sweep, its data, which cells are done, and this release.
 
-    Done cells never change, so that their status stands for what is in them.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        The opened cube.
+    Done cells never change, so their status stands for their content.
     """
-    of_cube = [tree.attrs.get(key) for key in ("format_version", "spec", "datasets")]
-    told = [version("sweep-clustering"), SCORES, *of_cube]
-    digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode())
+    attributes = [tree.attrs.get(key) for key in ("format_version", "spec", "datasets")]
+    sources = [version("sweep-clustering"), SCORES, *attributes]
+    digest = hashlib.sha256(json.dumps(sources, sort_keys=True).encode())
     for node in tree.subtree:
         if "status" in node.data_vars:
             digest.update(node.path.encode() + b"\0")
@@ -423,90 +382,65 @@ def fingerprint(tree: xr.DataTree) -> str:
 
 
 def score_datasets(tree: xr.DataTree, dataset: str) -> dict[str, xr.Dataset]:
-    """Scores of a data set by the path of their node: those of models with annotations, and of each baseline.
-
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        An opened cube.
-    dataset : str
-        Name of its node.
-
-    Returns
-    -------
-    dict of str to xarray.Dataset
-        Lazy; without nodes that have no scores.
-    """
-    return {path: plain(each) for path, each in score_nodes(tree, dataset).items() if each.data_vars}
+    """Return the lazy scores of the nodes of a data set that have any, by path."""
+    return {
+        path: plain(node_scores)
+        for path, node_scores in score_nodes(tree, dataset).items()
+        if node_scores.data_vars
+    }
 
 
 def store_scores(cube: Path, tree: xr.DataTree) -> tuple[Path, bool]:
-    """Store all scores of a cube beside it, unless those that are there are of the same cells.
+    """Store all scores of a cube `<name>.zarr` beside it, unless they are there already.
 
-    Parameters
-    ----------
-    cube : Path
-        `<name>.zarr`.
-    tree : xarray.DataTree
-        The same, opened.
-
-    Returns
-    -------
-    path : Path
-        The store `<name>.scores.zarr` beside it: `xarray.open_datatree(path, engine="zarr")` has one node for
-        each data set.
-    is_new : bool
-        Whether it was computed now.
-
-    Raises
-    ------
-    InputError
-        If something else has its name.
-    StorageError
-        If the file system refuses.
+    Returns the path `<name>.scores.zarr`, with one node for each data set, and whether it was computed now.
+    It is an `InputError` if something else has its name.
     """
-    path, wanted = cube.with_name(cube.name.removesuffix(".zarr") + SUFFIX), fingerprint(tree)
-    found = _attributes(path)
-    if found is not None and found.get(FINGERPRINT) == wanted:
+    path, sha256 = cube.with_name(cube.name.removesuffix(".zarr") + SUFFIX), fingerprint(tree)
+    stored = _stored_attributes(path)
+    if stored is not None and stored.get(FINGERPRINT) == sha256:
         return path, False
-    names = (node.path.strip("/") for node in tree.subtree if "X" in node.data_vars)
-    nodes = {path: each for name in names for path, each in score_datasets(tree, name).items()}
-    attributes = {"format": FORMAT, FINGERPRINT: wanted, "cube": cube.name}
-    stored = xr.DataTree.from_dict({"/": xr.Dataset(attrs=attributes), **nodes})
-    making = path.with_name(f".{path.name}.{os.getpid()}")
+    attributes = {"format": FORMAT, FINGERPRINT: sha256, "cube": cube.name}
+    nodes = {"/": xr.Dataset(attrs=attributes)}
+    for node in tree.subtree:
+        if "X" in node.data_vars:
+            nodes |= score_datasets(tree, node.path.strip("/"))
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with storage_errors(path), warnings.catch_warnings():
-        # zarr says of consolidated metadata that other readers may not know them: they lose nothing
+        # zarr warns that other readers may not know consolidated metadata, which harms nobody
         warnings.filterwarnings("ignore", message="Consolidated metadata", category=ZarrUserWarning)
         try:
-            stored.to_zarr(making, mode="w", consolidated=True)
+            xr.DataTree.from_dict(nodes).to_zarr(unfinished, mode="w", consolidated=True)
             # a process that is stopped between these two steps leaves none: they are computed again
-            if found is not None:
+            if stored is not None:
                 shutil.rmtree(path)
-            making.rename(path)
+            unfinished.rename(path)
         finally:
-            shutil.rmtree(making, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
     return path, True
 
 
-def _attributes(path: Path) -> dict[str, object] | None:
-    """Attributes of stored scores; None where there is nothing."""
+def _stored_attributes(path: Path) -> dict[str, object] | None:
+    """Return the attributes of stored scores, None if there is nothing."""
     if not os.path.lexists(path):
         return None
     with suppress(OSError, ValueError, KeyError, TypeError):
         attributes = json.loads(read_regular(path / "zarr.json", LONGEST_ROOT))["attributes"]
         if attributes["format"] == FORMAT and not path.is_symlink():
             return dict(attributes)
-    raise InputError([Problem(str(path), "something else", "scores of a cube, or nothing", "move it away")])
+    raise refused(path, "something else", "scores of a cube, or nothing", "move it away")
 
 
-def plain(found: xr.Dataset) -> xr.Dataset:
-    """Scores with coordinates that any reader takes, and none that they do not lie on."""
-    kept = {dim for array in found.data_vars.values() for dim in array.dims}
-    kept |= {name for name, each in found.coords.items() if each.dims and set(each.dims) <= kept}
-    found = found.drop_vars([name for name in found.coords if name not in kept])
-    texts = {
-        name: (each.dims, np.array([str(text) for text in each.values.tolist()], dtype=object))
-        for name, each in found.coords.items()
-        if each.dtype.kind in "TOU"
+def plain(table: xr.Dataset) -> xr.Dataset:
+    """Return scores with coordinates that any reader takes, and none that they do not lie on."""
+    used = {dim for array in table.data_vars.values() for dim in array.dims}
+    used |= {
+        name for name, coordinate in table.coords.items() if coordinate.dims and set(coordinate.dims) <= used
     }
-    return found.assign_coords(texts).drop_encoding()
+    table = table.drop_vars([name for name in table.coords if name not in used])
+    texts = {
+        name: (coordinate.dims, np.array([str(text) for text in coordinate.values.tolist()], dtype=object))
+        for name, coordinate in table.coords.items()
+        if coordinate.dtype.kind in "TOU"
+    }
+    return table.assign_coords(texts).drop_encoding()

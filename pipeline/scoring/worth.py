@@ -45,53 +45,31 @@ BUDGETS = (*HEADS, *WORTHS, "most", "ratio", "ratio_low", "ratio_high")
 
 
 class Part(NamedTuple):
-    """Scores of one model on one data set at one accuracy.
+    """Scores of one model on one data set at one accuracy."""
 
-    Parameters
-    ----------
-    heads : mapping of str to object
-        columns that all rows share: data set, p, model, and the number `n` and kind `unit` of units that
-        were drawn independently
-    counts : tuple of str
-        numbers of annotations that every design has, ascending, as the sweep file writes them
-    x : ndarray of shape (n_m,)
-        the same per sample, m / N
-    values : mapping of str to ndarray of shape (n_units, n_m)
-        score of each unit by design, uniform pairs first, a mean over its places. A place, which is
-        a mixture and replicate, is left out for all designs if any of them lacks a score there at any m.
-    start : ndarray of shape (n_units,) or None
-        score of the baseline of the same shape, which has no annotations; None without one
-    """
-
+    # Columns that all rows share: data set, p, model, and the number `n` and kind `unit` of units.
     heads: Mapping[str, Any]
+    # Numbers of annotations that every design has, ascending, as the sweep file writes them.
     counts: tuple[str, ...]
+    # The same per sample, m / N, of shape (n_m,).
     x: Floats
+    # Score of each unit by design, uniform pairs first, a mean over its places, of shape (n_units, n_m). A
+    # place, which is a mixture and replicate, counts if all designs have a score there at every m.
     values: Mapping[str, Floats]
+    # Score of the baseline of the same shape, of shape (n_units,); None without one.
     start: Floats | None
 
 
 def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -> dict[str, pd.DataFrame]:
     """Return the scores of all designs, their differences to uniform pairs, and the worth of chosen pairs.
 
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        table from `pipeline.scoring.tables.cell_table`
-    written : mapping
-        texts from `pipeline.scoring.tables.written_counts`
-
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        Tables by score, one of `RANKED`; none without uniform pairs and another design. A row for each data
-        set, p, model, design and m: `HEADS`, with m as written; `title`, the data set for people; `n`
-        units, or data sets; `unit`; `mean` and its `se`; `difference` to uniform pairs, paired by unit, and
-        its `difference_se`; `worth`, `worth_low` and `worth_high` in uniform pairs a sample and the ends of
-        their interval, which are infinite beyond `most`, the end of the curve of uniform pairs, and 0 below
-        `least`, where it begins; `ratio`, `ratio_low`, `ratio_high`, missing where that worth is 0 or
-        infinite. Comparisons with uniform pairs are missing for these themselves, and errors and intervals
-        if there is one unit. First come the rows of the data set `MEAN`: means over the data sets that have
-        all designs and, as the file writes them, all counts, if there are several.
+    There is a table for each of `RANKED`, if there are uniform pairs and another design, with a row for each
+    data set, p, model, design and m: `HEADS`, with m as written; `title`, the data set for people; `n` units,
+    or data sets; `unit`; `mean` and its `se`; `difference` to uniform pairs, paired by unit, and its
+    `difference_se`; `worth` in uniform pairs a sample and the ends of its interval, which are infinite beyond
+    `most`, the end of the curve of uniform pairs, and 0 below `least`, where it begins; `ratio` and its ends,
+    missing where that worth is 0 or infinite. First come means over the data sets that have all designs and
+    counts, as the data set `MEAN`, if there are several.
     """
     if UNIFORM not in values_of(cells, DESIGN):
         return {}
@@ -220,9 +198,7 @@ def _worth(parts: Sequence[Part], design: str, x: Floats) -> dict[str, Floats]:
 
 
 def ratio(x: Floats, worth: Floats) -> Floats:
-    """Return the chosen pairs for each uniform pair that they are worth; NaN where the worth is 0,
-    infinite or missing.
-    """
+    """Return the chosen pairs for each uniform pair that they are worth, NaN where that is not finite."""
     is_positive = np.isfinite(worth) & (worth > 0)
     return np.where(is_positive, x / np.where(is_positive, worth, 1.0), np.nan)
 
@@ -230,19 +206,8 @@ def ratio(x: Floats, worth: Floats) -> Floats:
 def reached(x: Floats, curves: Floats, levels: Floats) -> Floats:
     """Return the least x at which monotone, piecewise straight curves reach some levels.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n_points,)
-        ascending
-    curves : ndarray of shape (n_curves, n_points)
-        their values, of which the largest so far counts
-    levels : ndarray of shape (n_curves, n_levels)
-        levels of each curve
-
-    Returns
-    -------
-    ndarray of shape (n_curves, n_levels)
-        0 for a level at or below the first point, infinite above the last
+    Shapes: x (n_points,), ascending; curves (n_curves, n_points), whose largest value so far counts; levels
+    and the result (n_curves, n_levels): 0 at or below the first point, infinite above the last.
     """
     rising = np.maximum.accumulate(curves, axis=1)
     place = (rising[:, None, :] < levels[:, :, None] - ROUNDING).sum(axis=2)
