@@ -1,7 +1,7 @@
-"""What annotations add to a gain: tables of the block models, and the model "conditional".
+"""The part of annotations in a gain: tables of the block models, and the model "conditional".
 
 `refresh_size_terms` sets, after each relocation, the part of a block model's gain that depends on source and
-target alone; the functions of "conditional" follow it. `kernels.partition.gains` puts both together.
+target alone. `kernels.partition.gains` adds the rest.
 """
 
 import math
@@ -21,21 +21,24 @@ from sweep_clustering.kernels.problem.data import LARGEST_ACCURACY, LIKELIHOOD, 
 # Block models (equations (22) and (23) of docs/model.md).
 #
 # A relocation of a sample with annotations a_r changes the sizes of two clusters, and with them the
-# denominators n_r n_s + (1 + delta_rs) lambda_rs of all rates. What that does to the counts as they are goes
-# into a table `State.base[source, target]`, recomputed after each relocation (one in about a hundred
-# candidates); the few counts that the sample carries along are added per candidate, from the logarithms kept
-# here.
+# denominators n_r n_s + (1 + delta_rs) lambda_rs of all rates. The table `State.base[source, target]` holds
+# the effect on the present counts, and is recomputed after each relocation (one in about a hundred
+# candidates). The few counts that the sample carries along are added for each candidate, from `State.logs`.
 #
 # The prior's lambda depends on all sizes: lambda' = lambda e^u, the same u for both rates of a layer. As a
 # function of u, log(n n + lambda e^u) has the first derivative q = lambda / (n n + lambda) and the second q
 # (1 - q), which grows by at most the factor e^|u|. The tables hold the logarithms at lambda, `base` adds the
-# first order of the counts as they are, and `slack` bounds the rest: u² e^|u| / 2 · m · max q (1 - q) for the
+# first order for the present counts, and `slack` bounds the rest: u² e^|u| / 2 · m · max q (1 - q) for the
 # second order, and |u| max q for each annotation carried along. A candidate whose gain lies within that bound
 # of the threshold is evaluated term by term, so every decision is that of the exact objective.
 
-# First index of `State.logs[layer]`: logarithms for sizes n_r n_c, n_r (n_c + 1), (n_r - 1) n_c and
-# (n_r - 1) (n_c + 1), on the diagonal n_r², (n_r + 1)², (n_r - 1)² and nothing; then u from source r to c.
-NOW, JOIN, LEAVE, SWAP, RATE = 0, 1, 2, 3, 4
+# First index of `State.logs[layer]`, for the pair of clusters r and c. The first four hold the logarithms of
+# the denominators at these exposures, and the last holds u for a move from r to c.
+NOW = 0  # n_r n_c; on the diagonal n_r²
+JOIN = 1  # n_r (n_c + 1); on the diagonal (n_r + 1)²
+LEAVE = 2  # (n_r - 1) n_c; on the diagonal (n_r - 1)²
+SWAP = 3  # (n_r - 1) (n_c + 1); nothing on the diagonal
+RATE = 4
 
 
 @jit_part
@@ -75,10 +78,7 @@ def add_likelihood_base(data: Data, state: State, layer: int) -> None:
 
 @jit_part
 def set_logs(data: Data, state: State, layer: int, rate: float) -> None:
-    """Set the denominators of the layer at the current rate, their logarithms, and the shares of lambda.
-
-    All but the last of the `denominators`, in the order of `logs`, end as shares q; the last stay e^u.
-    """
+    """Set the logarithms of a layer at the current rate; its `denominators` end as the shares q, and e^u."""
     n_clusters = data.n_clusters
     inner = 2.0 * rate
     outer = rate / data.spread[layer]
@@ -94,7 +94,7 @@ def set_logs(data: Data, state: State, layer: int, rate: float) -> None:
             values[LEAVE, r, c] = n_r * n_c - n_c + outer
             values[SWAP, r, c] = (n_r - 1.0) * (n_c + 1.0) + outer
             values[RATE, r, c] = 1.0 + (n_c - n_r + 1.0) * slope
-        # On the diagonal (1 + delta) lambda is 2 lambda_in; nothing moves from r to r: 1, with logarithm 0.
+        # On the diagonal (1 + delta) lambda is 2 lambda_in. No sample moves from r to r: 1, with logarithm 0.
         values[NOW, r, r] = n_r * n_r + inner
         values[JOIN, r, r] = (n_r + 1.0) * (n_r + 1.0) + inner
         values[LEAVE, r, r] = (n_r - 1.0) * (n_r - 1.0) + inner
@@ -112,7 +112,7 @@ def set_logs(data: Data, state: State, layer: int, rate: float) -> None:
 
 @jit_part
 def add_posterior_base(data: Data, state: State, layer: int, rate: float) -> None:
-    """Add minus the change of half the sum of m_rs log of the denominators, and that of the priors' rates."""
+    """Add minus the change of half the sum of m_rs log of the denominators, and that of the prior's rates."""
     n_clusters = data.n_clusters
     counts = state.edge_counts[layer]
     logs = state.logs[layer]
@@ -130,7 +130,7 @@ def add_posterior_base(data: Data, state: State, layer: int, rate: float) -> Non
             share = total_share + sides[2, s] + sides[3, t] + corner_change(counts, shares, s, t)
             state.base[s, t] += pairs * u - change - u * share
             size = abs(u)
-            # 1 + x + x² is above e^x up to 1.79; there is no bound beyond, so that the gain is found exactly.
+            # 1 + x + x² is above e^x up to 1.79. Beyond it there is no bound: the gain is computed exactly.
             growth = 1.0 + size + size * size if size < 1.7 else np.inf
             state.slack[0, s, t] += u * u * growth * curvature
             # The annotations carried along are counted over all layers: the largest factor bounds them.
@@ -139,7 +139,7 @@ def add_posterior_base(data: Data, state: State, layer: int, rate: float) -> Non
 
 @jit_part
 def share_bounds(data: Data, state: State, layer: int, rate: float) -> tuple[float, float]:
-    """Bounds over all tables of the shares q and of q (1 - q), from the extreme sizes."""
+    """Return bounds on the shares q and on q (1 - q) in all tables, from the extreme sizes."""
     least = np.inf
     second = np.inf
     most = 0.0
@@ -162,7 +162,7 @@ def share_bounds(data: Data, state: State, layer: int, rate: float) -> tuple[flo
 
 @jit_part
 def largest_curvature(low: float, high: float) -> float:
-    """Largest q (1 - q) between two shares."""
+    """Return the largest q (1 - q) between two shares."""
     if high < 0.5:
         return high * (1.0 - high)
     if low > 0.5:
@@ -172,22 +172,22 @@ def largest_curvature(low: float, high: float) -> float:
 
 @jit_part
 def side_changes(counts: Floats, table: Floats, leaving: Floats, joining: Floats) -> float:
-    """Change of half the sum of m_rs times a table when a sample leaves r, and when one joins r.
+    """Set the change of half the sum of m_rs times a table when a sample leaves r, and when one joins r.
 
-    Returns the sum before the change. What both do to the pair (source, target) is left to `corner_change`.
+    Returns the sum before the change. `corner_change` corrects it for the pair of source and target.
     """
     n_clusters = len(leaving)
     before = 0.0
     joining[:] = 0.0
     for r in range(n_clusters):
         now = 0.0
-        left = 0.0
+        without = 0.0
         for c in range(n_clusters):
             count = counts[r, c] if c != r else 0.5 * counts[r, r]
             now += count * table[NOW, r, c]
-            left += count * table[LEAVE, r, c]
+            without += count * table[LEAVE, r, c]
             joining[c] += count * table[JOIN, r, c]
-        leaving[r] = left - now
+        leaving[r] = without - now
         joining[r] -= now
         before += 0.5 * (now + 0.5 * counts[r, r] * table[NOW, r, r])
     return before
@@ -195,29 +195,27 @@ def side_changes(counts: Floats, table: Floats, leaving: Floats, joining: Floats
 
 @jit_part
 def corner_change(counts: Floats, table: Floats, s: int, t: int) -> float:
-    """Correct the two one-sided changes for the pair whose sizes both change."""
-    return float(
-        counts[s, t] * (table[SWAP, s, t] - table[JOIN, s, t] - table[LEAVE, s, t] + table[NOW, s, t])
-    )
+    """Return what the two one-sided changes lack for the pair whose sizes both change."""
+    change = table[SWAP, s, t] - table[JOIN, s, t] - table[LEAVE, s, t] + table[NOW, s, t]
+    return float(counts[s, t] * change)
 
 
 # The model "conditional": each annotated pair is right with its accuracy (equations (36) to (38)).
 #
-# All that matters of a partition is which pairs share a cluster. `State.agreed` holds, for the layer of
-# annotations of known accuracy, their value in nats, and for a layer of unknown accuracy its agreeing weight;
-# a pair that comes to share a cluster adds its weight to it. A candidate costs O(1) a layer once the links
-# are set.
+# Only the pairs that share a cluster matter. `State.agreed` holds the value in nats of the layer of known
+# accuracy, and the agreeing weight of each layer of unknown accuracy; a pair that comes to share a cluster
+# adds its weight. A candidate costs O(1) for each layer once the links are set.
 
 
 @jit_part
 def fitted_accuracy(data: Data, layer: int, agreed: float) -> float:
-    """Most likely accuracy of a layer of unknown accuracy, not below one half."""
+    """Return the most likely accuracy of a layer of unknown accuracy, at least one half."""
     return float(min(max(agreed / data.totals[layer], 0.5), LARGEST_ACCURACY))
 
 
 @jit_part
 def agreement_value(data: Data, layer: int, agreed: float) -> float:
-    """Value of a layer, nats."""
+    """Return the value of a layer in nats."""
     if layer < data.n_known:
         return agreed
     p = fitted_accuracy(data, layer, agreed)
@@ -228,25 +226,24 @@ def agreement_value(data: Data, layer: int, agreed: float) -> float:
 def add_agreement_gains(data: Data, state: State, source: int) -> None:
     """Add the change of all layers to the gains.
 
-    Of unknown accuracy, from p to q with `after` agreeing: after log(q/p) + (total - after) log((1-q)/(1-p))
-    + change log(p/(1-p)). Its rounding is that of the change; a difference of values has that of the sums.
+    If an unknown accuracy changes from p to q with `after` agreeing, the gain is after log(q/p) + (total -
+    after) log((1-q)/(1-p)) + change log(p/(1-p)). It rounds less than a difference of the two values would.
     """
     for layer in range(data.totals.shape[0]):
         if state.n_touched[layer] == 0:
             continue
         links = state.links[layer]
-        here = links[source]
+        source_links = links[source]
         if layer < data.n_known:
             for target in range(data.n_clusters):
-                state.gains[target] += links[target] - here
+                state.gains[target] += links[target] - source_links
             continue
         total = data.totals[layer]
         agreed = state.agreed[layer]
         p = fitted_accuracy(data, layer, agreed)
         odds = math.log(p / (1.0 - p))
         for target in range(data.n_clusters):
-            change = links[target] - here
-            # Without a change the gain is 0: no logarithms.
+            change = links[target] - source_links
             if change != 0.0:
                 after = agreed + change
                 rise = fitted_accuracy(data, layer, after) - p

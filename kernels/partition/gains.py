@@ -1,8 +1,8 @@
-"""Gain of moving one sample to each other cluster, all parameters re-estimated (model.md, eqs. (18) to (21)).
+"""Gain of moving one sample to each cluster, all parameters re-estimated (docs/model.md, eqs. (18) to (21)).
 
-All targets are evaluated together, from the source's part, computed once, and tables that change with a
-relocation only. Per candidate that leaves D multiplications, one logarithm, and per layer of a block model a
-table look-up of m log m for each cluster that holds an annotated partner: O(D + deg + K) for both of them.
+All targets are evaluated together. The source's part is computed once, and tables change with a relocation
+only. For each candidate that leaves D multiplications, one logarithm, and a look-up of m log m for each layer
+of a block model and cluster with an annotated partner: O(D + deg + K).
 """
 
 import math
@@ -11,29 +11,19 @@ import numpy as np
 
 from sweep_clustering.kernels.jit import jit_inner, jit_part
 from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
+from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.objective import error_after_removal
-from sweep_clustering.kernels.partition.state import (
-    DISTANCES,
-    FACTOR,
-    HALF,
-    LEAVING_LEVEL,
-    LEAVING_SCALE,
-    LEVEL,
-    LIMIT,
-    OFFSET,
-    SCALE,
-    State,
-)
+from sweep_clustering.kernels.partition.state import FACTOR, HALF, State
 from sweep_clustering.kernels.partition.statistics import cluster_term, x_log_x
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
 
-# Gain of one relocation, term by term: the fallback of the fast evaluation (equation (20) of docs/model.md).
+# The gain of one relocation, term by term: the exact twin of the fast evaluation (docs/model.md, eq. (20)).
 
 
 @jit_inner
 def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
-    """Gain in nats of moving `sample`, whose distances and links are set, to another cluster: O(K²)."""
+    """Return the gain in nats of moving `sample`, whose distances and links are set, to a cluster: O(K²)."""
     source = int(np.int64(state.labels[sample]))
     if data.shape == codes.DIAGONAL:
         gain = shaped.exact_diagonal_gain(data, state, sample, source, target)
@@ -55,29 +45,30 @@ def exact_gain(data: Data, state: State, sample: int, target: int) -> float:
 
 @jit_part
 def exact_spherical_gain(data: Data, state: State, sample: int, source: int, target: int) -> float:
-    """Change of gmm under one variance for each cluster, or one for all."""
-    left = error_after_removal(data, state, sample, source)
+    """Return the change of gmm under one variance for each cluster, or one for all."""
+    source_error = error_after_removal(data, state, sample, source)
     size = state.sizes[target]
-    joined = state.errors[target] + size / (size + 1.0) * state.distances[target]
+    target_error = state.errors[target] + size / (size + 1.0) * state.distances[target]
     if data.shape == codes.COMMON:
         before = statistics.pooled_error(data, state)
-        after = left + joined
+        after = source_error + target_error
         for k in range(data.n_clusters):
             if k != source and k != target:
                 after += state.errors[k]
         n_samples = data.X.shape[0]
         return cluster_term(data, n_samples, after) - cluster_term(data, n_samples, before)
     n_source = state.sizes[source]
-    gain = cluster_term(data, n_source - 1, left) - cluster_term(data, n_source, state.errors[source])
-    return gain + (cluster_term(data, size + 1, joined) - cluster_term(data, size, state.errors[target]))
+    gain = cluster_term(data, n_source - 1, source_error) - cluster_term(data, n_source, state.errors[source])
+    term = cluster_term(data, size, state.errors[target])
+    return gain + (cluster_term(data, size + 1, target_error) - term)
 
 
 @jit_part
 def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: int, target: int) -> float:
-    """Part of one layer: all pairs of clusters before and after."""
+    """Return the part of one layer, from all pairs of clusters before and after."""
     n_clusters = data.n_clusters
     sizes, counts, links = state.sizes, state.edge_counts[layer], state.links[layer]
-    own = data.self_weights[sample, layer]
+    self_weight = data.self_weights[sample, layer]
     squares = statistics.sum_of_squares(sizes)
     before = after = gain = 0.0
     if data.model == codes.POSTERIOR:
@@ -92,7 +83,8 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
             at_r = 1.0 * (r == target) - 1.0 * (r == source)
             at_c = 1.0 * (c == target) - 1.0 * (c == source)
             old = counts[r, c]
-            new = old + (at_r * (2.0 * links[r] + own) if r == c else at_r * links[c] + at_c * links[r])
+            change = at_r * links[c] + at_c * links[r]
+            new = old + (at_r * (2.0 * links[r] + self_weight) if r == c else change)
             if old > 0.0:
                 gain -= weight * old * math.log(old / (float(sizes[r]) * float(sizes[c]) + scale * before))
             if new > 0.0:
@@ -106,9 +98,9 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
 
 @jit_part
 def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
-    """Squared distances of one sample to all centroids, of shape (n_features, n_clusters).
+    """Set the squared distances of one sample to all centroids, of shape (n_features, n_clusters).
 
-    Four features at a time: each sum in memory waits for the one before it, about a dozen cycles.
+    Four features are summed at a time, as each sum in memory waits a dozen cycles for the one before it.
     """
     n_features = len(x)
     n_clusters = len(distances)
@@ -129,11 +121,8 @@ def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
 
 @jit_part
 def set_distances(data: Data, state: State, sample: int) -> None:
-    """Set the squared distances of a sample to all means, as the shape of the covariances has them.
-
-    Those of "diagonal" are weighted by `State.ratios`.
-    """
-    state.counters[DISTANCES] += data.n_clusters
+    """Set the squared distances of a sample to all means; "diagonal" weights them by `State.ratios`."""
+    state.counters[places.DISTANCES] += data.n_clusters
     if data.shape <= codes.COMMON:
         squared_distances(data.Z[sample], state.means, state.distances)
     elif data.shape == codes.DIAGONAL:
@@ -150,9 +139,9 @@ def set_distances(data: Data, state: State, sample: int) -> None:
 
 @jit_part
 def set_links(data: Data, state: State, sample: int) -> float:
-    """Annotations of `sample` with each cluster, self pairs left out; returns their number with self pairs.
+    """Set the annotations of `sample` with each cluster; return their number, self pairs included.
 
-    They do not depend on the sample's own label. In the model "conditional" they are sums of weights.
+    They do not depend on the sample's label. In the model "conditional" they are sums of weights.
     """
     n_layers = data.totals.shape[0]
     degree = 0.0
@@ -166,9 +155,9 @@ def set_links(data: Data, state: State, sample: int) -> float:
         for entry in range(start, stop):
             label = state.labels[data.partners[entry]]
             weight = data.weights[entry]
-            # Weights of block layers are above 0, so 0 is a cluster not met yet; those of "conditional" may
-            # cancel, and its clusters are not listed. Written in any case and counted if new: whether it is
-            # cannot be predicted, and a branch would cost more.
+            # Weights of block layers are above 0, so 0 marks a cluster without an entry; those of
+            # "conditional" may cancel, and its clusters are not listed. The label is always written and
+            # counted if new: a branch, which cannot be predicted, would cost more.
             if data.model != codes.CONDITIONAL:
                 touched[count] = label
                 count += links[label] == 0.0
@@ -183,10 +172,10 @@ def set_links(data: Data, state: State, sample: int) -> float:
 
 @jit_part
 def set_gains(data: Data, state: State, sample: int, degree: float, floor: float) -> float:
-    """Gain in nats of moving `sample`, whose links are set, to every cluster, 0 for its own; the largest.
+    """Set the gains in nats of moving `sample`, whose links are set, to every cluster; return the largest.
 
-    A gain may be off by the slack of blockmodel; one that this could move across the threshold is exact. In
-    place of a gain that is at most `floor` there may be a larger number that is, too: -inf if there may not.
+    A gain may be off by the slack of blockmodel, unless this could move it across the threshold. A gain of at
+    most `floor` may be replaced by an upper bound of at most `floor`; -inf rules that out.
     """
     source = int(np.int64(state.labels[sample]))
     doubt = shared = 0.0
@@ -206,18 +195,18 @@ def set_gains(data: Data, state: State, sample: int, degree: float, floor: float
         blockmodel.add_agreement_gains(data, state, source)
     else:
         if data.model == codes.LIKELIHOOD:
-            # What the annotations change in minus the sum of d_r log n_r, d_r the degree of a cluster.
+            # The change of minus the sum of d_r log n_r, d_r the degree of a cluster, by the annotations.
             common = degree * data.log_size[state.sizes[source] - 1]
             for target in range(data.n_clusters):
                 state.gains[target] += common - degree * data.log_size[state.sizes[target] + 1]
         for layer in range(data.totals.shape[0]):
             shared += add_count_gains(data, state, layer, sample, source)
     largest = 0.0
-    base, slack_now, slack_each = state.base[source], state.slack[0, source], state.slack[1, source]
+    base, slack_base, slack_rate = state.base[source], state.slack[0, source], state.slack[1, source]
     for target in range(data.n_clusters):
         if target != source:
             gain = state.gains[target] + base[target] + shared
-            slack = slack_now[target] + degree * slack_each[target]
+            slack = slack_base[target] + degree * slack_rate[target]
             slack += doubt + state.doubt[target]
             if data.shape == codes.SPHERICAL and floor > -np.inf and not (gain + slack <= floor):
                 gain -= excess(data, state, sample, source, target)
@@ -231,10 +220,7 @@ def set_gains(data: Data, state: State, sample: int, degree: float, floor: float
 
 @jit_part
 def set_gaussian_gains(data: Data, state: State, sample: int, source: int, floor: float) -> None:
-    """Set the gains to upper bounds on their part in gmm: divisions where the part takes logarithms.
-
-    Without a floor to the part itself.
-    """
+    """Set the gains to upper bounds on the change of gmm; without a floor, to the change."""
     removal = leaving_bound(data, state, source) if floor > -np.inf else np.inf
     if removal == np.inf:
         removal = leaving_gain(data, state, sample, source)
@@ -247,42 +233,42 @@ def set_gaussian_gains(data: Data, state: State, sample: int, source: int, floor
 
 @jit_part
 def joining_bound(state: State, target: int) -> float:
-    """Upper bound of `joining_gain`, as log(1 + x) is at least 2 x / (2 + x); infinite if there is none."""
-    x = state.join[SCALE, target] * state.distances[target]
-    return float(state.join[LEVEL, target] + state.join[HALF, target] * (2.0 * x / (2.0 + x)))
+    """Return an upper bound of `joining_gain` by log(1 + x) >= 2 x / (2 + x); infinite if there is none."""
+    x = state.join[places.SCALE, target] * state.distances[target]
+    return float(state.join[places.LEVEL, target] + state.join[HALF, target] * (2.0 * x / (2.0 + x)))
 
 
 @jit_part
 def leaving_bound(data: Data, state: State, source: int) -> float:
-    """Upper bound of `leaving_gain`, as log(1 - x) is at least -x (2 - x) / (2 (1 - x)); or infinite."""
-    x = state.join[LEAVING_SCALE, source] * state.distances[source]
+    """Return an upper bound of `leaving_gain` by log(1 - x) >= -x (2 - x) / (2 (1 - x)), or infinity."""
+    x = state.join[places.LEAVING_SCALE, source] * state.distances[source]
     if x > 0.5:
-        return np.inf  # it may be degenerate without the sample
+        return np.inf  # the cluster may be degenerate without the sample
     half = state.join[HALF, source] + data.feature_weight * data.X.shape[1]
-    return float(state.join[LEAVING_LEVEL, source] - half * (x * (2.0 - x) / (2.0 - 2.0 * x)))
+    return float(state.join[places.LEAVING_LEVEL, source] - half * (x * (2.0 - x) / (2.0 - 2.0 * x)))
 
 
 @jit_part
 def leaving_gain(data: Data, state: State, sample: int, source: int) -> float:
-    """What a cluster gains in gmm by losing a sample whose distances are set."""
-    left = error_after_removal(data, state, sample, source)
-    return float(cluster_term(data, state.sizes[source] - 1, left) - state.terms[source])
+    """Return the change of gmm as a cluster loses a sample whose distances are set."""
+    error = error_after_removal(data, state, sample, source)
+    return float(cluster_term(data, state.sizes[source] - 1, error) - state.terms[source])
 
 
 @jit_part
 def joining_gain(data: Data, state: State, target: int) -> float:
-    """What a cluster gains in gmm by a sample whose distances are set."""
+    """Return the change of gmm as a cluster receives a sample whose distances are set."""
     join = state.join
     prior = data.kappa * data.X.shape[1] * data.total_variance
     error = state.errors[target] + join[FACTOR, target] * state.distances[target]
-    if error + prior <= join[LIMIT, target]:
+    if error + prior <= join[places.LIMIT, target]:
         return float(-state.terms[target])
-    return float(join[HALF, target] * math.log(error + prior) + join[OFFSET, target])
+    return float(join[HALF, target] * math.log(error + prior) + join[places.OFFSET, target])
 
 
 @jit_inner
 def excess(data: Data, state: State, sample: int, source: int, target: int) -> float:
-    """What the bound that `set_gaussian_gains` has of a relocation is above its part in gmm."""
+    """Return by how much the bound of `set_gaussian_gains` exceeds the change of gmm."""
     above = 0.0
     bound = leaving_bound(data, state, source)
     if bound < np.inf:
@@ -295,16 +281,16 @@ def excess(data: Data, state: State, sample: int, source: int, target: int) -> f
 
 @jit_part
 def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None:
-    """Set the gains to their part in gmm under a common variance.
+    """Set the gains to the change of gmm under a common variance.
 
-    From the change of the error, not from its values before and after: those round as sums over all samples.
+    The change of the error is used, as its values before and after round as sums over all samples.
     """
     n_samples, n_features = data.X.shape
     prior = data.kappa * n_features * data.total_variance
     half = -0.5 * data.feature_weight * n_features * (n_samples + data.kappa)
-    left = error_after_removal(data, state, sample, source)
-    removal = left - state.errors[source]
-    rest = left
+    error = error_after_removal(data, state, sample, source)
+    removal = error - state.errors[source]
+    rest = error
     for k in range(data.n_clusters):
         if k != source:
             rest += state.errors[k]
@@ -312,7 +298,7 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
     for target in range(data.n_clusters):
         joining = state.join[FACTOR, target] * state.distances[target]
         ratio = (removal + joining) / (before + prior)
-        # Near -1, 1 + ratio has lost the digits that the sum of what is left still has.
+        # Near -1, 1 + ratio has lost the digits that the remaining error still has.
         if ratio < -0.5 or statistics.is_degenerate(data, n_samples, min(before, rest + joining)):
             state.gains[target] = cluster_term(data, n_samples, rest + joining) - state.terms[0]
         else:
@@ -321,44 +307,41 @@ def set_pooled_gains(data: Data, state: State, sample: int, source: int) -> None
 
 @jit_part
 def add_count_gains(data: Data, state: State, layer: int, sample: int, source: int) -> float:
-    """Add the change of half the sum of m_rs log m_rs, less the logarithms the annotations carry along.
+    """Add the change of half the sum of m_rs log m_rs, less the logarithms that annotations carry along.
 
-    Those are 0 without a prior on the rates, where `set_gains` has them of all layers together. Only counts
-    that change are looked at. What all targets have in common is returned.
+    Without a prior on the rates these are 0, as `set_gains` adds those of all layers together. Only counts
+    that change are read. The part that all targets have in common is returned.
     """
     n_clusters = data.n_clusters
     table, gains = data.x_log_x, state.gains
     counts, before = state.edge_counts[layer], state.count_terms[layer]
     links, touched, logs = state.links[layer], state.touched[layer], state.logs[layer]
-    own = data.self_weights[sample, layer]
-    here = links[source]
-    common = 0.5 * (x_log_x(table, counts[source, source] - 2.0 * here - own) - before[source, source])
-    common += (here + 0.5 * own) * logs[blockmodel.LEAVE, source, source]
+    self_weight = data.self_weights[sample, layer]
+    source_links = links[source]
+    rest = counts[source, source] - 2.0 * source_links - self_weight
+    common = 0.5 * (x_log_x(table, rest) - before[source, source])
+    common += (source_links + 0.5 * self_weight) * logs[blockmodel.LEAVE, source, source]
     for place in range(state.n_touched[layer]):
         r = touched[place]
         if r != source:
             link = links[r]
             removal = x_log_x(table, counts[source, r] - link) - before[source, r]
             common += removal + link * logs[blockmodel.LEAVE, source, r]
-            # The pair of source and r, and r with itself, change otherwise if r is the target.
-            between = x_log_x(table, counts[source, r] + here - link) - before[source, r]
-            between -= (here - link) * logs[blockmodel.SWAP, source, r]
-            within = x_log_x(table, counts[r, r] + 2.0 * link + own) - before[r, r]
-            within = 0.5 * within - (link + 0.5 * own) * logs[blockmodel.JOIN, r, r]
-            kept = gains[r] - (removal + link * logs[blockmodel.LEAVE, source, r]) + (between + within)
+            # The pair of source and r, and r with itself, change differently if r is the target.
+            between = x_log_x(table, counts[source, r] + source_links - link) - before[source, r]
+            between -= (source_links - link) * logs[blockmodel.SWAP, source, r]
+            within = x_log_x(table, counts[r, r] + 2.0 * link + self_weight) - before[r, r]
+            within = 0.5 * within - (link + 0.5 * self_weight) * logs[blockmodel.JOIN, r, r]
+            gain = gains[r] - (removal + link * logs[blockmodel.LEAVE, source, r]) + (between + within)
             for t in range(n_clusters):
-                gains[t] += (
-                    x_log_x(table, counts[r, t] + link) - before[r, t] - link * logs[blockmodel.JOIN, r, t]
-                )
-            gains[r] = kept
-    if here > 0.0:
-        for t in range(n_clusters):
-            if links[t] == 0.0:
-                between = x_log_x(table, counts[source, t] + here) - before[source, t]
-                gains[t] += between - here * logs[blockmodel.SWAP, source, t]
-    if own > 0.0:
-        for t in range(n_clusters):
-            if links[t] == 0.0:
-                within = x_log_x(table, counts[t, t] + own) - before[t, t]
-                gains[t] += 0.5 * within - 0.5 * own * logs[blockmodel.JOIN, t, t]
+                change = x_log_x(table, counts[r, t] + link) - before[r, t]
+                gains[t] += change - link * logs[blockmodel.JOIN, r, t]
+            gains[r] = gain
+    for t in range(n_clusters):
+        if links[t] == 0.0 and source_links > 0.0:
+            between = x_log_x(table, counts[source, t] + source_links) - before[source, t]
+            gains[t] += between - source_links * logs[blockmodel.SWAP, source, t]
+        if links[t] == 0.0 and self_weight > 0.0:
+            within = x_log_x(table, counts[t, t] + self_weight) - before[t, t]
+            gains[t] += 0.5 * within - 0.5 * self_weight * logs[blockmodel.JOIN, t, t]
     return float(common)

@@ -1,65 +1,46 @@
 """A partition's statistics, its objective from them (docs/model.md, eqs. (4) to (12)), and one relocation.
 
-`objective_terms` is what Python calls. Kernels `collect` the statistics from members, take the objective from
-them, and `relocate` one sample, with all statistics (eqs. (18) and (19)).
+Python calls `objective_terms`. Kernels `collect` the statistics from members, compute the objective from
+them, and `relocate` one sample together with all statistics (eqs. (18) and (19)).
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sweep_clustering.kernels.jit import jit, jit_inner, jit_part
 from sweep_clustering.kernels.partition import blockmodel, shaped, statistics
-from sweep_clustering.kernels.partition.state import (
-    FACTOR,
-    HALF,
-    LEAVING_LEVEL,
-    LEAVING_SCALE,
-    LEVEL,
-    LIMIT,
-    OFFSET,
-    RELOCATIONS,
-    SAFETY,
-    SCALE,
-    STALE,
-    State,
-    new_state,
-)
+from sweep_clustering.kernels.partition import state as places
+from sweep_clustering.kernels.partition.state import FACTOR, HALF, OFFSET, STALE, State, new_state
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
 from sweep_clustering.kernels.problem.problem import Problem
 
 
+class Terms(NamedTuple):
+    """Terms of the objective in nats (docs/model.md, eq. (4)); 0 if the model lacks one."""
+
+    gmm: float
+    sbm: float  # of the block models; ann of docs/model.md, eq. (36), for "conditional"
+    prior: float
+
+
 @jit
-def _evaluate(data: Data, state: State) -> tuple[float, float, float]:
+def evaluate(data: Data, state: State) -> Terms:
     collect(data, state)
     return terms(data, state)
 
 
-def objective_terms(problem: Problem, labels: ArrayLike) -> tuple[float, float, float]:
-    """Objective of a partition, from scratch; its value is the sum of the three (docs/model.md, eq. (4)).
-
-    Parameters
-    ----------
-    problem : Problem
-        Data, annotations and model.
-    labels : array_like of shape (n_samples,)
-        Integers 0 to n_clusters - 1.
-
-    Returns
-    -------
-    gmm, annotations, prior : float
-        Nats. The second is sbm of the block models and ann of "conditional" (model.md, eq. (36)); it and the
-        prior are 0 where the model lacks them.
-    """
+def objective_terms(problem: Problem, labels: ArrayLike) -> Terms:
+    """Return the terms of the objective of a partition, computed from scratch."""
     state = new_state(problem.data)
     state.labels[:] = labels
-    gmm, sbm, prior = _evaluate(problem.data, state)
-    return float(gmm), float(sbm), float(prior)
+    return Terms(*map(float, evaluate(problem.data, state)))
 
 
-# The statistics, from members, and what is derived from them.
+# The statistics, from members, and the values that are derived from them.
 
 
 @jit_inner
@@ -78,7 +59,7 @@ def collect(data: Data, state: State) -> None:
 
 @jit_inner
 def refresh(data: Data, state: State) -> None:
-    """Set what is derived from sizes, squared errors and edge counts."""
+    """Set the values that are derived from sizes, squared errors and edge counts."""
     if data.shape <= codes.COMMON:
         refresh_gaussians(data, state)
     else:
@@ -94,12 +75,10 @@ def refresh(data: Data, state: State) -> None:
 
 @jit_part
 def refresh_gaussians(data: Data, state: State) -> None:
-    """Set the terms, and `join`: coefficients from a squared distance to the gain of joining a cluster.
-
-    The squared error becomes error + join[FACTOR] d² + prior; a cluster is then degenerate up to join[LIMIT],
-    and gains join[HALF] log(that) + join[OFFSET] if it is not. The other rows bound this gain, and that by
-    leaving, without a logarithm: see `gains.joining_bound`. Under a common variance only the first counts.
-    """
+    """Set the terms, and the coefficients `join` of the gain by joining a cluster."""
+    # The squared error becomes error + join[FACTOR] d² + prior. Up to join[LIMIT] the cluster is degenerate,
+    # and beyond it gains join[HALF] log(that error) + join[OFFSET]. The other rows bound this gain, and that
+    # by leaving, without a logarithm: see `gains.joining_bound`. A common variance uses the first row alone.
     for k in range(data.n_clusters):
         refresh_gaussian(data, state, k)
     refresh_pooled(data, state)
@@ -107,7 +86,7 @@ def refresh_gaussians(data: Data, state: State) -> None:
 
 @jit_inner
 def refresh_gaussian(data: Data, state: State, k: int) -> None:
-    """Set term and `join` of one cluster."""
+    """Set the term and `join` of one cluster."""
     n_features = data.X.shape[1]
     size = state.sizes[k]
     join = state.join
@@ -123,24 +102,24 @@ def refresh_gaussian(data: Data, state: State, k: int) -> None:
     join[FACTOR, k] = size / (size + 1.0)
     join[HALF, k] = half
     join[OFFSET, k] = offset
-    join[LIMIT, k] = limit
-    join[SCALE, k] = join[LEAVING_SCALE, k] = 0.0
-    join[LEVEL, k] = join[LEAVING_LEVEL, k] = np.inf  # no bound if it may be degenerate
+    join[places.LIMIT, k] = limit
+    join[places.SCALE, k] = join[places.LEAVING_SCALE, k] = 0.0
+    join[places.LEVEL, k] = join[places.LEAVING_LEVEL, k] = np.inf  # no bound if it may be degenerate
     error = state.errors[k] + data.kappa * n_features * data.total_variance
     if data.shape == codes.SPHERICAL and error > 2.0 * limit:
         log = math.log(error)
-        margin = SAFETY * (abs(half) * (abs(log) + 2.0) + abs(offset) + abs(term))
-        join[SCALE, k] = join[FACTOR, k] / error
-        join[LEVEL, k] = half * log + offset + margin
+        margin = places.SAFETY * (abs(half) * (abs(log) + 2.0) + abs(offset) + abs(term))
+        join[places.SCALE, k] = join[FACTOR, k] / error
+        join[places.LEVEL, k] = half * log + offset + margin
         if size > 2:
             leaving = half + data.feature_weight * n_features
-            join[LEAVING_SCALE, k] = size / (size - 1.0) / error
-            join[LEAVING_LEVEL, k] = leaving * (1.0 + log - data.log_freedom[size - 1]) - term + margin
+            join[places.LEAVING_SCALE, k] = size / (size - 1.0) / error
+            join[places.LEAVING_LEVEL, k] = leaving * (1.0 + log - data.log_freedom[size - 1]) - term + margin
 
 
 @jit_inner
 def refresh_pooled(data: Data, state: State) -> None:
-    """Set the terms if all clusters share a variance: that of all in the first."""
+    """Set the terms if all clusters share a variance: the first holds the sum."""
     if data.shape == codes.COMMON:
         state.terms[:] = 0.0
         state.terms[0] = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
@@ -148,7 +127,7 @@ def refresh_pooled(data: Data, state: State) -> None:
 
 @jit_inner
 def refresh_moved(data: Data, state: State, source: int, target: int) -> None:
-    """As `refresh`, after a relocation; where nothing else changes, for its two clusters alone: O(K)."""
+    """Refresh after a relocation, in O(K) where the values of two clusters alone have changed."""
     if data.shape > codes.COMMON or len(state.edge_counts) > 0:
         refresh(data, state)
         return
@@ -157,29 +136,24 @@ def refresh_moved(data: Data, state: State, source: int, target: int) -> None:
     refresh_pooled(data, state)
     if data.proportions:
         for k in range(data.n_clusters):
-            for moved in (source, target):
-                n_moved, n_other = state.sizes[moved], state.sizes[k]
-                state.base[moved, k] = statistics.proportions_gain(data, n_moved, n_other)
-                state.base[k, moved] = statistics.proportions_gain(data, n_other, n_moved)
+            for r in (source, target):
+                state.base[r, k] = statistics.proportions_gain(data, state.sizes[r], state.sizes[k])
+                state.base[k, r] = statistics.proportions_gain(data, state.sizes[k], state.sizes[r])
 
 
 @jit_inner
 def refresh_shaped(data: Data, state: State) -> None:
-    """Set the terms, and `join`: joining gains join[HALF] times the rise of the log-determinant, plus
-    join[OFFSET].
-
-    Also `doubt`, from the drift of scatter and inverse, and the rounding of a difference of such terms.
-    """
+    """Set the terms, `join` and `doubt`; joining gains join[HALF] rise of log-determinant + join[OFFSET]."""
     n_samples, n_dims = data.Z.shape
-    tied = data.shape == codes.TIED
+    is_tied = data.shape == codes.TIED
     state.terms[:] = 0.0
     for k in range(data.n_clusters):
-        size = n_samples if tied else state.sizes[k]
-        place = 0 if tied else k
+        size = n_samples if is_tied else state.sizes[k]
+        place = 0 if is_tied else k
         logdet = state.logdets[place]
         freedom = size + data.freedom
         state.join[FACTOR, k] = state.sizes[k] / (state.sizes[k] + 1.0)
-        if not tied:
+        if not is_tied:
             half = -0.5 * data.feature_weight * (freedom + 1.0)
             state.terms[k] = statistics.shaped_term(data, size, logdet)
             state.join[HALF, k] = half
@@ -188,8 +162,9 @@ def refresh_shaped(data: Data, state: State) -> None:
         share = n_dims if data.shape == codes.DIAGONAL else 1
         rounding = abs(logdet) + n_dims * (1.0 + abs(data.log_freedom[size]))
         rounding *= 8.0 * statistics.EPSILON * freedom
+        # The drift of scatter and inverse, and the rounding of a difference of such terms.
         state.doubt[k] = 0.5 * (freedom + 1.0 + n_dims) * share * state.drift[place] + rounding
-    if tied:
+    if is_tied:
         state.terms[0] = statistics.shaped_term(data, n_samples, state.logdets[0])
 
 
@@ -197,8 +172,8 @@ def refresh_shaped(data: Data, state: State) -> None:
 
 
 @jit_inner
-def terms(data: Data, state: State) -> tuple[float, float, float]:
-    """gmm, annotation term and prior of a partition whose statistics are set; 0 where the model lacks one."""
+def terms(data: Data, state: State) -> Terms:
+    """Return the terms of a partition whose statistics are set."""
     gmm = data.unit_term
     if data.shape == codes.COMMON:
         gmm = statistics.cluster_term(data, data.X.shape[0], statistics.pooled_error(data, state))
@@ -224,19 +199,19 @@ def terms(data: Data, state: State) -> tuple[float, float, float]:
             block, density = layer_terms(data, state, layer)
             sbm += block
             prior += density
-    return gmm, sbm, prior
+    return Terms(gmm, sbm, prior)
 
 
 @jit_part
 def objective_of(data: Data, state: State) -> float:
-    """Sum of the terms, nats."""
+    """Return the objective of a partition whose statistics are set, in nats."""
     gmm, sbm, prior = terms(data, state)
     return gmm + sbm + prior
 
 
 @jit_part
 def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
-    """Parts of one layer in sbm and prior, nats."""
+    """Return the parts of one layer in sbm and prior, in nats."""
     counts = state.edge_counts[layer]
     inner = statistics.prior_rate(data, layer, statistics.sum_of_squares(state.sizes))
     outer = inner / data.spread[layer]
@@ -245,7 +220,7 @@ def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
         for c in range(r, data.n_clusters):
             exposure = float(state.sizes[r]) * float(state.sizes[c])
             rate = inner if r == c else outer
-            # Half of a sum over ordered pairs: off the diagonal each pair stands for two.
+            # Half of a sum over ordered pairs: off the diagonal a pair stands for two.
             weight = 0.5 if r == c else 1.0
             denominator = exposure
             if data.model == codes.POSTERIOR:
@@ -265,18 +240,18 @@ def layer_terms(data: Data, state: State, layer: int) -> tuple[float, float]:
 
 @jit_part
 def error_after_removal(data: Data, state: State, sample: int, source: int) -> float:
-    """Squared error of `source` without `sample`, whose squared distances are set."""
+    """Return the squared error of `source` without `sample`, whose squared distances are set."""
     size = state.sizes[source]
-    # One sample is left, or none: exactly 0, where the subtraction would round.
+    # At most one sample remains: its error is exactly 0, where the subtraction would round.
     if size <= 2:
         return 0.0
-    left = state.errors[source] - size / (size - 1.0) * state.distances[source]
-    if left < statistics.CANCELLATION * state.errors[source]:
-        left = 0.0
+    error = state.errors[source] - size / (size - 1.0) * state.distances[source]
+    if error < statistics.CANCELLATION * state.errors[source]:
+        error = 0.0
         # Feature by feature, as a kernel cannot allocate an array for the means.
         for d in range(data.Z.shape[1]):
-            left = statistics.add_feature_error(data, state, sample, source, d, left)
-    return float(left)
+            error = statistics.add_feature_error(data, state, sample, source, d, error)
+    return float(error)
 
 
 @jit_inner
@@ -285,7 +260,7 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
     source = int(np.int64(state.labels[sample]))
     n_source = state.sizes[source]
     n_target = state.sizes[target]
-    # Errors, squares and scatter before means and sizes: they follow from the old ones.
+    # Errors, squares and scatter come before means and sizes, as they follow from the old ones.
     if data.shape <= codes.COMMON:
         state.errors[source] = error_after_removal(data, state, sample, source)
         state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]
@@ -305,25 +280,27 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
         shaped.set_cluster(data, state, source)
         shaped.set_cluster(data, state, target)
     elif data.shape > codes.DIAGONAL:
-        shaped.settle_scatter(data, state, source, target)
+        shaped.renew_drifted(data, state, source, target)
     for layer in range(data.totals.shape[0]):
         links = state.links[layer]
         if data.model != codes.CONDITIONAL:
-            own = data.self_weights[sample, layer]
-            move_edges(state.edge_counts[layer], links, links[source], own, source, target)
+            self_weight = data.self_weights[sample, layer]
+            move_edges(state.edge_counts[layer], links, links[source], self_weight, source, target)
         elif state.n_touched[layer] > 0:
             state.agreed[layer] += links[target] - links[source]
     state.counters[STALE] = 1
-    state.counters[RELOCATIONS] += 1
+    state.counters[places.RELOCATIONS] += 1
     refresh_moved(data, state, source, target)
 
 
 @jit_part
-def move_edges(counts: Floats, links: Floats, here: float, own: float, source: int, target: int) -> None:
+def move_edges(
+    counts: Floats, links: Floats, source_links: float, inner_links: float, source: int, target: int
+) -> None:
     """Change the edge counts of one layer as samples go from `source` to `target`.
 
-    `links` are their annotations with each cluster, `here` those with what stays in the source, and `own`
-    those among themselves, twice, and self pairs.
+    `links` are their annotations with each cluster, `source_links` those with samples that stay in the
+    source, and `inner_links` twice those among themselves, and self pairs.
     """
     for r in range(len(links)):
         if r != source and r != target:
@@ -331,8 +308,8 @@ def move_edges(counts: Floats, links: Floats, here: float, own: float, source: i
             counts[r, source] -= links[r]
             counts[target, r] += links[r]
             counts[r, target] += links[r]
-    between = here - links[target]
+    between = source_links - links[target]
     counts[source, target] += between
     counts[target, source] += between
-    counts[source, source] -= 2.0 * here + own
-    counts[target, target] += 2.0 * links[target] + own
+    counts[source, source] -= 2.0 * source_links + inner_links
+    counts[target, target] += 2.0 * links[target] + inner_links

@@ -1,17 +1,17 @@
 """Shapes of covariance with a prior: "diagonal", "tied" and "full" (docs/model.md, section 7).
 
-"diagonal" has a variance for each cluster and feature. A candidate costs one logarithm: what joining a
-cluster does to its log-determinant is the logarithm of a product over features of 1 + n / (n + 1) d² / (s +
-ridge), of factors kept in `State.ratios`.
+"diagonal" has a variance for each cluster and feature. A candidate costs one logarithm: a sample that joins a
+cluster changes its log-determinant by the logarithm of a product over features of 1 + n / (n + 1) d² / (s +
+ridge), with factors in `State.ratios`.
 
 "full" and "tied" have a covariance matrix for each cluster, or one for all. `State.scatter` holds A = S +
-ridge I and `State.inverse` its inverse, renewed from members at each pass and updated by rank one in
+ridge I and `State.inverse` its inverse, computed from members at each pass and updated by rank one in
 between: A' = A -+ c v v', and the log-determinant changes by log(1 -+ c v' A^-1 v).
 
-`State.drift` bounds the error of both as any vector sees it: |v' (A^-1 - found) v| <= drift v' A^-1 v. A sum
+`State.drift` bounds the error of an inverse B for any vector: |v' (A^-1 - B) v| <= drift v' A^-1 v. A sum
 of n products is off by about sqrt(n) roundings, each of them relative to the diagonal of A, and
 sum_i A_ii (A^-1)_ii says how much less A is in some direction. A removal that leaves the share r of a
-direction divides the drift by r. A gain that all this could move across the threshold is computed from
+direction divides the drift by r. A gain that the drift could move across the threshold is computed from
 members.
 """
 
@@ -30,14 +30,23 @@ from sweep_clustering.kernels.partition.statistics import (
 )
 from sweep_clustering.kernels.problem.data import FULL, TIED, Data, Floats
 
-# Place of the one matrix of "tied", or of one column, and no sample: of the type that other places and
-# samples have, as a literal would have what takes it compiled once more.
-ONLY, NOBODY = cast(int, np.int64(0)), cast(int, np.int64(-1))
+# Place of the one matrix of "tied", or of a single column. It has the type of other places: for a literal
+# a function would be compiled once more.
+ONLY = cast(int, np.int64(0))
+
+# Stands for no sample, with the type of a sample.
+NOBODY = cast(int, np.int64(-1))
+
+# Largest product whose logarithm is postponed: it stays finite with up to eight more factors.
+LARGE = 1e150
+
+# Scatter and inverse that have drifted further are computed from members at once.
+LARGEST_DRIFT = 1e-9
+
+# A removal that leaves a smaller share of a determinant may have lost all digits.
+LEAST_SHARE = 1e-12
 
 # Shape "diagonal".
-
-# A product of up to eight factors more stays below the largest number; beyond it its logarithm is taken.
-LARGE = 1e150
 
 
 @jit_inner
@@ -57,7 +66,7 @@ def collect_squares(data: Data, state: State) -> None:
 
 @jit_inner
 def set_cluster(data: Data, state: State, k: int) -> None:
-    """Set the log-determinant of a cluster, infinite if it is degenerate, and what joining it multiplies."""
+    """Set the log-determinant of a cluster, infinite if it is degenerate, and its ratios."""
     size = state.sizes[k]
     state.logdets[k] = logdet_of(data, state.squares, size, k)
     for d in range(len(state.squares)):
@@ -66,10 +75,10 @@ def set_cluster(data: Data, state: State, k: int) -> None:
 
 @jit_inner
 def logdet_of(data: Data, squares: Floats, size: int, column: int) -> float:
-    """Sum of the logarithms in one column; infinite if the cluster adds nothing, as it has no prior."""
+    """Return the sum of logarithms in one column; infinite for a degenerate cluster without a prior."""
     total = 0.0
     for d in range(len(squares)):
-        # One sample, or none, has no square at all.
+        # The squares of one sample, or none, are 0.
         if data.ridge == 0.0 and squares[d, column] <= data.floors[d] * size:
             return np.inf
         total += math.log(squares[d, column])
@@ -78,9 +87,9 @@ def logdet_of(data: Data, squares: Floats, size: int, column: int) -> float:
 
 @jit_inner
 def set_diagonal_gains(data: Data, state: State, sample: int, source: int) -> float:
-    """Set the gains to their part in gmm; a bound on the error of what leaving the source gains, nats."""
+    """Set the gains to the change of gmm; return a bound on the error of leaving the source, in nats."""
     if data.ridge == 0.0:
-        # Without a prior clusters may be degenerate, so each gain is that of its definition.
+        # Without a prior clusters may be degenerate, so every gain is computed by definition.
         for target in range(data.n_clusters):
             if target != source:
                 state.gains[target] = exact_diagonal_gain(data, state, sample, source, target)
@@ -116,10 +125,7 @@ def set_diagonal_gains(data: Data, state: State, sample: int, source: int) -> fl
 
 @jit_inner
 def set_joins(z: Floats, state: State) -> None:
-    """Set gains and distances: the log-determinant rises by the first and the logarithm of the second.
-
-    Four features at a time, as `squared_distances`.
-    """
+    """Set gains and distances: the log-determinant rises by the first plus the logarithm of the second."""
     means, ratios = state.means, state.ratios
     products, logs = state.distances, state.gains
     n_dims = len(z)
@@ -149,7 +155,7 @@ def set_joins(z: Floats, state: State) -> None:
 
 @jit_inner
 def logdet_after_removal(data: Data, state: State, sample: int, source: int) -> float:
-    """Log-determinant of the source without the sample."""
+    """Return the log-determinant of the source without the sample."""
     for d in range(len(state.squares)):
         state.column[d, 0] = square_after_removal(data, state, sample, source, d)
     return logdet_of(data, state.column, state.sizes[source] - 1, ONLY)
@@ -157,41 +163,42 @@ def logdet_after_removal(data: Data, state: State, sample: int, source: int) -> 
 
 @jit_inner
 def square_after_removal(data: Data, state: State, sample: int, source: int, d: int) -> float:
-    """Square of one feature of the source without the sample."""
+    """Return the square of one feature of the source without the sample."""
     size = state.sizes[source]
-    # One sample is left, or none: the ridge alone, where the subtraction would round.
+    # At most one sample remains: the square is the ridge, where the subtraction would round.
     if size <= 2:
         return data.ridge
     difference = data.Z[sample, d] - state.means[d, source]
-    left = state.squares[d, source] - size / (size - 1.0) * difference * difference
-    if left < CANCELLATION * state.squares[d, source]:
-        left = add_feature_error(data, state, sample, source, d, data.ridge)
-    return float(left)
+    square = state.squares[d, source] - size / (size - 1.0) * difference * difference
+    if square < CANCELLATION * state.squares[d, source]:
+        square = add_feature_error(data, state, sample, source, d, data.ridge)
+    return float(square)
 
 
 @jit_inner
 def exact_diagonal_gain(data: Data, state: State, sample: int, source: int, target: int) -> float:
-    """Change of gmm, feature by feature."""
-    left = shaped_term(data, state.sizes[source] - 1, logdet_after_removal(data, state, sample, source))
+    """Return the change of gmm, feature by feature."""
+    logdet = logdet_after_removal(data, state, sample, source)
+    removal = shaped_term(data, state.sizes[source] - 1, logdet) - state.terms[source]
     size = state.sizes[target]
     share = size / (size + 1.0)
     for d in range(len(state.squares)):
         difference = data.Z[sample, d] - state.means[d, target]
         state.column[d, 0] = state.squares[d, target] + share * difference * difference
-    joined = shaped_term(data, size + 1, logdet_of(data, state.column, size + 1, ONLY))
-    return float(left - state.terms[source] + (joined - state.terms[target]))
+    term = shaped_term(data, size + 1, logdet_of(data, state.column, size + 1, ONLY))
+    return float(removal + (term - state.terms[target]))
 
 
 @jit_inner
 def relocate_squares(data: Data, state: State, sample: int, source: int, target: int) -> None:
-    """Move the sample, in the squares alone: means and sizes are still those before."""
+    """Move the sample in the squares alone; means and sizes are those before."""
     n_target = state.sizes[target]
     grain = 4.0 * EPSILON * (1.0 + data.reach)
     least = 1.0
     for d in range(len(state.squares)):
-        left = square_after_removal(data, state, sample, source, d)
-        least = min(least, max(left / state.squares[d, source], CANCELLATION))
-        state.squares[d, source] = left
+        square = square_after_removal(data, state, sample, source, d)
+        least = min(least, max(square / state.squares[d, source], CANCELLATION))
+        state.squares[d, source] = square
         difference = data.Z[sample, d] - state.means[d, target]
         state.squares[d, target] += n_target / (n_target + 1.0) * difference * difference
     state.drift[source] = (state.drift[source] + grain) / least
@@ -200,12 +207,6 @@ def relocate_squares(data: Data, state: State, sample: int, source: int, target:
 
 # Shapes "full" and "tied".
 
-# Beyond it scatter and inverse are renewed from members at once.
-LARGEST_DRIFT = 1e-9
-
-# Of a determinant that a removal leaves: below it all digits may be lost.
-LEAST_SHARE = 1e-12
-
 
 @jit_inner
 def collect_scatter(data: Data, state: State) -> None:
@@ -213,14 +214,14 @@ def collect_scatter(data: Data, state: State) -> None:
     for place in range(len(state.scatter)):
         if state.stop[0] != 0:
             return
-        renew(data, state, place)
+        collect_matrix(data, state, place)
     if data.shape == TIED:
         set_products(data, state)
 
 
 @jit_inner
-def renew(data: Data, state: State, place: int) -> None:
-    """Set one scatter matrix, about the means as they are, and what follows from it."""
+def collect_matrix(data: Data, state: State, place: int) -> None:
+    """Set one scatter matrix about the present means, its inverse, log-determinant and drift."""
     n_dims = data.Z.shape[1]
     scatter = state.scatter[place]
     size = add_members(data, state, place, NOBODY)
@@ -230,12 +231,12 @@ def renew(data: Data, state: State, place: int) -> None:
             scatter[j, i] = state.matrix[i, j]
     state.logdets[place] = factorise(state.matrix)
     invert(state.matrix, state.inverse[place])
-    state.drift[place] = (math.sqrt(size) + n_dims) * grain(data, state, place)
+    state.drift[place] = (math.sqrt(size) + n_dims) * update_drift(data, state, place)
 
 
 @jit_inner
-def grain(data: Data, state: State, place: int) -> float:
-    """Drift that one update brings."""
+def update_drift(data: Data, state: State, place: int) -> float:
+    """Return the drift by one update."""
     n_dims = data.Z.shape[1]
     steepness = 0.0
     for i in range(n_dims):
@@ -244,8 +245,8 @@ def grain(data: Data, state: State, place: int) -> float:
 
 
 @jit_inner
-def add_members(data: Data, state: State, place: int, without: int) -> int:
-    """Set the lower triangle of the scratch matrix to the scatter of all members but one; their number."""
+def add_members(data: Data, state: State, place: int, outsider: int) -> int:
+    """Set the scratch matrix to the scatter of all members but one, below; return their number."""
     n_samples, n_dims = data.Z.shape
     matrix = state.matrix
     vector = state.vectors[data.n_clusters]
@@ -255,7 +256,7 @@ def add_members(data: Data, state: State, place: int, without: int) -> int:
         if state.stop[0] != 0:
             break
         label = state.labels[i]
-        if (data.shape == TIED or label == place) and i != without:
+        if (data.shape == TIED or label == place) and i != outsider:
             size += 1
             for d in range(n_dims):
                 vector[d] = data.Z[i, d] - state.means[d, label]
@@ -269,7 +270,7 @@ def add_members(data: Data, state: State, place: int, without: int) -> int:
 
 @jit_inner
 def set_products(data: Data, state: State) -> None:
-    """Set the inverse times each mean, for the shape "tied"."""
+    """Set the products of the inverse and the means for "tied"."""
     n_dims = data.Z.shape[1]
     vector = state.vectors[data.n_clusters]
     for k in range(data.n_clusters):
@@ -280,7 +281,7 @@ def set_products(data: Data, state: State) -> None:
 
 @jit_inner
 def set_full_distances(data: Data, state: State, sample: int) -> None:
-    """Set the squared distances of a sample to all means, each by the inverse of its cluster."""
+    """Set the squared distances of a sample to all means by the inverses of the clusters."""
     n_dims = data.Z.shape[1]
     vector = state.vectors[data.n_clusters]
     z = data.Z[sample]
@@ -292,9 +293,9 @@ def set_full_distances(data: Data, state: State, sample: int) -> None:
 
 @jit_inner
 def set_tied_distances(data: Data, state: State, sample: int) -> None:
-    """As `set_full_distances`, by the one inverse; its product with the sample stays in the last vector.
+    """Set the squared distances by the one inverse; its product with the sample stays in the last vector.
 
-    Differences are taken before products: a difference of squares would lose digits.
+    Differences come before products, as a difference of squares would lose digits.
     """
     n_dims = data.Z.shape[1]
     z = data.Z[sample]
@@ -309,7 +310,7 @@ def set_tied_distances(data: Data, state: State, sample: int) -> None:
 
 @jit_inner
 def set_full_gains(data: Data, state: State, sample: int, source: int) -> float:
-    """Set the gains to their part in gmm; a bound on the error of what leaving the source gains, nats."""
+    """Set the gains to the change of gmm; return a bound on the error of leaving the source, in nats."""
     size = state.sizes[source]
     least = 1.0
     logdet = data.Z.shape[1] * math.log(data.ridge)
@@ -325,11 +326,11 @@ def set_full_gains(data: Data, state: State, sample: int, source: int) -> float:
 
 @jit_inner
 def set_tied_gains(data: Data, state: State, sample: int, source: int) -> float:
-    """As `set_full_gains`, for one matrix."""
+    """Set the gains for one matrix, and return a bound as `set_full_gains` does."""
     size = state.sizes[source]
     half = -0.5 * data.feature_weight * (data.Z.shape[0] + data.freedom)
     share = size / (size - 1.0) if size > 1 else 0.0
-    left = 1.0 - share * state.distances[source]
+    leaving = 1.0 - share * state.distances[source]
     product = state.vectors[data.n_clusters + 1]
     least = 1.0
     for target in range(data.n_clusters):
@@ -337,16 +338,16 @@ def set_tied_gains(data: Data, state: State, sample: int, source: int) -> float:
         cross = 0.0  # a' A^-1 b of the differences to the two means
         for d in range(data.Z.shape[1]):
             cross += (product[d] - state.vectors[source, d]) * (data.Z[sample, d] - state.means[d, target])
-        ratio = left * (1.0 + joining * state.distances[target]) + share * joining * cross * cross
+        ratio = leaving * (1.0 + joining * state.distances[target]) + share * joining * cross * cross
         ratio = max(ratio, LEAST_SHARE)
         least = min(least, ratio)
         state.gains[target] = half * math.log(ratio)
-    return float(state.doubt[source] / min(least, max(left, LEAST_SHARE)))
+    return float(state.doubt[source] / min(least, max(leaving, LEAST_SHARE)))
 
 
 @jit_inner
 def exact_full_gain(data: Data, state: State, sample: int, source: int, target: int) -> float:
-    """Change of gmm, from members: of two scatters, or of that of all but the sample, which joins either."""
+    """Return the change of gmm from members: of two scatters, or of one that the sample joins in two ways."""
     size = state.sizes[target]
     if data.shape == TIED:
         _, before = factorise_without(data, state, sample, source, ONLY)
@@ -364,9 +365,9 @@ def exact_full_gain(data: Data, state: State, sample: int, source: int, target: 
 
 @jit_inner
 def factorise_without(data: Data, state: State, sample: int, cluster: int, place: int) -> tuple[float, float]:
-    """Set the scratch matrix to a factor of the scatter at `place` without the sample.
+    """Set the scratch matrix to a Cholesky factor of the scatter at `place` without the sample.
 
-    Its log-determinant, and by how much that rises as the sample joins the others of its cluster.
+    Returns its log-determinant, and the rise of it as the sample joins the others of its cluster.
     """
     n_samples, n_dims = data.Z.shape
     vector, mean = state.vectors[data.n_clusters], state.vectors[data.n_clusters + 1]
@@ -378,9 +379,9 @@ def factorise_without(data: Data, state: State, sample: int, cluster: int, place
             for d in range(n_dims):
                 mean[d] += data.Z[i, d]
     for d in range(n_dims):
-        kept = state.means[d, cluster]
+        old_mean = state.means[d, cluster]
         state.means[d, cluster] = mean[d] / max(size, 1)
-        mean[d] = kept
+        mean[d] = old_mean
     add_members(data, state, place, int(np.int64(sample)))
     logdet = factorise(state.matrix)
     for d in range(n_dims):
@@ -391,13 +392,13 @@ def factorise_without(data: Data, state: State, sample: int, cluster: int, place
 
 @jit_inner
 def relocate_scatter(data: Data, state: State, sample: int, source: int, target: int) -> None:
-    """Move the sample, in scatter and inverse alone: means and sizes are still those before."""
+    """Move the sample in scatter and inverse alone; means and sizes are those before."""
     size = state.sizes[source]
     if data.shape == FULL and size <= 2:
         set_multiple_of_identity(state.scatter[source], data.ridge)
         set_multiple_of_identity(state.inverse[source], 1.0 / data.ridge)
         state.logdets[source] = data.Z.shape[1] * math.log(data.ridge)
-        state.drift[source] = grain(data, state, source)
+        state.drift[source] = update_drift(data, state, source)
     elif size > 1:
         update(data, state, sample, source, -size / (size - 1.0))
     size = state.sizes[target]
@@ -406,7 +407,7 @@ def relocate_scatter(data: Data, state: State, sample: int, source: int, target:
 
 @jit_inner
 def update(data: Data, state: State, sample: int, cluster: int, scale: float) -> None:
-    """Add c v v' to a scatter matrix, v the difference to the mean of a cluster."""
+    """Add c v v' to a scatter matrix, v the difference from the mean of a cluster to the sample."""
     n_dims = data.Z.shape[1]
     place = ONLY if data.shape == TIED else cluster
     vector = state.vectors[data.n_clusters]
@@ -424,47 +425,47 @@ def update(data: Data, state: State, sample: int, cluster: int, scale: float) ->
         return
     add_outer(state.inverse[place], product, -scale / ratio)
     state.logdets[place] += math.log(ratio)
-    state.drift[place] = (state.drift[place] + grain(data, state, place)) / min(ratio, 1.0)
+    state.drift[place] = (state.drift[place] + update_drift(data, state, place)) / min(ratio, 1.0)
 
 
 @jit_inner
-def settle_scatter(data: Data, state: State, source: int, target: int) -> None:
-    """Renew what has drifted too far; means and sizes are those after a relocation."""
+def renew_drifted(data: Data, state: State, source: int, target: int) -> None:
+    """Compute matrices that have drifted too far from members, after a relocation."""
     for cluster in (source, target):
         place = ONLY if data.shape == TIED else cluster
         if state.drift[place] > LARGEST_DRIFT:
-            renew(data, state, place)
+            collect_matrix(data, state, place)
     if data.shape == TIED:
         set_products(data, state)
 
 
-# Linear algebra on the small symmetric matrices of the shapes "tied" and "full", in memory that is given.
+# Linear algebra on small symmetric matrices, in memory of the caller.
 
 
 @jit_inner
 def factorise(matrix: Floats) -> float:
-    """Put the Cholesky factor of a positive definite matrix into its lower triangle; log-determinant.
+    """Put the Cholesky factor of a matrix into its lower triangle; return the log-determinant.
 
-    NaN if rounding leaves no positive number on the diagonal.
+    It is NaN if rounding leaves no positive number on the diagonal.
     """
     total = 0.0
     for i in range(len(matrix)):
         row = matrix[i]
         for j in range(i):
             row[j] = (row[j] - dot(row, matrix[j], j)) / matrix[j, j]
-        left = row[i] - dot(row, row, i)
-        if left <= 0.0:
+        pivot = row[i] - dot(row, row, i)
+        if pivot <= 0.0:
             return np.nan
-        row[i] = math.sqrt(left)
+        row[i] = math.sqrt(pivot)
         total += math.log(row[i])
     return 2.0 * total
 
 
 @jit_inner
 def invert(factor: Floats, inverse: Floats) -> None:
-    """Set the inverse of a matrix from its Cholesky factor, both triangles."""
+    """Set both triangles of the inverse of a matrix from its Cholesky factor."""
     size = len(factor)
-    # Row j is the solution for the unit vector j, forwards, then backwards; by symmetry it is column j too.
+    # Row j solves for the unit vector j, forwards, then backwards; by symmetry it is column j too.
     for j in range(size):
         row = inverse[j]
         row[:j] = 0.0
@@ -488,7 +489,7 @@ def invert(factor: Floats, inverse: Floats) -> None:
 
 @jit_inner
 def solved_square(factor: Floats, vector: Floats) -> float:
-    """V' A^-1 v from the Cholesky factor of A; overwrites v."""
+    """Return v' A^-1 v by the Cholesky factor of A; v is overwritten."""
     total = 0.0
     for i in range(len(vector)):
         value = (vector[i] - dot(factor[i], vector, i)) / factor[i, i]
@@ -499,7 +500,7 @@ def solved_square(factor: Floats, vector: Floats) -> float:
 
 @jit_part
 def dot(first: Floats, second: Floats, size: int) -> float:
-    """Sum of the first `size` products, four at a time: one sum would wait for itself."""
+    """Return the sum of the first `size` products, by four sums: a single one would wait for itself."""
     a = b = c = d = 0.0
     for block in range(size // 4):
         i = 4 * block
@@ -514,7 +515,7 @@ def dot(first: Floats, second: Floats, size: int) -> float:
 
 @jit_inner
 def quadratic_form(matrix: Floats, vector: Floats) -> float:
-    """V' M v, from the lower triangle of M."""
+    """Return v' M v by the lower triangle of M."""
     total = 0.0
     for i in range(len(vector)):
         row = matrix[i]
@@ -524,7 +525,7 @@ def quadratic_form(matrix: Floats, vector: Floats) -> float:
 
 @jit_inner
 def multiply(matrix: Floats, vector: Floats, product: Floats) -> None:
-    """Set M v of a symmetric matrix."""
+    """Set the product M v."""
     size = len(vector)
     for i in range(size):
         product[i] = dot(matrix[i], vector, size)
@@ -543,7 +544,7 @@ def add_outer(matrix: Floats, vector: Floats, scale: float) -> None:
 
 @jit_inner
 def set_multiple_of_identity(matrix: Floats, value: float) -> None:
-    """Set c I."""
+    """Set a matrix to c I."""
     matrix[:] = 0.0
     for i in range(len(matrix)):
         matrix[i, i] = value

@@ -1,4 +1,4 @@
-"""The workspace of a search, allocated once: a partition, its statistics, and what is derived from them."""
+"""The workspace of a search: a partition, its statistics, and values derived from them, allocated once."""
 
 import functools
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -10,52 +10,57 @@ from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import by_pointer
 from sweep_clustering.kernels.problem.data import COMMON, CONDITIONAL, DIAGONAL, FULL, TIED, Data, Floats
 
-# Places in `State.counters`; STALE is 1 until the statistics are recomputed from members.
-EVALUATIONS, RELOCATIONS, LOCAL_SEARCHES, CAPS, STALE, DISTANCES = 0, 1, 2, 3, 4, 5
+# Places in `State.counters`.
+EVALUATIONS = 0
+RELOCATIONS = 1
+LOCAL_SEARCHES = 2
+CAPS = 3  # loops that a limit on their length ended
+STALE = 4  # 1 until the statistics are recomputed from members
+DISTANCES = 5
 
 # Rows of `State.join`; see objective.refresh_gaussians and objective.refresh_shaped.
-FACTOR, HALF, OFFSET, LIMIT, SCALE, LEVEL, LEAVING_SCALE, LEAVING_LEVEL = range(8)
+FACTOR = 0
+HALF = 1
+OFFSET = 2
+LIMIT = 3
+SCALE = 4
+LEVEL = 5
+LEAVING_SCALE = 6
+LEAVING_LEVEL = 7
 
-# A bound on a gain is wider by this share of all that the gain is made of, a thousand times what rounds.
+# A bound on a gain is wider by this share of the sum of its terms, a thousand times their rounding.
 SAFETY = 2.0**-40
 
-# Clusters from which bounds on distances pay; see sweep_clustering.kernels.partition.bounds.
+# Number of clusters from which bounds on distances pay; see sweep_clustering.kernels.partition.bounds.
 LEAST_CLUSTERS = 8
 
-by_pointer(Data)  # here, as commands that solve nothing load its module, and not the compiler
+by_pointer(Data)  # here, because commands that solve nothing load the module of Data without the compiler
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
 
-def allocate(kind: type[T], sizes: dict[str, int], **given: Any) -> T:
-    """A named tuple of arrays of zeros, of the shapes that its fields declare.
+def allocate(kind: type[T], sizes: dict[str, int], **values: Any) -> T:
+    """Return a named tuple of these values, and of arrays of zeros of the shapes that fields declare.
 
-    Parameters
-    ----------
-    kind : type
-        Each field is annotated with the names of its dimensions, or numbers, one after the other.
-    sizes : dict of str to int
-        Lengths of the dimensions by name.
-    **given
-        Fields that are there already.
+    A field of type `Annotated` names its dimensions, of which `sizes` has the lengths, or their lengths.
     """
     arrays: dict[str, Any] = {
         name: np.zeros([sizes[dim] if dim in sizes else int(dim) for dim in dims], dtype)
-        for name, (dtype, dims) in _declared(kind).items()
-        if name not in given
+        for name, (dtype, dims) in _declared_arrays(kind).items()
+        if name not in values
     }
-    return kind(**arrays, **given)
+    return kind(**arrays, **values)
 
 
 @functools.cache
-def _declared(kind: type) -> dict[str, tuple[type, tuple[str, ...]]]:
+def _declared_arrays(kind: type) -> dict[str, tuple[type, tuple[str, ...]]]:
     hints = get_type_hints(kind, include_extras=True)
     arrays = {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Annotated}
     return {name: (_scalar_type(array), tuple(dims.split())) for name, (array, dims) in arrays.items()}
 
 
 def _scalar_type(hint: Any) -> type[np.generic]:
-    """Return the one numpy type that an annotation names; how `NDArray` holds it is up to numpy."""
+    """Return the one numpy type that an annotation names; releases of numpy nest it in different ways."""
     scalar_types, parts = [], [hint]
     for part in parts:
         if isinstance(part, type) and issubclass(part, np.generic):
@@ -68,30 +73,30 @@ def _scalar_type(hint: Any) -> type[np.generic]:
 
 @by_pointer
 class State(NamedTuple):
-    """Partition, statistics and scratch memory; clusters are the last axis."""
+    """Partition, statistics and scratch memory, with clusters as the last axis."""
 
     labels: Annotated[NDArray[np.int16], "samples"]
     best: Annotated[NDArray[np.int16], "samples"]  # best round end of a local search
-    own: Annotated[Floats, "samples"]  # squared distance to the own centroid, or a sampling weight
+    own_distances: Annotated[Floats, "samples"]  # squared, to the sample's centroid; a weight in k-means++
     order: NDArray[np.int32]  # (n_annotated,)
     cluster_order: NDArray[np.int64]  # (n_clusters,)
     counters: Annotated[NDArray[np.int64], "6"]
-    stop: NDArray[np.int64]  # (1,): not 0 ends every loop that lasts, whatever is then left behind
+    stop: NDArray[np.int64]  # (1,): if not 0, every long loop ends, and leaves incomplete results
 
     # Statistics of members.
     sizes: Annotated[NDArray[np.int64], "clusters"]
     means: Annotated[Floats, "dims clusters"]  # of Z
     errors: Annotated[Floats, "clusters"]  # SSE_r
-    squares: Annotated[Floats, "diagonals clusters"]  # s_rd + ridge; shape diagonal alone, as the ratios
-    scatter: Annotated[Floats, "matrices dims dims"]  # S_r + ridge I; one for tied, none for other shapes
+    squares: Annotated[Floats, "diagonals clusters"]  # s_rd + ridge of "diagonal"
+    scatter: Annotated[Floats, "matrices dims dims"]  # S_r + ridge I of "full", one matrix for "tied"
     inverse: Annotated[Floats, "matrices dims dims"]  # of the scatter
-    logdets: Annotated[Floats, "clusters"]  # of the scatter or squares; tied: in the first
-    drift: Annotated[Floats, "clusters"]  # bound on the relative error of scatter and inverse, see full
+    logdets: Annotated[Floats, "clusters"]  # of the scatter or squares; that of "tied" is the first
+    drift: Annotated[Floats, "clusters"]  # bound on the relative error of scatter and inverse, see shaped
     edge_counts: Annotated[Floats, "blocks clusters clusters"]  # m_rs; none in the model "conditional"
-    agreed: Annotated[Floats, "layers"]  # see blockmodel, of "conditional"
+    agreed: Annotated[Floats, "layers"]  # for "conditional", see blockmodel
 
-    # Derived from them whenever they change.
-    terms: Annotated[Floats, "clusters"]  # part in gmm; of all in the first if they share a variance
+    # Values derived from them whenever they change.
+    terms: Annotated[Floats, "clusters"]  # part in gmm; the first has the sum if they share a variance
     join: Annotated[Floats, "8 clusters"]  # coefficients of the gain by joining a cluster, see FACTOR
     column: Annotated[Floats, "diagonals 1"]  # scratch: squares of one cluster
     ratios: Annotated[Floats, "diagonals clusters"]  # n / (n + 1) over the squares
@@ -108,19 +113,19 @@ class State(NamedTuple):
     path: Annotated[Floats, "clusters"]  # how far each centroid has gone
     anchors: Annotated[Floats, "dims clusters"]  # means at the end of the path
 
-    # Of the sample under test.
+    # Values of the sample under test.
     links: Annotated[Floats, "layers clusters"]  # a_r
-    touched: Annotated[NDArray[np.int64], "layers places"]  # first the clusters with a_r > 0
-    n_touched: Annotated[NDArray[np.int64], "layers"]  # their number; of partners in "conditional"
+    touched: Annotated[NDArray[np.int64], "layers places"]  # the clusters with a_r > 0, at the first places
+    n_touched: Annotated[NDArray[np.int64], "layers"]  # their number; number of partners in "conditional"
     distances: Annotated[Floats, "clusters"]  # squared, by the inverses where there are any
-    vectors: Annotated[Floats, "vectors dims"]  # scratch; for tied, first the inverse times each mean
+    vectors: Annotated[Floats, "vectors dims"]  # scratch; "tied" has the inverse times each mean first
     matrix: Annotated[Floats, "matrix matrix"]  # scratch
     gains: Annotated[Floats, "clusters"]  # nats
     work: Annotated[Floats, "clusters"]
 
 
 def sizes_of(data: Data) -> dict[str, int]:
-    """Lengths of all dimensions, by their names in the declarations of fields."""
+    """Return the lengths of all dimensions, by their names in the declarations of fields."""
     (samples, dims), clusters, layers = data.Z.shape, data.n_clusters, data.totals.shape[0]
     matrices = {TIED: 1, FULL: clusters}.get(data.shape, 0)
     return {
@@ -140,16 +145,17 @@ def sizes_of(data: Data) -> dict[str, int]:
 
 
 def _bounds_pay(data: Data) -> bool:
-    """Whether bounds on distances save time: see `kernels.partition.bounds`, and `benchmarks/bounds.py`."""
+    """Return whether bounds on distances save time; `benchmarks/bounds.py` measures it."""
     if data.n_clusters < LEAST_CLUSTERS or data.shape > COMMON:
         return False
-    # A block model uses them for samples without partners alone.
-    alone = np.diff(data.row_start[:: len(data.totals)]) == 0 if len(data.totals) else np.ones(1, bool)
-    return data.model == CONDITIONAL or bool(alone.mean() >= 0.5)
+    # A block model uses bounds only for samples without partners.
+    if data.model == CONDITIONAL or len(data.totals) == 0:
+        return True
+    return bool(np.mean(np.diff(data.row_start[:: len(data.totals)]) == 0) >= 0.5)
 
 
 def new_state(data: Data) -> State:
-    """Workspace for `data`; the partition is all zero and the statistics are not set."""
+    """Return a workspace for `data`; all labels are 0, and the statistics are not set."""
     clusters = np.arange(data.n_clusters, dtype=np.int64)
     state = allocate(
         State, sizes_of(data), order=data.annotated.copy(), cluster_order=clusters, stop=new_flag()

@@ -9,20 +9,26 @@ from sweep_clustering.kernels.jit import jit_inner, jit_part
 from sweep_clustering.kernels.partition.state import State
 from sweep_clustering.kernels.problem.data import COMMON, CONDITIONAL, DEGENERATE, Data, Floats
 
-# Logarithms: of whole arrays at once, and x log x of counts.
+# Distance from 1 to the next number: the unit of the bounds on rounding.
+EPSILON = 2.0**-52
 
-LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")  # 33 bits: exact times any exponent
+# A removal that leaves less than this share of a squared error has lost digits: recompute from members.
+CANCELLATION = 1e-6
+
+# ln 2 in two parts. The first has 33 bits, so that its product with an exponent is exact.
+LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")
 LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
+
 # Bits of sqrt(1/2): mantissas are brought to [sqrt(1/2), sqrt(2)), where the series is shortest.
 ROOT_HALF = 0x3FE6A09E667F3BCD
 
 
 @jit_inner
 def array_log(values: Floats, logs: Floats) -> None:
-    """Natural logarithms of positive normal numbers, to about one unit in the last place.
+    """Set the natural logarithms of positive normal numbers, to about one unit in the last place.
 
-    log x = e ln 2 + 2 atanh((f - 1) / (f + 1)) for x = 2^e f; the series is cut where it no longer changes a
-    double. Two plain loops without a call, which the compiler vectorises; numba's log is scalar.
+    log x = e ln 2 + 2 atanh((f - 1) / (f + 1)) for x = 2^e f, by the series to double precision.
+    The compiler vectorises the two loops, which call nothing; numba's log is scalar.
     """
     bits = values.view(np.int64)
     for i in range(len(values)):
@@ -43,22 +49,15 @@ def array_log(values: Floats, logs: Floats) -> None:
 
 @jit_part
 def x_log_x(table: Floats, x: float) -> float:
-    """Value of x log x with 0 log 0 = 0, from the table of whole numbers where there is one."""
+    """Return x log x with 0 log 0 = 0, from the table of whole numbers where there is one."""
     if table.shape[0] > 0:
-        return float(table[np.uint64(np.int64(x))])  # unsigned: no index counts from the end
+        return float(table[np.uint64(np.int64(x))])  # unsigned, so that no index counts from the end
     return x * math.log(x) if x > 0.0 else 0.0
-
-
-# Distance from 1 to the next number: the unit of the bounds on rounding.
-EPSILON = 2.0**-52
-
-# A removal that leaves less than this share of a squared error has lost digits: recompute from members.
-CANCELLATION = 1e-6
 
 
 @jit_part
 def is_degenerate(data: Data, size: int, error: float) -> bool:
-    """Whether a cluster of `size` samples and squared error `error` adds nothing (docs/model.md, eq. (6))."""
+    """Return whether a cluster of this size and squared error adds nothing (docs/model.md, eq. (6))."""
     if data.kappa > 0.0:
         return False
     return size <= 1 or error <= DEGENERATE * data.total_variance * data.X.shape[1] * size
@@ -66,7 +65,7 @@ def is_degenerate(data: Data, size: int, error: float) -> bool:
 
 @jit_part
 def cluster_term(data: Data, size: int, error: float) -> float:
-    """Part in gmm of one cluster, or of all under a common variance, nats (docs/model.md, eqs. (5), (34))."""
+    """Return the part in gmm of a cluster, or of all under a common variance (eqs. (5), (34)), nats."""
     if is_degenerate(data, size, error):
         return 0.0
     n_features = data.X.shape[1]
@@ -78,7 +77,7 @@ def cluster_term(data: Data, size: int, error: float) -> float:
 
 @jit_part
 def pooled_error(data: Data, state: State) -> float:
-    """Squared error of all clusters."""
+    """Return the squared error of all clusters."""
     total = 0.0
     for k in range(data.n_clusters):
         total += state.errors[k]
@@ -87,9 +86,9 @@ def pooled_error(data: Data, state: State) -> float:
 
 @jit_part
 def shaped_term(data: Data, size: int, logdet: float) -> float:
-    """Part in gmm of `size` samples of one covariance, nats; 0 if there are none or it is degenerate.
+    """Return the part of `size` samples of one covariance in gmm, nats (docs/model.md, eqs. (46) to (48)).
 
-    Of the shapes with a prior: log-determinants are of S + ridge I (docs/model.md, eqs. (46) to (48)).
+    The log-determinant is that of S + ridge I, and infinite for a degenerate cluster, which adds 0.
     """
     if size == 0 or logdet == np.inf:
         return 0.0
@@ -101,7 +100,7 @@ def shaped_term(data: Data, size: int, logdet: float) -> float:
 
 @jit_part
 def proportions_gain(data: Data, n_source: int, n_target: int) -> float:
-    """Change of gmm by the proportions when a sample goes from a cluster to another one, of these sizes."""
+    """Return the change of gmm by the proportions when a sample moves between clusters of two sizes."""
     if not data.proportions:
         return 0.0
     log_size = data.log_size
@@ -112,7 +111,7 @@ def proportions_gain(data: Data, n_source: int, n_target: int) -> float:
 
 @jit_part
 def prior_rate(data: Data, layer: int, squares: float) -> float:
-    """Rate lambda_in of a layer where the squared sizes sum to `squares`."""
+    """Return the rate lambda_in of a layer if the squared sizes sum to `squares`."""
     n_samples = float(data.X.shape[0])
     inside = 0.5 * (squares + n_samples)
     outside = 0.5 * (n_samples * n_samples - squares)
@@ -121,7 +120,7 @@ def prior_rate(data: Data, layer: int, squares: float) -> float:
 
 @jit_part
 def sum_of_squares(sizes: NDArray[np.int64]) -> float:
-    """Sum of the squared sizes."""
+    """Return the sum of the squared sizes."""
     total = 0.0
     for k in range(len(sizes)):
         total += float(sizes[k]) * float(sizes[k])
@@ -148,7 +147,7 @@ def set_means(X: Floats, state: State, means: Floats) -> None:
 
 @jit_inner
 def collect_gaussians(data: Data, state: State) -> None:
-    """Set sizes, means and, where they count, squared errors; the mean of an empty cluster is 0."""
+    """Set sizes and means, and for one variance the squared errors; the mean of an empty cluster is 0."""
     n_samples, n_features = data.Z.shape
     means = state.means
     state.sizes[:] = 0
@@ -159,7 +158,7 @@ def collect_gaussians(data: Data, state: State) -> None:
     set_means(data.Z, state, means)
     if data.shape > COMMON:
         return
-    # A second pass, about the means: a difference of sums of squares would cancel.
+    # A second pass takes differences from the means: a difference of sums of squares would cancel.
     for i in range(n_samples):
         label = state.labels[i]
         total = 0.0
@@ -171,7 +170,7 @@ def collect_gaussians(data: Data, state: State) -> None:
 
 @jit_inner
 def collect_annotations(data: Data, state: State) -> None:
-    """Set the edge counts of all layers from members, or what agrees with them in the model "conditional"."""
+    """Set the edge counts of all layers, or the agreement in the model "conditional"."""
     n_layers = data.totals.shape[0]
     labels = state.labels
     state.edge_counts[:] = 0.0
@@ -191,7 +190,7 @@ def collect_annotations(data: Data, state: State) -> None:
                 for entry in range(data.row_start[start], data.row_start[start + 1]):
                     row[labels[data.partners[entry]]] += data.weights[entry]
     for layer in range(n_layers):
-        # Each pair was met from both of its ends.
+        # Every pair was counted from both of its ends.
         state.agreed[layer] = data.apart[layer] + 0.5 * state.agreed[layer]
 
 
@@ -199,7 +198,7 @@ def collect_annotations(data: Data, state: State) -> None:
 def add_feature_error(
     data: Data, state: State, sample: int, cluster: int, feature: int, total: float
 ) -> float:
-    """Add to `total` the squared error in one feature of the members of `cluster` other than `sample`."""
+    """Add to `total` the squared error in one feature of the members of `cluster` except `sample`."""
     n_samples = data.Z.shape[0]
     mean = 0.0
     size = 0

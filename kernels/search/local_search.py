@@ -1,7 +1,7 @@
-"""Local search: relocation of annotated samples, then assignment of the others, then whole components.
+"""Local search in docs/model.md.
 
-Equations (18) to (24) of docs/model.md: `local_search`, which ends where no sample gains. Equations (40) and
-(41): `relocate_components`, for what single samples cannot do.
+`local_search` relocates annotated samples and assigns the others until no sample gains (eqs. (18) to (24)).
+`relocate_components` moves sets of samples where no single sample can move (eqs. (40) and (41)).
 """
 
 import math
@@ -13,109 +13,102 @@ from numpy.typing import NDArray
 
 from sweep_clustering.kernels.jit import by_pointer, jit_inner, jit_part
 from sweep_clustering.kernels.partition import bounds
+from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.gains import set_distances, set_gains, set_links, squared_distances
 from sweep_clustering.kernels.partition.objective import collect, move_edges, objective_of, relocate
 from sweep_clustering.kernels.partition.shaped import ONLY, factorise, logdet_of
-from sweep_clustering.kernels.partition.state import (
-    CAPS,
-    EVALUATIONS,
-    LOCAL_SEARCHES,
-    STALE,
-    State,
-    allocate,
-    sizes_of,
-)
+from sweep_clustering.kernels.partition.state import EVALUATIONS, State, allocate, sizes_of
 from sweep_clustering.kernels.partition.statistics import CANCELLATION, is_degenerate, pooled_error
 from sweep_clustering.kernels.problem import data as codes
 from sweep_clustering.kernels.problem.data import Data, Floats
 
-RELOCATION, ASSIGNMENT = 1, 2
+# Phases of a round.
+RELOCATION = 1
+ASSIGNMENT = 2
 
-MAX_ROUNDS, MAX_RELOCATION_PASSES, MAX_ASSIGNMENT_PASSES = 100, 1000, 200
+MAX_ROUNDS = 100
+MAX_RELOCATION_PASSES = 1000
+MAX_ASSIGNMENT_PASSES = 200
 
 
 @jit_inner
 def local_search(data: Data, state: State, rng: Generator) -> float:
-    """Improve `state.labels`; leave the best round end there, its statistics from members.
+    """Improve the partition and return its objective in nats; statistics are then computed from members.
 
-    A round that would change nothing is skipped: when phase 2 moved no sample, phase 1 is still at its end,
-    and without annotated samples phase 2 is.
-
-    Returns
-    -------
-    float
-        Objective of the partition, from scratch, nats.
+    The result is the best end of a round. A round that would change nothing is skipped: when phase 2 moved no
+    sample, phase 1 is still at its end, and without annotated samples phase 2 is.
     """
-    state.counters[LOCAL_SEARCHES] += 1
-    state.counters[STALE] = 1
-    if bounds.in_use(state):
-        bounds.forget(state)
+    state.counters[places.LOCAL_SEARCHES] += 1
+    state.counters[places.STALE] = 1
+    if bounds.has_bounds(state):
+        bounds.reset(state)
     best = -np.inf
     value = -np.inf
-    unsettled = True
+    is_settled = False
     for _ in range(MAX_ROUNDS):
-        if not unsettled or state.stop[0] != 0:
+        if is_settled or state.stop[0] != 0:
             break
-        caps = state.counters[CAPS]
-        moved = 0
+        caps = state.counters[places.CAPS]
+        n_moves = 0
         total = 0
-        for phase in range(RELOCATION, ASSIGNMENT + 1):  # no literals: each would compile the phases anew
-            moved = run_phase(data, state, rng, phase)
-            total += moved
-        unsettled = (moved > 0 and len(state.order) > 0) or (state.counters[CAPS] > caps and total > 0)
+        for phase in range(RELOCATION, ASSIGNMENT + 1):  # a literal phase would compile `run_phase` again
+            n_moves = run_phase(data, state, rng, phase)
+            total += n_moves
+        has_cap = state.counters[places.CAPS] > caps
+        is_settled = (n_moves == 0 or len(state.order) == 0) and not (has_cap and total > 0)
         collect(data, state)
         value = objective_of(data, state)
         if value > best:
             best = value
             copy_labels(state.labels, state.best)
-    if unsettled:
-        state.counters[CAPS] += 1
-    # A later round may end lower: phase 2 does not see sbm and prior.
+    if not is_settled:
+        state.counters[places.CAPS] += 1
+    # A later round may end lower, as phase 2 does not see the annotation term and the prior.
     if value < best:
         copy_labels(state.best, state.labels)
-        state.counters[STALE] = 1
+        state.counters[places.STALE] = 1
         collect(data, state)
     return best
 
 
 @jit_inner
 def run_phase(data: Data, state: State, rng: Generator, phase: int) -> int:
-    """Passes of a phase until one moves nothing; relocation, the first, never lowers the objective."""
+    """Run passes of a phase until one moves nothing; return the number of moves."""
     total = 0
-    relocates = phase == RELOCATION
-    samples = len(state.order) if relocates else len(data.unannotated)
+    is_relocation = phase == RELOCATION
+    samples = len(state.order) if is_relocation else len(data.unannotated)
     if data.n_clusters == 1 or samples == 0:
         return total
-    for _ in range(MAX_RELOCATION_PASSES if relocates else MAX_ASSIGNMENT_PASSES):
+    for _ in range(MAX_RELOCATION_PASSES if is_relocation else MAX_ASSIGNMENT_PASSES):
         collect(data, state)
-        moved = relocation_pass(data, state, rng) if relocates else assignment_pass(data, state)
-        total += moved
-        if moved == 0 or state.stop[0] != 0:
+        n_moves = relocation_pass(data, state, rng) if is_relocation else assignment_pass(data, state)
+        total += n_moves
+        if n_moves == 0 or state.stop[0] != 0:
             return total
-        state.counters[STALE] = 1
-    state.counters[CAPS] += 1
+        state.counters[places.STALE] = 1
+    state.counters[places.CAPS] += 1
     return total
 
 
 @jit_part
 def copy_labels(source: NDArray[np.int16], target: NDArray[np.int16]) -> None:
-    """Write `source` over `target`."""
+    """Copy labels: slices would allocate memory."""
     for i in range(len(source)):
         target[i] = source[i]
 
 
 @jit_inner
 def relocation_pass(data: Data, state: State, rng: Generator) -> int:
-    """Try all clusters for each sample, in random order, each from where the sample then is.
+    """Move each sample, in random order, to each cluster that then gains; return the number of moves.
 
-    The order of clusters is drawn only if some cluster gains: otherwise it does not matter. Not inlined:
-    inlined in its caller, it ran a fifth longer and took twice as long to compile.
+    The order of clusters is drawn only if some cluster gains, as otherwise it does not matter. Inlined in its
+    caller the pass ran a fifth longer and took twice as long to compile.
     """
     shuffle(rng, state.order)
     total = 0
-    bounded = bounds.in_use(state)
-    if bounded:
-        bounds.follow_all(data, state)
+    has_bounds = bounds.has_bounds(state)
+    if has_bounds:
+        bounds.track_means(data, state)
     for sample in state.order:
         if state.stop[0] != 0:
             break
@@ -123,45 +116,45 @@ def relocation_pass(data: Data, state: State, rng: Generator) -> int:
         if state.sizes[source] <= data.min_size:
             continue
         degree = set_links(data, state, sample)
-        if bounded and bounds.stays(data, state, sample, degree):
+        if has_bounds and bounds.has_no_gain(data, state, sample, degree):
             state.counters[EVALUATIONS] += data.n_clusters - 1
             continue
-        moved = 0
+        n_moves = 0
         place = 0
         while place < data.n_clusters:
             largest = set_gains(data, state, sample, degree, codes.IMPROVEMENT)
-            if bounded:
-                bounds.renew(data, state, sample)
-            if largest <= codes.IMPROVEMENT and moved == 0:
+            if has_bounds:
+                bounds.store(data, state, sample)
+            if largest <= codes.IMPROVEMENT and n_moves == 0:
                 state.counters[EVALUATIONS] += data.n_clusters - 1
                 break
-            if moved == 0:
+            if n_moves == 0:
                 shuffle(rng, state.cluster_order)
-            found = -1
-            while place < data.n_clusters and found < 0:
+            destination = -1
+            while place < data.n_clusters and destination < 0:
                 target = state.cluster_order[place]
                 place += 1
                 if target != source:
                     state.counters[EVALUATIONS] += 1
                     if state.gains[target] > codes.IMPROVEMENT:
-                        found = target
-            if found >= 0:
-                relocate(data, state, sample, found)
-                if bounded:
-                    bounds.follow(data, state, source)
-                    bounds.follow(data, state, found)
-                source = found
-                moved += 1
-        total += moved
+                        destination = target
+            if destination >= 0:
+                relocate(data, state, sample, destination)
+                if has_bounds:
+                    bounds.track_mean(data, state, source)
+                    bounds.track_mean(data, state, destination)
+                source = destination
+                n_moves += 1
+        total += n_moves
     return total
 
 
 @jit_inner
 def assignment_pass(data: Data, state: State) -> int:
-    """One pass with means and covariances fixed; sizes follow the moves.
+    """Move samples to their cheapest cluster at fixed means and covariances; return the number of moves.
 
-    A degenerate cluster neither gives nor receives samples. Under a common variance the closest centroid is
-    the cheapest, and all clusters take part.
+    Sizes follow the moves. A degenerate cluster neither gives nor receives samples. Under a common variance
+    the closest centroid is the cheapest, and all clusters take part.
     """
     precision = state.gains
     offset = state.work
@@ -169,22 +162,22 @@ def assignment_pass(data: Data, state: State) -> int:
     if data.proportions:
         for k in range(data.n_clusters):
             offset[k] -= data.log_size[state.sizes[k]]
-    bounded = bounds.in_use(state)
-    if bounded:
-        bounds.follow_all(data, state)
-    moved = 0
+    has_bounds = bounds.has_bounds(state)
+    if has_bounds:
+        bounds.track_means(data, state)
+    n_moves = 0
     for sample in data.unannotated:
         if state.stop[0] != 0:
             break
         source = int(np.int64(state.labels[sample]))
         if state.sizes[source] <= data.min_size or offset[source] == np.inf:
             continue
-        if bounded and bounds.keeps(data, state, sample):
+        if has_bounds and bounds.has_no_cheaper_cluster(data, state, sample):
             state.counters[EVALUATIONS] += data.n_clusters - 1
             continue
         set_distances(data, state, sample)
-        if bounded:
-            bounds.renew(data, state, sample)
+        if has_bounds:
+            bounds.store(data, state, sample)
         cheapest = 0
         lowest = np.inf
         for k in range(data.n_clusters):
@@ -197,16 +190,13 @@ def assignment_pass(data: Data, state: State) -> int:
             state.labels[sample] = cheapest
             state.sizes[source] -= 1
             state.sizes[cheapest] += 1
-            moved += 1
-    return moved
+            n_moves += 1
+    return n_moves
 
 
 @jit_inner
 def set_costs(data: Data, state: State, precision: Floats, offset: Floats) -> None:
-    """Set the factor of a squared distance, and what is added to it; infinite for a degenerate cluster.
-
-    Distances are those of `set_distances`: by the inverse of the scatter, or by the ratios, for some shapes.
-    """
+    """Set the factor of a squared distance of `set_distances`, and an offset, infinite if degenerate."""
     n_samples, n_dims = data.Z.shape
     prior = data.kappa * n_dims * data.total_variance
     common = 0.0
@@ -239,13 +229,11 @@ def set_costs(data: Data, state: State, precision: Floats, offset: Floats) -> No
             offset[k] = 0.5 * (state.logdets[k] - n_dims * data.log_freedom[size])
 
 
-# Relocation of whole must-link components, once no relocation of a single sample gains any more.
-#
-# Equations (40) and (41) of docs/model.md.
+# Relocation of must-link components, once no relocation of a single sample gains (model.md, eqs. (40), (41)).
 #
 # Samples that must-links hold together may be stuck: each of them alone would lose its links by leaving. A
 # component is a maximal set of samples of one cluster that must-links connect. A move is judged by the
-# objective of the partition after it, computed from its statistics: O(K²) a layer and target, for few sets.
+# objective of the partition after it, computed from its statistics in O(K²) for each layer and target.
 
 
 @by_pointer
@@ -253,57 +241,57 @@ class Component(NamedTuple):
     """A set of samples of one cluster, and the statistics of the partition with it elsewhere."""
 
     members: Annotated[NDArray[np.int32], "samples"]  # the first ones
-    root: Annotated[NDArray[np.int32], "samples"]  # a sample that names the set, -1 if not yet met
+    root: Annotated[NDArray[np.int32], "samples"]  # the sample that names the set of a sample, or -1
     mean: Annotated[Floats, "dims"]
     scatter: Annotated[Floats, "dims width"]  # of the members about their mean; width 1 but for matrices
     links: Annotated[Floats, "layers clusters"]  # annotations with each cluster, those within the set twice
     within: Annotated[Floats, "layers"]  # annotations within the set, twice, self pairs apart
     selves: Annotated[Floats, "layers"]  # sum of A_ii
-    after: State  # sizes, errors, log-determinants, edge counts and agreement alone are its own
+    after: State  # shares all arrays but sizes, errors, log-determinants, edge counts and agreement
 
 
 def new_component(data: Data, state: State) -> Component:
-    """Memory for the sets of one search."""
-    own = ("sizes", "errors", "logdets", "edge_counts", "agreed")
-    after = state._replace(**{name: getattr(state, name).copy() for name in own})
+    """Return memory for the components of one search."""
+    names = ("sizes", "errors", "logdets", "edge_counts", "agreed")
+    after = state._replace(**{name: getattr(state, name).copy() for name in names})
     return allocate(Component, sizes_of(data) | {"width": max(1, state.matrix.shape[1])}, after=after)
 
 
 @jit_inner
 def relocate_components(data: Data, state: State, rng: Generator, component: Component) -> int:
-    """Move each component to the cluster where the objective is highest; number of components moved."""
+    """Move each component to the cluster where the objective is highest; return the number of moves."""
     collect(data, state)
     shuffle(rng, state.order)
     component.root[:] = -1
-    moved = 0
+    n_moves = 0
     for sample in state.order:
         if state.stop[0] != 0:
             break
         if component.root[sample] < 0:
             size = list_component(data, state, component, sample)
             if 1 < size <= state.sizes[state.labels[sample]] - data.min_size:
-                moved += relocate_component(data, state, component, size)
-    return moved
+                n_moves += relocate_component(data, state, component, size)
+    return n_moves
 
 
 @jit_inner
 def list_component(data: Data, state: State, component: Component, sample: int) -> int:
-    """List the component of `sample`, which is in none yet; its size."""
+    """List the component of `sample`, which is in none yet, and return its size."""
     n_layers = data.totals.shape[0]
     members, root = component.members, component.root
     members[0] = sample
     root[sample] = sample
     size = 1
-    reached = 0
-    while reached < size:
-        row = members[reached] * n_layers
-        reached += 1
+    place = 0
+    while place < size:
+        row = members[place] * n_layers
+        place += 1
         for layer in range(n_layers):
             if data.attracts[layer]:
                 for entry in range(data.row_start[row + layer], data.row_start[row + layer + 1]):
                     partner = data.partners[entry]
-                    together = state.labels[partner] == state.labels[sample]
-                    if data.weights[entry] > 0.0 and together and root[partner] < 0:
+                    is_together = state.labels[partner] == state.labels[sample]
+                    if data.weights[entry] > 0.0 and is_together and root[partner] < 0:
                         root[partner] = sample
                         members[size] = partner
                         size += 1
@@ -312,20 +300,20 @@ def list_component(data: Data, state: State, component: Component, sample: int) 
 
 @jit_part
 def relocate_component(data: Data, state: State, component: Component, size: int) -> int:
-    """Move the first `size` members to the best cluster; 1 if it is not their own, else 0."""
+    """Move the first `size` members to the best cluster; return 1, or 0 if that is their present one."""
     source = int(np.int64(state.labels[component.members[0]]))
     n_source = state.sizes[source]
     error = set_members(data, state, component, size)
-    left = 0.0
+    rest = 0.0  # error or log-determinant of the samples that remain in the source
     if data.shape <= codes.COMMON:
         squared_distances(component.mean, state.means, state.distances)
         # As `error_after_removal`, but not recomputed where digits cancel: the component then stays.
-        left = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
-        if left < CANCELLATION * state.errors[source]:
+        rest = state.errors[source] - error - size * n_source / (n_source - size) * state.distances[source]
+        if rest < CANCELLATION * state.errors[source]:
             return 0
     elif data.shape != codes.TIED:
-        left = logdet_after(data, state, component, source, -size)
-        if math.isnan(left):
+        rest = logdet_after(data, state, component, source, -size)
+        if math.isnan(rest):
             return 0
     for target in range(data.n_clusters):
         if target == source:
@@ -335,7 +323,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
         n_target = state.sizes[target]
         joining = size * n_target / (n_target + size)
         if data.shape <= codes.COMMON:
-            component.after.errors[source] = left
+            component.after.errors[source] = rest
             component.after.errors[target] += error + joining * state.distances[target]
         elif data.shape == codes.TIED:
             leaving = -size * n_source / (n_source - size)
@@ -343,11 +331,11 @@ def relocate_component(data: Data, state: State, component: Component, size: int
             add_difference(data, state, component, target, joining)
             component.after.logdets[0] = factorise(state.matrix)
         else:
-            component.after.logdets[source] = left
+            component.after.logdets[source] = rest
             component.after.logdets[target] = logdet_after(data, state, component, target, size)
         state.gains[target] = objective_of(data, component.after)
     state.counters[EVALUATIONS] += data.n_clusters - 1
-    best = int(np.int64(source))  # the type that a target has: another would compile `relocate` twice
+    best = int(np.int64(source))  # of the type of `target`: with another `relocate` would be compiled twice
     for target in range(data.n_clusters):
         if state.gains[target] > state.gains[best]:
             best = target
@@ -363,7 +351,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
 
 @jit_inner
 def set_members(data: Data, state: State, component: Component, size: int) -> float:
-    """Set mean and scatter of the members, and their annotations; their squared error about the mean."""
+    """Set mean, scatter and annotations of the members, and return their squared error about the mean."""
     n_dims, width = component.scatter.shape
     n_layers = data.totals.shape[0]
     mean, scatter = component.mean, component.scatter
@@ -393,17 +381,17 @@ def set_members(data: Data, state: State, component: Component, size: int) -> fl
             difference = z[d] - mean[d]
             error += difference * difference
             for e in range(min(d + 1, width)):
-                # Of width 1 for all shapes but those with matrices: the squares alone.
-                other = difference if width == 1 else z[e] - mean[e]
-                scatter[d, e] += difference * other
+                # For shapes without matrices the width is 1, and the scatter has the squares alone.
+                factor = difference if width == 1 else z[e] - mean[e]
+                scatter[d, e] += difference * factor
     return error
 
 
 @jit_inner
 def logdet_after(data: Data, state: State, component: Component, cluster: int, change: int) -> float:
-    """Log-determinant of a cluster that members join, or leave if `change` is below 0.
+    """Return the log-determinant of a cluster that members join, or leave if `change` is below 0.
 
-    NaN where digits cancel.
+    It is NaN where digits cancel.
     """
     size = state.sizes[cluster]
     within = 1.0 if change > 0 else -1.0
@@ -425,7 +413,7 @@ def logdet_after(data: Data, state: State, component: Component, cluster: int, c
 def set_matrix(
     data: Data, state: State, component: Component, cluster: int, within: float, between: float
 ) -> None:
-    """Set the scratch matrix: scatter of a cluster, some of the members', and of the difference of means."""
+    """Set the scratch matrix to a sum of the scatter of a cluster, of the members, and of their means."""
     place = ONLY if data.shape == codes.TIED else cluster
     for d in range(data.Z.shape[1]):
         for e in range(d + 1):
@@ -435,7 +423,7 @@ def set_matrix(
 
 @jit_inner
 def add_difference(data: Data, state: State, component: Component, cluster: int, scale: float) -> None:
-    """Add c v v' to the lower triangle of the scratch matrix, v from a cluster's mean to that of the set."""
+    """Add c v v' to the scratch matrix, v from a cluster's mean to the members' mean."""
     for d in range(data.Z.shape[1]):
         step = scale * (component.mean[d] - state.means[d, cluster])
         for e in range(d + 1):
@@ -454,23 +442,23 @@ def set_after(data: Data, state: State, component: Component, size: int, source:
     after.sizes[target] += size
     for layer in range(data.totals.shape[0]):
         links = component.links[layer]
-        here = links[source] - component.within[layer]
+        source_links = links[source] - component.within[layer]
         if data.model == codes.CONDITIONAL:
-            after.agreed[layer] = state.agreed[layer] + (links[target] - here)
+            after.agreed[layer] = state.agreed[layer] + (links[target] - source_links)
             continue
         for r in range(data.n_clusters):
             for c in range(data.n_clusters):
                 after.edge_counts[layer, r, c] = state.edge_counts[layer, r, c]
-        own = component.within[layer] + component.selves[layer]
-        move_edges(after.edge_counts[layer], links, here, own, source, target)
+        inner_links = component.within[layer] + component.selves[layer]
+        move_edges(after.edge_counts[layer], links, source_links, inner_links, source, target)
 
 
-# Draws that come out the same compiled and as plain Python.
+# Draws that give the same numbers compiled and in plain Python.
 
 
 @jit_part
 def draw_below(rng: Generator, n: int) -> int:
-    """Whole number, uniform on 0 to n - 1."""
+    """Draw a whole number, uniform on 0 to n - 1."""
     return min(int(rng.random() * n), n - 1)
 
 
@@ -478,7 +466,5 @@ def draw_below(rng: Generator, n: int) -> int:
 def shuffle(rng: Generator, items: NDArray[Any]) -> None:
     """Put `items` in random order, in place."""
     for last in range(len(items) - 1, 0, -1):
-        chosen = draw_below(rng, last + 1)
-        kept = items[last]
-        items[last] = items[chosen]
-        items[chosen] = kept
+        place = draw_below(rng, last + 1)
+        items[last], items[place] = items[place], items[last]

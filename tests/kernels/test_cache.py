@@ -414,9 +414,9 @@ def test_processes_share_code_until_a_source_changes(tmp_path: Path) -> None:
 
 
 WARM = """
-from sweep_clustering.kernels.search.genetic import _search, warm_up
+from sweep_clustering.kernels.search.genetic import run_search, warm_up
 warm_up()
-print(sum(_search.stats.cache_misses.values()))
+print(sum(run_search.stats.cache_misses.values()))
 """
 
 

@@ -13,21 +13,21 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.datamodel import ArgPacker, default_manager
 
 from sweep_clustering.kernels.jit import Pointer, jit, jit_inner, jit_part
-from sweep_clustering.kernels.search.genetic import Search, _search, warm_up
+from sweep_clustering.kernels.search.genetic import Search, run_search, warm_up
 from sweep_clustering.kernels.search.local_search import local_search
 
 
 def test_the_search_takes_pointers_and_lets_go_of_the_interpreter() -> None:
     """By value tuples are some four hundred arguments of each function."""
     warm_up()
-    ((search, *_),) = _search.signatures
+    ((search, *_),) = run_search.signatures
     assert [type(search), search.fields.instance_class] == [Pointer, Search]
-    assert len(ArgPacker(default_manager, _search.signatures[0]).argument_types) < 40
+    assert len(ArgPacker(default_manager, run_search.signatures[0]).argument_types) < 40
     # Names of kernels do not repeat the types of all fields: written, parsed and hashed for each call.
     assert len(search.name) < 30
     assert Pointer(search.fields) == search
     wanted = {"nogil": True, "fastmath": False, "parallel": False, "error_model": "numpy"}
-    assert all(kernel.targetoptions.items() >= wanted.items() for kernel in (_search, local_search))
+    assert all(kernel.targetoptions.items() >= wanted.items() for kernel in (run_search, local_search))
 
 
 # Kernels that others call: translated once, with the kernel that Python calls, and for one signature.
@@ -89,7 +89,7 @@ def test_the_first_start_compiles_every_kernel_once_and_a_later_one_nothing(tmp_
         for _ in range(2)
     )
     names = first.stdout.split()
-    assert {"_search", "_evaluate"} <= set(names)
+    assert {"run_search", "evaluate"} <= set(names)
     # It shuffles samples and clusters, whose integers differ.
     assert [name for name in sorted(set(names)) if names.count(name) > 1] == ["shuffle"]
     assert later.stdout == "\n"

@@ -64,7 +64,7 @@ def test_survivors_of_random_populations() -> None:
 
 def test_parents_are_all_survivors_and_the_offspring_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     genetic.warm_up()
-    search, calls = plain(genetic._search), []
+    search, calls = plain(genetic.run_search), []
 
     def note(name: str, search: object, rng: object, rank: int, *_: object) -> None:
         calls.append((name, rank))
@@ -74,7 +74,7 @@ def test_parents_are_all_survivors_and_the_offspring_so_far(monkeypatch: pytest.
     halves = np.arange(8, dtype=np.int16) % 2
     monkeypatch.setitem(search.__globals__, "repair", lambda _, state, __: np.copyto(state.labels, halves))
     monkeypatch.setitem(search.__globals__, "improve", lambda search, rng, rank: float(len(calls)))
-    monkeypatch.setattr(genetic, "_search", search)
+    monkeypatch.setattr(genetic, "run_search", search)
     restart_of(two_clusters(8), population=3, offspring=2, generations=2)
     assert calls == [("begin", 0), ("begin", 1), ("begin", 2), *[("breed", 3), ("breed", 4)] * 2]
 
@@ -95,9 +95,9 @@ def test_stored_solutions_are_copies_with_sorted_sizes() -> None:
 def test_clones_agree_to_a_ten_millionth_of_a_nat_and_in_sizes() -> None:
     for apart, clones in ((0.0, True), (0.9e-7, True), (1.1e-7, False)):
         made = population([0.0, *[apart] * 7], [5, 5, *[6] * 6])
-        are_clones, is_new = plain(genetic.are_clones), plain(genetic.is_new)
-        assert are_clones(made, 0, 1) == are_clones(made, 1, 0) == clones
-        assert not are_clones(made, 0, 2)
+        is_clone, is_new = plain(genetic.is_clone), plain(genetic.is_new)
+        assert is_clone(made, 0, 1) == is_clone(made, 1, 0) == clones
+        assert not is_clone(made, 0, 2)
         assert [is_new(made, count, apart) for count in (0, 1, 3)] == [True, not clones, False]
 
 
@@ -137,9 +137,9 @@ def test_distances_to_a_draw_are_those_of_one_sample_at_a_time(n_samples: int) -
         weights[i] = min(given[i], plain(genetic.squared_distance)(x, X[:1].T, 0))
         total += weights[i]
     left = given.copy()
-    assert plain(genetic.less_by)(X, 0, left, False) == total
+    assert plain(genetic.lower_weights)(X, 0, left, False) == total
     assert np.array_equal(left, given)
-    assert plain(genetic.less_by)(X, 0, left, True) == total
+    assert plain(genetic.lower_weights)(X, 0, left, True) == total
     assert np.array_equal(left, weights)
 
 

@@ -26,8 +26,10 @@ from sweep_clustering.kernels.search.sampling import LARGEST_SET, Chain, Length,
 def test_sets_are_joined_by_annotations(model: str) -> None:
     def sets(case: Case, seed: int, count: int) -> list[NDArray[np.int32]]:
         data, rng = case.problem().data, np.random.default_rng(0)
-        flip = sampling.new_flip(data, new_state(data), np.zeros(len(case.X), np.int16))
-        return [flip.members[: plain(sampling.grow)(data, rng, flip, seed)].copy() for _ in range(count)]
+        scratch = sampling.new_scratch(data, new_state(data), np.zeros(len(case.X), np.int16))
+        return [
+            scratch.members[: plain(sampling.draw_set)(data, rng, scratch, seed)].copy() for _ in range(count)
+        ]
 
     case = draw_case(0, n_samples=12, m=12, model=model)
     links = sum(oracles.adjacency(layer, 12) for layer in case.layers)
