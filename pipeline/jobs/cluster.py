@@ -35,22 +35,20 @@ from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolde
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError, Problem
 
-# What keeps a machine from submitting the jobs of a profile.
-
-# What a path may consist of: dask-jobqueue quotes nothing in a script, and SLURM expands % in log names.
+# Characters of a path in a job script, in which dask-jobqueue quotes nothing and SLURM expands %.
 SAFE_PATH = re.compile(r"[\w./+@=,:-]+", re.ASCII)
 
 
 def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]:
-    """What keeps this machine from submitting the jobs of a profile for a run."""
+    """Return what keeps this machine from submitting the jobs of a profile for a run."""
     problems = []
     command = shlex.split(cluster_class(options.kind).job_cls.submit_command)[0]
     if shutil.which(command) is None:
         expected = f"a machine that submits to {options.kind}"
         problems.append(Problem(where.rstrip(":"), f"no command {command!r} here", expected))
-    interface, known = options.keys.get("interface"), psutil.net_if_addrs()
-    if interface is not None and interface not in known:
-        expected = "one of this machine's: " + ", ".join(sorted(known))
+    interface, interfaces = options.keys.get("interface"), psutil.net_if_addrs()
+    if interface is not None and interface not in interfaces:
+        expected = "one of this machine's: " + ", ".join(sorted(interfaces))
         problems.append(Problem(f"{where} interface", repr(interface), expected))
     expected = "a path of letters, digits and ./+@=,:_-, because job scripts contain it"
     for name, path in (("--results", str(run.path.resolve())), ("python", sys.executable)):
@@ -61,21 +59,20 @@ def job_problems(options: JobQueue, where: str, run: RunFolder) -> list[Problem]
 
 # Fresh TLS credentials of one run: in memory, or shared with its jobs through files of their owner alone.
 
-CERT, KEY = "cert.pem", "key.pem"
+CERT = "cert.pem"
+KEY = "key.pem"
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sweep")])
-# Before now, as clocks of nodes differ, and after it: how long a certificate is valid.
-BACKWARDS, FORWARDS = timedelta(days=1), timedelta(days=365)
+# A certificate is valid from before now, because clocks of nodes differ.
+VALID_BEFORE = timedelta(days=1)
+VALID_AFTER = timedelta(days=365)
 
 
 def new_credentials() -> Security:
-    """Create new credentials, in memory: processes that are started with them get them through a pipe.
+    """Create one key and certificate for scheduler, workers and client, in memory.
 
-    Returns
-    -------
-    distributed.security.Security
-        One key and certificate for scheduler, workers and client. Without them no connection is accepted.
+    Without them no connection is accepted. Processes that are started with them get them through a pipe.
     """
-    # Of an elliptic curve: made in 0.1 ms with its certificate; an RSA key of 2048 bits takes 10 ms at best.
+    # An RSA key of 2048 bits takes 10 ms at best; one of an elliptic curve 0.1 ms, with its certificate.
     secret = ec.generate_private_key(ec.SECP256R1())
     now = datetime.now(tz=UTC)
     certificate = (
@@ -84,8 +81,8 @@ def new_credentials() -> Security:
         .issuer_name(NAME)
         .public_key(secret.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKWARDS)
-        .not_valid_after(now + FORWARDS)
+        .not_valid_before(now - VALID_BEFORE)
+        .not_valid_after(now + VALID_AFTER)
         .sign(secret, hashes.SHA256())
     )
     cert = certificate.public_bytes(serialization.Encoding.PEM).decode()
@@ -97,23 +94,15 @@ def new_credentials() -> Security:
 
 @contextmanager
 def fresh_credentials(folder: Path) -> Iterator[Security]:
-    """Create new credentials in files, and remove them at the end.
+    """Create new credentials in files that only their owner reads, and remove their folder at the end.
 
-    Parameters
-    ----------
-    folder : Path
-        For the files; mode 0700, each file 0600. Left-over files of a killed run are replaced.
-
-    Yields
-    ------
-    distributed.security.Security
-        As of `new_credentials`, by the names of the files.
+    Files that a killed run left behind are replaced.
     """
-    made = new_credentials()
+    security = new_credentials()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     try:
-        for name, text in ((CERT, made.tls_client_cert), (KEY, made.tls_client_key)):
+        for name, text in ((CERT, security.tls_client_cert), (KEY, security.tls_client_key)):
             (folder / name).touch(mode=0o600, exist_ok=False)  # before there is anything to read
             (folder / name).write_text(text)
         yield credentials(folder)
@@ -122,12 +111,14 @@ def fresh_credentials(folder: Path) -> Iterator[Security]:
 
 
 def credentials(folder: Path) -> Security:
-    """Credentials by the names of their files, which need not exist yet."""
+    """Return credentials by the names of their files, which need not exist yet."""
     return _security(str(folder / CERT), str(folder / KEY))
 
 
 def _security(cert: str, key: str) -> Security:
-    """Of a certificate that every role shows, and that vouches for itself; texts, or names of files."""
+    """Return credentials of one certificate for every role, which vouches for itself; texts, or names of
+    files.
+    """
     roles, kinds = ("client", "scheduler", "worker"), {"cert": cert, "key": key}
     options = {f"tls_{role}_{kind}": text for role in roles for kind, text in kinds.items()}
     return Security(require_encryption=True, tls_ca_file=cert, **options)
@@ -138,7 +129,7 @@ logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 ADAPT_SECONDS = 1.0
 
-# A start of a worker may last so long; a minute goes to compiling the kernels on a busy node.
+# Seconds that a worker may take to start; a minute goes to compiling the kernels on a busy node.
 DEATH_SECONDS = 300
 
 # First lines of a worker job.
@@ -151,11 +142,11 @@ ENVIRONMENT = (
     "export DASK_DISTRIBUTED__WORKER__HTTP__ROUTES='[]'",
 )
 
-# Then these, without `$(...)`, which HTCondor takes for its own.
+# More lines of a worker job, without `$(...)`, which HTCondor takes for its own.
 #
-# dask puts that folder before all others that Python imports from. Its own choice has one name for all
-# users of a node: who makes it first runs code as everybody who comes later. The same holds where others
-# may replace it: the place must be of root or ours, and sticky where others may write to it.
+# Python imports from dask's temporary folder first. dask's own choice has one name for all users of a node:
+# who makes it first runs code as everybody who comes later. The same holds if others may replace the folder:
+# its place must belong to root or to this user, and be sticky if others may write to it.
 SCRATCH = """\
 me=`id -u`
 scratch={place}/sweep-$me
@@ -168,7 +159,7 @@ export DASK_TEMPORARY_DIRECTORY="$scratch"\
 
 
 class NamedJob:
-    """Over dask-jobqueue's jobs: named like the worker, and a refusal is kept for the watch, not raised."""
+    """Extend dask-jobqueue's jobs: they have the worker's name, and a refusal waits for the watch."""
 
     # Raises `LeaseLost` when nothing may be submitted any more.
     check: Callable[[], None]
@@ -196,11 +187,11 @@ class NamedJob:
 
     @classmethod
     async def end(cls, jobs: list[Any]) -> None:
-        """End jobs in one go, where the queue can: SLURM."""
+        """End jobs by one command, if the queue can: SLURM."""
 
 
 class SlurmCommands:
-    """SLURM's commands with a timeout, in place of dask-jobqueue's, which wait for ever."""
+    """SLURM's commands with a timeout; those of dask-jobqueue wait without end."""
 
     name: str
 
@@ -214,17 +205,16 @@ class SlurmCommands:
 
     @classmethod
     async def end(cls, jobs: list[Any]) -> None:
-        """End jobs by one command, however many there are."""
         await asyncio.to_thread(slurm.cancel, [job.job_id for job in jobs if job.job_id])
         for job in jobs:
             job.ended = True
 
 
 class KeptCluster:
-    """Over dask-jobqueue's clusters: the watch decides which jobs are replaced, from those with workers.
+    """Extend dask-jobqueue's clusters: the watch decides which jobs are replaced.
 
-    dask's own replacement waits for a worker to be lost, so that a job which ended before its worker came,
-    or one of several processes, is never replaced.
+    dask's own replacement waits for a worker to be lost, so that a job which ended before its worker came, or
+    one of several processes, is never replaced.
     """
 
     status: Status
@@ -238,7 +228,7 @@ class KeptCluster:
         await super()._close()  # type: ignore[misc]
 
     async def watched(self) -> dict[str, tuple[Any, int]]:
-        """Jobs by name, each with the number of its workers that are connected now."""
+        """Return the jobs by name, each with the number of its workers that are connected now."""
         connected = [str(worker.name) for worker in self.scheduler.workers.values()]  # type: ignore[attr-defined]
         # The workers of a job with several processes are called <name>-0, <name>-1, ...
         owners = Counter(name if name in self.workers else name.rpartition("-")[0] for name in connected)  # type: ignore[attr-defined]
@@ -254,31 +244,31 @@ class KeptCluster:
 
 @contextmanager
 def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) -> Iterator[Client]:
-    """Start a scheduler in this process, and keep worker jobs running until the block ends.
+    """Start a scheduler in this process, and keep `n_jobs` worker jobs running until the block ends.
 
     Parameters
     ----------
     options : JobQueue
-        The profile.
+        Keys of the profile.
     where : str
         File and profile, for messages.
     n_jobs : int
         Number of worker jobs.
     lease : Lease
-        Of a run on a file system that the nodes share: credentials and logs of the jobs are made there. No
-        job is submitted once it is lost.
+        Lease of a run on a file system that the nodes share: credentials and logs of the jobs are made there.
+        No job is submitted once it is lost.
 
     Yields
     ------
     distributed.Client
-        With at least one worker. No job is left in the queue when the block ends.
+        Client with at least one worker. No job is left in the queue when the block ends.
 
     Raises
     ------
     InputError
-        Where this machine cannot submit jobs.
+        If this machine cannot submit jobs.
     ComputeClusterError
-        Where jobs die at once, or none starts; also out of the block.
+        If jobs die at once, or none starts; also out of the block.
     """
     generation, run = lease.generation, lease.generation.run
     if problems := job_problems(options, where, run):
@@ -294,16 +284,15 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             security = stack.enter_context(fresh_credentials(generation.tls))
         lease.check()  # a head that was suspended here would end the jobs of the next one
         if options.kind == "slurm":
-            left = slurm.cancel_all(prefix, keep=slurm.head_name(run))
-            if left:
-                logger.info("cancelled %d jobs of a run that did not end by itself", left)
+            if n_orphans := slurm.cancel_all(prefix, keep=slurm.head_name(run)):
+                logger.info("cancelled %d jobs of a run that did not end by itself", n_orphans)
             stack.callback(slurm.cancel_all, name)
         keys = job_keys(options, run, security)
         scheduler = {"dashboard_address": page_address(options.dashboard_port)}
-        kept = _cluster_class(options.kind, lease.check)
+        jobs_class = _cluster_class(options.kind, lease.check)
         with any_port():
-            made = kept(name=name, security=security, scheduler_options=scheduler, **keys)
-            cluster = stack.enter_context(made)
+            jobs = jobs_class(name=name, security=security, scheduler_options=scheduler, **keys)
+            cluster = stack.enter_context(jobs)
         client = stack.enter_context(client_of(cluster))
         watch = JobWatch(client, options, name=name, generation=generation, n_jobs=n_jobs)
         stack.enter_context(watch)
@@ -314,14 +303,14 @@ def connect_jobs(options: JobQueue, *, where: str, n_jobs: int, lease: Lease) ->
             yield client
         except BaseException as error:
             slurm.ending.set()
-            failure = watch.failure
-            if failure is not None and error is not failure and isinstance(error, Exception):
-                raise failure from error
+            if watch.failure not in (None, error) and isinstance(error, Exception):
+                raise watch.failure from error
             raise
 
 
 def page_address(port: int) -> str:
-    """Address for the page of a run: the port that is wanted, or where it is taken 0, for any free one.
+    """Return the address for the page of a run: the port of the profile, or 0 if it is taken, for any free
+    one.
 
     dask would find a free one, too, but leaves a socket behind that Python warns of.
     """
@@ -336,7 +325,7 @@ def page_address(port: int) -> str:
 
 @contextmanager
 def any_port() -> Iterator[None]:
-    """No warning where another process takes the port of `page_address` before a scheduler does."""
+    """Silence the warning if another process takes the port of `page_address` before a scheduler does."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Port \d+ is already in use", UserWarning)
         warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
@@ -344,7 +333,7 @@ def any_port() -> Iterator[None]:
 
 
 def client_of(cluster: Cluster) -> Client:
-    """Client of a scheduler of this process: messages between the two are neither encoded nor encrypted.
+    """Return a client of a scheduler of this process: messages between the two are not encoded or encrypted.
 
     Nobody outside of this process can send any. It is no default client: what else this process computes,
     such as the true labels for its page, is no work for workers, which may not reach the cube and are busy.
@@ -357,7 +346,7 @@ def client_of(cluster: Cluster) -> Client:
 
 
 def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> dict[str, Any]:
-    """Keyword arguments of dask-jobqueue's class: the profile's, and those that are set here."""
+    """Return the arguments of dask-jobqueue's class: the profile's, and those that are set here."""
     keys = options.keys
     extra = keys.pop("worker_extra_args", [])
     prologue = keys.pop("job_script_prologue", [])
@@ -380,9 +369,11 @@ def job_keys(options: JobQueue, run: RunFolder, security: Security | None) -> di
 
 
 def job_script(options: JobQueue, run: RunFolder) -> str:
-    """Script of the first worker job; what is known only at the start in capitals. Nothing is written."""
-    generation = GenerationFolder(run, 1 + max((each.number for each in run.generations()), default=0))
-    security = None if options.insecure else credentials(generation.tls.resolve())
+    """Return the script of the first worker job, with capitals for what is known only at the start."""
+    upcoming = GenerationFolder(
+        run, 1 + max((generation.number for generation in run.generations()), default=0)
+    )
+    security = None if options.insecure else credentials(upcoming.tls.resolve())
     keys = job_keys(options, run, security)
     address = f"{keys['protocol']}SCHEDULER:PORT"
     logs = keys["log_directory"]
@@ -395,10 +386,10 @@ def job_script(options: JobQueue, run: RunFolder) -> str:
 
 
 def lifetime(options: JobQueue) -> tuple[float, float] | None:
-    """Lifetime and stagger of a worker, in seconds: walltime = lifetime + 2 × stagger.
+    """Return lifetime and stagger of a worker in seconds: walltime = lifetime + 2 × stagger.
 
-    So a worker is gone one stagger before the walltime at the latest, which is also the time its process may
-    take to start. None where the walltime is not known.
+    A worker is gone one stagger before the walltime at the latest, which is also the time that its process
+    may take to start. None if the walltime is not known.
     """
     if options.walltime_seconds is None:
         return None
@@ -407,8 +398,10 @@ def lifetime(options: JobQueue) -> tuple[float, float] | None:
 
 
 def _job_class(system: str, check: Callable[[], None]) -> Any:
-    own = (SlurmCommands,) if system == "slurm" else ()
-    return type("WorkerJob", (*own, NamedJob, cluster_class(system).job_cls), {"check": staticmethod(check)})
+    commands = (SlurmCommands,) if system == "slurm" else ()
+    return type(
+        "WorkerJob", (*commands, NamedJob, cluster_class(system).job_cls), {"check": staticmethod(check)}
+    )
 
 
 def _cluster_class(system: str, check: Callable[[], None]) -> Any:

@@ -18,28 +18,20 @@ from sweep_clustering.storage.runfolder.folder import RunFolder
 
 logger = logging.getLogger(__name__)
 
-# Time before its walltime at which the head is told to stop; SLURM may do it a minute earlier.
+# Time before its walltime at which the head gets a signal; SLURM may send it a minute earlier.
 WARNING_SECONDS = 180.0
 
 
 @dataclass(frozen=True)
 class HeadJob:
-    """The head's own job, seen from within.
-
-    Parameters
-    ----------
-    number : str
-        In the queue.
-    restarts : int
-        How often it was queued again.
-    """
+    """The job whose head this process is: its number in the queue, and how often it was queued again."""
 
     number: str
     restarts: int
 
     @classmethod
     def current(cls, run: RunFolder) -> HeadJob | None:
-        """The job this process is the head of, None outside of one."""
+        """Return the job that this process is the head of, None outside of one."""
         number = os.environ.get("SLURM_JOB_ID")
         if not number or os.environ.get("SLURM_JOB_NAME") != slurm.head_name(run):
             return None
@@ -48,15 +40,16 @@ class HeadJob:
     def continues(self, number: int) -> bool:
         """Whether a signal means that the job is to start again, and not that a user wants the head to end.
 
-        SLURM sends SIGUSR1 before the walltime, as the script asks; SIGTERM at it, when the job is cancelled,
-        and when it has put the job back into the queue: its node was lost, or others come first.
+        SLURM sends SIGUSR1 before the walltime, as the script asks. It sends SIGTERM at the walltime, when
+        the job is cancelled, and when it has put the job back into the queue: its node was lost, or others
+        come first.
         """
         if number == signal.SIGUSR1:
             return True
         return number == signal.SIGTERM and (slurm.is_out_of_time(self.number) or self._waits_again())
 
     def requeue(self) -> bool:
-        """Queue this job again, which ends this process; False where SLURM does not take it."""
+        """Queue this job again, which ends this process; return False if SLURM refuses."""
         try:
             if not self._waits_again():
                 slurm.requeue(self.number)
@@ -70,21 +63,11 @@ class HeadJob:
 
 
 def head_script(options: SlurmQueue, run: RunFolder, arguments: Sequence[str]) -> str:
-    """Script of the head's job.
-
-    Parameters
-    ----------
-    options : SlurmQueue
-        The profile.
-    run : RunFolder
-        Folder of the run.
-    arguments : sequence of str
-        Of `sweep`.
-    """
+    """Return the script of the head's job, which runs `sweep` with these arguments."""
     head, keys = options.head, options.keys
     walltime = head.walltime or keys.get("walltime")
-    lasts = slurm.walltime_seconds("slurm", walltime or "") or math.inf
-    warning = max(1.0, min(WARNING_SECONDS, lasts / 4))
+    seconds = slurm.walltime_seconds("slurm", walltime or "") or math.inf
+    warning = max(1.0, min(WARNING_SECONDS, seconds / 4))
     directives = {
         "-J": slurm.head_name(run),
         "-o": str(run.head_log.resolve()),

@@ -19,45 +19,48 @@ from sweep_clustering.sweeps.records import Checked, Given, Record, Whole, refus
 
 # Types of the values in a profile: how each is checked, and what schema and messages say it should be.
 
-# Bytes: less is a unit that was forgotten, and dask-jobqueue cannot write it; no machine has more.
-SIZES = 2**20, 2**60
+# Bytes: a smaller size lacks its unit, and dask-jobqueue cannot write it.
+LEAST_SIZE = 2**20
 
-# Seconds: what is longer overflows where it is added to a date.
+# Bytes: no machine has more.
+LARGEST_SIZE = 2**60
+
+# Seconds: a longer time overflows where it is added to a date.
 LONGEST_TIME = 10 * 366 * 86_400.0
 
 
 def size(value: Any) -> int:
-    """Bytes of a size such as "4GiB"."""
-    found = 0 if isinstance(value, float) else int(_amount(parse_bytes, value))
-    if SIZES[0] <= found <= SIZES[1]:
-        return found
-    hint = "a number without a unit counts bytes" if 0 < found < SIZES[0] else ""
+    """Return the bytes of a size such as "4GiB"."""
+    n_bytes = 0 if isinstance(value, float) else int(_amount(parse_bytes, value))
+    if LEAST_SIZE <= n_bytes <= LARGEST_SIZE:
+        return n_bytes
+    hint = "a number without a unit counts bytes" if 0 < n_bytes < LEAST_SIZE else ""
     raise refusal('a size such as "4GiB"', hint)
 
 
 def time_span(value: Any) -> float:
-    """Seconds of a time such as "12h"."""
-    found = float(_amount(parse_timedelta, value))
-    if 0 < found <= LONGEST_TIME:
-        return found
+    """Return the seconds of a time such as "12h"."""
+    seconds = float(_amount(parse_timedelta, value))
+    if 0 < seconds <= LONGEST_TIME:
+        return seconds
     raise refusal('a time such as "30min" or "12h"')
 
 
 def _amount(parse: Callable[[Any], float], value: Any) -> float:
-    """What dask makes of a value with its unit, 0 where it is none."""
+    """Return a value with its unit as dask reads it, or 0 if it is none."""
     # dask takes "GB" for one gigabyte, "h" for one hour and an empty text for one byte
-    without = isinstance(value, str) and re.match(r"\s*\.?\d", value, re.ASCII) is None
-    if without or isinstance(value, bool) or not isinstance(value, (str, int, float)):
+    has_no_number = isinstance(value, str) and re.match(r"\s*\.?\d", value, re.ASCII) is None
+    if has_no_number or isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return 0
     try:
-        found = parse(value)
-        return found if math.isfinite(found) else 0
+        amount = parse(value)
+        return amount if math.isfinite(amount) else 0
     except (ValueError, KeyError, OverflowError):
         return 0
 
 
 def walltime(system: str, value: Any) -> str:
-    """A walltime as the system writes it."""
+    """Return a walltime as the system writes it."""
     # YAML 1.1 reads an unquoted 10:00:00 as the number 36000, which SLURM would take for minutes.
     if not isinstance(value, str):
         raise refusal('a time in quotes, such as "10:00:00"')
@@ -67,21 +70,21 @@ def walltime(system: str, value: Any) -> str:
 
 
 def lines(value: Any) -> list[str]:
-    """Texts of one line each."""
+    """Return texts of one line each."""
     if not isinstance(value, list) or not all(isinstance(line, str) for line in value):
         raise refusal("a list of texts")
     return list(map(plain, value))
 
 
 def pairs(value: Any) -> dict[str, Any]:
-    """A table of plain values."""
+    """Return a table of plain values."""
     if not isinstance(value, dict):
         raise refusal("a table of texts")
     return {plain(key): plain(item) for key, item in value.items()}
 
 
 def plain(value: Any) -> Any:
-    """A number, or a text of one line."""
+    """Return a number, or a text of one line."""
     if not isinstance(value, (str, int, float)):
         raise refusal("a text or a number")
     if isinstance(value, str) and not (value.isprintable() and value.strip()):
@@ -90,14 +93,14 @@ def plain(value: Any) -> Any:
 
 
 def name(value: Any) -> str:
-    """A text of one line, which may be written as a whole number."""
+    """Return a text of one line, which may be written as a whole number."""
     if isinstance(value, bool) or not isinstance(value, (str, int)):
         raise refusal("a text")
     return str(plain(value))
 
 
 def word(value: Any) -> str:
-    """A text without blanks, because it becomes part of a line of a script."""
+    """Return a text without blanks, because it becomes part of a line of a script."""
     if not isinstance(value, str) or not value.isprintable() or value.split() != [value]:
         raise refusal("a text without blanks")
     return value
@@ -161,7 +164,7 @@ THEIRS: dict[str, tuple[Any, str]] = {
 
 
 class HeadResources(Record):
-    """What the job of a detached head asks for; it schedules and writes, and solves nothing."""
+    """Resources of the job of a detached head, which schedules and writes, and solves nothing."""
 
     cores: Count = Field(1, description="Cores.")
     memory: Size = Field(2 * 2**30, description="Memory; default: 2GiB.")
@@ -200,13 +203,13 @@ class JobQueue(Record):
 
     @property
     def keys(self) -> dict[str, Any]:
-        """Arguments of dask-jobqueue's class: those that were given, and how many processes there are."""
-        found = {key: getattr(self, key) for key in known_keys(self.kind)}
-        return {key: value for key, value in found.items() if value is not None} | {"processes": self.cores}
+        """Arguments of dask-jobqueue's class: those of the profile, and the number of processes."""
+        values = {key: getattr(self, key) for key in known_keys(self.kind)}
+        return {key: value for key, value in values.items() if value is not None} | {"processes": self.cores}
 
     @property
     def walltime_seconds(self) -> float | None:
-        """Seconds a job may last, None where that is not known."""
+        """Seconds that a job may last, None if that is not known."""
         text = self.keys.get("walltime")
         return None if text is None else walltime_seconds(self.kind, text)
 
@@ -219,7 +222,7 @@ class SlurmQueue(JobQueue):
 
 @cache
 def job_queue(kind: str) -> type[JobQueue]:
-    """Record of the profiles of a queueing system, with the keys that the installed dask-jobqueue takes."""
+    """Return the record of profiles of a queueing system, with the keys of the installed dask-jobqueue."""
     added: dict[str, Any] = {"kind": (Literal[kind], Field(description="Queueing system."))}
     for key in known_keys(kind):
         type_, meaning = THEIRS.get(key, (Plain, f"A key of dask-jobqueue's {CLASSES[kind]}."))
@@ -259,13 +262,13 @@ def _packaged_defaults() -> dict[str, Any]:
 
 @cache
 def known_keys(system: str) -> tuple[str, ...]:
-    """Keys that the installed dask-jobqueue takes for a system, without those that are set here."""
+    """Return the keys that the installed dask-jobqueue takes for a system, without those set here."""
     cluster = cluster_class(system)
-    found: set[str] = set()
+    names: set[str] = set()
     for kind in (*cluster.__mro__, *cluster.job_cls.__mro__):
         if kind.__module__.startswith("dask_jobqueue."):
             parameters = inspect.signature(kind.__init__).parameters.values()
-            found.update(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
-    if "account" in found:
-        found.discard("project")  # its deprecated name
-    return tuple(sorted(found - OURS - DEPRECATED))
+            names.update(p.name for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD)
+    if "account" in names:
+        names.discard("project")  # its deprecated name
+    return tuple(sorted(names - OURS - DEPRECATED))

@@ -1,4 +1,7 @@
-"""SLURM's commands: with a timeout, tried again, and never the judge of success."""
+"""SLURM's commands, with a timeout and repeated attempts.
+
+Their answers never decide whether a run succeeded.
+"""
 
 import hashlib
 import logging
@@ -16,8 +19,8 @@ from sweep_clustering.storage.runfolder.folder import RunFolder
 
 # Walltimes as queueing systems write them.
 
+# Seconds of each number in a walltime, by the marks between the numbers.
 UNITS = {
-    # days, hours, minutes and seconds of so many numbers, by what is before and between them
     "": (60,),
     ":": (60, 1),
     "::": (3600, 60, 1),
@@ -28,7 +31,7 @@ UNITS = {
 
 
 def walltime_seconds(system: str, text: str) -> float | None:
-    """Seconds of a walltime as the system writes it, None where it says no number.
+    """Return the seconds of a walltime as the system writes it, None if it has no number.
 
     SLURM reads `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours[:minutes[:seconds]]`; of
     the other systems only `hours:minutes:seconds` is understood.
@@ -40,52 +43,40 @@ def walltime_seconds(system: str, text: str) -> float | None:
     return float(sum(unit * int(number) for unit, number in zip(units, numbers, strict=True)))
 
 
-# What ends a run because the compute cluster does not work.
-
-
 class ComputeClusterError(RuntimeError):
-    """No worker is available: what was finished is kept."""
+    """No worker is available; finished results are kept."""
 
 
 logger = logging.getLogger(__name__)
 
-# Seconds a command may take; a busy controller answers within ten.
+# Seconds that a command may take; a busy controller answers within ten.
 TIMEOUT = 30.0
 
 ATTEMPTS = 3
+# Seconds between two attempts.
 PAUSE = 2.0
 
-# Seconds a command may take, and only once, while a head ends early.
+# Seconds that a command may take, and only once, while a head ends early.
 HURRY_SECONDS = 10.0
 
 # Set while a head ends early: SLURM kills it soon, or `sweep cancel` waits for it.
 ending = threading.Event()
 
-# What SLURM says when its controller is away or busy; any other error would come again.
+# Messages of SLURM when its controller is away or busy; any other error would come again.
 TRANSIENT = re.compile(
     r"timed out|unable to contact|connection (?:refused|reset)|temporarily|try again|zero bytes|"
     r"communication connection failure|unable to establish",
     re.IGNORECASE,
 )
 
-# Between looks whether the head has begun to end.
+# Seconds between two looks whether the head has begun to end.
 SLICE_SECONDS = 0.5
 
 SEPARATOR = "|"
 
 
 class CommandFailed(RuntimeError):
-    """A command did not answer, or refused.
-
-    Parameters
-    ----------
-    command : sequence of str
-        The argument list.
-    reason : str
-        What it said.
-    transient : bool
-        Whether it may succeed later.
-    """
+    """A command did not answer, or refused; `transient` if it may succeed later."""
 
     def __init__(self, command: Sequence[str], reason: str, *, transient: bool) -> None:
         super().__init__(reason if reason.startswith(command[0]) else f"{command[0]}: {reason}")
@@ -104,21 +95,10 @@ class LiveJob:
 
 
 def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATTEMPTS) -> str:
-    """Output of a command, tried again while what stopped it may pass.
+    """Return the output of a command, tried again while its failure may pass.
 
-    Parameters
-    ----------
-    command : sequence of str
-        Argument list; no shell sees it.
-    timeout : float
-        Seconds of one attempt.
-    attempts : int
-        How often it is tried, at least once.
-
-    Raises
-    ------
-    CommandFailed
-        With the last attempt's reason.
+    No shell sees the command, and `timeout` is in seconds for each attempt. `CommandFailed` has the reason of
+    the last attempt.
     """
     while True:
         try:
@@ -132,15 +112,12 @@ def run(command: Sequence[str], *, timeout: float = TIMEOUT, attempts: int = ATT
 
 
 def live_jobs(prefix: str) -> list[LiveJob]:
-    """Own jobs in the queue whose names start with `prefix`, completing ones left out.
+    """Return this user's jobs in the queue whose names start with `prefix`, without completing ones.
 
-    Raises
-    ------
-    CommandFailed
-        If squeue does not answer: nothing is known then.
+    If squeue does not answer, nothing is known, and `CommandFailed` is raised.
     """
-    shown = SEPARATOR.join(("%i", "%j", "%T", "%N", "%r"))
-    output = run(["squeue", "--noheader", f"--user={os.getuid()}", f"--format={shown}"])
+    columns = SEPARATOR.join(("%i", "%j", "%T", "%N", "%r"))
+    output = run(["squeue", "--noheader", f"--user={os.getuid()}", f"--format={columns}"])
     jobs = []
     for line in output.splitlines():
         fields = line.strip().split(SEPARATOR, 4)
@@ -151,14 +128,10 @@ def live_jobs(prefix: str) -> list[LiveJob]:
 
 
 def submit(script: str, name: str) -> str:
-    """Number of the job made from a script, or of the job of that name that is in the queue.
+    """Return the number of the job made from a script, or of the job of that name that is in the queue.
 
     An sbatch that did not answer may have succeeded: it is repeated only when squeue shows no such job.
-
-    Raises
-    ------
-    CommandFailed
-        If SLURM refuses, or does not answer.
+    `CommandFailed` is raised if SLURM refuses, or does not answer.
     """
     attempts = ATTEMPTS
     while True:
@@ -169,25 +142,25 @@ def submit(script: str, name: str) -> str:
             if not error.transient or ending.is_set():
                 raise
             ending.wait(PAUSE)
-            if found := [job.number for job in live_jobs(name) if job.name == name]:
-                return found[0]
+            if numbers := [job.number for job in live_jobs(name) if job.name == name]:
+                return numbers[0]
             if not attempts:
                 raise
 
 
 def cancel(numbers: Iterable[str]) -> None:
     """End jobs; if one is gone already, or SLURM does not answer, that is only logged."""
-    if wanted := list(numbers):
+    if jobs := list(numbers):
         try:
-            run(["scancel", *wanted])
+            run(["scancel", *jobs])
         except CommandFailed as error:
             logger.debug("%s", error)
 
 
 def cancel_all(prefix: str, *, keep: str = "") -> int:
-    """End own jobs whose names start with `prefix`; their number, 0 where SLURM does not answer.
+    """End this user's jobs whose names start with `prefix`, except `keep`, and return their number.
 
-    A job named `keep` keeps running.
+    The number is 0 if SLURM does not answer.
     """
     try:
         jobs = [job for job in live_jobs(prefix) if job.name != keep]
@@ -199,25 +172,25 @@ def cancel_all(prefix: str, *, keep: str = "") -> int:
 
 
 def is_out_of_time(number: str) -> bool:
-    """Whether a job has used up its walltime; False also where SLURM does not say so."""
+    """Whether a job has used up its walltime; False also if SLURM does not answer."""
     fields = job_fields(number)
     limit, used = (walltime_seconds("slurm", fields.get(key, "")) for key in ("TimeLimit", "RunTime"))
     return limit is not None and used is not None and used >= limit
 
 
 def restarts(number: str) -> int:
-    """How often SLURM has put a job back into the queue, also just now; 0 where it does not say."""
-    found = job_fields(number).get("Restarts", "")
-    return int(found) if found.isdecimal() else 0
+    """Return how often SLURM has put a job back into the queue, also just now; 0 if it does not answer."""
+    count = job_fields(number).get("Restarts", "")
+    return int(count) if count.isdecimal() else 0
 
 
 def end_state(number: str) -> str:
-    """How a job ended, such as CANCELLED or FAILED; empty where SLURM does not know it any more."""
+    """Return how a job ended, such as CANCELLED or FAILED; empty if SLURM does not know it any more."""
     return job_fields(number).get("JobState", "")
 
 
 def job_fields(number: str) -> dict[str, str]:
-    """What SLURM tells of a job, which may be about to end: nothing, where it does not answer soon."""
+    """Return the fields that SLURM shows of a job; none if it does not answer soon."""
     try:
         output = run(["scontrol", "--oneliner", "show", "job", number], timeout=5, attempts=2)
     except CommandFailed as error:
@@ -228,18 +201,12 @@ def job_fields(number: str) -> dict[str, str]:
 
 
 def requeue(number: str) -> None:
-    """Put a job back into the queue, as it was submitted; it is ended for that.
-
-    Raises
-    ------
-    CommandFailed
-        If SLURM refuses, or does not answer.
-    """
+    """End a job and put it back into the queue as it was submitted; `CommandFailed` if SLURM refuses."""
     run(["scontrol", "requeue", number], attempts=10)
 
 
 def _once(command: Sequence[str], timeout: float) -> str:
-    """Output of a command; one under way when the head begins to end gets `HURRY_SECONDS` more."""
+    """Return the output of a command, which has at most `HURRY_SECONDS` left once the head begins to end."""
     try:
         # In its own session, so that Ctrl-C in the terminal does not end a command half-way.
         process = subprocess.Popen(
@@ -275,24 +242,18 @@ def _once(command: Sequence[str], timeout: float) -> str:
 
 
 def job_prefix(run: RunFolder) -> str:
-    """What the names of all jobs of a sweep start with: the same for one cube, and for no other."""
+    """Return the start of the names of all jobs of a sweep: the same for one cube, and for no other."""
     name = re.sub(r"[^A-Za-z0-9._-]", "_", run.path.stem)
     return f"sweep-{name}-{hashlib.sha256(str(run.path.resolve()).encode()).hexdigest()[:8]}-"
 
 
 def head_name(run: RunFolder) -> str:
-    """Name of the job of a detached head; no worker job has it."""
+    """Return the name of the job of a detached head; no worker job has it."""
     return f"{job_prefix(run)}head"
 
 
 def other_head(run: RunFolder) -> str | None:
-    """Words for a head of this run whose job is in the queue, None where there is none.
-
-    Raises
-    ------
-    CommandFailed
-        If squeue does not answer.
-    """
+    """Return words for a head of this run whose job is in the queue, None if there is none."""
     name = head_name(run)
     for job in live_jobs(name):
         if job.name == name:

@@ -1,4 +1,4 @@
-"""Worker jobs watched: lost ones are replaced, and a run without any ends with a message."""
+"""A watch over worker jobs: it replaces lost ones, and ends a run that has none with a message."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.storage.runfolder.folder import GenerationFolder
 from sweep_clustering.storage.runfolder.records import JobListFile, JobRecord
 
-# A wanted worker job as the watch sees it: whether it has workers, is gone, and why it ended.
-
 # A job whose workers stayed shorter than this died at once.
 SETTLED_SECONDS = 10.0
 
-# Where the queue cannot be asked, a job whose workers are gone for so long is replaced.
+# A job whose workers are gone for so long is replaced, though the queue does not answer.
 LOST_SECONDS = 60.0
 
 # States in which SLURM leaves a job that others have ended.
 ENDED_BY_OTHERS = {"CANCELLED", "PREEMPTED", "NODE_FAIL"}
 
-# Answers of the queue without a job after which it is replaced, though it is still being cleaned up.
+# Number of answers without a job after which it is replaced, though it is still being cleaned up.
 MOST_ABSENT = 10
 
 # Seconds before a job that keeps dying is replaced; the wait doubles up to this.
@@ -43,7 +41,7 @@ Live = Mapping[str, slurm.LiveJob]
 
 @dataclass
 class Slot:
-    """What is known about one wanted job; `deaths` and `early_ends` are also of those that it replaces."""
+    """State of a worker job; `deaths` and `early_ends` also count those of the jobs that it replaces."""
 
     job: Any
     deaths: int = 0
@@ -58,7 +56,7 @@ class Slot:
     ended: str = ""
 
     def update(self, workers: int, now: float) -> None:
-        """Take note of how many workers the job has."""
+        """Note how many workers the job has."""
         self.workers = workers
         if workers:
             self.connected = now if self.connected is None else self.connected
@@ -69,7 +67,7 @@ class Slot:
             self.lost = now
 
     def mark_ended(self, now: float) -> tuple[str, float]:
-        """Take note of the job's end; how it ended, and seconds until another one takes its place."""
+        """Note the job's end; return how it ended, and the seconds until another one takes its place."""
         # Not its fault: it worked for a while, or it was ended from outside.
         excused = self.settled or self.ended in ENDED_BY_OTHERS
         self.early_ends += not self.settled
@@ -81,7 +79,7 @@ class Slot:
         return how, backoff
 
     def is_gone(self, live: Live | None, now: float) -> bool:
-        """Whether the job has ended; `live` is None where the queue cannot be asked."""
+        """Whether the job has ended; `live` is None if the queue does not answer."""
         if self.job.job_id is None:
             return bool(self.job.refusal)
         if live is None:
@@ -93,35 +91,26 @@ class Slot:
 
 logger = logging.getLogger(__name__)
 
-# Between looks at the workers, which are connected to this process.
+# Seconds between two looks at the workers, which are connected to this process.
 LOOK_SECONDS = 0.5
 
-# Between questions to the queue while a job has no worker: first, and at most.
-ASK_SECONDS = 1.0, 30.0
+# Seconds between the first questions to the queue while a job has no worker, and the longest pause later.
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 30.0
 
-# Between questions to the queue where jobs run.
+# Seconds between two questions where jobs run.
 PLACE_SECONDS = 10.0
 
-# Of the log of a job that died at once.
+# Lines that a message has of the log of a job that died at once.
 TAIL_LINES = 15
 
 
 class JobWatch:
-    """Thread that looks after the worker jobs of a compute cluster.
+    """A thread that looks after the worker jobs of a compute cluster.
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Of a `pipeline.jobs.cluster.KeptCluster`, whose jobs are watched. Its tasks are cancelled when no
-        worker is available, so that nothing waits for them.
-    options : JobQueue
-        The profile.
-    name : str
-        What the names of the jobs start with.
-    generation : GenerationFolder
-        Of the lease: the list of the jobs is kept there, and their logs in the folder of the run.
-    n_jobs : int
-        How many jobs are kept running.
+    The client is that of a `pipeline.jobs.cluster.KeptCluster`. Its tasks are cancelled when no worker is
+    available, so that nothing waits for them. The list of the jobs, whose names start with `name`, is kept in
+    the folder of the generation, and their logs in the folder of the run.
     """
 
     def __init__(
@@ -138,7 +127,7 @@ class JobWatch:
         self._is_slurm = options.kind == "slurm"
         self._live: Live | None = {} if self._is_slurm else None
         self._ask_at = self._place_at = 0.0
-        self._pause = ASK_SECONDS[0]
+        self._pause = FIRST_PAUSE
         self._alive_at = time.monotonic()
         self._logged = ""
         self._ready = threading.Event()
@@ -154,13 +143,7 @@ class JobWatch:
         self._thread.join()
 
     def wait_for_worker(self) -> None:
-        """Return when a worker is connected.
-
-        Raises
-        ------
-        slurm.ComputeClusterError
-            When none is available.
-        """
+        """Return when a worker is connected; `ComputeClusterError` says that none is available."""
         self._ready.wait()
         if self.failure is not None:
             raise self.failure
@@ -176,19 +159,19 @@ class JobWatch:
         if len(waiting) < len(self._slots):
             self._alive_at = now
             self._ready.set()
-        # of a job that works it is only asked where it is, for `sweep status`
-        placed = all(slot.node for slot in self._slots.values() if slot.workers)
-        if (waiting and now >= self._ask_at) or (not placed and now >= self._place_at):
+        # `sweep status` shows where a job is that works
+        is_placed = all(slot.node for slot in self._slots.values() if slot.workers)
+        if (waiting and now >= self._ask_at) or (not is_placed and now >= self._place_at):
             self._place_at = now + PLACE_SECONDS
             self._ask_queue(waiting, now)
         if not waiting:
-            self._ask_at, self._pause = now, ASK_SECONDS[0]
+            self._ask_at, self._pause = now, FIRST_PAUSE
         due = [name for name, slot in waiting.items() if now >= (slot.replace_at or math.inf)]
         if due:
             self._cluster.sync(self._cluster.drop, due)
             for name in due:
                 self._slots[name].replace_at = math.inf  # once: what stands there next is another job
-            self._ask_at, self._pause = now + ASK_SECONDS[0], ASK_SECONDS[0]
+            self._ask_at, self._pause = now + FIRST_PAUSE, FIRST_PAUSE
         self._list.show([self._record(name) for name in self._slots])
         if len(waiting) == len(self._slots):
             self._give_up(now)
@@ -244,9 +227,9 @@ class JobWatch:
         if states and states != self._logged:
             logger.info("worker jobs without workers: %s", states)
         self._logged = states
-        self._pause = min(1.5 * self._pause, ASK_SECONDS[1])
-        doubtful = any(slot.absent == 1 for slot in waiting.values())
-        self._ask_at = now + (ASK_SECONDS[0] if doubtful else self._pause)
+        self._pause = min(1.5 * self._pause, LONGEST_PAUSE)
+        is_doubtful = any(slot.absent == 1 for slot in waiting.values())
+        self._ask_at = now + (FIRST_PAUSE if is_doubtful else self._pause)
 
     def _has_ended(self, slot: Slot) -> bool:
         """Whether the end of a job is known, and how it came if that matters."""
@@ -256,7 +239,7 @@ class JobWatch:
         return slot.ended != "COMPLETING" or slot.absent >= MOST_ABSENT
 
     def _give_up(self, now: float) -> None:
-        """End the run if no worker is to be expected; without one now."""
+        """End the run if no worker is to be expected; it has none now."""
         dead = max(self._slots.values(), key=lambda slot: slot.deaths, default=None)
         most = self._options.failed_starts
         if any(job.state == "RUNNING" for job in (self._live or {}).values()):
@@ -274,14 +257,14 @@ class JobWatch:
         self._ready.set()
 
     def _states(self, slots: Iterable[Slot]) -> str:
-        """States of jobs in the queue with their reasons, counted."""
+        """Count the states of jobs in the queue, with their reasons."""
         live = self._live or {}
-        found = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
-        counts = Counter(f"{job.state.lower()} ({job.reason})" for job in found)
+        jobs = [live[slot.job.job_id] for slot in slots if slot.job.job_id in live]
+        counts = Counter(f"{job.state.lower()} ({job.reason})" for job in jobs)
         return ", ".join(f"{count} {text}" for text, count in sorted(counts.items()))
 
     def _cause_of_end(self, slot: Slot) -> str:
-        """What a dead job left: the queue's refusal, or the end of its log."""
+        """Return the queue's refusal of a dead job, or the end of its log."""
         if slot.job.refusal:
             return str(slot.job.refusal)
         logs = [path for path in self._logs.glob(f"*{slot.job.job_id}*") if path.stat().st_size]

@@ -124,8 +124,8 @@ class Driver:
     def _pilot(self) -> None:
         """Run a restart at the corners of each grid, and ask the first questions: results like any other.
 
-        Corners that are done already, because the file of timings was lost, take their time from the cube.
-        Where every design asks, a path is asked to its end: the restarts that are timed next need answers.
+        Corners that are done already, because the file of timings was lost, take their time from the cube. If
+        every design asks, a path is asked to its end: the restarts that are timed next need answers.
         """
         batches: dict[AskedPath, float] = {}
         for plan in self._plans:

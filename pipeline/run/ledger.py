@@ -1,4 +1,4 @@
-"""The ledger of a run: what is done and what is next, of cells and of paths of questions.
+"""The ledger of a run: the cells and paths of questions that are done, and those that are next.
 
 A `Collector` takes results, journals them, and writes a block when the last cell of some of its draws is in.
 Its `Paths` say how far the questions are, and which cells their answers make runnable.
@@ -134,7 +134,7 @@ class Collector:
         self.sciences = sciences
         self._failed = failed
         self._selection = selection
-        # of cells that are open, or of which the journal holds something
+        # results of cells that are open or in the journal
         self._results: dict[Cell, CellResult] = {}
         self._open: dict[Cell, BlockResult] = {}
         self._opened = Counter[Block]()
@@ -143,7 +143,7 @@ class Collector:
         self.blocks_written = self.cells_written = 0
         self.ran = self.spared = 0
         self.remaining = Counter[type]()
-        # of writing each block in this run
+        # seconds that each block of this run took
         self.write_seconds: list[float] = []
         self._page: Feed | None = None
         answers: list[Answered] = []
@@ -204,7 +204,7 @@ class Collector:
         return Work(cells, done, failed, restarts, left[Cell], questions, left[AskedPath])
 
     def count(self, plan: DatasetPlan) -> Iterator[Span[Any]]:
-        """Yield the spans of a data set that are left, of paths and of cells, without opening a block."""
+        """Yield the spans of paths and cells of a data set that are left, without opening a block."""
         yield from self.paths.left(plan.name)
         for block, statuses in self._store.all_statuses(plan, self._selection.blocks(plan)):
             for cell in filter(self._selection.runs, self._unsettled(block, statuses)):
@@ -233,8 +233,8 @@ class Collector:
     def open_cell(self, cell: Cell) -> list[Span[Cell]]:
         """Return the restarts of a cell that are still to be run.
 
-        Its draw, which is a first one, is opened. Where pairs are asked for, any cell may come, and all of
-        its block is opened: answers come in any order.
+        Its draw, which is a first one, is opened. A cell whose pairs are asked for may be of any draw, and
+        all of its block is opened: answers come in any order.
         """
         if not self._selection.runs(cell):
             return []
@@ -276,7 +276,7 @@ class Collector:
             self.paths.take(answers)
             self.remaining[AskedPath] -= before - self.paths.remaining(path)
             del self._attempts[path]  # answers in between forgive a failure
-        # The cells of a written block are closed: late results, of a failed cell for instance, are dropped.
+        # The cells of a written block are closed: late results are dropped.
         solved: dict[str, list[Solved]] = {}
         for result in results:
             if isinstance(result, Solved) and result.span.unit in self._open:
@@ -399,10 +399,10 @@ class Collector:
                 self.close()
 
     def _annotations(self, block: Block, stored: NDArray[Any]) -> Any:
-        """Return the annotations of a block, of shape (n_mixtures · n_replicates, m, 3), from their
-        coordinates.
+        """Return the annotations of a block, an array of shape (n_mixtures · n_replicates, m, 3).
 
-        Those that were asked for are taken from their paths, or from the cube where no cell waited for them.
+        They are drawn again from their coordinates. Those that were asked for are taken from their paths, or
+        from the cube if no cell waited for them.
         """
         cells = block.graph_cells()
         if asks(block.first.design):
@@ -460,7 +460,7 @@ class Paths:
         self._sciences = sciences
         self._selection = selection
         self._answers: dict[AskedPath, Answers] = {}
-        # of each path, the numbers of annotations that cells of this run wait for
+        # numbers of annotations that cells of this run wait for
         self._waiting: dict[AskedPath, set[int]] = {}
         self._ready: dict[AskedPath, None] = {}
         self._failing: set[AskedPath] = set()
@@ -483,12 +483,12 @@ class Paths:
             self._release(path)
 
     def annotations(self, cell: Cell) -> Answers | None:
-        """Return the annotations of a cell whose design asks for them; None while they are not all there."""
+        """Return the annotations of a cell whose design asks for them; None while some are missing."""
         answers, m = self._answers.get(AskedPath.of(cell), NO_ANSWERS), given(cell.m)
         return None if len(answers) < m else answers[:m]
 
     def runnable(self) -> Iterator[Cell]:
-        """Yield, once, each cell whose annotations are all there now."""
+        """Yield, once, each cell whose annotations are complete now."""
         while self._released:
             yield from self._cells(*self._released.popleft())
 

@@ -107,7 +107,7 @@ def stop_on_signal() -> Iterator[Interrupt]:
             try:
                 raise stopped
             finally:
-                del stopped  # this frame, which the exception knows, would keep it for ever
+                del stopped  # this frame, which the exception knows, would keep it alive
 
     def interrupt(reason: Exception) -> None:
         reasons.append(reason)

@@ -17,7 +17,8 @@ from sweep_clustering.pipeline.jobs import watch as module
 from sweep_clustering.pipeline.jobs.keys import JobQueue
 from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
 from sweep_clustering.pipeline.jobs.watch import (
-    ASK_SECONDS,
+    FIRST_PAUSE,
+    LONGEST_PAUSE,
     LOST_SECONDS,
     MOST_ABSENT,
     SETTLED_SECONDS,
@@ -188,7 +189,7 @@ def test_one_answer_without_the_job_says_nothing(make: MakeSite) -> None:
         site.job().workers = 0
         site.wait()
         site.put("1")  # it was on its way
-        site.wait(ASK_SECONDS[0])
+        site.wait(FIRST_PAUSE)
         assert (site.dropped, site.listed.jobs[0].state) == ([], "starting")
         site.job().workers = 1
         site.wait()
@@ -297,7 +298,7 @@ def test_a_queue_is_asked_less_and_less(make: MakeSite, caplog: pytest.LogCaptur
     site.wait(300, step=2)
     site.put("1", "PENDING", "Resources")
     site.wait(300, step=2)
-    assert site.asked <= 600 / ASK_SECONDS[1] + 12
+    assert site.asked <= 600 / LONGEST_PAUSE + 12
     states = "2 pending (Priority)", "1 pending (Priority), 1 pending (Resources)"
     assert caplog.messages == [f"worker jobs without workers: {each}, 1 running (None)" for each in states]
     found = [job.state for job in site.listed.jobs]
@@ -322,7 +323,7 @@ def test_a_queue_without_an_answer_charges_nobody(make: MakeSite, caplog: pytest
     site.job().workers = 0
     site.wait(LOST_SECONDS)
     assert site.dropped == []
-    site.wait(ASK_SECONDS[1] + 5)
+    site.wait(LONGEST_PAUSE + 5)
     assert (site.dropped, site.asked, site.lost) == ([f"{NAME}0"], 0, [("1", "died at once")])
 
 
