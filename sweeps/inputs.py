@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.sweeps.annotations.draw import draw_annotations, draw_biased
+from sweep_clustering.sweeps.annotations.draw import draw_annotations, draw_biased, draw_near
 from sweep_clustering.sweeps.annotations.files import PairFile, Pool, pool_checksum, read_pool
 from sweep_clustering.sweeps.annotations.numbering import numbering_of
 from sweep_clustering.sweeps.annotations.samples import MOST_ROWS, Samples
@@ -27,7 +27,7 @@ from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
-from sweep_clustering.sweeps.words import BIASED, DEFAULT, UNIFORM, asked_of, asks
+from sweep_clustering.sweeps.words import BIASED, DEFAULT, NEAR, UNIFORM, asked_of, asks
 
 # Drawing synthetic data: mixtures of spherical Gaussians.
 
@@ -390,22 +390,18 @@ def _problems(
         yield Problem(f"{where}: design", found, f'"{UNIFORM}" alone', hint)
 
 
-def cell_annotations(
-    seed: int, cell: Cell, labels_true: NDArray[np.int16] | None, pool: NDArray[np.int32] | None
-) -> NDArray[np.int32]:
-    """Annotations of a cell whose design draws them, a function of its coordinates but the model.
+def cell_annotations(seed: int, cell: Cell, source: Source) -> NDArray[np.int32]:
+    """Draw the annotations of a cell, as a function of its coordinates without the model.
 
     Parameters
     ----------
     seed : int
-        Of the sweep.
+        Seed of the sweep.
     cell : Cell
-        Which.
-    labels_true : ndarray of shape (n_samples,) or None
-        True labels, from which they are drawn.
-    pool : ndarray of shape (n_annotations, 3) or None
-        Annotations of a file, of which `m` are drawn in place of these. The draw does not depend on `p`:
-        cells that are told another accuracy see the same annotations.
+        Cell of a design whose pairs are drawn.
+    source : Source
+        Features and true labels of the data set, or a pool of annotations to draw from. A draw from a pool
+        does not depend on `p`, so that cells of different accuracies have the same annotations.
 
     Returns
     -------
@@ -422,12 +418,16 @@ def cell_annotations(
     if asks(cell.design):
         raise ValueError(f"{cell}: the pairs of the design {cell.design!r} are asked for, not drawn")
     m, replicate = given(cell.m), given(cell.replicate)
+    pool = source.pool
     p = cell.p if pool is None else None
     where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
     rng = np.random.default_rng(where)
     if pool is not None:
         return pool[rng.choice(len(pool), size=m, replace=False)]
-    labels_true = given(labels_true)
+    X, labels = source.arrays(cell.mixture)
+    labels_true = given(labels)
+    if cell.design == NEAR:
+        return draw_near(rng, labels_true, X, p=cell.p, m=m)
     if cell.design == BIASED:
         of_order = order_seed(seed, cell.dataset, mixture=cell.mixture, replicate=replicate)
         order = np.random.default_rng(of_order).permutation(len(labels_true))

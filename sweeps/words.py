@@ -17,10 +17,12 @@ from sweep_clustering.sweeps.files import read_file
 
 # Designs: how the pairs that are annotated are chosen.
 
-UNIFORM, BIASED = "uniform", "biased"
+UNIFORM = "uniform"
+BIASED = "biased"
+NEAR = "near"
 
-# Designs whose pairs are drawn, all at once: of all samples alike, or of some of them more often.
-DRAWN = (UNIFORM, BIASED)
+# Designs whose pairs are drawn at once: uniformly, with some samples more often, or a sample and a near one.
+DRAWN = (UNIFORM, BIASED, NEAR)
 
 _BY_STRATEGY = ("uncertain", "anchors", "again", "farthest-first", "committee", "overall")
 # Designs whose pairs are asked for, batch after batch, and the strategy of each (`pipeline.asking`).

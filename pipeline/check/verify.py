@@ -210,9 +210,7 @@ def _check(
         return CellCheck(str(cell), (), merged.cause)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
     if not block.node.baseline and asked is None:
-        fresh["annotations"][block.graph(cell)] = cell_annotations(
-            spec.seed, cell, source.labels_true, source.pool
-        )
+        fresh["annotations"][block.graph(cell)] = cell_annotations(spec.seed, cell, source)
     differs = []
     for name in (name for name in stored if name not in UNPROMISED):
         row = block.graph(cell) if name == "annotations" else block.position(cell)
@@ -374,7 +372,7 @@ def _check_scores(
     arrays |= {"log_likelihood": found.objectives, "covariance_shape": CODES[best.shape]}
     arrays["covariance_prior"] = spec.search_of(cell.search).settings.covariance_prior
     if cell.m is not None:
-        drawn = cell_annotations(spec.seed, cell, labels_true, source.pool) if asked is None else asked
+        drawn = cell_annotations(spec.seed, cell, source) if asked is None else asked
         arrays["annotations"] = drawn
     values = dict.fromkeys(raw.scores, np.nan) | cell_scores(arrays)
     return CellCheck(

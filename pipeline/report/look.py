@@ -113,6 +113,7 @@ DESIGN_LOOKS = {
     for design, color, marker, line in (
         ("uniform", GREY, "o", "--"),
         ("biased", VERMILLION, "s", "-."),
+        ("near", "#8c6bb1", "h", (0, (2, 1))),
         ("active", BLUE, "^", "-"),
         ("uncertain", GREEN, "D", (0, (8, 2))),
         ("anchors", "#cc79a7", "v", (0, (5, 1))),

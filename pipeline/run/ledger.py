@@ -409,9 +409,7 @@ class Collector:
             answers = map(self.paths.annotations, cells)
             return np.stack([old if new is None else new for new, old in zip(answers, stored, strict=True)])
         source, seed = self._inputs.sources[block.dataset], self.sciences[block.dataset].seed
-        return np.stack(
-            [cell_annotations(seed, cell, source.arrays(cell.mixture)[1], source.pool) for cell in cells]
-        )
+        return np.stack([cell_annotations(seed, cell, source) for cell in cells])
 
 
 def read_ledger(sweep: Sweep, selection: Selection) -> Collector | None:

@@ -85,10 +85,10 @@ def run_task(task: records.Task, source: Source) -> list[records.Done | records.
 def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
     """Run some restarts of a cell."""
     cell = span.unit
-    X, labels_true = source.arrays(cell.mixture)
+    X, _ = source.arrays(cell.mixture)
     annotations = span.answers
     if annotations is None:
-        annotations = cell_annotations(science.seed, cell, labels_true, source.pool)
+        annotations = cell_annotations(science.seed, cell, source)
     method = science.method(cell.model)
     if method is not None:
         return run_method(science, span, method, X, annotations)

@@ -12,6 +12,12 @@ MOST_ANNOTATIONS = 10**7
 # How many times as often as others a biased design draws the samples of the first third of an order.
 OFTEN = 5.0
 
+# Number of nearest neighbours of a sample that the near design draws from.
+N_NEIGHBOURS = 20
+
+# Numbers that the differences between samples and their neighbours may take in memory at once.
+MOST_NUMBERS = 2**22
+
 
 def draw_annotations(
     rng: np.random.Generator, labels_true: NDArray[np.integer], *, p: float, m: int
@@ -74,6 +80,57 @@ def draw_biased(
     weights[order[: n_samples // 3]] = OFTEN
     pairs = rng.choice(n_samples, size=(m, 2), p=weights / weights.sum())
     return answer_pairs(rng, labels_true, pairs, p=p)
+
+
+def draw_near(
+    rng: np.random.Generator, labels_true: NDArray[np.integer], X: NDArray[np.float64], *, p: float, m: int
+) -> NDArray[np.int32]:
+    """Draw `m` annotations of accuracy `p`, each of a sample and one of its nearest neighbours.
+
+    The first sample of a pair is uniform over all samples, the second one over the `N_NEIGHBOURS` other
+    samples that are nearest to it. Pairs are annotated as those of `draw_annotations` are.
+
+    Parameters
+    ----------
+    rng, labels_true, p, m
+        As for `draw_annotations`.
+    X : ndarray of shape (n_samples, n_features)
+        Features, scaled as they are clustered.
+
+    Returns
+    -------
+    ndarray of shape (m, 3), int32
+        Columns i, j and kind.
+    """
+    first = rng.integers(0, len(X), size=m)
+    place = rng.random(m)
+    samples, row = np.unique(first, return_inverse=True)
+    neighbours = nearest_neighbours(X, samples, min(N_NEIGHBOURS, len(X) - 1))
+    second = neighbours[row, (place * neighbours.shape[1]).astype(np.int64)]
+    return answer_pairs(rng, labels_true, np.column_stack([first, second]), p=p)
+
+
+def nearest_neighbours(
+    X: NDArray[np.float64], samples: NDArray[np.integer], n_neighbours: int
+) -> NDArray[np.int64]:
+    """Return the nearest other samples of each of some samples, nearest first, as rows."""
+    # Loaded here, because commands that only plan or read draw nothing.
+    from sklearn.neighbors import NearestNeighbors
+
+    # Distances by matrix products differ in last bits between processors. So a few more candidates are taken,
+    # and ordered by differences of features, rounded. Samples that are equally far come in their order.
+    n_candidates = min(n_neighbours + 11, len(X))
+    search = NearestNeighbors(n_neighbors=n_candidates, algorithm="brute").fit(X)
+    nearest = np.empty((len(samples), n_neighbours), dtype=np.int64)
+    n_rows = max(1, MOST_NUMBERS // (n_candidates * X.shape[1]))
+    for start in range(0, len(samples), n_rows):
+        part = samples[start : start + n_rows]
+        candidates = np.sort(search.kneighbors(X[part], return_distance=False), axis=1)
+        distances = ((X[candidates] - X[part, np.newaxis]) ** 2).sum(axis=2)
+        distances[candidates == part[:, np.newaxis]] = np.inf  # no sample is its own neighbour
+        order = np.argsort(distances.astype(np.float32), axis=1, kind="stable")[:, :n_neighbours]
+        nearest[start : start + n_rows] = np.take_along_axis(candidates, order, axis=1)
+    return nearest
 
 
 def answer_pairs(

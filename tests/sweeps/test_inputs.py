@@ -10,13 +10,20 @@ import numpy as np
 import pytest
 import tomli_w
 
-from sweep_clustering.sweeps.annotations.draw import draw_annotations, draw_biased
+from sweep_clustering.sweeps.annotations.draw import draw_annotations, draw_biased, draw_near
 from sweep_clustering.sweeps.annotations.files import pool_checksum
 from sweep_clustering.sweeps.data.builtin import Unavailable
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.file.reading import load_sweep
 from sweep_clustering.sweeps.file.spec import SweepSpec
-from sweep_clustering.sweeps.inputs import Inputs, cell_annotations, draw_mixture, is_short, load_inputs
+from sweep_clustering.sweeps.inputs import (
+    Inputs,
+    RealSource,
+    cell_annotations,
+    draw_mixture,
+    is_short,
+    load_inputs,
+)
 from sweep_clustering.sweeps.plan import Cell
 from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
 
@@ -210,13 +217,17 @@ def test_first_draw_is_pinned() -> None:
 
 def test_what_a_design_draws_is_a_function_of_coordinates() -> None:
     labels, cell = (np.arange(30) % 3).astype(np.int16), Cell("a", 2, 0.9, 12, 1, "posterior")
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    source = RealSource(X, labels)
     seed = annotation_seed(7, "a", mixture=2, p=0.9, m=12, replicate=1)
     uniform = draw_annotations(np.random.default_rng(seed), labels, p=0.9, m=12)
     for each in (cell, replace(cell, design="uniform"), replace(cell, model="likelihood")):
-        assert np.array_equal(cell_annotations(7, each, labels, None), uniform)
+        assert np.array_equal(cell_annotations(7, each, source), uniform)
     order = np.random.default_rng(order_seed(7, "a", mixture=2, replicate=1)).permutation(30)
-    biased = cell_annotations(7, replace(cell, design="biased"), labels, None)
+    biased = cell_annotations(7, replace(cell, design="biased"), source)
     assert np.array_equal(biased, draw_biased(np.random.default_rng(seed), labels, order, p=0.9, m=12))
     assert not np.array_equal(biased, uniform)
+    near = cell_annotations(7, replace(cell, design="near"), source)
+    assert np.array_equal(near, draw_near(np.random.default_rng(seed), labels, X, p=0.9, m=12))
     with pytest.raises(ValueError, match="are asked for, not drawn"):
-        cell_annotations(7, replace(cell, design="active"), labels, None)
+        cell_annotations(7, replace(cell, design="active"), source)

@@ -27,10 +27,11 @@ def gaps(name: str) -> Iterator[dict[str, Any]]:
     whole = dict.fromkeys(("mixture", "m", "replicate"), "Int64")
     for _, row in pd.read_csv(cells_file(name)).astype(whole).iterrows():
         cell = row_cell(row)
-        X, labels_true = sources[cell.dataset].arrays(cell.mixture)
+        source = sources[cell.dataset]
+        X, labels_true = source.arrays(cell.mixture)
         problem = build_problem(
             X,
-            layers_from_annotations(cell_annotations(spec.seed, cell, labels_true, None), cell.p),
+            layers_from_annotations(cell_annotations(spec.seed, cell, source), cell.p),
             n_clusters=row["n_clusters"],
             model=cell.model,
         )

@@ -121,6 +121,26 @@ def ward(X: Floats, n_clusters: int) -> Solution:
     return Solution(labels, -float(((X - centroids[labels]) ** 2).sum()), centroids)
 
 
+def average(X: Floats, n_clusters: int) -> Solution:
+    """Merge the two clusters with the least mean distance between their samples (Sokal and Michener 1958).
+
+    It takes memory for all pairs of samples. It maximises nothing, so there is no objective.
+
+    Parameters
+    ----------
+    X, n_clusters
+        See `pipeline.methods.contract.Method`.
+
+    Returns
+    -------
+    Solution
+        Labels alone.
+    """
+    if len(X) <= n_clusters:
+        return Solution(np.arange(len(X)))
+    return Solution(AgglomerativeClustering(n_clusters, linkage="average").fit(X).labels_)
+
+
 def genie(X: Floats, n_clusters: int, *, gini_threshold: float = 0.3) -> Solution:
     """Genie: agglomeration of nearest clusters that keeps their sizes even (Gagolewski and others 2016).
 

@@ -161,9 +161,9 @@ def test_a_block_is_written_when_its_last_cell_is_in(start: Start, cube: Path) -
     arrays = BlockStore(cube).read(PLAN.block_of(FIRST))
     assert arrays["log_likelihood"].tolist() == [OBJECTIVES.tolist()] * 2
     assert arrays["best_restart"].tolist() == [1, 1]
-    labels = draw_inputs(PLAN)[1]
+    source = RealSource(*draw_inputs(PLAN))
     for cell, drawn in zip((FIRST, SECOND), arrays["annotations"], strict=True):
-        assert np.array_equal(drawn, cell_annotations(7, cell, labels, None))
+        assert np.array_equal(drawn, cell_annotations(7, cell, source))
     assert (found.seconds(FIRST), found.seconds(BASELINE)) == (0.5, None)
     found.take([solved(FIRST)])  # of a block that is written: dropped
     assert found.blocks_written == 1

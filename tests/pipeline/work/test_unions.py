@@ -59,7 +59,7 @@ def assert_same_gaussians(found: Gaussians | None, expected: Gaussians | None) -
 
 def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> tables.Solution:
     """The best restart of a cell, fitted without anything of a sweep."""
-    X, truth = source.arrays(cell.mixture)
+    X, _ = source.arrays(cell.mixture)
     where = {
         "mixture": cell.mixture,
         "p": cell.p,
@@ -70,7 +70,7 @@ def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -
     every = range(restarts)
     found = structures.settle(
         tables.Table(X, science.n_clusters, seeds.choice_seed(science.seed, cell.dataset, **where)),
-        layers_from_annotations(cell_annotations(science.seed, cell, truth, None), cell.p),
+        layers_from_annotations(cell_annotations(science.seed, cell, source), cell.p),
         covariance="any",
         settings=science.searches[0],
         streams=[seeds.search_seed(science.seed, cell.dataset, **where, restart=each) for each in every],

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from own_tables import write
 
 from sweep_clustering.sweeps.annotations import files
-from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST, OFTEN, draw_annotations, draw_biased
+from sweep_clustering.sweeps.annotations.draw import (
+    CANNOT,
+    MUST,
+    N_NEIGHBOURS,
+    OFTEN,
+    draw_annotations,
+    draw_biased,
+    draw_near,
+    nearest_neighbours,
+)
 from sweep_clustering.sweeps.annotations.files import PairFile, read_annotations, read_answers
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
 from sweep_clustering.sweeps.annotations.rows import Annotation, Skip
@@ -376,6 +385,32 @@ def test_the_share_of_right_annotations_is_the_accuracy_and_pairs_are_uniform(p:
     for ends in (i, j):
         counts = np.bincount(ends, minlength=100)
         assert abs(counts - n / 100).max() < 5.5 * np.sqrt(n / 100)
+
+
+@pytest.mark.parametrize("n_samples", [2, 12, 100])
+def test_a_near_design_draws_uniformly_from_the_nearest_neighbours(n_samples: int) -> None:
+    rng, m = np.random.default_rng(3), 100_000
+    X = rng.integers(0, 3, size=(n_samples, 4)).astype(float)  # many distances are equal
+    i, j, kind = draw_near(rng, LABELS[:n_samples], X, p=1.0, m=m).T
+    n_neighbours = min(N_NEIGHBOURS, n_samples - 1)
+    distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    farthest = np.sort(distances, axis=1)[:, n_neighbours - 1]
+    assert (distances[i, j] <= farthest[i]).all()
+    counts = np.zeros((n_samples, n_samples))
+    np.add.at(counts, (i, j), 1)
+    assert ((counts > 0).sum(axis=1) == n_neighbours).all()
+    expected = m / n_samples / n_neighbours
+    assert abs(counts[counts > 0] - expected).max() < 6 * np.sqrt(expected)
+    assert np.array_equal(kind == MUST, LABELS[i] == LABELS[j])
+
+
+def test_neighbours_are_those_of_a_sort_of_all_distances() -> None:
+    X = np.random.default_rng(4).normal(size=(300, 7))
+    distances = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(distances, np.inf)
+    samples = np.arange(0, 300, 7)
+    assert np.array_equal(nearest_neighbours(X, samples, 20), np.argsort(distances, axis=1)[samples, :20])
 
 
 def test_a_biased_design_draws_the_first_third_of_an_order_more_often() -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 from scipy.stats import multivariate_normal
@@ -84,8 +85,24 @@ def test_the_objective_of_a_mixture_is_its_log_likelihood(shape: str) -> None:
     assert adjusted_rand_score(TRUE, found.labels) > 0.9
 
 
+def test_average_linkage_is_that_of_scipy() -> None:
+    labels = fcluster(linkage(X, "average"), 3, "maxclust")
+    solution = call("average")
+    assert adjusted_rand_score(labels, solution.labels) == 1.0
+    assert solution.objective is None
+
+
 def test_fewer_samples_than_clusters() -> None:
-    names = ("k-means", "ward", "genie", "cop-kmeans", "pckmeans", "correlation-clustering", "spectral-links")
+    names = (
+        "k-means",
+        "ward",
+        "average",
+        "genie",
+        "cop-kmeans",
+        "pckmeans",
+        "correlation-clustering",
+        "spectral-links",
+    )
     for name in names:
         found = call(name, [(0, 1, 1)], X=X[:2])
         assert len(set(found.labels)) == 2
