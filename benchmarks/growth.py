@@ -33,7 +33,7 @@ from sweep_clustering.kernels.search.genetic import (
     seed_centroids,
     warm_up,
 )
-from sweep_clustering.kernels.settings import COVARIANCES
+from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
 

@@ -19,7 +19,7 @@ from tables import Table
 
 from sweep_clustering.kernels.problem.problem import Problem, build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart, warm_up
-from sweep_clustering.kernels.settings import COVARIANCES
+from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
 

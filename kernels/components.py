@@ -37,7 +37,8 @@ from sweep_clustering.kernels.problem.data import (
 from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.search.genetic import kmeans, seed_centroids
 from sweep_clustering.kernels.search.local_search import shuffle
-from sweep_clustering.kernels.settings import COVARIANCES, ObjectiveSettings
+from sweep_clustering.kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.structure import COVARIANCES
 
 # Steps of the mixture without annotations, that a start begins with, then steps with them, at most; rounds
 # over the annotated samples in each of these, and steps from one look at the classes of the components to

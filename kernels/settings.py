@@ -10,10 +10,23 @@ Only the standard library is loaded: commands that solve nothing import this too
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sweep_clustering.kernels.structure import (
+    ANY,
+    AUTO,
+    CANDIDATES,
+    COVARIANCES,
+    DISCRIMINATIVE,
+    MOST_COMPONENTS,
+    NONE,
+    ONE_GAUSSIAN,
+    UNION,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,53 +35,12 @@ if TYPE_CHECKING:
 # Annotation terms of the objective.
 TERMS = ("unsupervised", "likelihood", "posterior", "conditional")
 
-# Shapes of the covariances: one variance for each cluster, or for all; one for each cluster and feature; one
-# matrix for all clusters, or one for each.
-COVARIANCES = ("spherical", "common", "diagonal", "tied", "full")
-
-# The shape that annotations speak for, of the candidates, which stand from the simplest on.
-AUTO = "auto"
-CANDIDATES = ("spherical", "diagonal", "tied", "full")
-
 # Parts of the annotations, each of which is held out once to choose a shape, and generations of the search of
 # each, at most: a short one, as parameters matter more than the last sample.
 FOLDS, FOLD_GENERATIONS = 5, 5
 
-# Everything that classes are made of is chosen: shape, components, subspace (`kernels.choice.structures`).
-ANY = "any"
-
-# Coordinates of the components: the features as they are, or directions along which classes differ.
-NONE, DISCRIMINATIVE = "none", "discriminative"
-
 # The model of the term "conditional" and classes of any shape, by one name.
 MODEL_ANY = "conditional-any"
-
-# Terms that classes of several components, or in a subspace, are fitted with, and what has no place there.
-OF_UNIONS = ("unsupervised", "conditional")
-NOT_OF_UNIONS = ("min_cluster_size", "variance_prior", "covariance_prior", "feature_weight")
-
-# A partition that neither annotations nor a likelihood made.
-KMEANS = "k-means"
-
-# What a choice tries at most, and so how long rows of a cube are (`sweeps.unions`): of its format, version 3.
-#
-# Principal components that are tried, at most, beside the features as they are; Gaussians of all classes
-# together, at most, and as a share of the samples.
-MOST_DIMS, MOST_COMPONENTS, SPARSEST = 30, 160, 0.25
-
-# Operations of a step, at most: beyond it, a candidate costs more than it can be worth.
-# Sums over samples are what a step of few dimensions takes, whatever the shape.
-SCATTERED, DEAREST = 4, 1e8
-
-# Rows of the part of a large table on which structures and restarts are compared: at least, and for each
-# class; what a step costs beside its dimensions (`single_operations`).
-PART, PART_OF_CLASS, BESIDE = 4_000, 50, 40
-
-# Numbers in a cube that say what classes are made of; below 0, the words of a subspace.
-STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
-STRUCTURE += ("first_subspace", "first_components", "first_covariance")
-SHAPES = (*COVARIANCES, KMEANS)
-SPACES = {NONE: 0, DISCRIMINATIVE: -2}
 
 # Shapes whose likelihood is unbounded without a prior, or may be.
 SINGULAR = ("tied", "full", AUTO)
@@ -177,135 +149,6 @@ class Setting:
             return False
         is_low = value <= self.low if self.above else value < self.low
         return not is_low and (self.high is None or value <= self.high)
-
-
-class Structure(NamedTuple):
-    """What classes are made of.
-
-    Parameters
-    ----------
-    subspace : int or str
-        Principal components that the components stand in; "none" for the features as they are;
-        "discriminative" for directions along which the classes of a first fit differ.
-    components : int
-        Gaussians of each class at the start.
-    covariance : str
-        Their shape; or "k-means".
-    proportions : str
-        "free" or "equal".
-    annotated : bool
-        Whether annotations take part in the fit; they choose in any case.
-    first : Structure, optional
-        Of the first fit of discriminative directions.
-    """
-
-    subspace: int | str
-    components: int
-    covariance: str
-    proportions: str = "free"
-    annotated: bool = True
-    first: Structure | None = None
-
-    def __str__(self) -> str:
-        if self.covariance == KMEANS:
-            return KMEANS
-        many = f"{self.components} {self.covariance}"
-        where = {NONE: "", DISCRIMINATIVE: f" along discriminative directions of {self.first}"}
-        text = f"{many} in {self.subspace} principal components"
-        text = f"{many}{where[self.subspace]}" if self.subspace in where else text
-        text += "" if self.proportions == "free" else ", equal"
-        return text if self.annotated else f"{text}, without annotations"
-
-    @property
-    def words(self) -> str:
-        """What classes are made of, for people who know no names of structures."""
-        if self.covariance == KMEANS:
-            return "k-means"
-        many = "one component a class" if self.components == 1 else f"{self.components} components a class"
-        where = {NONE: (), DISCRIMINATIVE: ("along the directions in which the classes differ",)}
-        found = where.get(str(self.subspace), (f"in {self.subspace} principal components",))
-        equal = () if self.proportions == "free" else ("classes equally likely",)
-        alone = () if self.annotated else ("fitted without the annotations",)
-        return ", ".join([many, self.covariance, *found, *equal, *alone])
-
-    @property
-    def codes(self) -> tuple[int, ...]:
-        """Whole numbers that a cube holds, one for each of `STRUCTURE`."""
-        first = (-1, -1, -1) if self.first is None else self.first.codes[:3]
-        flags = ("equal", "free").index(self.proportions), int(self.annotated)
-        space = SPACES.get(str(self.subspace), self.subspace)
-        return (int(space), self.components, SHAPES.index(self.covariance), *flags, *first)
-
-    @classmethod
-    def of(cls, codes: Sequence[int]) -> Structure:
-        """The structure of some codes.
-
-        Raises
-        ------
-        ValueError
-            If they are those of none.
-        """
-        codes, flags = tuple(map(int, codes)), {0, 1}
-        is_placed = len(codes) == len(STRUCTURE) and (codes[0] > 0 or codes[0] in SPACES.values())
-        if not (is_placed and codes[1] > 0 and codes[2] in range(len(SHAPES)) and flags >= {*codes[3:5]}):
-            raise ValueError(f"codes {codes} of what classes are made of")
-        words = {code: word for word, code in SPACES.items()}
-        first = None if codes[6] < 1 else cls.of((*codes[5:], *codes[3:5], -1, -1, -1))
-        found = cls(
-            words.get(codes[0], codes[0]),
-            codes[1],
-            SHAPES[codes[2]],
-            ("equal", "free")[codes[3]],
-            bool(codes[4]),
-            None if first is None else first._replace(proportions="free", annotated=True),
-        )
-        if found.codes != codes:
-            raise ValueError(f"codes {codes} of what classes are made of")
-        return found
-
-
-def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:
-    """The plain structure of what is named: of what is open, the simplest."""
-    space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
-    first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
-    return Structure(space, many, covariance, first=first)
-
-
-def most_components(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
-    """Gaussians of each class that a choice tries, at most; 0 where a single one is too dear."""
-    affordable = int(DEAREST // operations(covariance, n_samples, n_dims, n_classes))
-    return min(affordable, most_told(covariance, n_samples, n_classes))
-
-
-def most_told(covariance: str, n_samples: int, n_classes: int) -> int:
-    """Gaussians of each class that so many samples tell something of, at most; 1 at least."""
-    if covariance in ("tied", KMEANS):
-        return 1
-    return max(int(min(MOST_COMPONENTS, SPARSEST * n_samples) // n_classes), 1)
-
-
-def part_size(n_classes: int) -> int:
-    """Rows of the part of a large table: tables of twice as many have one."""
-    return max(PART, PART_OF_CLASS * n_classes)
-
-
-def wide_dims(n_dims: int, n_classes: int) -> tuple[int, ...]:
-    """Numbers of principal components beyond `MOST_DIMS` that are tried: K classes differ in K directions."""
-    return (n_classes,) if MOST_DIMS < n_classes <= n_dims // 2 else ()
-
-
-def operations(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
-    """Of a step of a fit with one Gaussian a class."""
-    return n_samples * n_classes * n_dims * (n_dims if covariance in ("tied", "full") else SCATTERED)
-
-
-def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
-    """Of a step of a fit with one Gaussian a class that has variances alone.
-
-    A row of a cube always has room for it (`sweeps.unions`), so that its cost may be what was measured: in
-    many dimensions samples are read once for several Gaussians.
-    """
-    return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + BESIDE)
 
 
 def _declared(default: int | float | str, meaning: str, **more: Any) -> Any:
@@ -544,8 +387,8 @@ def _wrong_of_unions(
     if not given and not is_any:
         return
     who = ", ".join(each.name for each in given) or "classes of any shape"
-    if "model" in parameters and model in set(parameters["model"].choices) - {AUTO, MODEL_ANY, *OF_UNIONS}:
-        yield parameters["model"], repr(model), f"{' or '.join(OF_UNIONS)} for {who}"
+    if "model" in parameters and model in set(parameters["model"].choices) - {AUTO, MODEL_ANY, *UNION.terms}:
+        yield parameters["model"], repr(model), f"{' or '.join(UNION.terms)} for {who}"
     if "covariance" in parameters:
         if shape == "common":
             yield parameters["covariance"], repr(shape), f"{', '.join(CANDIDATES)} or {AUTO} for {who}"
@@ -553,15 +396,9 @@ def _wrong_of_unions(
             yield parameters["covariance"], repr(shape), f"{AUTO}: {MODEL_ANY} chooses it"
     for each in SETTINGS:
         found = values.get(each.name, each.default)
-        if each.name in NOT_OF_UNIONS and found != each.default and each.allows(found):
+        if each.name in UNION.unused and found != each.default and each.allows(found):
             expected = f"{each.default!r}: it has no place with {who}; or a model such as posterior"
             yield each, repr(found), expected
-
-
-def is_union(covariance: str, settings: ObjectiveSettings) -> bool:
-    """Whether classes are unions of components (`kernels.components`), and not one Gaussian each."""
-    own = (settings.components, settings.subspace)
-    return covariance == ANY or own != (DEFAULT.components, DEFAULT.subspace)
 
 
 class Taken(NamedTuple):
@@ -585,13 +422,12 @@ def taken(model: Any, covariance: Any, scale: Any, settings: ObjectiveSettings, 
         Whether there are annotations.
     """
     if model in (None, AUTO):
-        named = covariance not in (None, ANY) or is_union("", settings)
+        named = covariance not in (None, ANY) or kind_of("", settings) is not ONE_GAUSSIAN
         model = "unsupervised" if not annotated else "conditional" if named else MODEL_ANY
         covariance = covariance or (AUTO if named else ANY)
     elif covariance is None or (model, covariance) == (MODEL_ANY, AUTO):
         covariance = ANY if model == MODEL_ANY else "spherical"
-    chosen = AUTO if is_union(str(covariance), settings) else "none"
-    return Taken(model, covariance, scale or chosen)
+    return Taken(model, covariance, scale or kind_of(str(covariance), settings).scale)
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.settings import SHAPES, SPACES, STRUCTURE
+from sweep_clustering.kernels.structure import SHAPES, SPACES, STRUCTURE
 
 __all__ = ["STRUCTURE"]
 

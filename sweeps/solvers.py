@@ -3,7 +3,7 @@
 Every run keeps them in its cube, so that cells of two releases whose solvers differ can be told apart.
 """
 
-from sweep_clustering.kernels.settings import is_union
+from sweep_clustering.kernels.structure import ONE_GAUSSIAN, kind_of
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.words import SHIPPED, asked_of, holds_out, shape_of
@@ -42,6 +42,5 @@ def solvers_of(spec: SweepSpec) -> dict[str, str]:
 
 def _kind_of(model: str, search: Search) -> str:
     """Return the kind of a model in a search, as `SOLVERS` names it."""
-    if is_union(shape_of(model), search):
-        return "union of Gaussians"
-    return "chosen shape" if holds_out(model, search.held_out) else "one Gaussian"
+    kind = kind_of(shape_of(model), search)
+    return "chosen shape" if kind is ONE_GAUSSIAN and holds_out(model, search.held_out) else kind.name

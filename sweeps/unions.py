@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.settings import (
+from sweep_clustering.kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.structure import (
     ANY,
     DISCRIMINATIVE,
     MOST_DIMS,
     NONE,
     SHAPES,
     STRUCTURE,
-    ObjectiveSettings,
     Structure,
     most_components,
     named_structure,

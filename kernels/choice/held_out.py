@@ -26,7 +26,8 @@ from sweep_clustering.kernels.problem.data import (
 )
 from sweep_clustering.kernels.problem.problem import Problem, build_problem
 from sweep_clustering.kernels.search.genetic import run_restart
-from sweep_clustering.kernels.settings import CANDIDATES, FOLD_GENERATIONS, FOLDS, Settings
+from sweep_clustering.kernels.settings import FOLD_GENERATIONS, FOLDS, Settings
+from sweep_clustering.kernels.structure import CANDIDATES
 
 # Fewer pairs than this say too little: a fold would hold less than four.
 LEAST_PAIRS = 20

@@ -38,15 +38,14 @@ from sweep_clustering.kernels.choice.table import (
 )
 from sweep_clustering.kernels.components import Union
 from sweep_clustering.kernels.problem.data import MUST, Floats, Layer, layer_weights
-from sweep_clustering.kernels.settings import (
+from sweep_clustering.kernels.settings import FOLDS, ObjectiveSettings
+from sweep_clustering.kernels.structure import (
     ANY,
     AUTO,
     CANDIDATES,
     DISCRIMINATIVE,
-    FOLDS,
     KMEANS,
     NONE,
-    ObjectiveSettings,
     Structure,
     named_structure,
     part_size,

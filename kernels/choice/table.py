@@ -24,9 +24,9 @@ from sweep_clustering.kernels.choice.held_out import (
 from sweep_clustering.kernels.components import STEPS, Union, first_labels, fit_components
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
 from sweep_clustering.kernels.search.genetic import Restart
-from sweep_clustering.kernels.settings import (
+from sweep_clustering.kernels.settings import FOLDS
+from sweep_clustering.kernels.structure import (
     DEAREST,
-    FOLDS,
     KMEANS,
     MOST_DIMS,
     NONE,

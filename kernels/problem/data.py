@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 # with priors on its rates, pairs alone.
 UNSUPERVISED, LIKELIHOOD, POSTERIOR, CONDITIONAL = 0, 1, 2, 3
 
-# Shapes of the covariances, in the order of `kernels.settings.COVARIANCES`.
+# Shapes of the covariances, in the order of `kernels.structure.COVARIANCES`.
 SPHERICAL, COMMON, DIAGONAL, TIED, FULL = 0, 1, 2, 3, 4
 
 # Limits of an accuracy p where the model divides by 1 - p or takes the logarithm of either.

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sweep_clustering.kernels.problem import data as parts
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Data, Floats, Layer, layers_from_annotations
 from sweep_clustering.kernels.problem.shapes import SPHERES, coordinates, prior_of
-from sweep_clustering.kernels.settings import COVARIANCES, DEFAULT, TERMS, ObjectiveSettings, spread_problem
+from sweep_clustering.kernels.settings import DEFAULT, TERMS, ObjectiveSettings, spread_problem
+from sweep_clustering.kernels.structure import COVARIANCES
 
 __all__ = ["CANNOT", "MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
 
@@ -29,7 +30,7 @@ class Problem:
     model : str
         "unsupervised", "likelihood", "posterior" or "conditional".
     covariance : str
-        Shape of the covariances, one of `kernels.settings.COVARIANCES`.
+        Shape of the covariances, one of `kernels.structure.COVARIANCES`.
     kept : ndarray of shape (n_dims,), int64
         Features on which the Gaussians have a density: all but those that are constant, or given by others.
     """

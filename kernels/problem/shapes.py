@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweep_clustering.kernels.problem.data import DEGENERATE, Floats
-from sweep_clustering.kernels.settings import AUTO
+from sweep_clustering.kernels.structure import AUTO
 
 # Shapes with one variance for all features.
 SPHERES = ("spherical", "common")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.settings import COVARIANCES
+from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.pipeline.ask.answers import check_answers_file
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit import inputs as fit_inputs

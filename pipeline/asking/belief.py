@@ -20,7 +20,8 @@ from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights
 from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.kernels.search.sampling import Length, run_chain
-from sweep_clustering.kernels.settings import ANY, AUTO, Settings, is_union, settings_of
+from sweep_clustering.kernels.settings import Settings, settings_of
+from sweep_clustering.kernels.structure import ANY, AUTO, UNION, kind_of
 from sweep_clustering.pipeline.common import best_of
 
 # Settings of the search and of the objective that questions come from, unless others are given.
@@ -170,7 +171,7 @@ def believe(
     def stream(*key: int) -> np.random.Generator:
         return np.random.default_rng(held_out.below(seed, *key))
 
-    if is_union(covariance, settings):
+    if kind_of(covariance, settings) is UNION:
         of_fit: Any = {"covariance": covariance, "settings": settings, "restarts": restarts, "seed": seed}
         labels, drawn, covariance = _of_union(X, layers, n_clusters, run, **of_fit)
         return Belief(X, labels, drawn, n_clusters, _accuracy(layers, labels, accuracy), covariance, OF_FITS)

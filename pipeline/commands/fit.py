@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sweep_clustering.installation import check_numpy
-from sweep_clustering.kernels.settings import ANY, is_union, method_words, settings_of
+from sweep_clustering.kernels.settings import method_words, settings_of
+from sweep_clustering.kernels.structure import ANY, kind_of
 from sweep_clustering.pipeline.commands import options as shared
 from sweep_clustering.pipeline.commands.options import (
     declared,
@@ -436,7 +437,7 @@ def _chosen(given: dict[str, Any]) -> dict[str, Any]:
     chosen, weight = shared.settings_in(given), "feature_weight"
     source = click.get_current_context().get_parameter_source(weight)
     is_default = source == click.core.ParameterSource.DEFAULT
-    if is_default and is_union(str(given["covariance"]), settings_of(chosen)):
+    if is_default and weight in kind_of(str(given["covariance"]), settings_of(chosen)).unused:
         chosen[weight] = 1.0  # what the command has as its default has no place there
     return chosen
 

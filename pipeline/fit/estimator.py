@@ -25,7 +25,8 @@ from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.interrupt import beside
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.shapes import SPHERES
-from sweep_clustering.kernels.settings import AUTO, OFFERED, PARAMETERS, Setting
+from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
+from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe
 from sweep_clustering.pipeline.asking.strategies import choose
 from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, possible

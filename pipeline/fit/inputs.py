@@ -29,11 +29,11 @@ from sweep_clustering.kernels.settings import (
     Setting,
     Settings,
     Taken,
-    is_union,
     settings_of,
     taken,
     wrong_settings,
 )
+from sweep_clustering.kernels.structure import kind_of
 from sweep_clustering.pipeline.fit.data_notes import constant
 from sweep_clustering.sweeps.annotations.files import PairFile, outside_note
 from sweep_clustering.sweeps.annotations.numbering import AUTO, Numbering, numbering_of
@@ -115,7 +115,7 @@ class FitOptions(TableChoice):
             notes.append("--links-outside drop leaves out nothing without --missing drop")
         if self.has_links and model == "unsupervised":
             notes.append("the model 'unsupervised' does not see the links; they are only scored")
-        if is_union(covariance, self.settings):
+        if not kind_of(covariance, self.settings).is_searched:
             of_search = [each for each in OFFERED if each.by_method or each is METHOD]
             named = [each for each in of_search if self.chosen.get(each.name) not in (None, each.offered)]
             if named:
@@ -286,14 +286,12 @@ def chance_problems(where: str, accuracy: float | None) -> Iterator[Problem]:
 def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Problem]:
     n_samples, distinct = len(table.X), len(np.unique(table.X, axis=0))
     rows = f"{plural(distinct, 'distinct row')} of {options.features}"
-    least, is_any = (
-        options.settings.min_cluster_size,
-        is_union(str(options.taken.covariance), options.settings),
-    )
+    least = options.settings.min_cluster_size
+    has_least = "min_cluster_size" not in kind_of(str(options.taken.covariance), options.settings).unused
     if options.n_clusters > distinct:
         found = f"{plural(options.n_clusters, 'cluster')} for {rows}"
         yield Problem("-k", found, "no more clusters than distinct rows")
-    elif not is_any and options.n_clusters * least > n_samples > 0:
+    elif has_least and options.n_clusters * least > n_samples > 0:
         found = (
             f"{plural(options.n_clusters, 'cluster')} of {least} or more for {plural(n_samples, 'sample')}"
         )

@@ -30,15 +30,8 @@ from sweep_clustering.kernels.problem.problem import Layer, Problem, build_probl
 from sweep_clustering.kernels.problem.shapes import SPHERES
 from sweep_clustering.kernels.search.genetic import CLONE, Restart, run_restart, warm_up
 from sweep_clustering.kernels.search.sampling import Length, run_chain
-from sweep_clustering.kernels.settings import (
-    ANY,
-    AUTO,
-    CANDIDATES,
-    MODEL_ANY,
-    Settings,
-    is_union,
-    method_words,
-)
+from sweep_clustering.kernels.settings import MODEL_ANY, Settings, method_words
+from sweep_clustering.kernels.structure import ANY, AUTO, CANDIDATES, UNION, kind_of
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of, plural
 from sweep_clustering.pipeline.fit import alarms
 from sweep_clustering.pipeline.fit import data_notes as notes
@@ -533,7 +526,7 @@ def fit(
     elif covariance == ANY and model != "unsupervised":
         model = MODEL_ANY
     began = time.perf_counter(), time.process_time()
-    if is_union(covariance, settings):
+    if kind_of(covariance, settings) is UNION:
         beside(components.warm_up)
         began = time.perf_counter(), time.process_time()  # compiled by now
         seen = () if model == "unsupervised" else layers

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.settings import DISCRIMINATIVE, Structure
+from sweep_clustering.kernels.structure import DISCRIMINATIVE, Structure
 from sweep_clustering.pipeline.report import look
 from sweep_clustering.pipeline.scoring import components
 from sweep_clustering.pipeline.work.records import Science

@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
-from sweep_clustering.kernels.settings import Structure
+from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, Progress, silent
 from sweep_clustering.pipeline.scoring.scores import SCORES, SHAPES, score_nodes
 from sweep_clustering.storage.cube.schema import DONE, STATUS_WORDS

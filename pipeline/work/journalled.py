@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.settings import STRUCTURE, Structure
+from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.settings import STRUCTURE
+from sweep_clustering.kernels.structure import STRUCTURE
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord
@@ -90,7 +90,7 @@ class Chosen:
         them that were predicted. NaN where there were too few annotations to tell. Where every model holds
         annotations out they are of all of `sweeps.shapes.SCORED`, and NaN for shapes that were not tried.
     structure : tuple of int
-        What classes of any shape are made of, as `kernels.settings.Structure.codes`; all -1 otherwise. Its
+        What classes of any shape are made of, as `kernels.structure.Structure.codes`; all -1 otherwise. Its
         score then stands for that of spherical covariances, which those of its classes are.
     base_rate : float
         Minus the mean log-probability where all that is known is how often held-out annotations are

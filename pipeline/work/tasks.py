@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.interrupt import beside, cpu_time
-from sweep_clustering.kernels.settings import Structure, is_union, named_structure
+from sweep_clustering.kernels.structure import UNION, Structure, kind_of, named_structure
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of
 from sweep_clustering.pipeline.methods.contract import merged_links
 from sweep_clustering.pipeline.methods.loading import MethodCall
@@ -106,7 +106,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
         covariance = chosen.covariance
     run_one: Callable[[int], Restart]
     gaussians: list[Gaussians] = []
-    if is_union(covariance, search) or is_any(cell.model):
+    if kind_of(covariance, search) is UNION or is_any(cell.model):
         from sweep_clustering.kernels.choice.table import as_restart
 
         structure = named_structure(search.subspace, search.components, covariance)
@@ -167,7 +167,7 @@ def _choose(
 
     term, covariance = split_model(cell.model)
     search = science.search(cell)
-    if is_union(covariance, search):
+    if kind_of(covariance, search) is UNION:
         return _settle(science, cell, X, layers)
     warm_up()
     choose = partial(

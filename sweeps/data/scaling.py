@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.settings import AUTO
+from sweep_clustering.kernels.structure import AUTO
 
 # Range of a column that is scaled in another unit.
 SMALL = 1e-140

@@ -26,7 +26,8 @@ from pydantic import (
 
 from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.settings import DEFAULT as SETTINGS
-from sweep_clustering.kernels.settings import MODEL_ANY, NOT_OF_UNIONS, OF_UNIONS, SCALES, SINGULAR
+from sweep_clustering.kernels.settings import MODEL_ANY, SCALES, SINGULAR
+from sweep_clustering.kernels.structure import UNION
 from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pattern
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.file import spec
@@ -326,7 +327,7 @@ class SweepFile(spec.SweepSpec):
         others = [
             model
             for model in others
-            if split_model(model)[0] not in OF_UNIONS or shape_of(model) in (ANY, AUTO, "common")
+            if split_model(model)[0] not in UNION.terms or shape_of(model) in (ANY, AUTO, "common")
         ]
         # predictions of annotations that no model has would be none
         alone = bool(models) and all(model in BASELINES for model in models)
@@ -345,10 +346,10 @@ class SweepFile(spec.SweepSpec):
                     hint = f"the model {MODEL_ANY} chooses it"
                     marked[name] = StandIn(repr(value), "a value that is named", hint)
                 elif others:
-                    found, fitting = f"{value!r} with {others[0]!r}", " or ".join(OF_UNIONS)
+                    found, fitting = f"{value!r} with {others[0]!r}", " or ".join(UNION.terms)
                     expected = f"{getattr(SETTINGS, name)!r}, or models of {fitting} alone in [grid]"
                     marked[name] = StandIn(found, expected)
-            for name in NOT_OF_UNIONS if named else ():
+            for name in UNION.unused if named else ():
                 plain = getattr(SETTINGS, name)
                 if search.get(name, plain) != plain:
                     expected = f"{plain!r}: it has no place with {', '.join(named)}"

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 from sweep_clustering.kernels import settings as declared
+from sweep_clustering.kernels.structure import kind_of
 from sweep_clustering.sweeps.plan import DatasetPlan, Flag, Name, UnionPlan
 from sweep_clustering.sweeps.records import (
     EMPTY,
@@ -122,7 +123,7 @@ def unions_of(searches: Iterable[Search], plan: DatasetPlan) -> tuple[UnionPlan,
         UnionPlan(model, search.name, *room_for(shape_of(model), search, *sizes))
         for model in filter(is_model, plan.node_of)
         for search in searches
-        if search.name in (*plan.searches, None) and declared.is_union(shape_of(model), search)
+        if search.name in (*plan.searches, None) and kind_of(shape_of(model), search).has_gaussians
     )
 
 

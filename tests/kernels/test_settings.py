@@ -25,6 +25,7 @@ from sweep_clustering.kernels.settings import (
     Setting,
     settings_of,
 )
+from sweep_clustering.kernels.structure import COVARIANCES
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
 from sweep_clustering.sweeps.errors import InputError
@@ -237,7 +238,7 @@ def test_what_is_not_refused_is_fitted() -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
 def test_new_samples_too_far_away_are_refused() -> None:
-    for covariance in declared.COVARIANCES:
+    for covariance in COVARIANCES:
         estimator = small(covariance).fit(IRIS)
         for value, method in ((1e155, estimator.predict), (-1e308, estimator.score)):
             with pytest.raises(ValueError, match=r"^X, row 3: found values whose squares overflow"):

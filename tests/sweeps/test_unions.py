@@ -6,14 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sweep_clustering.kernels.settings import (
-    DEAREST,
-    SHAPES,
-    Settings,
-    Structure,
-    most_components,
-    settings_of,
-)
+from sweep_clustering.kernels.settings import Settings, settings_of
+from sweep_clustering.kernels.structure import DEAREST, SHAPES, Structure, most_components
 from sweep_clustering.sweeps.unions import ROWS, Gaussians, Room, room_for
 
 N_FEATURES, N_CLASSES = 5, 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sweep_clustering.kernels import settings
+from sweep_clustering.kernels import settings, structure
 from sweep_clustering.sweeps import words
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, narrowed, widened
 from sweep_clustering.sweeps.words import AUTO, MODEL_CODES, baseline_of, chooses, split_model
@@ -17,8 +17,8 @@ def test_codes_are_pinned_and_terms_and_shapes_are_those_of_the_kernels() -> Non
     pinned["conditional-any"] = 99
     assert pinned == MODEL_CODES
     assert tuple(words.TERM_CODES) == settings.TERMS
-    assert tuple(words.SHAPE_CODES) == tuple(DIMS) == (*settings.COVARIANCES, AUTO, settings.ANY)
-    assert (tuple(CODES), CANDIDATES, AUTO) == (settings.COVARIANCES, settings.CANDIDATES, settings.AUTO)
+    assert tuple(words.SHAPE_CODES) == tuple(DIMS) == (*structure.COVARIANCES, AUTO, structure.ANY)
+    assert (tuple(CODES), CANDIDATES, AUTO) == (structure.COVARIANCES, structure.CANDIDATES, structure.AUTO)
 
 
 def test_a_name_says_term_and_shape_and_baselines_are_of_the_same_shape() -> None:

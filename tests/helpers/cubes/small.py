@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from sweep_clustering.kernels.settings import Structure
+from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.chunks import chunk_position
 from sweep_clustering.storage.cube.schema import DONE, VARIABLES, room

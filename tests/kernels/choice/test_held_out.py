@@ -19,7 +19,8 @@ from sweep_clustering.kernels.choice.held_out import (
     list_annotations,
 )
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, Problem
-from sweep_clustering.kernels.settings import CANDIDATES, settings_of
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.structure import CANDIDATES
 
 
 def predicted(logs: object, right: object, weights: object = None, agreeing: object = 0.0) -> HeldOut:

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
-from sweep_clustering.kernels import settings
+from sweep_clustering.kernels import structure
 from sweep_clustering.kernels.choice import structures
 from sweep_clustering.kernels.choice import table as tables
 from sweep_clustering.kernels.choice.held_out import COIN, HeldOut, bar_of, list_annotations
@@ -208,8 +208,8 @@ def test_starts_of_many_features_and_few_rows_see_principal_components() -> None
 def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     X, labels = many_classes(4000)
     X[:, 3] = np.arange(4000) == 7  # no sample of the part differs in it, or one alone
-    monkeypatch.setattr(settings, "PART_OF_CLASS", 10)
-    monkeypatch.setattr(settings, "PART", 400)
+    monkeypatch.setattr(structure, "PART_OF_CLASS", 10)
+    monkeypatch.setattr(structure, "PART", 400)
     table = table_of(X, 40)
     part, _ = given(structures.part_of(table, ()))
     assert len(part.X) == 400
@@ -428,7 +428,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     layers = drawn(labels, 900, 1.0, 0.95)
     assert structures.part_of(table_of(X, 3), layers) is None
     monkeypatch.setattr(tables, "LARGE", 1000)
-    monkeypatch.setattr(settings, "PART", 300)
+    monkeypatch.setattr(structure, "PART", 300)
     table = table_of(X, 3)
     part, between = given(structures.part_of(table, layers))
     assert (len(part.X), part.n_classes) == (300, 3)

@@ -13,7 +13,8 @@ from sweep_clustering.kernels.problem import data
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem, effective_weight
 from sweep_clustering.kernels.problem.shapes import coordinates, unused_priors
 from sweep_clustering.kernels.scores import cluster_covariances
-from sweep_clustering.kernels.settings import COVARIANCES, ObjectiveSettings
+from sweep_clustering.kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.structure import COVARIANCES
 
 GOOD = np.arange(12.0).reshape(6, 2)
 

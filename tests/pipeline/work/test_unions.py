@@ -15,7 +15,8 @@ from scipy.stats import multivariate_normal
 from sweep_clustering.kernels.choice import structures
 from sweep_clustering.kernels.choice import table as tables
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
-from sweep_clustering.kernels.settings import STRUCTURE, Structure, settings_of
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.check.verify import verify
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.solve import fit

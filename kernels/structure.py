@@ -1,0 +1,260 @@
+"""What clusters are made of: words, structures with their codes and costs, and the kinds of clusters.
+
+A `Structure` says in which coordinates the Gaussians of a class stand, how many each class has and of which
+shape. `KINDS` has what follows from the kind of the clusters before anything is solved; the solver of each
+kind is in `kernels.solver`. Only the standard library is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+# Shapes of the covariances: one variance for each cluster, or for all; one for each cluster and feature; one
+# matrix for all clusters, or one for each.
+COVARIANCES = ("spherical", "common", "diagonal", "tied", "full")
+
+# The shape that annotations speak for, of the candidates, which stand from the simplest on.
+AUTO = "auto"
+CANDIDATES = ("spherical", "diagonal", "tied", "full")
+
+# Everything that classes are made of is chosen: shape, components, subspace (`kernels.unions.race`).
+ANY = "any"
+
+# Coordinates of the components: the features as they are, or directions along which classes differ.
+NONE = "none"
+DISCRIMINATIVE = "discriminative"
+
+# A partition that neither annotations nor a likelihood made.
+KMEANS = "k-means"
+
+# Numbers in a cube that say what classes are made of; below 0, the words of a subspace.
+STRUCTURE: tuple[str, ...] = ("subspace", "components", "covariance", "proportions", "annotated")
+STRUCTURE += ("first_subspace", "first_components", "first_covariance")
+SHAPES = (*COVARIANCES, KMEANS)
+SPACES = {NONE: 0, DISCRIMINATIVE: -2}
+PROPORTIONS = ("equal", "free")
+
+
+class Structure(NamedTuple):
+    """What classes are made of.
+
+    Parameters
+    ----------
+    subspace : int or str
+        Principal components that the components stand in; "none" for the features as they are;
+        "discriminative" for directions along which the classes of a first fit differ.
+    components : int
+        Gaussians of each class at the start.
+    covariance : str
+        Their shape; or "k-means".
+    proportions : str
+        "free" or "equal".
+    annotated : bool
+        Whether annotations take part in the fit; they choose in any case.
+    first : Structure, optional
+        Structure of the first fit of discriminative directions.
+    """
+
+    subspace: int | str
+    components: int
+    covariance: str
+    proportions: str = "free"
+    annotated: bool = True
+    first: Structure | None = None
+
+    def __str__(self) -> str:
+        if self.covariance == KMEANS:
+            return KMEANS
+        text = f"{self.components} {self.covariance}"
+        if self.subspace == DISCRIMINATIVE:
+            text += f" along discriminative directions of {self.first}"
+        elif self.subspace != NONE:
+            text += f" in {self.subspace} principal components"
+        text += "" if self.proportions == "free" else ", equal"
+        return text if self.annotated else f"{text}, without annotations"
+
+    @property
+    def words(self) -> str:
+        """What classes are made of, for people who know no names of structures."""
+        if self.covariance == KMEANS:
+            return KMEANS
+        many = "one component a class" if self.components == 1 else f"{self.components} components a class"
+        parts = [many, self.covariance]
+        if self.subspace == DISCRIMINATIVE:
+            parts.append("along the directions in which the classes differ")
+        elif self.subspace != NONE:
+            parts.append(f"in {self.subspace} principal components")
+        parts += [] if self.proportions == "free" else ["classes equally likely"]
+        parts += [] if self.annotated else ["fitted without the annotations"]
+        return ", ".join(parts)
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """Whole numbers that a cube holds, one for each of `STRUCTURE`."""
+        first = (-1, -1, -1) if self.first is None else self.first.codes[:3]
+        flags = PROPORTIONS.index(self.proportions), int(self.annotated)
+        space = SPACES.get(str(self.subspace), self.subspace)
+        return (int(space), self.components, SHAPES.index(self.covariance), *flags, *first)
+
+    @classmethod
+    def of(cls, codes: Sequence[int]) -> Structure:
+        """Return the structure of some codes.
+
+        Raises
+        ------
+        ValueError
+            If no structure has these codes.
+        """
+        codes, flags = tuple(map(int, codes)), {0, 1}
+        is_placed = len(codes) == len(STRUCTURE) and (codes[0] > 0 or codes[0] in SPACES.values())
+        if not (is_placed and codes[1] > 0 and codes[2] in range(len(SHAPES)) and flags >= {*codes[3:5]}):
+            raise ValueError(f"codes {codes} of what classes are made of")
+        words = {code: word for word, code in SPACES.items()}
+        first = None if codes[6] < 1 else cls.of((*codes[5:], *codes[3:5], -1, -1, -1))
+        structure = cls(
+            words.get(codes[0], codes[0]),
+            codes[1],
+            SHAPES[codes[2]],
+            PROPORTIONS[codes[3]],
+            bool(codes[4]),
+            None if first is None else first._replace(proportions="free", annotated=True),
+        )
+        if structure.codes != codes:
+            raise ValueError(f"codes {codes} of what classes are made of")
+        return structure
+
+
+def named_structure(subspace: int | str, components: int | str, covariance: str) -> Structure:
+    """Return the plain structure of what is named, and the simplest of what is open."""
+    space, many = NONE if subspace == AUTO else subspace, 1 if components == AUTO else int(components)
+    first = Structure(NONE, 1, covariance) if space == DISCRIMINATIVE else None
+    return Structure(space, many, covariance, first=first)
+
+
+# What structures cost, and which are tried. So long are rows of a cube (`sweeps.unions`): these numbers are
+# part of its format, version 3.
+
+# Principal components that are tried, at most, beside the features as they are.
+MOST_DIMS = 30
+
+# Gaussians of all classes together, at most, and as a share of the samples.
+MOST_COMPONENTS = 160
+SPARSEST = 0.25
+
+# Operations of a step, at most: beyond it, a candidate costs more than it can be worth.
+DEAREST = 1e8
+
+# Operations for each dimension: a step of few dimensions takes the sums over samples, whatever the shape.
+SCATTERED = 4
+
+# Operations that a step costs beside its dimensions (`single_operations`).
+BESIDE = 40
+
+# Rows of the part of a large table on which structures and restarts are compared: at least, and each class.
+PART = 4_000
+PART_OF_CLASS = 50
+
+
+def most_components(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
+    """Return how many Gaussians of each class a choice tries at most; 0 where a single one is too dear."""
+    affordable = int(DEAREST // operations(covariance, n_samples, n_dims, n_classes))
+    return min(affordable, most_told(covariance, n_samples, n_classes))
+
+
+def most_told(covariance: str, n_samples: int, n_classes: int) -> int:
+    """Return of how many Gaussians of each class so many samples tell something, 1 at least."""
+    if covariance in ("tied", KMEANS):
+        return 1
+    return max(int(min(MOST_COMPONENTS, SPARSEST * n_samples) // n_classes), 1)
+
+
+def part_size(n_classes: int) -> int:
+    """Return the rows of the part of a large table: tables of twice as many have one."""
+    return max(PART, PART_OF_CLASS * n_classes)
+
+
+def wide_dims(n_dims: int, n_classes: int) -> tuple[int, ...]:
+    """Return numbers of principal components above `MOST_DIMS` to try: K classes differ in K directions."""
+    return (n_classes,) if MOST_DIMS < n_classes <= n_dims // 2 else ()
+
+
+def operations(covariance: str, n_samples: int, n_dims: int, n_classes: int) -> int:
+    """Return the operations of a step of a fit with one Gaussian a class."""
+    return n_samples * n_classes * n_dims * (n_dims if covariance in ("tied", "full") else SCATTERED)
+
+
+def single_operations(n_samples: int, n_dims: int, n_classes: int) -> int:
+    """Return the operations of a step of a fit with one Gaussian a class that has variances alone.
+
+    A row of a cube always has room for it (`sweeps.unions`), so that its cost may be what was measured: in
+    many dimensions samples are read once for several Gaussians.
+    """
+    return n_samples * n_classes * min(SCATTERED * n_dims, n_dims + BESIDE)
+
+
+# Kinds of clusters.
+
+
+class Parts(Protocol):
+    """Settings that say what clusters are made of."""
+
+    @property
+    def components(self) -> int | str: ...
+    @property
+    def subspace(self) -> int | str: ...
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of cluster, and what follows from it for doors and cubes. `kernels.solver` has its solver.
+
+    Parameters
+    ----------
+    name : str
+        Name as in `sweeps.solvers`, where each kind has the version of its solver.
+    is_meant : callable
+        Whether a covariance and settings mean this kind.
+    terms : tuple of str
+        Annotation terms that it is fitted with; none for any.
+    unused : tuple of str
+        Settings without effect.
+    is_searched : bool
+        Whether the genetic search finds it, so that the settings of the search have an effect.
+    has_gaussians : bool
+        Whether a cube keeps Gaussians of it beside centroids and covariances.
+    scale : str
+        Scale of the features where none is named.
+    """
+
+    name: str
+    is_meant: Callable[[str, Parts], bool]
+    terms: tuple[str, ...] = ()
+    unused: tuple[str, ...] = ()
+    is_searched: bool = True
+    has_gaussians: bool = False
+    scale: str = "none"
+
+
+# Classes that are unions of Gaussians, or stand in a subspace.
+UNION = Kind(
+    name="union of Gaussians",
+    is_meant=lambda covariance, parts: covariance == ANY or (parts.components, parts.subspace) != (1, NONE),
+    terms=("unsupervised", "conditional"),
+    unused=("min_cluster_size", "variance_prior", "covariance_prior", "feature_weight"),
+    is_searched=False,
+    has_gaussians=True,
+    scale=AUTO,
+)
+
+# Clusters of one Gaussian each.
+ONE_GAUSSIAN = Kind(name="one Gaussian", is_meant=lambda covariance, parts: True)
+
+# The first kind that is meant counts.
+KINDS = (UNION, ONE_GAUSSIAN)
+
+
+def kind_of(covariance: str, parts: Parts) -> Kind:
+    """Return the kind of clusters that a covariance and settings mean."""
+    return next(kind for kind in KINDS if kind.is_meant(covariance, parts))
