@@ -21,7 +21,7 @@ def main() -> None:
         sys.exit(BAD_INPUT)
     try:
         from sweep_clustering.pipeline.commands.main import main as command
-        from sweep_clustering.pipeline.commands.options import let_readers_leave
+        from sweep_clustering.pipeline.commands.output import let_readers_leave
 
         let_readers_leave()
         command(prog_name="sweep")

@@ -18,16 +18,8 @@ from sweep_clustering.installation import check_numpy
 from sweep_clustering.kernels.settings import method_words, settings_of
 from sweep_clustering.kernels.structure import ANY, kind_of
 from sweep_clustering.pipeline.commands import options as shared
-from sweep_clustering.pipeline.commands.options import (
-    declared,
-    flag,
-    place,
-    put_file,
-    reported,
-    several,
-    show,
-    typed,
-)
+from sweep_clustering.pipeline.commands.options import declared, flag, path_option, repeatable
+from sweep_clustering.pipeline.commands.output import INTERRUPTS, STDOUT, put_file, reported, show, typed
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 from sweep_clustering.sweeps.errors import unstyled
 from sweep_clustering.sweeps.words import STRATEGIES
@@ -38,90 +30,47 @@ if TYPE_CHECKING:
     from sweep_clustering.pipeline.fit.solve import FitResult
     from sweep_clustering.pipeline.fit.unannotated import Unannotated
 
-# Candidates that people see, of classes of any shape; the JSON has them all.
+# Number of candidates for classes of any shape that people see; the JSON has them all.
 SHOWN = 5
 
-# What both commands say of the same table.
-SHARED = {"features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy", "columns"}
-SHARED |= {
-    "index_column",
-    "first_row",
-    "label_column",
-    "missing",
-    "links_outside",
-    "categories",
-    "sheet",
-    "scale",
-    "seed",
-}
-
 takes_links = shared.stacked(
-    place("--must-link", help="Pairs that belong together: lines 'i j weight', or parquet, feather or .npz."),
-    place("--cannot-link", help="Pairs that do not belong together: files as for --must-link."),
+    path_option(
+        "--must-link", help="Pairs that belong together: lines 'i j weight', or parquet, feather or .npz."
+    ),
+    path_option("--cannot-link", help="Pairs that do not belong together: files as for --must-link."),
 )
-takes_accuracy_of_each = several(
+takes_accuracies = repeatable(
     "--annotator-accuracy",
     metavar="NAME=p",
     help="Accuracy of one annotator, in place of --accuracy; may be repeated.",
 )
-takes_columns = partial(several, metavar="COLUMN")
+takes_columns = partial(repeatable, metavar="COLUMN")
 
-
-# Options that help shows, and the titles that the others stand under, with --help-all.
+# Options that help shows, and the titles that the others have with --help-all.
 USUAL = (
-    "clusters",
-    "annotations",
-    "must_link",
-    "cannot_link",
-    "accuracy",
-    "model",
-    "labels",
-    "out",
-    "help_all",
-    "help",
+    *("clusters", "annotations", "must_link", "cannot_link", "accuracy", "model", "labels", "out"),
+    *("help_all", "help"),
 )
-GROUPS: dict[str, tuple[str, ...]] = {
-    "Table": (
-        "scale",
-        "columns",
-        "drop",
-        "index_column",
-        "first_row",
-        "label_column",
-        "missing",
-        "links_outside",
-        "categories",
-        "sheet",
-    ),
-    "Annotations": (
-        "annotator_accuracy",
-        "held_out",
-    ),
-    "Model": (
-        "covariance",
-        "components",
-        "subspace",
-        "feature_weight",
-        "proportions",
-        "min_cluster_size",
-        "variance_prior",
-        "covariance_prior",
-    ),
-    "Search": (
-        "jobs",
-        "restarts",
-        "seed",
-        "method",
-        "population",
-        "offspring",
-        "generations",
-        "patience",
-        "crossover",
-        "mutation",
-        "relocation",
-    ),
-    "Output": (),
+TABLE = (
+    *("columns", "index_column", "first_row", "label_column", "missing", "links_outside"),
+    *("categories", "sheet"),
+)
+GROUPS = {
+    "Table": ["scale", *TABLE, "drop"],
+    "Annotations": ["annotator_accuracy", "held_out"],
+    "Model": [
+        *("covariance", "components", "subspace", "feature_weight", "proportions", "min_cluster_size"),
+        *("variance_prior", "covariance_prior"),
+    ],
+    "Search": [
+        *("jobs", "restarts", "seed", "method", "population", "offspring", "generations", "patience"),
+        *("crossover", "mutation", "relocation"),
+    ],
+    "Output": [],
 }
+# Options of a table that both commands have.
+ANNOTATIONS = ("features", "must_link", "cannot_link", "annotations", "accuracy", "annotator_accuracy")
+SHARED = [*ANNOTATIONS, *TABLE, "scale", "seed"]
 
 takes_jobs = click.option(
     "--jobs",
@@ -133,7 +82,7 @@ takes_jobs = click.option(
 
 
 @click.command("fit", cls=shared.Grouped, usual=USUAL, groups=GROUPS)
-@click.argument("features", type=shared.PLACE)
+@click.argument("features", type=shared.PATH)
 @click.option(
     "-k",
     "--n-clusters",
@@ -141,18 +90,20 @@ takes_jobs = click.option(
     metavar="K",
     help="Number of clusters; or several, as 2..8 or 2,3,5: one is chosen.  [default: 2..10]",
 )
-@place("--labels", help="File of the true classes, one for each row, with which the clusters are scored.")
+@path_option(
+    "--labels", help="File of the true classes, one for each row, with which the clusters are scored."
+)
 @takes_links
-@several(
+@repeatable(
     "--annotations",
-    type=shared.PLACE,
+    type=shared.PATH,
     help="Pairs with their kind: lines 'i j kind [weight] [annotator]', in which kind is must (together) or"
     " cannot (apart), or parquet, feather or .npz; or answered questions of sweep ask. May be repeated.",
 )
 @declared("model")
 @declared("covariance")
 @declared("accuracy")
-@takes_accuracy_of_each
+@takes_accuracies
 @click.option(
     "--held-out/--no-held-out",
     default=True,
@@ -174,11 +125,11 @@ takes_jobs = click.option(
     help="Column of FEATURES that is not a feature, by header or position, or an array; may be repeated.",
 )
 @shared.takes_table
-@place(
+@path_option(
     "--out",
     help="File to write the labels to, as CSV: index, label, and with --confidence that of each label.",
 )
-@place("--figure", help="Picture of the choice among several K: .svg, .png or .pdf.")
+@path_option("--figure", help="Picture of the choice among several K: .svg, .png or .pdf.")
 @flag("--force", help="Overwrite --out and --figure if they are there.")
 @shared.json_option
 def fit_command(
@@ -221,124 +172,141 @@ def fit_command(
     from sweep_clustering.sweeps.data.table import expanded
 
     check_numpy()
-    counts, wrong = (TRIED, []) if clusters is None else read_counts(clusters)
-    wrong += option_problems(() if wrong else counts, figure=figure, out=out, overwrite=force)
-    wrong += place_problems("--out", out, force)
+    counts, problems = (TRIED, []) if clusters is None else read_counts(clusters)
+    problems += option_problems(() if problems else counts, figure=figure, out=out, overwrite=force)
+    problems += place_problems("--out", out, force)
     options = FitOptions(n_clusters=counts[-1], chosen=shared.settings_in(choices), **choices)
     with reported():
-        inputs = read_inputs(options, wrong)
+        inputs = read_inputs(options, problems)
     if clusters is None:
         counts = possible(inputs.X, counts)
-    _say_notes(*inputs.table.notes, *options.without_effect())
+    _show_notes(*inputs.table.notes, *options.without_effect())
 
-    # numba is loaded once there is something to solve: bad input is answered at once
+    # numba takes seconds to load, and bad input should be reported at once
     from sweep_clustering.pipeline.choosing import draw_choice, picture
     from sweep_clustering.pipeline.fit.counts import choose_clusters
     from sweep_clustering.pipeline.fit.running import progress, runner
     from sweep_clustering.pipeline.fit.solve import fit, to_json
     from sweep_clustering.pipeline.fit.unannotated import unannotated
 
-    given: Any = {name: getattr(options, name) for name in ("restarts", "settings", "seed")}
-    given |= {"labels_true": inputs.labels_true, "predict_annotations": options.held_out}
-    given |= {"names": inputs.table.feature_names}
-    given |= {"model": options.taken.model, "covariance": options.taken.covariance}
     choice, n_clusters = None, counts[-1]
     with progress() as bar:
-        run = runner(jobs or -1, bar)  # fits to folds and restarts alike
-        fitted = partial(fit, inputs.X, inputs.layers, run=run, salvage=True, **given)
+        fit_table = partial(
+            fit,
+            inputs.X,
+            inputs.layers,
+            model=options.taken.model,
+            covariance=options.taken.covariance,
+            restarts=options.restarts,
+            settings=options.settings,
+            seed=options.seed,
+            labels_true=inputs.labels_true,
+            predict_annotations=options.held_out,
+            names=inputs.table.feature_names,
+            run=runner(jobs or -1, bar),  # of fits to folds and of restarts
+            salvage=True,
+        )
         if len(counts) > 1:
-            choice = choose_clusters(inputs.X, inputs.layers, counts, lambda count: fitted(n_clusters=count))
+            choice = choose_clusters(
+                inputs.X, inputs.layers, counts, lambda count: fit_table(n_clusters=count)
+            )
             n_clusters = choice.chosen.n_clusters
-        is_over = choice is not None and choice.interrupted
-        if choice is None or (confidence and not is_over):
-            result = fitted(n_clusters=n_clusters, confidence=confidence)
+        is_interrupted = choice is not None and choice.interrupted
+        if choice is None or (confidence and not is_interrupted):
+            result = fit_table(n_clusters=n_clusters, confidence=confidence)
         else:
             result = choice.chosen.result
-    judged, judgement = judge(
+    judgement, judgement_lines = judge(
         inputs.rows.answered, result.best.labels, inputs.samples, None if as_json else SHOWN
     )
-    judged |= inputs.numbering.to_json() | {"links_dropped": inputs.rows.n_outside}
-    judgement = [*inputs.lines(), *judgement]
-    is_over = is_over or result.interrupted
-    known = None if is_over else inputs.labels_true
-    alone = unannotated(inputs.X, known, n_clusters, options.seed)
+    is_interrupted = is_interrupted or result.interrupted
+    labels_true = None if is_interrupted else inputs.labels_true
+    baselines = unannotated(inputs.X, labels_true, n_clusters, options.seed)
     with reported():
         if out is not None:
             put_file(out, labels_csv(inputs.samples, result))
         if choice and figure is not None:
             put_file(figure, picture(draw_choice(choice), figure))
     if as_json:
-        index = list(map(inputs.samples.told, range(len(inputs.X))))
-        document = to_json(result) | {"index": index, "features": list(inputs.table.feature_names)}
-        chosen = {"choice": choice.to_json()} if choice else {}
-        beside = {"unsupervised": {each.key: each.to_json() for each in alone}} if alone else {}
-        click.echo(json.dumps(document | judged | chosen | beside, allow_nan=False))
-        _leave_if(is_over)
+        document = to_json(result)
+        document["index"] = list(map(inputs.samples.told, range(len(inputs.X))))
+        document["features"] = list(inputs.table.feature_names)
+        document |= judgement | inputs.numbering.to_json()
+        document["links_dropped"] = inputs.rows.n_outside
+        if choice:
+            document["choice"] = choice.to_json()
+        if baselines:
+            document["unsupervised"] = {baseline.key: baseline.to_json() for baseline in baselines}
+        click.echo(json.dumps(document, allow_nan=False))
+        _leave_if(is_interrupted)
         return
-    show([*(choice.lines(options.accuracy) if choice else []), *_summary(result, judgement, alone)])
-    for what, path in {"labels": out, "figure": figure}.items():
+    lines = choice.lines(options.accuracy) if choice else []
+    show([*lines, *_summary(result, [*inputs.lines(), *judgement_lines], baselines)])
+    for title, path in {"labels": out, "figure": figure}.items():
         if path is not None:
-            click.echo(f"{what:<11}in {path}")
-    # how the next pairs to annotate are asked for, with the settings of asking
+            click.echo(f"{title:<11}in {path}")
+    # the next pairs to annotate are chosen with the settings of sweep ask
     without = tuple(map(str, expanded(options.drop, ())))
-    asked = _about_the_table(ask, n_clusters=n_clusters, without=without)
-    click.echo(f"next:\n{asked}", err=True)
-    _leave_if(is_over)
+    click.echo(f"next:\n{_for_this_table(ask, n_clusters=n_clusters, without=without)}", err=True)
+    _leave_if(is_interrupted)
 
 
-def _leave_if(interrupted: bool) -> None:
-    """End with the code of Ctrl-C, after what there was is written."""
-    if interrupted:
+def _leave_if(is_interrupted: bool) -> None:
+    """End with the exit code of Ctrl-C, after the results so far were written."""
+    if is_interrupted:
         from sweep_clustering.kernels.interrupt import leave
 
         click.echo("\ninterrupted", err=True)
-        leave(shared.INTERRUPTS + signal.SIGINT)
+        leave(INTERRUPTS + signal.SIGINT)
 
 
-def _about_the_table(command: click.Command, **values: Any) -> str:
-    """The other command, as to be typed, about the table of this one."""
-    given = click.get_current_context().params
-    return typed(command, {name: given[name] for name in SHARED} | values)
+def _for_this_table(command: click.Command, **values: Any) -> str:
+    """Return the other command, to type, for the table of this one."""
+    params = click.get_current_context().params
+    return typed(command, {name: params[name] for name in SHARED} | values)
 
 
-def _say_notes(*notes: str) -> None:
+def _show_notes(*notes: str) -> None:
     for note in notes:
         click.echo(unstyled(f"note: {note}"), err=True)
 
 
-def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotated] = ()) -> Iterator[str]:
-    """The result in a few lines, for people."""
+def _summary(result: FitResult, judgement: Sequence[str], baselines: Sequence[Unannotated]) -> Iterator[str]:
+    """Yield the result in a few lines, for people."""
     from sweep_clustering.pipeline.fit.alarms import predicted_words
 
     best, objectives, settings = result.best, result.restart_objectives, result.settings
-    hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
-    weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
+    of_union = result.solution is not None
     if result.choice:
         yield f"classes    {result.choice}"
+    weight = "" if result.feature_weight == 1 else f", features of weight {result.feature_weight:.4g}"
     yield (
         f"objective  {best.objective:.4f} nats, model {result.model!r}, {result.structure}"
         f"{weight} (gmm {best.gmm:.4f}, sbm {best.sbm:.4f}, prior {best.prior:.4f})"
     )
-    if result.solution is None:
+    if not of_union:
         yield (
             f"search     {method_words(settings)}: population {settings.population},"
             f" {settings.offspring} offspring, {settings.generations} generations, patience"
             f" {settings.patience}"
         )
-    once = "one, which does not show whether another finds a better solution"
-    of_all = f"best {result.best_restart} of {len(objectives)}, {hits} as good"
-    yield f"restarts   {of_all if len(objectives) > 1 else once}"
+    if len(objectives) > 1:
+        hits = int((objectives >= best.objective - SAME_OPTIMUM).sum())
+        yield f"restarts   best {result.best_restart} of {len(objectives)}, {hits} as good"
+    else:
+        yield "restarts   one, which does not show whether another finds a better solution"
     yield f"sizes      {' '.join(map(str, best.sizes.tolist()))}"
-    # of each cluster one, the mean over features where they differ
-    variances = [(each.diagonal() if each.ndim == 2 else each).mean() for each in best.covariances]
+    # one for each cluster, the mean over features where they differ
+    variances = [
+        (variance.diagonal() if variance.ndim == 2 else variance).mean() for variance in best.covariances
+    ]
     yield f"variances  {' '.join(f'{variance:.4g}' for variance in variances)}"
     if scores := result.score_words:
         yield f"scores     {scores}"
-    yield from (f"{'':<11}{each}" for each in alone)
-    of_union = result.solution is not None
+    yield from (f"{'':<11}{baseline}" for baseline in baselines)
     predicted = dict(list(result.held_out.items())[: SHOWN if of_union else None])
-    for number, (shape, each) in enumerate(predicted.items()):
-        words = predicted_words(each, result.base_rate)
+    for number, (shape, held_out) in enumerate(predicted.items()):
+        words = predicted_words(held_out, result.base_rate)
         yield f"{'' if number else 'predicted':<11}{words}, {shape}{'' if of_union else ' covariance'}"
     if result.base_rate is not None:
         from sweep_clustering.kernels.choice.held_out import COIN
@@ -348,33 +316,33 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
         yield f"           log loss {loss:.4f} nats, by how often they are must-links alone{than_coin}"
     yield from judgement
     yield from result.confidence.lines() if result.confidence else ()
-    searches = plural(result.local_searches, "local search", "local searches")
-    work = f"{searches}, {plural(result.evaluations, 'candidate relocation')}"
-    fits = f"{plural(result.evaluations, 'step')} of {plural(result.local_searches, 'fit')}"
-    work = fits if of_union else work
+    if of_union:
+        work = f"{plural(result.evaluations, 'step')} of {plural(result.local_searches, 'fit')}"
+    else:
+        searches = plural(result.local_searches, "local search", "local searches")
+        work = f"{searches}, {plural(result.evaluations, 'candidate relocation')}"
     yield f"solver     {result.seconds:.3f} s, {work}"
     if result.caps_reached and not of_union:
-        loops = plural(result.caps_reached, "loop")
-        yield f"note       {loops} ended at the limit of passes"
+        yield f"note       {plural(result.caps_reached, 'loop')} ended at the limit of passes"
     yield from (f"warning    {alarm}" for alarm in result.alarms)
     yield from (f"note       {note}" for note in result.notes)
 
 
 @click.command()
-@click.argument("features", type=shared.PLACE)
+@click.argument("features", type=shared.PATH)
 @click.option("-k", "--n-clusters", type=int, required=True, help="Number of clusters.")
 @click.option(
     "-n", "count", type=int, default=20, help="Number of questions, with --interactive those of a batch."
 )
-@several(
+@repeatable(
     "--annotations",
-    type=shared.PLACE,
+    type=shared.PATH,
     help="Answers so far: files of questions that were filled in, or lines 'i j kind weight annotator'; may"
     " be repeated. --interactive adds to the last one, and makes it.",
 )
 @takes_links
 @declared("accuracy", help="Share of answers that are right.  [default: estimated from the answers]")
-@takes_accuracy_of_each
+@takes_accuracies
 @click.option("--annotator", default="asked", metavar="NAME", help="Name of the annotator who answers.")
 @click.option(
     "--strategy",
@@ -382,7 +350,7 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
     default="overall",
     help="Which pairs: " + "; ".join(f"{name}: {meaning}" for name, meaning in STRATEGIES.items()) + ".",
 )
-@place("--out", help="File to write the questions to, to be filled in.")
+@path_option("--out", help="File to write the questions to, to be filled in.")
 @click.option(
     "--until",
     type=float,
@@ -408,7 +376,7 @@ def _summary(result: FitResult, judgement: list[str], alone: Sequence[Unannotate
 @declared("scale")
 @shared.takes_table
 @shared.json_option
-def ask(**given: Any) -> None:
+def ask(**choices: Any) -> None:
     """Choose the pairs of rows of FEATURES whose answers help most.
 
     Questions go to --out, best first, with a blank column to fill in: yes or no (must or cannot, y or n, 1 or
@@ -423,33 +391,36 @@ def ask(**given: Any) -> None:
     from sweep_clustering.pipeline.ask import answers, summary
 
     check_numpy()
-    chosen, aside = _chosen(given), _aside(given)
-    del given["without"]
-    options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **given)
+    chosen, aside = _chosen(choices), _aside(choices)
+    del choices["without"]
+    options = summary.AskOptions(model="conditional", chosen=chosen, aside=aside, **choices)
     with reported(answers.HeldError, answers.NotSavedError):
         inputs = summary.read_ask(options)
-        _say_notes(*inputs.table.notes)
-        (_interactive if options.interactive else _once)(options, inputs)
+        _show_notes(*inputs.table.notes)
+        if options.interactive:
+            _ask_in_terminal(options, inputs)
+        else:
+            _write_questions(options, inputs)
 
 
-def _chosen(given: dict[str, Any]) -> dict[str, Any]:
-    """Take method and settings out of what the command was given."""
-    chosen, weight = shared.settings_in(given), "feature_weight"
+def _chosen(choices: dict[str, Any]) -> dict[str, Any]:
+    """Take the method and the settings out of the values of the command."""
+    chosen, weight = shared.settings_in(choices), "feature_weight"
     source = click.get_current_context().get_parameter_source(weight)
     is_default = source == click.core.ParameterSource.DEFAULT
-    if is_default and weight in kind_of(str(given["covariance"]), settings_of(chosen)).unused:
-        chosen[weight] = 1.0  # what the command has as its default has no place there
+    if is_default and weight in kind_of(str(choices["covariance"]), settings_of(chosen)).unused:
+        chosen[weight] = 1.0  # the default of the command has no place there
     return chosen
 
 
-def _aside(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Columns that are no features, each once."""
-    names = [given["names"]] if given["names"] else []
-    return tuple(dict.fromkeys([*names, *given["show"], *given["without"]]))
+def _aside(choices: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the columns that are no features, each once."""
+    names = [choices["names"]] if choices["names"] else []
+    return tuple(dict.fromkeys([*names, *choices["show"], *choices["without"]]))
 
 
-def _once(options: AskOptions, inputs: FitInputs) -> None:
-    """Choose one batch, and write or print it."""
+def _write_questions(options: AskOptions, inputs: FitInputs) -> None:
+    """Choose one batch of questions, and write or print it."""
     from sweep_clustering.pipeline.ask import session, summary
 
     rows = session.rows_of(options, inputs)
@@ -468,44 +439,42 @@ def _once(options: AskOptions, inputs: FitInputs) -> None:
         click.echo(questions, nl=False)
     elif options.out is None:
         show(list(session.table_lines(standing.questions, rows)))
-    n_asked = len(standing.questions)
+    n_asked = plural(len(standing.questions), "question")
     lines = [*inputs.lines(), *summary.standing_lines(options, standing)]
-    if n_asked < options.count:
-        lines.append(f"note       {plural(n_asked, 'question')}: every other pair was already asked")
+    if len(standing.questions) < options.count:
+        lines.append(f"note       {n_asked}: every other pair was already asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
     if options.out is None:
         lines += ["to fill in the answers:", _ask_again(out=Path("ask.csv"))]
         lines += ["or to be asked here:", _ask_again(Path("answers.csv"), interactive=True)]
     else:
-        lines.append(
-            f"{plural(n_asked, 'question')} in {options.out}: fill in the column answer, then for more"
-        )
+        lines.append(f"{n_asked} in {options.out}: fill in the column answer, then for more")
         lines.append(_ask_again(options.out, out=summary.following(options.out)))
         lines += ["and for the clusters", _fit_of_answers(options.out)]
     click.echo(unstyled("\n".join(lines)), err=is_piped)
 
 
 def _ask_again(*answers: Path, **changes: Any) -> str:
-    """The `sweep ask` for the questions after these, as to be typed."""
-    given = click.get_current_context().params
-    files = {"annotations": tuple(dict.fromkeys([*given["annotations"], *answers]))}
-    return typed(ask, given | {"out": None, "as_json": False} | files | changes)
+    """Return the `sweep ask` for the questions after these answers, to type."""
+    params = click.get_current_context().params
+    files = {"annotations": tuple(dict.fromkeys([*params["annotations"], *answers]))}
+    return typed(ask, params | {"out": None, "as_json": False} | files | changes)
 
 
 def _fit_of_answers(*answers: Path) -> str:
-    """The `sweep fit` that takes all answers, as to be typed."""
-    given = click.get_current_context().params
-    is_any = given["covariance"] == ANY  # which sweep fit takes without options
-    chosen: dict[str, Any] = {"model": "conditional", "covariance": given["covariance"]}
-    chosen = {} if is_any else chosen | _chosen(dict(given))
-    # what --columns does not name is no feature already
-    drop = () if given["columns"] else _aside(given)
-    files = tuple(dict.fromkeys([*given["annotations"], *answers]))
-    return _about_the_table(fit_command, clusters=given["n_clusters"], annotations=files, drop=drop, **chosen)
+    """Return the `sweep fit` that takes all answers, to type."""
+    params = click.get_current_context().params
+    chosen: dict[str, Any] = {}
+    if params["covariance"] != ANY:  # which sweep fit takes without options
+        chosen = {"model": "conditional", "covariance": params["covariance"], **_chosen(dict(params))}
+    # with --columns, other columns are no features anyway
+    drop = () if params["columns"] else _aside(params)
+    files = tuple(dict.fromkeys([*params["annotations"], *answers]))
+    return _for_this_table(fit_command, clusters=params["n_clusters"], annotations=files, drop=drop, **chosen)
 
 
-def _interactive(options: AskOptions, inputs: FitInputs) -> None:
-    """Ask in the terminal until somebody quits."""
+def _ask_in_terminal(options: AskOptions, inputs: FitInputs) -> None:
+    """Ask questions in the terminal until somebody quits."""
     from sweep_clustering.pipeline.ask import answers, session, summary
 
     path = options.annotations[-1]
@@ -519,7 +488,7 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
             try:
                 asking.run()
             except OSError as error:  # nobody is there to see a question
-                if error.filename != shared.STDOUT:
+                if error.filename != STDOUT:
                     raise
             finally:
                 done = plural(len(asking.done), "answer or skip", "answers and skips")
@@ -528,5 +497,5 @@ def _interactive(options: AskOptions, inputs: FitInputs) -> None:
                 click.echo(f"for the clusters:\n{_fit_of_answers()}")
                 click.echo("\n".join(summary.WHY_CONDITIONAL))
     except OSError:
-        if not is_terminal:  # it was closed at a question
+        if not is_terminal:  # stdout was closed at a question
             raise

@@ -1,4 +1,4 @@
-"""Commands on what sweep files know by name: `datasets`, `methods`, and `schema`, which an editor reads."""
+"""Commands on names that sweep files know: `datasets`, `methods`, and `schema`, which an editor reads."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sweep_clustering.pipeline.commands import options as shared
-from sweep_clustering.pipeline.commands.options import flag, json_option, next_step, reported
+from sweep_clustering.pipeline.commands import places
+from sweep_clustering.pipeline.commands.options import flag, json_option
+from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, plural
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.words import SHIPPED
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 NEXT_SWEEP = "submit", "sweeps/uci.toml"
 
 names_argument = click.argument(
-    "names", nargs=-1, metavar="[NAME]...", shell_complete=shared.complete_datasets
+    "names", nargs=-1, metavar="[NAME]...", shell_complete=places.complete_datasets
 )
 
 
@@ -34,10 +36,10 @@ names_argument = click.argument(
 def schema(cluster: bool) -> None:
     """Print the JSON Schema of the sweep file."""
     if cluster:
-        from sweep_clustering.pipeline.cluster.profiles import cluster_schema as printed
+        from sweep_clustering.pipeline.cluster.profiles import cluster_schema as json_schema
     else:
-        from sweep_clustering.sweeps.file.reading import sweep_schema as printed
-    click.echo(printed(), nl=False)
+        from sweep_clustering.sweeps.file.reading import sweep_schema as json_schema
+    click.echo(json_schema(), nl=False)
 
 
 @click.group()
@@ -58,30 +60,30 @@ def list_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool) 
     from sweep_clustering.sweeps.data.builtin import catalogue
 
     with reported():
-        records = catalogue(data_dir, _known(names))
+        records = catalogue(data_dir, _names_of(names))
     if as_json:
         click.echo(json.dumps([asdict(record) for record in records], indent=2))
         return
-    shown = [record for record in records if names or "/" not in record.name]
-    width = max(16, *(len(record.name) + 2 for record in shown))
+    listed = [record for record in records if names or "/" not in record.name]
+    width = max(16, *(len(record.name) + 2 for record in listed))
     click.echo(f"{'name':<{width}}{'N':>6}{'D':>4}{'K':>4}  source")
-    for record in shown:
+    for record in listed:
         source = record.source or "not on this machine: sweep datasets fetch"
         sizes = f"{record.n_samples:>6}{record.n_features:>4}{record.n_clusters:>4}"
         click.echo(f"{record.name:<{width}}{sizes}  {source}")
         for line in (f"{record.licence}; {record.landing_page}", *(() if record.source else record.reasons)):
             click.echo(f"{'':<{width + 16}}{line}")
-    if rest := [record for record in records if record not in shown]:
-        here = sum(bool(record.source) for record in rest)
+    if rest := [record for record in records if record not in listed]:
+        n_here = sum(bool(record.source) for record in rest)
         click.echo(
-            f"{'suite/*':<{width + 16}}{here} of {len(rest)} data sets of the clustering suite are here:"
+            f"{'suite/*':<{width + 16}}{n_here} of {len(rest)} data sets of the clustering suite are here:"
         )
         click.echo(f"{'':<{width + 16}}sweep datasets list 'suite/*'")
-    next_step(*(NEXT_SWEEP if all(record.source for record in shown) else ("datasets", "fetch")))
+    next_step(*(NEXT_SWEEP if all(record.source for record in listed) else ("datasets", "fetch")))
 
 
-# Data sets that cannot be had, of which it is said why; the others are counted.
-TOLD = 3
+# Number of data sets whose reasons are printed if they are not available; the others are counted.
+MOST_REASONS = 3
 
 
 @datasets.command("fetch")
@@ -93,26 +95,23 @@ def fetch_datasets(names: tuple[str, ...], data_dir: Path | None) -> None:
     NAMES are data sets, or patterns in quotes, such as suite/* for a whole suite; by default
     all data sets but those of the suite.
     """
-    from rich.console import Console
-    from rich.progress import track
-
     from sweep_clustering.sweeps.data.builtin import Unavailable, find
 
-    missing, console = list[str](), Console(stderr=True)
+    missing = list[str]()
     with reported():
-        wanted = [name for name in _known(names) if names or "/" not in name]
-        shown = track(wanted, "data sets", console=console, transient=True, disable=not console.is_terminal)
-        for name in shown:
+        datasets = [name for name in _names_of(names) if names or "/" not in name]
+        for name in progress_bar(datasets, "data sets"):
             try:
                 click.echo(f"{name}: {find(name, data_dir=data_dir).path}")
             except Unavailable as unavailable:
                 missing.append(name)
-                if len(missing) <= TOLD:
+                if len(missing) <= MOST_REASONS:
                     click.echo(f"{name}: not available: {'; '.join(unavailable.reasons)}", err=True)
     if missing:
-        have = len(wanted) - len(missing)
-        again = f"{len(missing)} of {len(wanted)} are not available, {have} are here; the same again goes on"
-        click.echo(f"{again}: {', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''}", err=True)
+        n_here = len(datasets) - len(missing)
+        state = f"{len(missing)} of {len(datasets)} are not available, {n_here} are here"
+        listed = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        click.echo(f"{state}; the same again goes on: {listed}", err=True)
         sys.exit(INTERNAL)
     next_step(*NEXT_SWEEP)
 
@@ -130,26 +129,26 @@ def check_datasets(names: tuple[str, ...], data_dir: Path | None, as_json: bool)
     from sweep_clustering.sweeps.data.builtin import catalogue
 
     with reported():
-        records = catalogue(data_dir, [name for name in _known(names) if names or "/" not in name])
+        records = catalogue(data_dir, [name for name in _names_of(names) if names or "/" not in name])
     missing = [record.name for record in records if not record.source]
     if as_json:
         click.echo(json.dumps([asdict(record) for record in records], indent=2))
     else:
         for record in records:
-            found = f"good, {record.source}" if record.source else f"MISSING: {'; '.join(record.reasons)}"
-            click.echo(f"{record.name}: {found}")
+            state = f"good, {record.source}" if record.source else f"MISSING: {'; '.join(record.reasons)}"
+            click.echo(f"{record.name}: {state}")
         next_step(*(("datasets", "fetch", *missing) if missing else NEXT_SWEEP))
     sys.exit(INTERNAL if missing else COMPLETE)
 
 
-def _known(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Data sets of these names and patterns, each once; all without a name."""
+def _names_of(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the data sets of these names and patterns, each once, or all known ones."""
     from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, fitting
 
     unknown = [name for name in names if not fitting(name)]
     if unknown:
         raise InputError(Problem("NAME", repr(name), KNOWN, did_you_mean(name, BUILTIN)) for name in unknown)
-    return tuple(dict.fromkeys(each for name in names for each in fitting(name))) or BUILTIN
+    return tuple(dict.fromkeys(match for name in names for match in fitting(name))) or BUILTIN
 
 
 @click.group()
@@ -183,9 +182,9 @@ def template() -> None:
 
 @methods.command("sweep")
 @click.argument(
-    "called", nargs=-1, required=True, metavar="METHOD...", shell_complete=shared.complete_methods
+    "called", nargs=-1, required=True, metavar="METHOD...", shell_complete=places.complete_methods
 )
-@shared.place("--like", default="sweeps/suite.toml", help="Sweep file whose cells they are to have.")
+@shared.path_option("--like", default="sweeps/suite.toml", help="Sweep file whose cells they are to have.")
 def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
     """Print a sweep file of METHOD on the data sets, annotations and seeds of another one.
 
@@ -195,14 +194,14 @@ def sweep_of_methods(called: tuple[str, ...], like: Path) -> None:
     from sweep_clustering.sweeps.file.reading import as_toml
 
     with reported():
-        text = as_toml(shared.sweep_of(like, called))
+        text = as_toml(places.sweep_of(like, called))
     click.echo(text, nl=False)
     next_step("submit", "FILE.toml")
 
 
 @methods.command("check")
 @click.argument(
-    "method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION", shell_complete=shared.complete_methods
+    "method", metavar="NAME|FILE.py:FUNCTION|MODULE:FUNCTION", shell_complete=places.complete_methods
 )
 @click.option(
     "--options",
@@ -233,12 +232,12 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
     from sweep_clustering.pipeline.methods.loading import MethodCall, read_source
     from sweep_clustering.pipeline.methods.process import MethodFailed
 
-    seen = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
+    annotations = uses or (SHIPPED[method].uses if method in SHIPPED else "links")
     problems: list[Problem] = []
-    chosen: Any = None
+    keywords: Any = None
     with suppress(ValueError):
-        chosen = json.loads(options)
-    if not isinstance(chosen, dict):
+        keywords = json.loads(options)
+    if not isinstance(keywords, dict):
         problems.append(Problem("--options", options, 'a JSON object, such as {"gamma": 0.5}'))
     with reported():
         with collecting(problems):
@@ -246,29 +245,29 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
         if problems:
             raise InputError(problems)
         try:
-            report = check(MethodCall(method, method, source, chosen, time_limit), seen)  # type: ignore[arg-type]
+            call = MethodCall(method, method, source, keywords, time_limit)
+            report = check(call, annotations)  # type: ignore[arg-type]
         except MethodFailed as error:
             click.echo(error.traceback, err=True)
-            problem = Problem(f"method {method!r}", error.cause, "what can be imported")
-            raise InputError([problem]) from None
+            raise refused(f"method {method!r}", error.cause, "what can be imported") from None
     if as_json:
-        shared.show({"method": method, "uses": seen, **asdict(report)})
+        show({"method": method, "uses": annotations, **asdict(report)})
     else:
-        shared.show(list(_lines(method, report)))
+        show(list(_lines(method, report)))
         if not report.breaches:
             next_step("methods", "sweep", method)
     sys.exit(FAILED_CELLS if report.breaches else COMPLETE)
 
 
 def _lines(method: str, report: Report) -> Iterator[str]:
-    """What a check found, for people."""
+    """Yield the report of a check for people."""
     yield f"{method} ({report.version})" if report.version else method
-    for each in report.outcomes:
-        text = each.note[:60]
-        if each.clusters is not None and each.seconds is not None:
-            text = f"{plural(each.clusters, 'cluster')}, {1000 * each.seconds:.1f} ms"
-            text += "" if each.objective is None else f"  objective {each.objective:.6g}"
-        yield f"  {each.instance:<44}{text}"
+    for outcome in report.outcomes:
+        text = outcome.note[:60]
+        if outcome.clusters is not None and outcome.seconds is not None:
+            text = f"{plural(outcome.clusters, 'cluster')}, {1000 * outcome.seconds:.1f} ms"
+            text += "" if outcome.objective is None else f"  objective {outcome.objective:.6g}"
+        yield f"  {outcome.instance:<44}{text}"
     if not report.breaches:
         yield "keeps the contract"
         return

@@ -1,8 +1,8 @@
 """The `sweep` command: its group, and the table of its commands.
 
-`runs` has the commands on sweeps and their runs, `results` those on cubes, `fit` those on one table, `known`
-lists what has a name. A command is loaded when it is called, and loads what it needs when it runs: help, and
-what is wrong with the words of a command line, come at once.
+`runs` has the commands on sweeps and their runs, `results` those on cubes, `fit` those on one table, and
+`known` those on names. A command is loaded when it is called, and loads what it needs when it runs: help, and
+errors in a command line, come at once.
 """
 
 import logging
@@ -17,10 +17,10 @@ import click
 from click.shell_completion import BashComplete, add_completion_class
 
 from sweep_clustering.installation import InstallationError
-from sweep_clustering.pipeline.commands.options import INTERRUPTS, STDOUT
+from sweep_clustering.pipeline.commands.output import INTERRUPTS, STDOUT
 from sweep_clustering.pipeline.common import BAD_INPUT, INTERNAL, PlainFormatter
 
-# Module of this room and name there, and what the command does.
+# The module of this room and the name there, and the first sentence of its help.
 COMMANDS = {
     "ask": ("fit:ask", "Choose the pairs of rows of FEATURES whose answers help most."),
     "cancel": ("runs:cancel", "End the run of a cube, head and workers; what was finished is kept."),
@@ -48,12 +48,12 @@ COMMANDS = {
 }
 
 
-# Name of our loggers, whose messages are for users.
+# Parent of our loggers, whose messages are for users.
 OURS = "sweep_clustering"
 
 
 class Echo(logging.Handler):
-    """Log messages on stderr, wherever it points at the time of the message."""
+    """Log handler that writes to stderr, wherever it points at the time of the message."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,21 +63,21 @@ class Echo(logging.Handler):
         """Show one message; a terminal that has been closed is no reason to fail."""
         is_ours = record.name.partition(".")[0] == OURS
         if not is_ours and not logging.getLogger(OURS).isEnabledFor(logging.DEBUG):
-            return  # of a library: it is in the log of the run
+            return  # a message of a library is in the log of the run
         with suppress(OSError):
             click.echo(self.format(record), err=True)
 
 
 def set_verbose(ctx: click.Context, param: click.Parameter, verbose: bool) -> None:
-    """Log more, where it is asked for: before the command, or behind it."""
+    """Log more if the option stands before the command, or behind it."""
     if verbose:
         ctx.find_root().obj = True
         _log(logging.DEBUG, "info")
 
 
-def _log(level: int, of_distributed: str) -> None:
+def _log(level: int, level_of_distributed: str) -> None:
     # distributed sets its own level when it is imported, at which it logs every connection
-    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", of_distributed)
+    os.environ.setdefault("DASK_LOGGING__DISTRIBUTED", level_of_distributed)
     logging.getLogger(OURS).setLevel(level)
 
 
@@ -88,27 +88,29 @@ VERBOSE = click.Option(
 
 @add_completion_class
 class Bash(BashComplete):
-    """Completion in bash, where names of cells, which have "=" in them, are one word."""
+    """Completion in bash, in which names of cells, which contain "=", are one word."""
 
     source_template = "COMP_WORDBREAKS=${COMP_WORDBREAKS//[=:]/}\n" + BashComplete.source_template
 
 
 class Sweep(click.Group):
-    """Commands that Ctrl-C ends with the code of a run that a signal ended, a full disk with a message."""
+    """Group of commands that ends with the code of a signal after Ctrl-C, and with a message on a full
+    disk.
+    """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command, None where there is no such one."""
+        """Load a command, None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(import_module(f"sweep_clustering.pipeline.commands.{module}"), name)
-        for each in command.commands.values() if isinstance(command, click.Group) else [command]:
-            if VERBOSE not in each.params:
-                each.params.append(VERBOSE)
+        for subcommand in command.commands.values() if isinstance(command, click.Group) else [command]:
+            if VERBOSE not in subcommand.params:
+                subcommand.params.append(VERBOSE)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the commands do, without loading them."""
+        """Write the help of the commands without loading them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
@@ -130,7 +132,7 @@ class Sweep(click.Group):
             click.echo(f"sweep: {error}", err=True)
             sys.exit(BAD_INPUT)
         except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # pressed again, it would break off what ends here
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C would break off the end
             from sweep_clustering.kernels.interrupt import leave
 
             click.echo("\ninterrupted", err=True)
@@ -139,7 +141,7 @@ class Sweep(click.Group):
 
 @click.group(
     cls=Sweep,
-    # stand-ins, for what asks which names there are
+    # stand-ins, by which click knows the names
     commands={name: click.Command(name, help=text) for name, (_, text) in COMMANDS.items()},
     params=[VERBOSE],
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},

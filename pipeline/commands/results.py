@@ -1,4 +1,6 @@
-"""Commands on what cubes hold: `report`, `open`, `export`, `compare` show it, `verify`, `repair` check it."""
+"""Commands on cubes: `report`, `open`, `export` and `compare` show their results, `verify` and `repair`
+check them.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sweep_clustering.pipeline.commands import options
-from sweep_clustering.pipeline.commands.options import find_cube, flag, next_step, place, reported, tell
+from sweep_clustering.pipeline.commands import options, places
+from sweep_clustering.pipeline.commands.options import flag, path_option
+from sweep_clustering.pipeline.commands.output import next_step, progress_bar, reported, show, tell
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, not_one_of
 
@@ -26,22 +29,22 @@ class ScoreName(options.Word):
     case_sensitive = True
 
     def __init__(self) -> None:
-        """Names come later."""
+        """Leave the names to `choices`."""
 
     @cached_property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All names."""
+        """Return all names."""
         from sweep_clustering.pipeline.scoring.scores import LABELS
 
         return tuple(LABELS)
 
 
-# A figure as PDF takes as long as its other files together.
+# Drawing a figure as PDF takes as long as its other files together.
 pdf_option = flag("--pdf", help="Write figures as PDF, too.")
 
 
 def formats_of(pdf: bool) -> tuple[str, ...]:
-    """Formats of the figures."""
+    """Return the formats of figures."""
     from sweep_clustering.pipeline.report.figures import SUFFIXES, USUAL
 
     return SUFFIXES if pdf else USUAL
@@ -49,15 +52,15 @@ def formats_of(pdf: bool) -> tuple[str, ...]:
 
 @click.command()
 @options.takes_cubes
-@place("--out", help="Folder of the page, tables and figures.  [default: beside the cube]")
-@place(
+@path_option("--out", help="Folder of the page, tables and figures.  [default: beside the cube]")
+@path_option(
     "--against",
     help="CSV of published means (p, n_clusters, m, model, metric, value) to compare with, or of scores of"
     " published labels (battery, dataset, method, ari) to rank among the models.",
 )
 @click.option(
     "--cell",
-    shell_complete=options.complete_cells,
+    shell_complete=places.complete_cells,
     help="Cell of the scatter plots, such as iris/p=0.9/m=75/replicate=0/posterior.",
 )
 @pdf_option
@@ -81,22 +84,22 @@ def report(
     from sweep_clustering.pipeline.report.write import write_report
 
     with reported():
-        places = options.find_places(cubes, results)
-        path = options.whole_of(places)
-        written = write_report(
-            places if len(places) > 1 else path,
-            out or options.beside(path, ".report"),
+        parts = places.find_places(cubes, results)
+        path = places.whole_of(parts)
+        page = write_report(
+            parts if len(parts) > 1 else path,
+            out or places.beside(path, ".report"),
             published=against,
             cell=cell,
             formats=formats_of(pdf),
-            progress=options.progress_bar,
+            progress=progress_bar,
         )
     if as_json:
-        options.show(written.to_dict())
+        show(page.to_dict())
         return
-    click.echo(written.text if full else written.screen)
-    click.echo(f"page: {written.page}")
-    next_step(*(("export", *places) if isinstance(path, str) or len(places) > 1 else ("open", path)))
+    click.echo(page.text if full else page.screen)
+    click.echo(f"page: {page.page}")
+    next_step(*(("export", *parts) if isinstance(path, str) or len(parts) > 1 else ("open", path)))
 
 
 @click.command("open")
@@ -107,17 +110,19 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
     """Show the page of a run of CUBE in a browser, from files alone, until Ctrl-C; changes nothing."""
     from sweep_clustering.pipeline.live.site import address_of, serving
 
-    with reported(), serving(options.find_run(cube_or_spec, results), port or 0) as server:
+    with reported(), serving(places.find_run(cube_or_spec, results), port or 0) as server:
         address, from_elsewhere = address_of(server)
         click.echo(f"page: {address} ({from_elsewhere})")
         click.echo("Ctrl-C ends it", err=True)
         if not no_browser:
             import webbrowser
 
-            # where there is none, the line must do
+            # without a browser, the line is enough
             with suppress(webbrowser.Error):
                 browser = webbrowser.get()
-                if not isinstance(browser, webbrowser.GenericBrowser):  # one of text would take the terminal
+                if not isinstance(
+                    browser, webbrowser.GenericBrowser
+                ):  # a text browser would take the terminal
                     browser.open(address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()
@@ -133,7 +138,7 @@ def open_page(cube_or_spec: Path, results: Path, port: int | None, no_browser: b
     help="Tables in CSV or parquet, or grids in netCDF; or raw scores in one CSV, which `sweep verify` checks"
     " without CUBE.",
 )
-@place("--out", help="Folder of the files.  [default: beside the cube]")
+@path_option("--out", help="Folder of the files.  [default: beside the cube]")
 @flag("--force", help="Overwrite existing files.")
 @flag(
     "--scores",
@@ -149,24 +154,27 @@ def export(
     Several cubes, parts of one sweep, are read as one.
     """
     with reported():
-        given = {"--out": out is not None, "--force": force, "--format": how != "csv"}
-        problems = [
-            Problem(option, "--scores as well", "one of them", "scores have their place beside the cube")
-            for option, is_given in given.items()
-            if only_scores and is_given
-        ]
+        problems: list[Problem] = []
+        if only_scores:
+            excluded = {"--out": out is not None, "--force": force, "--format": how != "csv"}
+            hint = "scores have their place beside the cube"
+            problems += [
+                Problem(option, "--scores as well", "one of them", hint)
+                for option, is_set in excluded.items()
+                if is_set
+            ]
         local: Path | None = None
-        places: tuple[Place, ...] = ()
+        parts: tuple[Place, ...] = ()
         with collecting(problems):
-            places = options.find_places(cubes, results)
-            if only_scores and len(places) > 1:
+            parts = places.find_places(cubes, results)
+            if only_scores and len(parts) > 1:
                 expected = "one cube with --scores, which stores the scores beside it"
-                problems.append(Problem("CUBE...", f"{len(places)} cubes", expected))
+                problems.append(Problem("CUBE...", f"{len(parts)} cubes", expected))
             elif only_scores:
-                local = find_cube(cubes[0], results)
+                local = places.find_cube(cubes[0], results)
         if problems:
             raise InputError(problems)
-        path = options.whole_of(places)
+        path = places.whole_of(parts)
         if local is not None:
             from sweep_clustering.pipeline.scoring.scores import store_scores
             from sweep_clustering.storage.cube.growth import open_cube
@@ -177,23 +185,23 @@ def export(
             return
         from sweep_clustering.pipeline.report.export import write_export
 
-        read = places if len(places) > 1 else path
-        for file in write_export(read, out or options.beside(path, ".export"), how, overwrite=force):
+        cube = parts if len(parts) > 1 else path
+        for file in write_export(cube, out or places.beside(path, ".export"), how, overwrite=force):
             click.echo(file)
-    next_step("report", *places)
+    next_step("report", *parts)
 
 
 @click.command()
-@click.argument("cube_a", type=options.PLACE)
-@click.argument("cube_b", type=options.PLACE)
+@click.argument("cube_a", type=options.PATH)
+@click.argument("cube_b", type=options.PATH)
 @options.results_option
-@options.several(
+@options.repeatable(
     "--score",
     "scores",
     type=ScoreName(),
     help="Score to compare; may be repeated.  [default: nmi and adjusted_rand]",
 )
-@place("--out", help="Folder of the tables and figures.  [default: beside CUBE_B]")
+@path_option("--out", help="Folder of the tables and figures.  [default: beside CUBE_B]")
 @pdf_option
 @options.json_option
 def compare(
@@ -218,11 +226,11 @@ def compare(
         cubes = []
         for path in (cube_a, cube_b):
             with collecting(problems):
-                cubes.append(options.find_place(path, results))
+                cubes.append(places.find_place(path, results))
         if problems:
             raise InputError(problems)
         first, second = cubes
-        folder = out or options.beside(second, ".compare").with_name(
+        folder = out or places.beside(second, ".compare").with_name(
             f"{Path(second).stem}-against-{Path(first).stem}.compare"
         )
         comparison = write_comparison(first, second, folder, scores or RANKED, formats_of(pdf))
@@ -230,13 +238,13 @@ def compare(
 
 
 @click.command()
-@click.argument("cube", metavar="CUBE|SCORES.csv", type=options.PLACE)
+@click.argument("cube", metavar="CUBE|SCORES.csv", type=options.PATH)
 @options.results_option
-@place("--sweep", help="With SCORES.csv: the sweep file whose cells it has.")
-@options.several(
+@path_option("--sweep", help="With SCORES.csv: the sweep file whose cells it has.")
+@options.repeatable(
     "--method",
     "methods",
-    shell_complete=options.complete_methods,
+    shell_complete=places.complete_methods,
     metavar="METHOD",
     help="With SCORES.csv: a method in place of the models and methods of --sweep, as `sweep methods sweep`"
     " takes it; runs its code. May be repeated.",
@@ -268,45 +276,47 @@ def verify(
     With SCORES.csv, which `sweep export --format raw` makes of a cube, this computes cells of --sweep again
     and compares their scores.
     """
-    found: Any
     is_table = cube.suffix == ".csv"
-    given = {"--sweep": sweep is not None, "--method": bool(methods)}
-    given = {"--checksums": checksums, "--run-methods": run_methods} if is_table else given
+    excluded = {"--sweep": sweep is not None, "--method": bool(methods)}
+    if is_table:
+        excluded = {"--checksums": checksums, "--run-methods": run_methods}
     with reported():
+        expected = f"{'a cube' if is_table else 'SCORES.csv'} with this option"
         problems = [
-            Problem(option, f"with {cube}", f"{'a cube' if is_table else 'SCORES.csv'} with this option")
-            for option, is_given in given.items()
-            if is_given
+            Problem(option, f"with {cube}", expected) for option, is_set in excluded.items() if is_set
         ]
         if is_table and sweep is None:
             problems.append(Problem("--sweep", "nothing", "the sweep file whose cells these are"))
         if problems:
             raise InputError(problems)
+        outcome: Any
+        following: tuple[object, ...] = ()
         if sweep is not None:
             from sweep_clustering.pipeline.check.verify import verify_scores
             from sweep_clustering.pipeline.scoring.raw import read_raw
 
             with collecting(problems):
-                spec = options.sweep_of(sweep, methods)
+                spec = places.sweep_of(sweep, methods)
             with collecting(problems):
                 table = read_raw(cube)
             if problems:
                 raise InputError(problems)
-            found = verify_scores(table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir)
-            tell(found, as_json)
-            sys.exit(COMPLETE if found.good else INTERNAL)
-        path = find_cube(cube, results)
-        if checksums:
-            from sweep_clustering.storage.damage import scan
-
-            found = scan(path, options.progress_bar)
+            outcome = verify_scores(table, spec, sweep.name, sample=sample, seed=seed, data_dir=data_dir)
         else:
-            from sweep_clustering.pipeline.check.verify import verify as check
+            path = places.find_cube(cube, results)
+            if checksums:
+                from sweep_clustering.storage.damage import scan
 
-            found = check(path, sample=sample, seed=seed, run_methods=run_methods)
-    wrong = ("repair", path) if checksums else ("verify", path, "--checksums")
-    tell(found, as_json, *(("report", path) if found.good else wrong))
-    sys.exit(COMPLETE if found.good else INTERNAL)
+                outcome, following = scan(path, progress_bar), ("repair", path)
+            else:
+                from sweep_clustering.pipeline.check.verify import verify as verify_cube
+
+                outcome = verify_cube(path, sample=sample, seed=seed, run_methods=run_methods)
+                following = ("verify", path, "--checksums")
+            if outcome.good:
+                following = ("report", path)
+    tell(outcome, as_json, *following)
+    sys.exit(COMPLETE if outcome.good else INTERNAL)
 
 
 @click.command()
@@ -320,14 +330,14 @@ def repair(cube: Path, results: Path, dry_run: bool, data_dir: Path | None) -> N
     from sweep_clustering.storage.runfolder.lease import LeaseHeld
 
     with reported(LeaseHeld):
-        path = find_cube(cube, results)
-        done = repair_cube(path, data_dir=data_dir, dry_run=dry_run, progress=options.progress_bar)
+        path = places.find_cube(cube, results)
+        outcome = repair_cube(path, data_dir=data_dir, dry_run=dry_run, progress=progress_bar)
     command = shlex.join(submit_words(path))
-    options.show(repair_lines(path, done, command, dry_run=dry_run))
-    if done.damaged and dry_run:
+    show(repair_lines(path, outcome, command, dry_run=dry_run))
+    if outcome.damaged and dry_run:
         next_step("repair", path)
-    elif done.blocks:
+    elif outcome.blocks:
         click.echo(f"next: {command}", err=True)
     else:
-        next_step("verify", path, *(["--checksums"] if done.damaged else []))
-    sys.exit(INTERNAL if done.lost else COMPLETE)
+        next_step("verify", path, *(["--checksums"] if outcome.damaged else []))
+    sys.exit(INTERNAL if outcome.lost else COMPLETE)

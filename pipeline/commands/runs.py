@@ -1,4 +1,6 @@
-"""Commands on sweeps and their runs: `submit`, `plan`; `status`, `logs` and `why` look, `cancel` ends."""
+"""Commands on sweeps and their runs: `submit` and `plan`; `status`, `logs` and `why` show a run, `cancel`
+ends it.
+"""
 
 import os
 import sys
@@ -8,8 +10,17 @@ from typing import Any
 
 import click
 
-from sweep_clustering.pipeline.commands import options
-from sweep_clustering.pipeline.commands.options import flag, next_step, reported, show, tell
+from sweep_clustering.pipeline.commands import options, places
+from sweep_clustering.pipeline.commands.options import flag
+from sweep_clustering.pipeline.commands.output import (
+    INTERRUPTS,
+    as_typed,
+    has_no_reader,
+    next_step,
+    reported,
+    show,
+    tell,
+)
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
@@ -17,7 +28,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 @click.command()
 @options.takes_spec
 @click.option("--profile", default="local", help="Compute cluster to use, named in cluster.yaml.")
-@options.place("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@options.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -35,10 +46,10 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 )
 @flag("--dry-run", help="Check everything and show the plan; start nothing.")
 @flag("--retry-failed", help="Try cells that are marked failed again.")
-@options.several(
+@options.repeatable(
     "--only",
     metavar="CELL",
-    shell_complete=options.complete_cells,
+    shell_complete=places.complete_cells,
     help="Run this cell alone, marked failed or not, as sweep why names it; may be repeated.",
 )
 @options.part_option
@@ -56,19 +67,19 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     from sweep_clustering.storage.runfolder.journal import JournalDamaged
 
     with reported(JournalDamaged, Mismatch):
-        path, shipped = options.find_spec(spec)
-        if shipped:
+        path, is_installed = places.find_spec(spec)
+        if is_installed:
             click.echo(f"using the {spec.name} that is installed with sweep: {path}", err=True)
         chosen = Options(**choices)
         code = run(path, chosen, Console(stderr=True), show_plan=show if as_json else None)
     if chosen.dry_run:
         if not as_json:
-            next_step(*options.as_typed(submit, dry_run=False))
+            next_step(*as_typed(submit, dry_run=False))
         sys.exit(code)
     with reported():
-        cube = options.cube_of(path, chosen.results, chosen.part)
+        cube = places.cube_of(path, chosen.results, chosen.part)
     if as_json:
-        state: dict[str, Any] = {"cube": str(cube)}  # all there is where no cube was created
+        state: dict[str, Any] = {"cube": str(cube)}  # nothing else is known if no cube was created
         with suppress(InputError):
             state = read_status(cube).to_dict()
         show(state | {"exit_code": code})
@@ -76,8 +87,8 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
         next_step("status" if chosen.detach else "report", cube)
     elif code == FAILED_CELLS:
         next_step("why", cube)
-    elif code > options.INTERRUPTS:
-        next_step(*options.as_typed(submit))
+    elif code > INTERRUPTS:
+        next_step(*as_typed(submit))
     sys.exit(code)
 
 
@@ -87,7 +98,7 @@ def submit(spec: Path, as_json: bool, **choices: Any) -> None:
     "--workers", type=click.IntRange(min=1), help="Number of workers to plan for.  [default: the profile's]"
 )
 @click.option("--profile", default="local", help="Compute cluster to plan for, named in cluster.yaml.")
-@options.place("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
+@options.path_option("--cluster", "cluster_file", help="This cluster.yaml, instead of searching for one.")
 @flag("--pilot", help="Time a few restarts and predict core-hours.")
 @flag("--resolved", help="Print SPEC as it is understood, defaults filled in; load no data.")
 @options.json_option
@@ -101,16 +112,16 @@ def plan(
     pilot: bool,
     resolved: bool,
     as_json: bool,
-    **places: Any,
+    **paths: Any,
 ) -> None:
     """Show how much work SPEC is: cells, restarts, batches, files, bytes and the memory of a worker."""
     if resolved:
         from sweep_clustering.sweeps.file.reading import as_file, as_toml, load_sweep
 
         with reported():
-            problems = [Problem("--part", "--resolved as well", "one of them")] if places["part"] else []
+            problems = [Problem("--part", "--resolved as well", "one of them")] if paths["part"] else []
             with collecting(problems):
-                sweep = load_sweep(options.find_spec(spec)[0])
+                sweep = load_sweep(places.find_spec(spec)[0])
             if problems:
                 raise InputError(problems)
         show(as_file(sweep) if as_json else as_toml(sweep).splitlines())
@@ -125,15 +136,15 @@ def plan(
     with reported(JournalDamaged, Mismatch):
         problems = []
         with collecting(problems):
-            prepared = prepare(options.find_spec(spec)[0], **places)
+            prepared = prepare(places.find_spec(spec)[0], **paths)
         with collecting(problems):
             site = load_profile(profile, cluster_file)
         if problems or (problems := list(memory_problems(prepared, site, workers))):
             raise InputError(problems)
-        found = plan_overview(prepared, workers=workers or site.process_count(), pilot=pilot)
-    show(found if as_json else plan_lines(prepared, found))
+        overview = plan_overview(prepared, workers=workers or site.process_count(), pilot=pilot)
+    show(overview if as_json else plan_lines(prepared, overview))
     if not as_json:
-        next_step(*options.as_typed(submit))
+        next_step(*as_typed(submit))
 
 
 @click.command()
@@ -144,21 +155,20 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
 
     Several cubes, parts of one sweep, are shown as one.
     """
-    # numpy starts the threads of its linear algebra when it is loaded: a tenth of the time of this command,
-    # which only counts
+    # numpy starts the threads of its linear algebra when it is loaded: a tenth of the time of this command
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from sweep_clustering.pipeline.monitor.status import read_status
 
     with reported():
-        cubes = options.find_runs(cubes_or_spec, results)
+        cubes = places.find_runs(cubes_or_spec, results)
         if len(cubes) > 1:
             from sweep_clustering.pipeline.monitor.parts import read_parts_status
 
             state = read_parts_status(cubes)
             tell(state, as_json, *state.outlook)
             return
-        found = read_status(cubes[0])
-    tell(found, as_json, *found.outlook[1])
+        run_status = read_status(cubes[0])
+    tell(run_status, as_json, *run_status.outlook[1])
 
 
 @click.command()
@@ -174,13 +184,13 @@ def logs(cube_or_spec: Path, results: Path, lines: int, follow: bool, head: bool
     if head and job is not None:
         raise click.UsageError("--head and --job exclude each other")
     with reported():
-        cube = options.find_run(cube_or_spec, results)
+        cube = places.find_run(cube_or_spec, results)
         paths = runs.find_logs(cube, head=head, job=job)
     for path in paths[: 1 if follow else None]:
         click.echo(f"==> {path} <==", err=True)
         for text in runs.follow(path, cube, lines=lines) if follow else runs.end_of(path, lines):
             click.echo(text, nl=False)
-            if options.nobody_reads():
+            if has_no_reader():
                 return
     next_step("status", cube)
 
@@ -191,23 +201,23 @@ def cancel(cube_or_spec: Path, results: Path) -> None:
     """End the run of a cube, head and workers; what was finished is kept."""
     from sweep_clustering.pipeline.monitor import cancel as ending
 
-    # records of another format version are bad input
+    # an unreadable version of a record is bad input
     with reported(ending.CannotCancel):
-        cube = options.find_run(cube_or_spec, results)
+        cube = places.find_run(cube_or_spec, results)
         ending.cancel(cube, click.echo)
     next_step("status", cube)
 
 
 @click.command()
 @options.takes_run
-@click.argument("cell", required=False, shell_complete=options.complete_cells)
+@click.argument("cell", required=False, shell_complete=places.complete_cells)
 @options.json_option
 def why(cube_or_spec: Path, cell: str | None, results: Path, as_json: bool) -> None:
     """Show the state of CELL, why it failed, and how to run it alone; without CELL, list the failed cells."""
     from sweep_clustering.pipeline.monitor.why import explain, failed_causes
 
     with reported():
-        cube = options.find_cube(cube_or_spec, results)
+        cube = places.find_cube(cube_or_spec, results)
         if cell is not None:
             tell(explain(cube, cell, cube_or_spec if cube_or_spec.suffix == ".toml" else None), as_json)
             return

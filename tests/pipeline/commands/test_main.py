@@ -25,10 +25,10 @@ from processes.sweeping import TINY, write_spec
 
 from sweep_clustering.kernels.settings import OFFERED
 from sweep_clustering.pipeline.cluster.profiles import cluster_schema
-from sweep_clustering.pipeline.commands import options
+from sweep_clustering.pipeline.commands import options, output
 from sweep_clustering.pipeline.commands.fit import GROUPS, USUAL, fit_command
 from sweep_clustering.pipeline.commands.main import COMMANDS, main
-from sweep_clustering.pipeline.commands.options import find_cube, find_places, find_run, find_spec
+from sweep_clustering.pipeline.commands.places import find_cube, find_places, find_run, find_spec
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall, load
 from sweep_clustering.storage.cube.manifest import read_manifest
@@ -325,12 +325,12 @@ def test_a_cube_and_its_run_are_found_by_path_and_by_sweep_file(tmp_path: Path) 
 @click.command("some")
 @click.argument("table")
 @options.takes_settings(patience=7)
-@options.several("--show", "shown")
+@options.repeatable("--show", "shown")
 @options.flag("--force")
 def some(**given: Any) -> None:
     chosen = options.settings_in(given)
     changed = {each.name: chosen[each.name] for each in OFFERED if chosen[each.name] != each.offered}
-    click.echo(f"{changed}\n{options.typed(some, {**given, **chosen, 'other': 1})}")
+    click.echo(f"{changed}\n{output.typed(some, {**given, **chosen, 'other': 1})}")
 
 
 @pytest.mark.parametrize(
@@ -398,7 +398,7 @@ def test_files_are_beside_the_cube_unless_told_otherwise(
         asked.append((*arguments, *options.values()))
         raise InputError([Problem("--cell", "'x'", "a cell of the cube")])
 
-    bar = options.progress_bar
+    bar = output.progress_bar
     usual = ("svg", "png"), bar
     for place in ("write.write_report", "export.write_export", "compare.write_comparison"):
         monkeypatch.setattr(f"sweep_clustering.pipeline.report.{place}", refuse)
