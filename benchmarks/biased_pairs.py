@@ -14,8 +14,7 @@ from quality import PUBLISHED
 from tables import Table, mean_error
 
 from sweep_clustering.kernels.partition.objective import objective_terms
-from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
-from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.problem.problem import SPHERES, build_problem, layers_from_annotations
 from sweep_clustering.kernels.scores import nmi
 from sweep_clustering.kernels.search.genetic import run_restart
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from quality import PUBLISHED, RAW, REAL, real_data
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
-from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.problem.problem import SPHERES, build_problem, layers_from_annotations
 from sweep_clustering.kernels.scores import nmi
 from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.sweeps.annotations.draw import draw_annotations

@@ -1,18 +1,19 @@
-"""How good a solution is (model.md, eqs. (27) to (32)), as plain numpy: too little work for a compiler."""
+"""Scores of solutions (docs/model.md, eqs. (27) to (32)), in plain numpy, as there is little to compute."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sweep_clustering.kernels.problem import shapes
+from sweep_clustering.kernels.problem import problem as shapes
 from sweep_clustering.kernels.problem.data import CANNOT, DEGENERATE, MUST, Floats, check_labels
 
 
 def divergences(solution: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
-    """KL(N_r || M_s) of every pair of Gaussians, in the directions in which the two mixtures have any spread.
+    """Return KL(N_r || M_s) of every pair of Gaussians, in the directions in which the mixtures have spread.
 
-    Others add nothing: features that are constant, or linear in others, change neither samples nor labels.
+    Features that are constant, or linear in others, change neither samples nor labels and add nothing.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def divergences(solution: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
 
 
 def as_matrices(covariances: Floats, n_features: int) -> Floats:
-    """Covariances of any shape as matrices, of shape (n_clusters, n_features, n_features)."""
+    """Return covariances of any shape as matrices, of shape (n_clusters, n_features, n_features)."""
     if covariances.ndim == 3:
         return covariances
     diagonals = covariances if covariances.ndim == 2 else covariances[:, None]
@@ -55,39 +56,32 @@ def as_matrices(covariances: Floats, n_features: int) -> Floats:
 
 
 def _scatter(weights: Floats, means: Floats, matrices: Floats) -> Floats:
-    """Covariance of a mixture."""
+    """Return the covariance of a mixture."""
     shares = weights / weights.sum()
     centred = means - shares @ means
     return np.asarray(np.einsum("r,rde->de", shares, matrices) + (shares[:, None] * centred).T @ centred)
 
 
 def whitening(scatter: Floats, magnitudes: Floats) -> Floats:
-    """Directions of spread as columns, scaled to a variance of 1: features may have any units.
+    """Return the directions of spread of a covariance matrix as columns, scaled to a variance of 1.
 
-    Parameters
-    ----------
-    scatter : ndarray of shape (n_features, n_features)
-        A covariance matrix.
-    magnitudes : ndarray of shape (n_features,)
-        How large the values of each feature are.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_directions)
-        As many columns as the scatter has rank.
+    There are as many columns as the matrix has rank. `magnitudes` are the largest values of the features,
+    which may have any units.
     """
     spreads = np.sqrt(np.maximum(np.diagonal(scatter), 0.0))
-    varies = spreads > shapes.ROUNDING * magnitudes
-    units = 1.0 / spreads[varies]
-    values, vectors = np.linalg.eigh(scatter[np.ix_(varies, varies)] * units[:, None] * units[None, :])
-    # Not by a smaller share: a full covariance has no spread where features count as given by others.
-    kept = values > shapes.COLLINEAR * values.max(initial=0.0)
-    basis = np.zeros((len(scatter), int(kept.sum())))
-    basis[varies] = units[:, None] * vectors[:, kept] / np.sqrt(values[kept])
+    is_varying = spreads > shapes.ROUNDING * magnitudes
+    units = 1.0 / spreads[is_varying]
+    values, vectors = np.linalg.eigh(
+        scatter[np.ix_(is_varying, is_varying)] * units[:, None] * units[None, :]
+    )
+    # The share is that by which features count as given by others: there a full covariance has no spread.
+    is_used = values > shapes.COLLINEAR * values.max(initial=0.0)
+    basis = np.zeros((len(scatter), int(is_used.sum())))
+    basis[is_varying] = units[:, None] * vectors[:, is_used] / np.sqrt(values[is_used])
     return basis
 
 
-# What the information is divided by, a mean of the two entropies, and where that is usual.
+# Means of the two entropies that normalise the information, and where each is usual.
 NORMALIZERS = {
     "min": "min-normalised, as in the paper",
     "geometric": "geometric-normalised",
@@ -97,7 +91,9 @@ NORMALIZERS = {
 
 
 def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> float:
-    """Normalised mutual information I / norm(H_true, H_pred), clipped to [0, 1].
+    """Return the normalised mutual information I / norm(H_true, H_pred), clipped to [0, 1].
+
+    It is 0 if one entropy is 0, and 1 if both are.
 
     Parameters
     ----------
@@ -105,23 +101,13 @@ def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> f
         Integers; only equality matters.
     normalizer : {"min", "geometric", "arithmetic", "max"}
         Mean of the two entropies; only "min" compares with the paper's tables.
-
-    Returns
-    -------
-    float
-        0 if one entropy is 0, 1 if both are.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or are 0.
     """
     joint = _contingency(labels_true, labels)
     rows, columns = joint.sum(axis=1), joint.sum(axis=0)
     h_true, h_pred = _entropy(rows), _entropy(columns)
     if h_true == 0.0 or h_pred == 0.0:
         return float(h_true == h_pred)
-    # Dividing the counts first keeps a product of two sizes from mattering.
+    # Counts are divided first, so that no product of two sizes occurs.
     i, j = np.nonzero(joint)
     share = joint[i, j] / joint.sum()
     information = float(np.sum(share * (np.log(joint[i, j] / rows[i]) - np.log(columns[j] / joint.sum()))))
@@ -135,30 +121,17 @@ def nmi(labels_true: ArrayLike, labels: ArrayLike, normalizer: str = "min") -> f
 
 
 def adjusted_rand(labels_true: ArrayLike, labels: ArrayLike) -> float:
-    """Rand index, adjusted for chance (Hubert and Arabie, J. Classification 2, 1985).
+    """Return the Rand index, adjusted for chance (Hubert and Arabie, J. Classification 2, 1985).
 
-    Parameters
-    ----------
-    labels_true, labels : array_like of shape (n_samples,)
-        Integers; which, does not matter.
-
-    Returns
-    -------
-    float
-        At most 1, for equal partitions; 0 is expected of chance, and below it is worse than chance.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or are 0.
+    It is 1 for equal partitions, 0 is expected by chance, and a value below 0 is worse than chance.
     """
     joint = _contingency(labels_true, labels)
-    together, pairs = _pairs(joint), _pairs(joint.sum())
-    of_true, of_found = _pairs(joint.sum(axis=1)), _pairs(joint.sum(axis=0))
-    if of_true == of_found and of_true in (0.0, pairs):
-        return 1.0  # both one class, or both all alone: the ratio would be 0 / 0
-    expected = of_true * of_found / pairs
-    return (together - expected) / (0.5 * (of_true + of_found) - expected)
+    n_joint, n_pairs = _pairs(joint), _pairs(joint.sum())
+    n_true, n_pred = _pairs(joint.sum(axis=1)), _pairs(joint.sum(axis=0))
+    if n_true == n_pred and n_true in (0.0, n_pairs):
+        return 1.0  # both are one class, or both have single samples alone: the ratio would be 0 / 0
+    expected = n_true * n_pred / n_pairs
+    return (n_joint - expected) / (0.5 * (n_true + n_pred) - expected)
 
 
 def _pairs(counts: NDArray[np.int64] | np.int64) -> float:
@@ -171,13 +144,13 @@ def _contingency(labels_true: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]
         raise ValueError(
             f"labels have shapes {first.shape} and {second.shape}, expected the same (n_samples,)"
         )
-    rows, columns = (np.unique(each, return_inverse=True)[1] for each in (first, second))
+    rows, columns = (np.unique(labels, return_inverse=True)[1] for labels in (first, second))
     shape = (rows.max() + 1, columns.max() + 1)
     return np.bincount(rows * shape[1] + columns, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def _entropy(counts: NDArray[np.int64]) -> float:
-    """Nats; exactly 0 for one class."""
+    """Return the entropy in nats, exactly 0 for one class."""
     if len(counts) == 1:
         return 0.0
     share = counts / counts.sum()
@@ -185,21 +158,40 @@ def _entropy(counts: NDArray[np.int64]) -> float:
 
 
 def total_variance(X: ArrayLike) -> float:
-    """Variance s² per feature about the overall mean, ddof 0 (docs/model.md, eq. (1)).
-
-    Parameters
-    ----------
-    X : array_like of shape (n_samples, n_features)
-        Features.
-    """
+    """Return the variance s² per feature about the overall mean, ddof 0 (docs/model.md, eq. (1))."""
     features = np.asarray(X, dtype=np.float64)
     return float(np.mean(np.square(features - features.mean(axis=0))))
 
 
-def cluster_gaussians(
-    X: ArrayLike, labels: ArrayLike, n_clusters: int
-) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Spherical Gaussian of every cluster.
+class Spheres(NamedTuple):
+    """Spherical Gaussians of clusters."""
+
+    sizes: NDArray[np.int64]  # (n_clusters,)
+    centroids: Floats  # (n_clusters, n_features); NaN for an empty cluster
+    variances: Floats  # (n_clusters,): SSE_r / (D n_r); NaN for an empty cluster
+
+
+def cluster_gaussians(X: ArrayLike, labels: ArrayLike, n_clusters: int) -> Spheres:
+    """Return the spherical Gaussian of every cluster; labels outside 0 to n_clusters - 1 are a ValueError."""
+    features, codes = np.asarray(X, dtype=np.float64), np.asarray(labels)
+    check_labels(codes, len(features), n_clusters)
+    sizes = np.bincount(codes, minlength=n_clusters)
+    divisors = np.where(sizes > 0, sizes, 1)
+    # Sums of differences from the overall mean lose no digits of columns far from 0.
+    overall = features.mean(axis=0)
+    sums = [np.bincount(codes, column, n_clusters) for column in (features - overall).T]
+    centroids = np.stack(sums, axis=1) / divisors[:, None] + overall
+    squares = np.square(features - centroids[codes]).sum(axis=1)
+    errors = np.bincount(codes, weights=squares, minlength=n_clusters)
+    variances = errors / (features.shape[1] * divisors)
+    centroids[sizes == 0] = variances[sizes == 0] = np.nan
+    return Spheres(sizes, centroids, variances)
+
+
+def cluster_covariances(
+    X: ArrayLike, labels: ArrayLike, n_clusters: int, covariance: str, covariance_prior: float = 1.0
+) -> Floats:
+    """Return the covariance of every cluster of a partition, as the solver estimates it.
 
     Parameters
     ----------
@@ -209,72 +201,27 @@ def cluster_gaussians(
         Integers 0 to n_clusters - 1.
     n_clusters : int
         K.
-
-    Returns
-    -------
-    sizes : ndarray of shape (n_clusters,), int64
-        Samples per cluster.
-    centroids : ndarray of shape (n_clusters, n_features)
-        Means; NaN for an empty cluster.
-    variances : ndarray of shape (n_clusters,)
-        SSE_r / (D n_r); NaN for an empty cluster.
-
-    Raises
-    ------
-    ValueError
-        If the labels do not fit X or n_clusters.
-    """
-    features, given = np.asarray(X, dtype=np.float64), np.asarray(labels)
-    check_labels(given, len(features), n_clusters)
-    sizes = np.bincount(given, minlength=n_clusters)
-    counted = np.where(sizes > 0, sizes, 1)
-    # Sums of differences from the overall mean: columns far from 0 lose no digits.
-    overall = features.mean(axis=0)
-    sums = [np.bincount(given, column, n_clusters) for column in (features - overall).T]
-    centroids = np.stack(sums, axis=1) / counted[:, None] + overall
-    squares = np.square(features - centroids[given]).sum(axis=1)
-    errors = np.bincount(given, weights=squares, minlength=n_clusters)
-    variances = errors / (features.shape[1] * counted)
-    centroids[sizes == 0] = variances[sizes == 0] = np.nan
-    return sizes, centroids, variances
-
-
-def cluster_covariances(
-    X: ArrayLike, labels: ArrayLike, n_clusters: int, covariance: str, covariance_prior: float = 1.0
-) -> Floats:
-    """Covariance of every cluster of a partition, estimated as the solver does.
-
-    Parameters
-    ----------
-    X, labels, n_clusters
-        As for `cluster_gaussians`.
     covariance : {"spherical", "common", "diagonal", "tied", "full"}
-        Shape. Spherical ones have no prior, and common ones are spherical ones.
+        Shape. "spherical" has no prior here, and "common" is taken as "spherical".
     covariance_prior : float
-        Strength of the prior of the other shapes, 0 for none, for diagonal ones alone (docs/model.md, section
-        7).
+        Strength of the prior of the other shapes; "diagonal" can do without (docs/model.md, section 7).
 
     Returns
     -------
     ndarray of shape (n_clusters,), (n_clusters, n_features) or (n_clusters, n_features, n_features)
-        By shape; a tied covariance is repeated. NaN for an empty cluster.
-
-    Raises
-    ------
-    ValueError
-        If the labels do not fit X or n_clusters.
+        Covariances by shape; a tied one is repeated. NaN for an empty cluster.
     """
-    features, given = np.asarray(X, dtype=np.float64), np.asarray(labels)
-    sizes, centroids, variances = cluster_gaussians(features, given, n_clusters)
+    features, codes = np.asarray(X, dtype=np.float64), np.asarray(labels)
+    sizes, centroids, variances = cluster_gaussians(features, codes, n_clusters)
     if covariance in shapes.SPHERES:
         return variances
     overall = features.mean(axis=0)
     means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)
-    _, kept, _ = shapes.coordinates(features, covariance)
+    kept = shapes.coordinates(features, covariance).kept
     prior = shapes.prior_of(covariance, len(kept), n_clusters, covariance_prior)
-    found = shapes.shaped_covariances(features - overall, given, sizes, means, covariance, kept, prior)
-    found[sizes == 0] = np.nan
-    return found
+    covariances = shapes.shaped_covariances(features - overall, codes, sizes, means, covariance, kept, prior)
+    covariances[sizes == 0] = np.nan
+    return covariances
 
 
 def goldberger_kl(
@@ -286,10 +233,10 @@ def goldberger_kl(
     covariances_true: ArrayLike,
     total_variance: float,
 ) -> float:
-    """Matching approximation of the divergence of the solution's mixture from the truth's.
+    """Return the matching approximation of the divergence of the solution's mixture from the truth's, nats.
 
-    sum_r pi_r min_s [KL(N_r || M_s) + log(pi_r / pi'_s)] over non-empty clusters. Directions in which no
-    sample differs from any other are left out of matrices.
+    It is sum_r pi_r min_s [KL(N_r || M_s) + log(pi_r / pi'_s)] over non-empty clusters, and NaN with a
+    degenerate one. Directions in which no sample differs from any other are left out of matrices.
 
     Parameters
     ----------
@@ -301,11 +248,6 @@ def goldberger_kl(
         Variances of all features, of each feature, or matrices: no, one or two axes of n_features.
     total_variance : float
         s², the scale of the degenerate rule of spherical clusters.
-
-    Returns
-    -------
-    float
-        Nats; NaN if a degenerate cluster takes part.
     """
     solution = _components(sizes, centroids, covariances)
     truth = _components(sizes_true, centroids_true, covariances_true)
@@ -328,18 +270,15 @@ def goldberger_kl(
 
 
 def _components(*arrays: ArrayLike) -> list[Floats]:
-    """Sizes, and what else there is, of the clusters that are not empty."""
-    used = np.asarray(arrays[0]) > 0
-    return [np.asarray(each, dtype=np.float64)[used] for each in arrays]
+    """Return sizes and further arrays without the empty clusters."""
+    is_used = np.asarray(arrays[0]) > 0
+    return [np.asarray(array, dtype=np.float64)[is_used] for array in arrays]
 
 
 def centroid_index(centroids: ArrayLike, centroids_true: ArrayLike) -> int:
-    """Number of centroids that are nearest to none of the others, the larger of the two directions.
+    """Return how many centroids of one kind are nearest to none of the other, the larger of the two numbers.
 
-    Parameters
-    ----------
-    centroids, centroids_true : array_like of shape (n_clusters, n_features)
-        Means; the numbers of clusters may differ. The lowest index is nearest on ties.
+    Arrays are of shape (n_clusters, n_features), and may differ in n_clusters. The lowest index wins ties.
     """
     first, second = np.asarray(centroids, np.float64), np.asarray(centroids_true, np.float64)
     squares = np.square(first[:, None, :] - second[None, :, :]).sum(axis=2)
@@ -347,24 +286,13 @@ def centroid_index(centroids: ArrayLike, centroids_true: ArrayLike) -> int:
 
 
 def annotation_agreement(annotations: ArrayLike, labels: ArrayLike) -> float:
-    """Share of annotations that agree with the partition.
+    """Return the share of annotations that agree with the partition; NaN without annotations.
 
-    Parameters
-    ----------
-    annotations : array_like of shape (n_annotations, 3)
-        Columns i, j, kind; rows that hold -1 are padding.
-    labels : array_like of shape (n_samples,)
-        Cluster of every sample.
-
-    Returns
-    -------
-    float
-        NaN without annotations. A must-link of a sample with itself is right, a cannot-link wrong.
+    Annotations have the columns i, j, kind, and -1 as padding. A must-link of a sample with itself agrees.
     """
     table = np.asarray(annotations).reshape(-1, 3)
     i, j, kind = table[(table >= 0).all(axis=1)].T
     if not len(kind):
         return float("nan")
-    given = np.asarray(labels)
-    together = given[i] == given[j]
-    return float(np.mean(np.where(together, kind == MUST, kind == CANNOT)))
+    codes = np.asarray(labels)
+    return float(np.mean(np.where(codes[i] == codes[j], kind == MUST, kind == CANNOT)))

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sweep_clustering.kernels.choice.held_out import label_probabilities
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem.data import Layer, layer_weights, pair_accuracies
-from sweep_clustering.kernels.problem.problem import Problem
-from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.problem.problem import SPHERES, Problem
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,77 @@
-"""A clustering problem, checked and laid out for the kernels."""
+"""A clustering problem, checked and laid out for the kernels, and covariances with a prior.
+
+The scale of the prior is the covariance of all samples, so that the objective depends on units by a constant
+alone. In coordinates where that covariance is the identity the scale is a multiple of the identity, and no
+matrix is worse conditioned than the partition makes it.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sweep_clustering.kernels.problem import data as parts
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Data, Floats, Layer, layers_from_annotations
-from sweep_clustering.kernels.problem.shapes import SPHERES, coordinates, prior_of
 from sweep_clustering.kernels.settings import DEFAULT, TERMS, ObjectiveSettings, spread_problem
-from sweep_clustering.kernels.structure import COVARIANCES
+from sweep_clustering.kernels.structure import AUTO, COVARIANCES
 
 __all__ = ["CANNOT", "MUST", "Layer", "Problem", "build_problem", "layers_from_annotations"]
+
+# Shapes with one variance for all features.
+SPHERES = ("spherical", "common")
+
+# A feature is left out if the others explain all but this share of its variance.
+COLLINEAR = 1e-10
+
+# A deviation of at most this share of the largest value is rounding: the feature is constant.
+ROUNDING = 1e-13
+
+# Scale of the prior of a "diagonal" covariance, as a share of that of a "full" one.
+DIAGONAL_SHARE = 0.1
+
+# Degrees of freedom nu of a "diagonal" covariance; those of "full" and "tied" are the dimensions plus 2.
+DIAGONAL_FREEDOM = 0.5
+
+
+class Prior(NamedTuple):
+    """Prior of covariances, to the power of its strength: inverse Wishart, or inverse gamma of each feature.
+
+    Spheres have the variance prior: kappa pseudo-samples at the overall variance.
+    """
+
+    ridge: float  # scale, as a multiple of the covariance of all samples
+    freedom: float  # addition to the size of a cluster, f_r = n_r + freedom
+    kappa: float = 0.0
+    total_variance: float = 0.0  # s²
+
+
+class Coordinates(NamedTuple):
+    """Samples in coordinates of unit covariance."""
+
+    Z: Floats  # (n_samples, n_dims)
+    kept: NDArray[np.int64]  # (n_dims,), rising: features that are neither constant nor given by others
+    log_volume: float  # half the log-determinant of the covariance of these features
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Input of the search; made by `build_problem`.
+    """Input of the search, as `build_problem` returns it.
 
     Parameters
     ----------
     data : Data
-        What the kernels see. The features are centred.
+        Arrays and scalars for the kernels. The features are centred.
     means : ndarray of shape (n_features,)
         Column means that were subtracted.
-    model : str
-        "unsupervised", "likelihood", "posterior" or "conditional".
+    model : {"unsupervised", "likelihood", "posterior", "conditional"}
+        Annotation term of the objective.
     covariance : str
         Shape of the covariances, one of `kernels.structure.COVARIANCES`.
     kept : ndarray of shape (n_dims,), int64
-        Features on which the Gaussians have a density: all but those that are constant, or given by others.
+        Features on which the Gaussians have a density, those of `Coordinates`.
     """
 
     data: Data
@@ -68,11 +107,11 @@ def build_problem(
     X : array_like of shape (n_samples, n_features)
         Features as used.
     layers : sequence of Layer
-        Annotation graphs; those without annotations are skipped, and all are in the model "unsupervised".
+        Annotation graphs. Those without annotations are skipped, and the model "unsupervised" skips all.
     n_clusters : int
         K.
     model : {"unsupervised", "likelihood", "posterior", "conditional"}
-        The annotation term of the objective.
+        Annotation term of the objective.
     covariance : {"spherical", "common", "diagonal", "tied", "full"}
         Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
         and feature; one matrix that all clusters share, or one for each.
@@ -80,10 +119,6 @@ def build_problem(
         Least size of a cluster; the variance prior, kappa of docs/model.md, eq. (7), of the first two shapes;
         the strength of the prior of the others, tau of eq. (46); the weight of the features, eta of eq. (42):
         a number, or "effective" for `effective_weight` of X; and the proportions of the clusters, eq. (51).
-
-    Returns
-    -------
-    Problem
 
     Raises
     ------
@@ -94,29 +129,35 @@ def build_problem(
     _check(features, n_clusters, settings.min_cluster_size)
     means = _column_means(features)
     features -= means
-    strength, kappa = float(settings.covariance_prior), float(settings.variance_prior)
-    given = np.asarray(X, dtype=np.float64)
-    fields, kept, log_volume = _gaussians(features, given, n_clusters, covariance, strength)
+    n_samples, n_features = features.shape
+    kappa = float(settings.variance_prior)
+    fields: dict[str, Any] = {"Z": features, "floors": np.empty(0)}
+    fields |= {"ridge": 0.0, "freedom": 0.0, "ground": 0.0, "reach": 0.0}
+    kept, log_volume = np.arange(n_features), 0.0
+    if covariance not in SPHERES:
+        Z, kept, log_volume = coordinates(X, covariance)
+        prior = prior_of(covariance, len(kept), n_clusters, float(settings.covariance_prior))
+        fields |= _shaped_fields(features, Z, kept, prior)
     weight = settings.feature_weight
     weight = effective_weight(fields["Z"]) if isinstance(weight, str) else float(weight)
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
-    n_samples, n_features = features.shape
     annotated = np.zeros(n_samples, dtype=np.bool_)
     for layer in used:
         annotated[np.asarray(layer.pairs)] = True
-    # The tables reach n_samples + 1: gains look up the size of a cluster with one sample more.
+    # The tables reach n_samples + 1, as gains look up the size of a cluster with one sample more.
     sizes = np.arange(n_samples + 2, dtype=np.float64)
     freedom = n_features * (sizes + kappa) if covariance in SPHERES else sizes + fields["freedom"]
     data = Data(
         X=features,
         n_clusters=int(n_clusters),
         model=TERMS.index(model),
+        shape=COVARIANCES.index(covariance),
         min_size=int(settings.min_cluster_size),
         kappa=kappa,
         total_variance=float(np.mean(np.square(features))),
         feature_weight=weight,
         proportions=settings.proportions == "free",
-        unit_term=-weight * n_samples * log_volume,
+        unit_term=-weight * n_samples * (log_volume if fields["ridge"] else 0.0),
         annotated=np.flatnonzero(annotated).astype(np.int32),
         unannotated=np.flatnonzero(~annotated).astype(np.int32),
         log_size=np.log(np.maximum(sizes, 1.0)),
@@ -128,7 +169,7 @@ def build_problem(
 
 
 def _check(X: Floats, n_clusters: int, least: int) -> None:
-    """Raise an error for features without a solution: the rest was checked where it was given."""
+    """Raise an error for features without a solution."""
     if wrong := spread_problem(X):
         found, expected, hint = wrong
         raise ValueError(f"X: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
@@ -144,53 +185,164 @@ def _check(X: Floats, n_clusters: int, least: int) -> None:
 
 
 def _column_means(X: Floats) -> Floats:
-    """Means to the last bits: the second step subtracts what rounding left of columns far from 0."""
+    """Return means to the last bits: the second step subtracts what rounding leaves of columns far from 0."""
     means = X.mean(axis=0)
     return np.asarray(means + (X - means).mean(axis=0))
 
 
+def _shaped_fields(X: Floats, Z: Floats, kept: NDArray[np.int64], prior: Prior) -> dict[str, Any]:
+    """Return the fields of `Data` for a shape with a prior, from features X and coordinates Z."""
+    if prior.ridge == 0.0:
+        # The units are those of X, on which the value 0 of a degenerate cluster depends.
+        Z = np.ascontiguousarray(X[:, kept])
+        return {"Z": Z, "floors": parts.DEGENERATE * np.mean(np.square(Z), axis=0)}
+    logs = math.log(prior.ridge) - math.log(prior.freedom)
+    return {
+        "Z": Z,
+        "ridge": prior.ridge,
+        "freedom": prior.freedom,
+        "ground": prior.freedom * len(kept) * (logs + 1.0),
+        "reach": float(np.abs(Z).max()) / math.sqrt(prior.ridge),
+    }
+
+
 def effective_weight(X: ArrayLike) -> float:
-    """Effective number of features as a share of their number (docs/model.md, eq. (43)).
+    """Return the effective number of features as a share of their number (docs/model.md, eq. (43)).
 
-    Parameters
-    ----------
-    X : array_like of shape (n_samples, n_features)
-        Features as the Gaussians see them: as used, of unit variance for "diagonal", uncorrelated for "tied"
-        and "full", which know the correlations and have the weight 1.
-
-    Returns
-    -------
-    float
-        tr(C)² / (D tr(C²)), C their covariance: 1 for D uncorrelated features of one variance,
-        1 / D for D copies of one feature.
+    It is tr(C)² / (D tr(C²)), C the covariance of X: 1 for D uncorrelated features of one variance, 1 / D for
+    D copies of one feature. X are the coordinates of the shape, uncorrelated for "tied" and "full".
     """
     features = np.asarray(X, dtype=np.float64)
     features = features - _column_means(features)
     features = features / np.abs(features).max()  # squares of squares would overflow
-    # Not by a matrix product: its last bits depend on the number of threads.
+    # The last bits of a matrix product depend on the number of threads.
     covariance = np.einsum("ni,nj->ij", features, features)
     return float(np.trace(covariance) ** 2 / (len(covariance) * np.sum(np.square(covariance))))
 
 
-def _gaussians(
-    X: Floats, given: Floats, n_clusters: int, covariance: str, strength: float
-) -> tuple[dict[str, Any], NDArray[np.int64], float]:
-    """Fields of `Data` that a shape of covariance has, the features it keeps, and their `log_volume`.
+# Shapes of covariance with a prior: coordinates, the prior, estimates (docs/model.md, section 7).
 
-    `X` are the features as given, centred.
+
+def unused_priors(covariances: Iterable[str]) -> tuple[str, ...]:
+    """Return the settings of priors that none of these shapes has; "auto" may choose any shape."""
+    shapes = set(covariances)
+    if AUTO in shapes:
+        return ()
+    if shapes <= set(SPHERES):
+        return ("covariance_prior",)
+    return () if shapes & set(SPHERES) else ("variance_prior",)
+
+
+def prior_of(covariance: str, n_dims: int, n_clusters: int, strength: float) -> Prior:
+    """Return the prior of "diagonal", "tied" or "full" (docs/model.md, eq. (47)); strength 0 means none."""
+    ridge = strength * float(n_clusters) ** (-2.0 / n_dims)
+    if covariance == "diagonal":
+        return Prior(DIAGONAL_SHARE * ridge, strength * (DIAGONAL_FREEDOM + 2.0))
+    return Prior(ridge, strength * (2.0 * n_dims + 3.0))
+
+
+def coordinates(X: ArrayLike, covariance: str) -> Coordinates:
+    """Return coordinates of unit covariance: features scaled for "diagonal", else made uncorrelated.
+
+    The method of Gram and Schmidt takes the feature next that the others explain least. It is elementwise, so
+    that the bits depend on no library of linear algebra and no number of threads.
     """
-    fields = {"shape": COVARIANCES.index(covariance), "Z": X, "floors": np.empty(0)}
-    fields |= {"ridge": 0.0, "freedom": 0.0, "ground": 0.0, "reach": 0.0}
+    features = np.asarray(X, dtype=np.float64)
+    rest = features - features.mean(axis=0)
+    rest -= rest.mean(axis=0)
+    variances = np.mean(np.square(rest), axis=0)
+    varying = np.flatnonzero(np.sqrt(variances) > ROUNDING * np.abs(features).max(axis=0))
+    if not len(varying):
+        raise ValueError(
+            f"X: found features that vary by no more than rounding, {ROUNDING:g} of their largest value,"
+            " expected samples that differ (subtract what they have in common)"
+        )
+    deviations = np.sqrt(variances[varying])
+    rest = rest[:, varying] / deviations
+    if covariance == "diagonal":
+        return Coordinates(np.ascontiguousarray(rest), varying, float(np.log(deviations).sum()))
+    columns: list[Floats] = []
+    places: list[int] = []
+    log_volume = 0.0
+    unexplained = np.ones(len(varying))
+    while len(places) < len(varying):
+        place = int(np.argmax(unexplained))
+        if unexplained[place] <= COLLINEAR:
+            break
+        deviation = float(np.sqrt(np.mean(np.square(rest[:, place]))))
+        column = rest[:, place] / deviation
+        log_volume += np.log(deviation) + 0.5 * np.log(variances[varying[place]])
+        columns.append(column)
+        places.append(place)
+        rest = rest - column[:, None] * (np.einsum("n,nd->d", column, rest) / len(column))
+        unexplained = np.mean(np.square(rest), axis=0)
+        unexplained[places] = 0.0
+    Z = np.ascontiguousarray(np.column_stack(columns))
+    return Coordinates(Z, np.sort(varying[places]), float(log_volume))
+
+
+def shaped_covariances(
+    features: Floats,
+    labels: NDArray[np.integer],
+    sizes: NDArray[np.integer],
+    means: Floats,
+    covariance: str,
+    kept: NDArray[np.int64],
+    prior: Prior,
+) -> Floats:
+    """Estimate the covariances of clusters (docs/model.md, eqs. (5), (7), (34) and (49)).
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        Centred features.
+    labels : ndarray of shape (n_samples,)
+        Cluster of every sample.
+    sizes, means : ndarray of shape (n_clusters,) and (n_clusters, n_features)
+        Sizes and means of the clusters.
+    covariance : {"spherical", "common", "diagonal", "tied", "full"}
+        Shape.
+    kept : ndarray of shape (n_dims,)
+        Features of the coordinates.
+    prior : Prior
+        Prior of the shape.
+
+    Returns
+    -------
+    ndarray of shape (n_clusters,), (n_clusters, n_features) or (n_clusters, n_features, n_features)
+        One variance for spheres, variances of the features for "diagonal", 0 for a degenerate cluster; else
+        matrices, for "tied" the same for all clusters.
+    """
+    differences = features - means[labels]
+    n_clusters, n_features = means.shape
+    # Without samples and prior a cluster has no freedom, and is degenerate.
     if covariance in SPHERES:
-        return fields, np.arange(X.shape[1]), 0.0
-    Z, kept, log_volume = coordinates(given, covariance)
-    n_dims = len(kept)
-    ridge, freedom, *_ = prior_of(covariance, n_dims, n_clusters, strength)
-    if ridge == 0.0:
-        # In the units of X, which decide what the 0 of a degenerate cluster is worth.
-        Z = np.ascontiguousarray(X[:, kept])
-        return fields | {"Z": Z, "floors": parts.DEGENERATE * np.mean(np.square(Z), axis=0)}, kept, 0.0
-    ground = freedom * n_dims * (math.log(ridge) - math.log(freedom) + 1.0)
-    reach = float(np.abs(Z).max()) / math.sqrt(ridge)
-    fields |= {"Z": Z, "ridge": ridge, "freedom": freedom, "ground": ground, "reach": reach}
-    return fields, kept, log_volume
+        errors = np.bincount(labels, weights=np.square(differences).sum(axis=1), minlength=n_clusters)
+        counts = sizes
+        if covariance == "common":
+            errors[:] = errors.sum()
+            counts = np.full(n_clusters, len(labels))
+        freedom = np.maximum(n_features * (counts + prior.kappa), 1e-300)
+        variances = (errors + prior.kappa * n_features * prior.total_variance) / freedom
+        if prior.kappa == 0.0:
+            least = parts.DEGENERATE * prior.total_variance * n_features * counts
+            variances[(counts <= 1) | (errors <= least)] = 0.0
+        return np.asarray(variances)
+    if covariance == "diagonal":
+        overall = np.mean(np.square(features), axis=0)
+        squares = np.zeros((n_clusters, n_features))
+        np.add.at(squares, labels, np.square(differences))
+        freedom = np.maximum(sizes + prior.freedom, 1e-300)
+        variances = (squares + prior.ridge * overall) / freedom[:, None]
+        if prior.ridge == 0.0:
+            is_small = squares[:, kept] <= parts.DEGENERATE * overall[kept] * sizes[:, None]
+            variances[(sizes <= 1) | is_small.any(axis=1)] = 0.0
+        return np.asarray(variances)
+    scale = prior.ridge * np.einsum("ni,nj->ij", features, features) / len(features)
+    is_tied = covariance == "tied"
+    groups = [differences] if is_tied else [differences[labels == k] for k in range(n_clusters)]
+    matrices = [
+        (np.einsum("ni,nj->ij", group, group) + scale) / max(len(group) + prior.freedom, 1e-300)
+        for group in groups
+    ]
+    return np.stack(matrices * n_clusters if is_tied else matrices)

@@ -20,8 +20,15 @@ from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.partition.state import State, allocate, new_state, sizes_of
 from sweep_clustering.kernels.partition.statistics import set_means
 from sweep_clustering.kernels.problem.data import COMMON, Data, Floats, check_labels
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, Problem, build_problem
-from sweep_clustering.kernels.problem.shapes import Prior, shaped_covariances
+from sweep_clustering.kernels.problem.problem import (
+    CANNOT,
+    MUST,
+    Layer,
+    Prior,
+    Problem,
+    build_problem,
+    shaped_covariances,
+)
 from sweep_clustering.kernels.search import local_search as local
 from sweep_clustering.kernels.search.local_search import draw_below
 from sweep_clustering.kernels.search.sampling import Matching, match, new_matching

@@ -8,7 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from sweep_clustering.kernels.problem.data import DEGENERATE, row_numbers
-from sweep_clustering.kernels.problem.shapes import ROUNDING
+from sweep_clustering.kernels.problem.problem import ROUNDING
 from sweep_clustering.pipeline.common import plural
 
 # Standard deviation of a feature over that of all, below which it tells no samples apart.

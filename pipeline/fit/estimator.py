@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state, validation
 from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.interrupt import beside
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
-from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.asking.belief import believe

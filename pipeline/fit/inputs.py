@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, inferred_accuracies
-from sweep_clustering.kernels.problem.shapes import SPHERES, unused_priors
+from sweep_clustering.kernels.problem.problem import SPHERES, unused_priors
 from sweep_clustering.kernels.settings import (
     DEFAULT,
     METHOD,

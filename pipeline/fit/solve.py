@@ -26,8 +26,7 @@ from sweep_clustering.kernels.choice.structures import (
 from sweep_clustering.kernels.choice.table import Solution, Table, as_restart
 from sweep_clustering.kernels.interrupt import beside
 from sweep_clustering.kernels.problem.data import DEGENERATE, agrees, layer_weights
-from sweep_clustering.kernels.problem.problem import Layer, Problem, build_problem
-from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.problem.problem import SPHERES, Layer, Problem, build_problem
 from sweep_clustering.kernels.search.genetic import CLONE, Restart, run_restart, warm_up
 from sweep_clustering.kernels.search.sampling import Length, run_chain
 from sweep_clustering.kernels.settings import MODEL_ANY, Settings, method_words

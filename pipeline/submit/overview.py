@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from dask.utils import format_bytes
 
-from sweep_clustering.kernels.problem.shapes import unused_priors
+from sweep_clustering.kernels.problem.problem import unused_priors
 from sweep_clustering.kernels.settings import DEFAULT, FOLD_GENERATIONS, FOLDS, method_words
 from sweep_clustering.pipeline.common import at_hand, core_count, estimate, plural, span
 from sweep_clustering.pipeline.fit.data_notes import data_notes

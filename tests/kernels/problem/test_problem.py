@@ -10,8 +10,15 @@ from solving import oracles
 
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.problem import data
-from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer, build_problem, effective_weight
-from sweep_clustering.kernels.problem.shapes import coordinates, unused_priors
+from sweep_clustering.kernels.problem.problem import (
+    CANNOT,
+    MUST,
+    Layer,
+    build_problem,
+    coordinates,
+    effective_weight,
+    unused_priors,
+)
 from sweep_clustering.kernels.scores import cluster_covariances
 from sweep_clustering.kernels.settings import ObjectiveSettings
 from sweep_clustering.kernels.structure import COVARIANCES

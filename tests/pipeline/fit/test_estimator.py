@@ -28,7 +28,7 @@ from solving.blobs import far_clusters
 
 from sweep_clustering import LinkScorer
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
-from sweep_clustering.kernels.problem.shapes import SPHERES
+from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, runner
 from sweep_clustering.pipeline.fit.links import Given, Reader, names_of
 from sweep_clustering.sweeps.errors import InputError
