@@ -1,1 +1,1 @@
-"""Where results land: the cube, its blocks, manifest, lease and journal."""
+"""The cube, its run folder, and safe writing of both."""

@@ -1,7 +1,7 @@
-"""Chunk files that have changed or are gone: `scan` finds them, `repair` puts them right.
+"""Chunk files that have changed or are missing: `scan` finds them, `repair` puts them right.
 
-Blocks are set back to be computed again; inputs and coordinates are made again, and the root file, which
-tells what all others are, is put back from the copy in the run folder.
+Blocks are set back to be computed again; inputs and coordinates are made again. The root file, which
+describes all others, is put back from the copy in the run folder.
 """
 
 import os
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from sweep_clustering.storage.runfolder.records import merged_lines
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
-# Passes keys on, and may show how far it is.
+# Passes keys on, and may show the progress.
 Progress = Callable[[list[str]], Iterable[str]]
 
 Inputs = Callable[[Manifest, DatasetPlan], InputArrays]
@@ -37,60 +38,38 @@ MOVED = "is whole, and not what was written there: the file of another chunk, or
 
 @dataclass(frozen=True)
 class Damage:
-    """A file that is not as it was written.
+    """A file that is not as it was written."""
 
-    Parameters
-    ----------
-    key : str
-        Path below the cube.
-    holds, found : str
-        Array and cells it is of, and what is wrong with it.
-    """
-
-    key: str
-    holds: str
-    found: str
+    key: str  # path below the cube
+    holds: str  # array and cells
+    problem: str
 
     def __str__(self) -> str:
-        return f"{self.key}: {self.found}; it holds {self.holds}"
+        return f"{self.key}: {self.problem}; it holds {self.holds}"
 
 
 @dataclass(frozen=True)
 class Scan:
-    """What was found in the files of a cube.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube.
-    files, size : int
-        Chunk files that were good, and their bytes.
-    seconds : float
-        Time it took.
-    damaged : tuple of Damage
-        Files that have changed, stand in the place of others, or are gone, in the order of the arrays.
-    unknown : int
-        Good files of which the run folder holds no digest: whether they stand in their place was not checked.
-    """
+    """Result of reading the files of a cube."""
 
     cube: Path
-    files: int
-    size: int
+    files: int  # good chunk files
+    size: int  # bytes of the good files
     seconds: float
-    damaged: tuple[Damage, ...]
-    unknown: int = 0
+    damaged: tuple[Damage, ...]  # in the order of the arrays
+    unknown: int = 0  # good files without a digest in the run folder: they may be in the wrong place
 
     @property
     def good(self) -> bool:
-        """Whether nothing is damaged."""
         return not self.damaged
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {**asdict(self), "cube": str(self.cube), "good": self.good}
+        """Return plain values for JSON."""
+        damaged = [{"key": file.key, "holds": file.holds, "found": file.problem} for file in self.damaged]
+        return {**asdict(self), "cube": str(self.cube), "damaged": damaged, "good": self.good}
 
     def lines(self) -> list[str]:
-        """Summary for people."""
+        """Return a summary for people."""
         rate = self.size / 1e6 / max(self.seconds, 1e-9)
         read = f"{self.size / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s)"
         lines = [f"{self.cube}: {self.files:,} files are as they were written, {read}"]
@@ -105,50 +84,37 @@ class Scan:
 
 
 class Written:
-    """What the run folder says of the files of a cube, as the holders of the lease wrote them.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube.
-    """
+    """Digests of a cube's files, as the holders of the lease noted them in the run folder."""
 
     def __init__(self, cube: Path) -> None:
         self._run = RunFolder(cube)
         self._run.check()
-        self.known: dict[str, set[str]] = {}
+        self.digests: dict[str, set[str]] = {}
         self._read()
 
     def agrees(self, key: str, content: bytes) -> bool:
-        """Whether a file is as it was written once, or nothing is known of it.
+        """Whether a file is as a holder wrote it once, or has no digest.
 
-        Files are noted before they are there, so what is written meanwhile is found at a second look.
+        Files are noted before they exist, so a file that was written meanwhile is found at a second look.
         """
-        if key in self.known and digest_of(content) not in self.known[key]:
+        digest = digest_of(content)
+        if digest not in self.digests.get(key, {digest}):
             self._read()
-        return key not in self.known or digest_of(content) in self.known[key]
+        return digest in self.digests.get(key, {digest})
 
     def root(self) -> bytes | None:
-        """The root file that was written last, None where the run folder has none."""
-        copies = [each.root for each in self._run.generations() if each.root.exists()]
+        """Return the root file that was written last, None if the run folder has none."""
+        copies = [generation.root for generation in self._run.generations() if generation.root.exists()]
         return read_regular(copies[-1]) if copies else None
 
     def _read(self) -> None:
-        for line in merged_lines(each.written for each in self._run.generations()).splitlines():
+        for line in merged_lines(generation.written for generation in self._run.generations()).splitlines():
             digest, _, key = line.decode(errors="replace").partition(" ")
-            self.known.setdefault(key, set()).add(digest)
+            self.digests.setdefault(key, set()).add(digest)
 
 
 def changed_root(path: Path) -> Damage | None:
-    """The root file, where it is not one that a run wrote; it tells what all other files are.
-
-    Raises
-    ------
-    InputError
-        If it is not a regular file.
-    StorageError
-        If the file system refuses.
-    """
+    """Return the damage of the root file, None if it is as a run wrote it; it describes all other files."""
     content = b""
     with storage_errors(path):
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -161,14 +127,8 @@ def changed_root(path: Path) -> Damage | None:
 def scan(path: Path, progress: Progress = iter) -> Scan:
     """Read every chunk file of a cube and compare it with its checksum; a sweep may be writing to it.
 
-    Where the root file has changed, it alone is damaged: until it is put right nothing says what others are.
-
-    Parameters
-    ----------
-    path : Path
-        The cube.
-    progress : callable, optional
-        Called with the keys of all files, and passes them on.
+    If the root file has changed, it alone is damaged, because without it the others have no description.
+    `progress` is called with the keys of all files, and passes them on.
 
     Raises
     ------
@@ -189,8 +149,10 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
     )
     files, size, unknown, damaged = 0, 0, 0, []
     with storage_errors(path):
-        there = [key for key in keys if os.path.lexists(path / key) or manifest.chunks.is_expected(key)]
-        for key in progress(there):
+        keys_of_files = [
+            key for key in keys if os.path.lexists(path / key) or manifest.chunks.is_expected(key)
+        ]
+        for key in progress(keys_of_files):
             try:
                 loaded = manifest.chunks.load(key)
             except DamagedChunk as damage:
@@ -201,55 +163,42 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
             elif loaded is not None:
                 files += 1
                 size += len(loaded[0])
-                unknown += key not in written.known
+                unknown += key not in written.digests
     return Scan(path, files, size, time.perf_counter() - started, tuple(damaged), unknown)
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What is done about damaged files, or would be.
-
-    Parameters
-    ----------
-    damaged : tuple of Damage
-        What was found.
-    blocks : tuple of Block
-        Set back: their cells are pending; what of them is intact is compared when they are computed again.
-    remade : tuple of str
-        Keys of the root file, coordinates and inputs that are made again.
-    removed : tuple of str
-        Keys of chunks of blocks that were not finished.
-    lost : dict of str to str
-        Keys of what cannot be made again, and why.
-    """
+    """Measures against damaged files."""
 
     damaged: tuple[Damage, ...]
+    # These are pending now; their intact files are compared with what is computed again.
     blocks: tuple[Block, ...] = ()
-    remade: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    lost: dict[str, str] = field(default_factory=dict)
+    remade: tuple[str, ...] = ()  # keys of the root file, coordinates and inputs
+    removed: tuple[str, ...] = ()  # keys of chunks of blocks that were not finished
+    lost: dict[str, str] = field(default_factory=dict)  # reasons, by key
 
 
 def repair(
     path: Path, inputs: Inputs, files: Files = PLAIN, *, dry_run: bool = False, progress: Progress = iter
 ) -> Repair:
-    """Find what is damaged and set it right; only the holder of the lease may.
+    """Put damaged files right; only the holder of the lease may.
 
-    It may be stopped at any moment and called again: a block is pending before anything of it is replaced.
+    It may be stopped at any moment and called again: a block is pending before anything in it is replaced.
 
     Parameters
     ----------
     path : Path
-        The cube.
+        path of the cube
     inputs : callable
-        From the cube and a plan of it to inputs, as for `storage.cube.growth.create`. It raises `InputError`
-        where they are not to be had, or are of other data.
+        From a cube and one of its plans to inputs, as for `storage.cube.growth.create`. It raises
+        `InputError` if they are missing, or belong to other data.
     files : Files
-        Of the holder of the lease.
+        writer of the holder of the lease
     dry_run : bool
-        Only say what would be done.
+        Whether nothing is written.
     progress : callable, optional
-        As for `scan`.
+        as for `scan`
 
     Raises
     ------
@@ -271,22 +220,19 @@ def repair(
         done = repair(path, inputs, files, progress=progress)
         return replace(done, damaged=damaged + done.damaged, remade=(ROOT_FILE, *done.remade))
     manifest, store = read_manifest(path), BlockStore(path, read_only=dry_run, files=files)
-    finished, made_again = {}, []
-    for key in (damage.key for damage in damaged):
-        if variable_of(key).role in (Role.RESULT, Role.ANNOTATION):
-            finished[key] = [block for block in manifest.chunks.blocks(key) if store.has_status(block)]
-        else:
-            made_again.append(key)
-    remade, lost = _remade(manifest, made_again, inputs)
-    blocks = tuple(dict.fromkeys(block for found in finished.values() for block in found))
-    removed = tuple(key for key, found in finished.items() if not found)
+    keys = [file.key for file in damaged]
+    results = [key for key in keys if variable_of(key).role in (Role.RESULT, Role.ANNOTATION)]
+    finished = {key: [*filter(store.has_status, manifest.chunks.blocks(key))] for key in results}
+    remade, lost = _remade(manifest, [key for key in keys if key not in finished], inputs)
+    blocks = tuple(dict.fromkeys(chain.from_iterable(finished.values())))
+    removed = tuple(key for key, finished_blocks in finished.items() if not finished_blocks)
     if not dry_run:
         with storage_errors(path):
             for block in blocks:
                 store.clear(block, "status")
-            for key, found in finished.items():
-                if found and variable_of(key).name != "status":
-                    store.clear(found[0], variable_of(key).name)
+            for key, finished_blocks in finished.items():
+                if finished_blocks and variable_of(key).name != "status":
+                    store.clear(finished_blocks[0], variable_of(key).name)
             for key in removed:
                 files.remove(path / key)
                 sync_directory((path / key).parent)
@@ -295,21 +241,21 @@ def repair(
 
 
 def _remade(manifest: Manifest, keys: list[str], inputs: Inputs) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Content of chunks of coordinates and inputs, and why some cannot be had."""
+    """Return the content of chunks of coordinates and inputs, and for the others the reason of the loss."""
     files: dict[str, bytes] = {}
     lost: dict[str, str] = {}
     for plan in manifest.plans.values():
-        own = [key for key in keys if key.startswith(f"{plan.name}/")]
-        missing = [key for key in own if variable_of(key).role is Role.INPUT]
+        keys_of_plan = [key for key in keys if key.startswith(f"{plan.name}/")]
+        missing = [key for key in keys_of_plan if variable_of(key).role is Role.INPUT]
         data, reason = None, ""
         try:
             data = inputs(manifest, plan) if missing else None
         except InputError as error:
             reason = "; ".join(map(str, error.problems))
-        _, made = render([plan] if own else [], manifest.metadata, {plan: data}.get)
+        _, made = render([plan] if keys_of_plan else [], manifest.metadata, {plan: data}.get)
         for key in stored_inputs(manifest, made.keys() - missing):
             if not manifest.chunks.has_values(key, made[key]):
                 reason = f"{key.rpartition('/')[0]} has other values now than in the cube"
         lost |= dict.fromkeys(missing if reason else (), reason)
-        files |= {key: made[key] for key in own if key not in lost}
+        files |= {key: made[key] for key in keys_of_plan if key not in lost}
     return files, lost

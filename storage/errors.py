@@ -25,43 +25,21 @@ NEEDS = {
 
 @dataclass(eq=False)
 class StorageError(Exception):
-    """The file system refused an operation: no result is lost, and no cell has failed.
-
-    Parameters
-    ----------
-    path : Path or str
-        Where it happened.
-    need : str
-        What is needed before the sweep can continue.
-    reason : str
-        The message of the system.
-    """
+    """The file system refused an operation: no result is lost, and no cell has failed."""
 
     path: Place
-    need: str
-    reason: str
+    need: str  # a condition for the sweep to continue
+    reason: str  # message of the system
 
     def __str__(self) -> str:
         return f"{self.path}: needs {self.need} ({self.reason})"
 
 
 class DamagedChunk(StorageError):
-    """A chunk file of a cube has changed since it was written, or is gone: nothing of it was used.
+    """A chunk file of a cube has changed since it was written, or is missing; nothing of it was used."""
 
-    Parameters
-    ----------
-    path : Path or str
-        The file.
-    holds : str
-        The array, and the cells whose values it has.
-    found : str
-        What is wrong with it.
-    cube : Path or str
-        The cube, which can be repaired.
-    """
-
-    def __init__(self, path: Place, holds: str, found: str, cube: Place) -> None:
-        super().__init__(path, "repair", found)
+    def __init__(self, path: Place, holds: str, problem: str, cube: Place) -> None:
+        super().__init__(path, "repair", problem)
         self.holds, self.cube = holds, cube
 
     def __str__(self) -> str:
@@ -75,25 +53,20 @@ class LeaseLost(Exception):
 
 @contextmanager
 def storage_errors(path: Place, n_bytes: int | None = None) -> Iterator[None]:
-    """Turn every OSError into a StorageError.
+    """Turn every OSError of the block into a StorageError.
 
     Parameters
     ----------
     path : Path or str
-        Named where the system's error names no file.
+        place to name if the system's error names no file
     n_bytes : int, optional
-        Size of what is being written, named when the disk is full.
-
-    Raises
-    ------
-    StorageError
-        In place of an OSError.
+        size of the write, which is named if the disk is full
     """
     try:
         yield
     except OSError as error:
         code = error.errno or 0
-        # Of a rename, the place where something was to be put.
+        # The target, if the operation was a rename.
         name = error.filename2 or error.filename
         where = place_of(name) if isinstance(name, str) else path
         need = NEEDS.get(code, "a file system that accepts the operation")

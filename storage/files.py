@@ -17,23 +17,24 @@ from sweep_clustering.sweeps.errors import InputError, Problem
 
 logger = logging.getLogger(__name__)
 
-# Suffix of what is not complete; one left by a killed process is removed later.
+# Suffix of incomplete files; those of a killed process are removed later.
 PARTIAL = ".partial"
 
-# What file systems answer that cannot sync a directory: CIFS, 9p and some of FUSE.
+# Errors of file systems that cannot sync a directory: CIFS, 9p and some of FUSE.
 CANNOT_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
-# Devices whose file systems the log has named already.
+# Devices that the log has named already.
 unsynced_devices: set[int] = set()
 
-# Bytes of the root file of a store. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB.
+# Largest root file of a store, in bytes. A sweep of 1,000,000 cells needs 30 kB, and each run adds 1 kB.
 LONGEST_ROOT = 2**26
 
 
 class Notes(NamedTuple):
-    """Where a holder keeps what it wrote into its cube: digests of all files, and the root file whole.
+    """Files in which a holder notes what it wrote into its cube.
 
-    A checksum within a file tells that it has changed, and not that it is another whole one.
+    These are digests of all files and a copy of the root file. A checksum within a file shows that it has
+    changed, but not that it is another whole file.
     """
 
     cube: Path
@@ -42,21 +43,12 @@ class Notes(NamedTuple):
 
 
 class Files:
-    """How one writer replaces files: readers see the old content or the new, never a part.
+    """A writer that replaces files: readers see the old content or the new, never a part.
 
     A cube has one writer at a time, the holder of its lease. It may be suspended at any point, by a hung
-    mount for instance, and wake after another process has taken over. So it writes everything in a folder of
-    its own and renames it from there: the next holder renames that folder away, and from then on each rename
-    of the former one fails, whatever it was doing.
-
-    Parameters
-    ----------
-    folder : Path, optional
-        Of this holder alone, on the file system of what it writes. None is for what no other process writes.
-    generation : int
-        Number of its lease; 0 outside of any.
-    notes : Notes, optional
-        Where it keeps what it wrote.
+    mount for instance, and wake after another process has taken over. So it writes everything in a folder
+    that it alone uses (None outside of a lease), and renames it from there. The next holder renames that
+    folder away, and from then on each rename of the former one fails.
     """
 
     def __init__(self, folder: Path | None = None, generation: int = 0, notes: Notes | None = None) -> None:
@@ -66,17 +58,10 @@ class Files:
         self._number = itertools.count()
 
     def put(self, path: Path, data: bytes) -> None:
-        """Put `data` at `path` in one step.
+        """Put `data` at `path` in one step; the parent must exist.
 
-        The content is on disk before the name points to it; the name itself is, after `sync_directory` of its
+        The content is on disk before the name points to it. The name itself is, after `sync_directory` of the
         parent.
-
-        Parameters
-        ----------
-        path : Path
-            Its parent must exist: a directory that has vanished is an error and is not created.
-        data : bytes
-            The whole content.
         """
         partial = self.partial(path)
         try:
@@ -89,97 +74,77 @@ class Files:
             raise
 
     def put_all(self, root: Path, files: Iterable[tuple[str, bytes]]) -> None:
-        """Put files below `root`, making directories as needed, and make all of it durable.
-
-        Parameters
-        ----------
-        root : Path
-            An existing directory.
-        files : iterable of (str, bytes)
-            Keys with `/` below `root`, and contents.
-        """
-        touched = set()
+        """Put files by keys with `/` below an existing `root`, making directories as needed, all durable."""
+        changed_folders = set()
         for key, data in files:
             path = root / key
-            missing = [each for each in path.parents if each.is_relative_to(root) and not each.exists()]
+            missing = [
+                parent for parent in path.parents if parent.is_relative_to(root) and not parent.exists()
+            ]
             for folder in reversed(missing):
                 folder.mkdir(exist_ok=True)
             self.put(path, data)
-            touched |= {path.parent, *(folder.parent for folder in missing)}
+            changed_folders |= {path.parent, *(folder.parent for folder in missing)}
         # Names last: every content is durable by now.
-        for folder in sorted(touched):
+        for folder in sorted(changed_folders):
             sync_directory(folder)
 
     def build(self, path: Path, files: Iterable[tuple[str, bytes]]) -> None:
-        """Put a whole new directory at `path` in one step, durable.
-
-        Parameters
-        ----------
-        path : Path
-            Nothing may be there; its parent must exist.
-        files : iterable of (str, bytes)
-            As for `put_all`.
-        """
+        """Put a new directory at `path` in one step, durable: nothing may be there; its parent must exist."""
         building, files = self.partial(path), list(files)
         with self.fenced():
             self.note((path / key, data) for key, data in files)
             remove(building)  # left by a writer that was killed
             building.mkdir()
-            # Plain: nobody sees them before the directory has its name.
+            # A plain writer suffices: nobody sees the files before the directory has its name.
             Files().put_all(building, files)
             sync_directory(building)
             os.replace(building, path)
         sync_directory(path.parent)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, a link or a whole directory, if there is one."""
-        removed = path
+        """Remove a file, a link or a whole directory, if it exists."""
+        target = path
         if self._folder is not None:
-            removed = self.partial(path)
+            target = self.partial(path)
             with self.fenced(), suppress(FileNotFoundError):
                 try:
-                    os.rename(path, removed)
+                    os.rename(path, target)
                 finally:
                     self.check()
-        remove(removed)
+        remove(target)
 
     def check(self) -> None:
-        """Make sure that no later holder of the lease has closed the folder.
-
-        Raises
-        ------
-        LeaseLost
-            If one has.
-        """
+        """Raise LeaseLost if a later holder of the lease has closed the folder."""
         if self._folder is not None:
             with self.fenced():
                 os.stat(self._folder)
 
     def note(self, written: Iterable[tuple[Path, bytes]]) -> None:
-        """Keep what tells files of the cube from others, before they get their names; the root file whole."""
+        """Note the digests of files of the cube before they get their names, and copy the root file."""
         if self._notes is None:
             return
         (cube, digests, root), lines = self._notes, []
         for path, data in written:
             if path.is_relative_to(cube):
                 lines.append(f"\n{digest_of(data)} {path.relative_to(cube).as_posix()}\n")
-            if path.parent == cube:  # the root file: all others are of nodes below
+            if path.parent == cube:  # the root file: all others are below
                 copy = self.partial(root)
                 write_new(copy, data)
                 os.replace(copy, root)
-        # Each line begins anew: a kill may have torn the one before.
+        # The first line break ends a line that a kill may have torn.
         if lines:
             with digests.open("ab", buffering=0) as file:
                 file.write("".join(lines).encode())
 
     def settle(self) -> None:
-        """Make durable what was noted."""
+        """Make the notes durable."""
         if self._notes is not None and self._notes.digests.exists():
             with self.fenced(), self._notes.digests.open("rb+") as file:
                 os.fsync(file.fileno())
 
     def partial(self, path: Path) -> Path:
-        """Name of what is put at `path` until it is complete; that of a holder was never used before."""
+        """Return the name of a file until it is complete; a holder uses no name twice."""
         if self._folder is None:
             return path.with_name(path.name + PARTIAL)
         return self._folder / f"{next(self._number)}.{path.name}"
@@ -191,7 +156,7 @@ class Files:
             yield
         except OSError as error:
             folder = self._folder
-            # Without the folder of the run the disk itself has gone, which is another error.
+            # If the folder of the run is missing too, the disk is gone, which is another error.
             if folder is None or folder.is_dir() or not folder.parents[1].is_dir():
                 raise
             raise LeaseLost(f"{folder.parents[1]}: another process has taken the lease") from error
@@ -201,24 +166,14 @@ PLAIN = Files()
 
 
 def digest_of(content: bytes) -> str:
-    """What tells a content from others, of chance or of the same cube."""
+    """Return a digest that differs for other files of the cube, and by all chance for changed ones."""
     return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
 def read_regular(path: Path, most: int | None = None) -> bytes:
-    """Content of a regular file.
+    """Return the content of a regular file; a link is not followed, and a pipe not awaited.
 
-    Parameters
-    ----------
-    path : Path
-        A link is not followed, and a pipe not waited for.
-    most : int, optional
-        Largest size in bytes.
-
-    Raises
-    ------
-    InputError
-        If it is anything else, or larger.
+    Raises InputError for anything else, and for more than `most` bytes.
     """
     if (kind := kind_of(path)) != "a file":
         raise InputError([Problem(str(path), kind, "a file of the cube")])
@@ -231,7 +186,7 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
 
 
 def kind_of(path: Path) -> str:
-    """What is at a path, a link not followed, in words."""
+    """Return the kind of file at a path, in words; a link is not followed."""
     kinds = {
         stat.S_IFREG: "a file",
         stat.S_IFLNK: "a link",
@@ -242,19 +197,14 @@ def kind_of(path: Path) -> str:
 
 
 def sync_directory(path: Path, *, has_note: bool = True) -> None:
-    """Make the names in a directory durable, or note once that its file system cannot do that.
+    """Make the names in a directory durable, or log once that its file system cannot do that.
 
-    Parameters
-    ----------
-    path : Path
-        The directory.
-    has_note : bool
-        Whether the log is open already: the note is left to a later call otherwise.
+    `has_note=False` leaves the log to a later call, because it is not open yet.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError as error:
-        # some systems open no directory; a directory that its owner closed is another error
+        # some systems open no directory; a directory without permission is another error
         refuses = error.errno in (*CANNOT_SYNC, errno.EACCES, errno.EISDIR)
         if not refuses or not os.path.isdir(path) or not os.access(path, os.R_OK):
             raise
@@ -281,7 +231,7 @@ def sync_directory(path: Path, *, has_note: bool = True) -> None:
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file that is not to be seen under this name, durably."""
+    """Write a file durably under a name that no reader looks for."""
     # O_NOFOLLOW: a link under this name would lead the write out of the cube.
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with open(os.open(path, flags, 0o666), "wb") as file:
@@ -292,7 +242,7 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole directory, if there is one."""
+    """Remove a file, a link or a whole directory, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

@@ -1,4 +1,4 @@
-"""What ran where: the record of a run kept in the cube."""
+"""Software and machine of each run, as recorded in the cube."""
 
 import platform
 import re
@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,54 +20,43 @@ from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.records import Listed, Record
 from sweep_clustering.sweeps.solvers import PREFIX, solvers_of
 
-# Said wherever fingerprints differ.
+# Part of every message about differing fingerprints.
 PROMISE = "equal bits are promised only for equal software and CPU model"
 
 PACKAGES = ("numba", "llvmlite", "numpy", "scipy", "xarray", "zarr", "dask", "distributed")
 
 
 class RunRecord(Record):
-    """What ran where, kept in the cube; keys that other releases add are kept, too.
-
-    Parameters
-    ----------
-    started : str
-        Time, UTC.
-    host, python : str
-        Machine, and version of Python.
-    versions, fingerprint : dict of str to str
-        Versions of libraries, and what equal bits are promised for.
-    commit : str
-        Commit of the checkout, or of that which a wheel was built from; empty where nobody knows.
-    skipped : dict of str to tuple of str
-        Unavailable data sets, and why.
-    """
+    """Software and machine of a run, as kept in the cube; keys that other releases add are kept, too."""
 
     model_config = ConfigDict(extra="allow")
 
-    started: str = "?"
+    started: str = "?"  # time, UTC
     host: str = "?"
     python: str = "?"
     versions: dict[str, str] = Field(default_factory=dict)
     fingerprint: dict[str, str] = Field(default_factory=dict)
     commit: str = ""
+    # unavailable data sets, and reasons
     skipped: dict[str, Annotated[tuple[str, ...], Listed()]] = Field(default_factory=dict)
 
     @property
     def made_with(self) -> dict[str, str]:
-        """Return the fingerprint, with what an older one lacks where other keys of the record have it."""
+        """The fingerprint; an older one is completed from other keys of the record."""
         python = re.match(r"\d+\.\d+", self.python)
-        known = {} if python is None else {"python": python[0]}
-        known |= {name: self.versions[name] for name in ("scipy",) if name in self.versions}
-        return self.fingerprint | {name: known[name] for name in known if name not in self.fingerprint}
+        completed = {} if python is None else {"python": python[0]}
+        completed |= {name: self.versions[name] for name in ("scipy",) if name in self.versions}
+        return self.fingerprint | {
+            name: completed[name] for name in completed if name not in self.fingerprint
+        }
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON values, of the keys that were given."""
+        """Return plain JSON values of the keys that were set."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 
 def package_version() -> str:
-    """Version of this package, or "unknown" when it is not installed."""
+    """Return the version of this package, or "unknown" when it is not installed."""
     try:
         return version("sweep-clustering")
     except PackageNotFoundError:
@@ -74,13 +64,7 @@ def package_version() -> str:
 
 
 def fingerprint(spec: SweepSpec | None = None) -> dict[str, str]:
-    """Return what equal bits are promised for: software, processor, and the solvers of a sweep.
-
-    Parameters
-    ----------
-    spec : SweepSpec, optional
-        Sweep whose models, designs and methods have a version of their solver.
-    """
+    """Return software, processor and the solvers of a sweep: equal bits are promised if all are equal."""
     return {
         "sweep": package_version(),
         "python": ".".join(platform.python_version_tuple()[:2]),
@@ -95,13 +79,9 @@ def fingerprint(spec: SweepSpec | None = None) -> dict[str, str]:
 
 
 def software_differences(made: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """Return what differs between fingerprints in words, with the place of each value; empty if nothing does.
+    """Describe what differs between fingerprints, each with its place; return an empty text if nothing does.
 
-    Parameters
-    ----------
-    made : iterable of (str, mapping)
-        Fingerprints with their places, such as "run 1". A key that one of them lacks is unknown there, and
-        differs from nothing.
+    A key that one of them lacks is unknown there, and differs from nothing.
     """
     places: dict[str, dict[str, list[str]]] = {}
     for place, values in made:
@@ -116,32 +96,23 @@ def software_differences(made: Iterable[tuple[str, Mapping[str, str]]]) -> str:
 
 def unrecorded(made: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     """Return the keys of a fingerprint that another one lacks although its run needed what they name."""
-    # a run that recorded solvers had no need of others: its sweep has grown since
+    # a run that recorded solvers needed no others: its sweep has grown since
     has_solvers = any(name.startswith(PREFIX) for name in made)
     return [name for name in here if name not in made and not (has_solvers and name.startswith(PREFIX))]
 
 
 def by_run(made: Sequence[Mapping[str, str]]) -> list[tuple[str, Mapping[str, str]]]:
-    """Return the fingerprints of runs with their places: runs in a row that are alike have one."""
-    rows: list[tuple[str, Mapping[str, str]]] = []
-    first = 1
-    for number, values in enumerate(made, start=1):
-        if number == len(made) or made[number] != values:
-            rows.append((f"run {number}" if number == first else f"runs {first} to {number}", values))
-            first = number + 1
+    """Return the fingerprints with their places: equal runs in a row have one place."""
+    rows, first = list[tuple[str, Mapping[str, str]]](), 1
+    for values, equal_runs in groupby(made):
+        last = first + len(list(equal_runs)) - 1
+        rows.append((f"run {last}" if first == last else f"runs {first} to {last}", values))
+        first = last + 1
     return rows
 
 
 def run_record(skipped: Mapping[str, tuple[str, ...]], spec: SweepSpec | None = None) -> RunRecord:
-    """Record of a run that starts now.
-
-    Parameters
-    ----------
-    skipped : mapping
-        Unavailable data sets and why.
-    spec : SweepSpec, optional
-        Sweep that runs.
-    """
+    """Return the record of a run that starts now, with unavailable data sets and their reasons."""
     return RunRecord(
         started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         host=socket.gethostname(),
@@ -164,7 +135,7 @@ def _cpu_model() -> str:
 
 @cache
 def _instructions() -> str:
-    """Return what the compiler makes machine code for: processors of one model name may differ in it."""
+    """Return the instruction set that the compiler uses: processors of one model name may differ in it."""
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
@@ -172,7 +143,7 @@ def _instructions() -> str:
 
 
 def _commit() -> str:
-    """Commit of the checkout this package runs from, or was built from; empty where nobody knows."""
+    """Return the commit of the checkout that this package runs or was built from; empty if unknown."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
         with suppress(OSError):

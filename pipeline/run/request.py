@@ -132,7 +132,7 @@ def align_with_cube(sweep: Sweep) -> Sweep:
     if (damage := changed_root(sweep.cube)) is not None:
         where = sweep.cube / damage.key
         hint = f"sweep repair puts it back; if this is another cube, remove {sweep.run.path}"
-        raise InputError([Problem(str(where), f"a file that {damage.found}", "as it was written", hint)])
+        raise InputError([Problem(str(where), f"a file that {damage.problem}", "as it was written", hint)])
     manifest = read_manifest(sweep.cube)
     problems = differences(manifest, sweep.spec, sweep.inputs.plans)
     if problems:

@@ -1,8 +1,8 @@
 """Blocks: the cells of one chunk position, written whole, status last.
 
-`BlockStore` reads and writes them. Cells that are done are never changed: what is computed again is compared,
-bit for bit, and another value is a `CellMismatch`. To all methods a block is a table of arrays by name; the
-leading axis of each is the cells in the order of `block.cells()`, of annotations their graphs.
+`BlockStore` reads and writes them as tables of arrays by name. The leading axis of each array is the cells in
+the order of `block.cells()`, or their annotation graphs. Cells that are done never change: new results are
+compared with them bit for bit, and a difference is a `CellMismatch`.
 """
 
 import logging
@@ -31,30 +31,14 @@ logger = logging.getLogger(__name__)
 Bools = npt.NDArray[np.bool_]
 Arrays = dict[str, npt.NDArray[Any]]
 
-# Variables whose bits are not promised: times are those of one run.
+# Variables whose bits are not promised: times are different in every run.
 UNPROMISED = ("seconds", "cpu_seconds")
 
 
 class BlockStore:
-    """Blocks of one cube.
+    """Blocks of one cube, which must not be `read_only` for the holder of the lease.
 
-    It sees the grid as it was when it was opened: open it again after the cube has grown.
-
-    Parameters
-    ----------
-    path : Path
-        The cube.
-    read_only : bool
-        For those who do not hold the lease.
-    files : Files
-        Of the holder of the lease.
-
-    Raises
-    ------
-    InputError
-        If this is no cube.
-    StorageError
-        If it cannot be read.
+    It has the grid as it was when it was opened: open it again after the cube has grown.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, files: Files = PLAIN) -> None:
@@ -66,62 +50,39 @@ class BlockStore:
         self._nodes = {node.path: node for plan in self._plans.values() for node in plan.nodes}
 
     def statuses(self, block: Block) -> npt.NDArray[np.int8]:
-        """State of each cell.
-
-        Parameters
-        ----------
-        block : Block
-            A block of the cube.
-
-        Returns
-        -------
-        array of int8, shape (n_cells,)
-            `schema.PENDING`, `DONE`, `FAILED` or `NO_SOLUTION`, in the order of `block.cells()`.
-        """
+        """Return the `schema` status of each cell, as int8 in the order of `block.cells()`."""
         self._check(block)
         return self._chunks.read(block, "status")
 
     def all_statuses(
         self, plan: DatasetPlan, blocks: Iterable[Block] | None = None
     ) -> Iterator[tuple[Block, npt.NDArray[np.int8]]]:
-        """State of each cell of some blocks of a data set, of all of them by default, as `statuses` gives it.
-
-        Parameters
-        ----------
-        plan : DatasetPlan
-            As `growth.align` gives it.
-        blocks : iterable of Block, optional
-            Some of its blocks.
-        """
+        """Yield the blocks of a data set, or some of them, with the status of each cell."""
         for block in plan.blocks() if blocks is None else blocks:
             yield block, self.statuses(block)
 
     def cells(self, plans: Iterable[DatasetPlan], state: int) -> Iterator[Cell]:
-        """Cells of some data sets whose `status` is `state`."""
+        """Yield the cells of some data sets whose `status` is `state`."""
         for plan in plans:
             for block, statuses in self.all_statuses(plan):
-                # of a state that is rare most blocks have none, and their cells need not be named
+                # most blocks have no cell of a rare state, and their cells need not be named
                 if (statuses == state).any():
                     yield from compress(block.cells(), statuses == state)
 
     def read(self, block: Block) -> Arrays:
-        """All results of a block, in the layout of `write`; what is not done yet reads as fill values."""
+        """Return all results of a block, in the layout of `write`; pending cells have fill values."""
         answered = np.isin(self.statuses(block), ANSWERED).any()
         return self._read(block, only=() if answered else ("status", ANNOTATIONS))
 
     def annotations(self, block: Block) -> tuple[npt.NDArray[np.int32], Bools]:
-        """Annotations of a block with models that use them, and which of them are written.
+        """Return the annotations of a block with models that use them, and which of them are written.
 
-        Returns
-        -------
-        annotations : array of int32, shape (n_mixtures · n_replicates, m, 3)
-            Fill values where nothing is written yet.
-        known : array of bool, shape (n_mixtures · n_replicates,)
-            Whether a cell of any model and search has been computed with them.
+        The arrays have the shapes (n_mixtures · n_replicates, m, 3) and (n_mixtures · n_replicates,).
+        Annotations are written as soon as a cell of any model and search has been computed with them.
         """
         self._check(block)
-        known = self._known(block)  # first: what is known then is there now
-        return self._chunks.read(block, ANNOTATIONS), known
+        is_written = self._written_annotations(block)  # first: these annotations exist in the read below
+        return self._chunks.read(block, ANNOTATIONS), is_written
 
     @property
     def made_here(self) -> bool:
@@ -132,74 +93,72 @@ class BlockStore:
     def write(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> None:
         """Write a block: whole chunks of every array, made durable, then its status, made durable.
 
-        Cells that are done already, or were found to have no solution, are compared, bit for bit but for
-        times, and stay; if all are, no file is touched. Failed and pending cells may change. Results of
-        cells whose new status is one of these two are dropped.
+        Cells that are done or have no solution are compared, bit for bit except for times, and stay; if all
+        are, no file is touched. Failed and pending cells may change. Results of cells whose new status is one
+        of these two are dropped.
 
         Parameters
         ----------
         block : Block
-            A block of the cube.
+            block of the cube
         results : mapping of str to array
-            Leading axis: cells in the order of `block.cells()`. `log_likelihood` (n_cells, n_restarts),
-            `labels` (n_cells, n_samples), `centroids` (n_cells, n_clusters, n_features), `covariances`
-            (n_cells, n_clusters) with no, one or two axes of n_features behind as the node has them,
-            `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), in an adaptive
-            sweep `unseen_mass` (n_cells,), with a model that chooses its shape `covariance_shape` (n_cells,),
-            with one of classes of any shape `structure` (n_cells, n_parts), with one that predicts held-out
-            annotations `held_out` and `held_out_right` (n_cells, n_candidates), with classes that are unions
-            of Gaussians `sweeps.unions.ROWS` and, if they predict, `base_rate`, and for supervised blocks
-            `annotations` (n_mixtures · n_replicates, m, 3).
+            `log_likelihood` (n_cells, n_restarts), `labels` (n_cells, n_samples), `centroids` (n_cells,
+            n_clusters, n_features), `covariances` (n_cells, n_clusters) and up to two axes of n_features,
+            `best_restart`, `restarts_done`, `seconds`, `cpu_seconds`, `status` (n_cells,), and for supervised
+            blocks `annotations` (n_mixtures · n_replicates, m, 3). The sweep may require more, see
+            `schema.ONLY`: `unseen_mass`, `covariance_shape`, `base_rate` (n_cells,), `structure` (n_cells,
+            n_parts), `held_out` and `held_out_right` (n_cells, n_candidates), and `sweeps.unions.ROWS`.
 
         Raises
         ------
         CellMismatch
-            If a cell that is done has other results now: names the cell, the variables, and both values.
+            If a cell that is done has other results now.
         StorageError
-            If the file system refuses, or what is stored is damaged: nothing is marked failed for it.
+            If the file system refuses, or stored data are damaged: nothing is marked failed for it.
         LeaseLost
             If another process has taken the lease.
         ValueError
-            If names, shapes or types are not those above, or the block is not one of the cube.
+            If names, shapes or types are not those above, or the cube has no such block.
         """
         self._check(block)
         files, new = given(self._files), self._checked(block, results)
         statuses = self.statuses(block)
-        waiting, done, known = statuses == PENDING, np.isin(statuses, ANSWERED), self._known(block)
+        is_pending, is_done = statuses == PENDING, np.isin(statuses, ANSWERED)
+        is_written = self._written_annotations(block)
         unfinished = ~np.isin(new["status"], ANSWERED)
-        alone = unfinished.reshape(-1, block.per_graph).all(axis=1)
+        lacks_answers = unfinished.reshape(-1, block.per_graph).all(axis=1)
         for name in new.keys() - {"status"}:
-            new[name][alone if name == ANNOTATIONS else unfinished] = VARIABLES[name].fill
-        if waiting.any() and self.has_status(block):
+            new[name][lacks_answers if name == ANNOTATIONS else unfinished] = VARIABLES[name].fill
+        if is_pending.any() and self.has_status(block):
             try:
-                compare_set_back(block, self._read(block), new, waiting)
+                compare_set_back(block, self._read(block), new, is_pending)
             except CellMismatch as mismatch:
                 if self.made_here:
                     raise
                 logger.warning("%s; %s", mismatch, PROMISE)
-        if done.any() or known.any():
+        if is_done.any() or is_written.any():
             stored = self.read(block)
-            compare_cells(block, stored, new, known)
+            compare_cells(block, stored, new, is_written)
             for name in new:
-                kept = known if name == ANNOTATIONS else done
-                new[name][kept] = stored[name][kept]
-            if known.all():
+                unchanged = is_written if name == ANNOTATIONS else is_done
+                new[name][unchanged] = stored[name][unchanged]
+            if is_written.all():
                 new.pop(ANNOTATIONS, None)
-        if done.all():
+        if is_done.all():
             return
         with storage_errors(self.path, sum(values.nbytes for values in new.values())):
             *results_first, status = (name for name in self._names(block) if name in new)
             for name in results_first:
                 self._write(block, name, new[name])
             files.settle()
-            # All results are durable, names included, before the status says done.
+            # All results and their names are durable before the status says done.
             for name in results_first:
                 sync_directory(self.path / block.node.path / name)
             self._write(block, status, new[status])
             sync_directory(self.path / block.node.path / status)
 
     def has_status(self, block: Block) -> bool:
-        """Whether the block was written: its status is there, whatever it says."""
+        """Whether the block was written: its status exists, whatever it says."""
         self._check(block)
         ((key,), *_) = self._chunks.layout(block, "status")
         return os.path.lexists(self.path / key)
@@ -207,26 +166,26 @@ class BlockStore:
     def clear(self, block: Block, name: str) -> None:
         """Put fill values in place of one array of a block, durably.
 
-        Of the status first: all of its cells are pending then, whatever it was. Results that stay are
-        compared by `write`, where they are not fill values, with what is computed then.
+        Clear the status first: all of its cells are pending then. `write` compares the results that stay,
+        unless they are fill values, with new ones.
         """
         self._check(block)
         with storage_errors(self.path):
             self._write(block, name, self._fill(block, name))
             sync_directory(self.path / block.node.path / name)
 
-    def _known(self, block: Block) -> Bools:
-        """Annotations that belong to a cell with an answer, of this block or of another model or search."""
-        known = np.zeros(block.n_graphs, dtype=bool)
+    def _written_annotations(self, block: Block) -> Bools:
+        """Return which annotations belong to a cell with an answer, also one of another model or search."""
+        is_written = np.zeros(block.n_graphs, dtype=bool)
         if not block.node.baseline:
             n, node = len(block.graph_region), self._nodes[block.node.path]
             for beside in product(*(range(len(dim.chunks())) for dim in node.stored[n:])):
                 answered = np.isin(self.statuses(node.block_at((*block.chunk[:n], *beside))), ANSWERED)
-                known |= answered.reshape(block.n_graphs, -1).any(axis=1)
-        return known
+                is_written |= answered.reshape(block.n_graphs, -1).any(axis=1)
+        return is_written
 
     def _read(self, block: Block, only: Collection[str] = ()) -> Arrays:
-        """Some or all arrays as they are stored, others full of what reads where nothing is written."""
+        """Return some or all arrays as they are stored, and the others full of fill values."""
         return {
             name: self._chunks.read(block, name) if name in (only or [name]) else self._fill(block, name)
             for name in self._names(block)
@@ -244,13 +203,13 @@ class BlockStore:
         return (prod(leading), *rest)
 
     def _names(self, block: Block) -> tuple[str, ...]:
-        """Arrays of a block, the status last."""
+        """Return the names of the arrays of a block, the status last."""
         plan, searches = self._plans[block.dataset], block.values("search")
         *results, status = result_names(plan, block.models, searches)
         return (*results, *([] if block.node.baseline else [ANNOTATIONS]), status)
 
     def _checked(self, block: Block, results: Mapping[str, npt.ArrayLike]) -> Arrays:
-        """Results in the types of the cube."""
+        """Return results in the types of the cube."""
         problems = []
         checked = {}
         shapes = {name: self._shape(block, name) for name in self._names(block)}
@@ -275,63 +234,39 @@ class BlockStore:
 
 
 def failed_cells(cube: Path, plans: Iterable[DatasetPlan]) -> tuple[Cell, ...]:
-    """Cells that the cube marks as failed."""
+    """Return the cells that the cube marks as failed."""
     return tuple(BlockStore(cube, read_only=True).cells(plans, FAILED))
-
-
-# Two computations of one cell must agree bit for bit.
 
 
 @dataclass(eq=False)
 class CellMismatch(Exception):
-    """A done cell has another result when computed again.
+    """A done cell has another result when computed again."""
 
-    Parameters
-    ----------
-    cell : Cell
-        The first such cell of the block.
-    values : dict of str to (array, array)
-        By variable, what is stored and what is new.
-    n_others : int
-        Number of further cells of the block that differ.
-    """
-
-    cell: Cell
-    values: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]
-    n_others: int = 0
+    cell: Cell  # the first such cell of the block
+    values: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]]  # stored and new, by variable
+    n_others: int = 0  # further cells of the block that differ
 
     def __str__(self) -> str:
-        shown = []
+        texts = []
         for name, (stored, new) in self.values.items():
             first = tuple(map(int, np.argwhere(_unequal(stored, new))[0]))
             place = str(list(first)) if first else ""
-            shown.append(f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}")
+            texts.append(f"{name}{place} stored {stored[first].item()!r}, new {new[first].item()!r}")
         others = f"; and {self.n_others} more cells of this block" if self.n_others else ""
-        return f"{self.cell}: computed again with another result: {'; '.join(shown)}{others}"
+        return f"{self.cell}: computed again with another result: {'; '.join(texts)}{others}"
 
 
-def compare_cells(block: Block, stored: Arrays, new: Arrays, annotations_known: Bools) -> None:
-    """Compare the cells that are done with what was computed now.
+def compare_cells(block: Block, stored: Arrays, new: Arrays, is_written: Bools) -> None:
+    """Raise CellMismatch if a bit of a done cell differs in anything except times.
 
-    Parameters
-    ----------
-    block : Block
-        Names the cells.
-    stored, new : mapping of str to array
-        In the layout of `BlockStore.write`. A cell that is pending in `new` says nothing.
-    annotations_known : array of bool, shape (n_mixtures · n_replicates,)
-        Where stored annotations belong to a done cell, of this block or of another model or search.
-
-    Raises
-    ------
-    CellMismatch
-        If one bit differs in anything but times.
+    A cell that is pending in `new` is not compared. `is_written` marks the stored annotations that belong to
+    a done cell, in this block or in the block of another model or search.
     """
     differing = {}
     for name in (name for name in stored if name not in UNPROMISED):
         rows = differing_rows(stored[name], new[name])
         if name == ANNOTATIONS:
-            rows = np.repeat(rows & annotations_known, block.per_graph) & np.isin(new["status"], ANSWERED)
+            rows = np.repeat(rows & is_written, block.per_graph) & np.isin(new["status"], ANSWERED)
         else:
             rows &= np.isin(stored["status"], ANSWERED) & (new["status"] != PENDING)
         differing[name] = rows
@@ -345,33 +280,23 @@ def compare_cells(block: Block, stored: Arrays, new: Arrays, annotations_known: 
         raise CellMismatch(list(block.cells())[index], values, int(cells.sum()) - 1)
 
 
-def compare_set_back(block: Block, stored: Arrays, new: Arrays, waiting: Bools) -> None:
-    """Compare what is left of cells that a repair made pending with what was computed now.
+def compare_set_back(block: Block, stored: Arrays, new: Arrays, is_pending: Bools) -> None:
+    """Raise CellMismatch if the results that a repair left of pending cells differ from new ones.
 
-    Parameters
-    ----------
-    block, stored, new
-        As for `compare_cells`. A row of fill values in `stored` was lost.
-    waiting : array of bool, shape (n_cells,)
-        Cells that are pending in the cube.
-
-    Raises
-    ------
-    CellMismatch
-        If one bit of what was not lost differs in anything but times.
+    A row of fill values in `stored` was lost, and is not compared. `waiting` are the pending cells.
     """
-    again = np.asarray(waiting & np.isin(new["status"], ANSWERED))
-    kept = {}
+    again = np.asarray(is_pending & np.isin(new["status"], ANSWERED))
+    completed = {}
     for name, values in stored.items():
-        lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
-        kept[name] = values.copy()
-        kept[name][lost] = new[name][lost]
-    kept["status"] = np.where(again, new["status"], PENDING)
-    compare_cells(block, kept, new, np.asarray(again.reshape(-1, block.per_graph).any(axis=1)))
+        is_lost = ~differing_rows(values, np.full_like(values, VARIABLES[name].fill))
+        completed[name] = values.copy()
+        completed[name][is_lost] = new[name][is_lost]
+    completed["status"] = np.where(again, new["status"], PENDING)
+    compare_cells(block, completed, new, np.asarray(again.reshape(-1, block.per_graph).any(axis=1)))
 
 
 def differing_rows(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where two arrays have other bits, along their first axis: the one meaning of "the same bits"."""
+    """Return where two arrays have other bits, along their first axis: the one meaning of "the same bits"."""
     unequal = _unequal(stored, new).reshape(len(stored), -1)
     return np.asarray(unequal.any(axis=1))
 
@@ -379,6 +304,6 @@ def differing_rows(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArr
 def _unequal(stored: npt.NDArray[Any], new: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if stored.dtype.kind != "f":
         return np.asarray(stored != new)
-    # Bits, not ==, which takes 0.0 for -0.0; but every NaN is the same missing value.
+    # Bits, because == takes 0.0 for -0.0; yet every NaN is the same missing value.
     unequal = np.asarray(stored).view(np.uint64) != np.asarray(new).view(np.uint64)
     return np.asarray(unequal & ~(np.isnan(stored) & np.isnan(new)))

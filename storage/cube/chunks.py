@@ -1,9 +1,8 @@
-"""Chunk files: their names, what they hold, whether they are as they were written; read and encoded here.
+"""Chunk files: their names, their cells, and their content, read, checked and encoded here.
 
-`ChunkFiles` says of a key which cells and blocks are in it, and reads files and blocks, each file checked.
-zarr checks the same checksums, but cannot say of which file, and takes any chunk that is gone for one that
-was never written. `encoded` gives the bytes that zarr would write. So `sweep status`, which is to answer at
-once, does not load zarr, and a block costs one call for each of its files.
+zarr checks the same checksums, but cannot name the file, and takes a missing chunk for one that was never
+written. `encoded` returns the bytes that zarr would write. So `sweep status`, which has to answer at once,
+does not load zarr, and a block costs one call for each of its files.
 """
 
 import os
@@ -37,33 +36,24 @@ from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
 ROOT_FILE = "zarr.json"
 CHECKSUM_BYTES = 4
-ZSTD, TEXTS = Zstd(), VLenUTF8()
+ZSTD = Zstd()
+TEXTS = VLenUTF8()
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 SHORTEST_FRAME = 9
-# Bytes of the texts of a coordinate: names of models, and fields of annotations.
+# Largest texts of a coordinate in bytes: names of models, and fields of annotations.
 LONGEST_TEXTS = 2**20
 
-# Bytes of each text beyond: names of samples and of features, which may be many.
+# Additional bytes for each text: names of samples and features may be many.
 LONGEST_TEXT = 1024
 
-# The one variable of which several cells of a block share a row, and a block has several chunks.
+# The one variable with rows that several cells of a block share, and with several chunks for a block.
 ANNOTATIONS = "annotations"
 
 Values = NDArray[Any]
 
 
 class ChunkFiles:
-    """The chunk files of a cube, by their keys: paths below the cube.
-
-    Parameters
-    ----------
-    place : Path or str
-        The cube, or its address.
-    plans : iterable of DatasetPlan
-        Its grids.
-    metadata : mapping
-        zarr metadata of its arrays, by path: chunks of annotations are as long as at creation.
-    """
+    """The chunk files of a cube, by their keys, which are paths below the cube."""
 
     def __init__(
         self, place: Place, plans: Iterable[DatasetPlan], metadata: Mapping[str, Mapping[str, Any]]
@@ -73,7 +63,7 @@ class ChunkFiles:
         self._metadata = metadata
 
     def name(self, key: str) -> str:
-        """Path of the array, then how many cells the chunk is of, and the first and the last of them."""
+        """Describe a chunk by the path of its array, the number of its cells, the first and the last one."""
         path, _, file = key.rpartition("/")
         cells = list(chain.from_iterable(block.cells() for block in self.blocks(key)))
         if not cells:
@@ -82,51 +72,48 @@ class ChunkFiles:
         return f"{path} of {len(cells)} cell{'s' if len(cells) > 1 else ''}, {ends}"
 
     def blocks(self, key: str) -> Iterator[Block]:
-        """Blocks whose results the chunk holds: several share annotations; inputs are of none."""
-        found = self._found(key)
-        if found is None or found[1].variable.role in (Role.COORDINATE, Role.INPUT):
+        """Yield the blocks whose results a chunk holds: several share annotations; inputs belong to none."""
+        place = self._array_of(key)
+        if place is None or place[1].variable.role in (Role.COORDINATE, Role.INPUT):
             return
-        plan, spec, position = found
+        plan, spec, position = place
         node = next(node for node in plan.nodes if node.path == spec.node)
-        # what is not among the dimensions of the array varies over its blocks
+        # dimensions that the array lacks vary over its blocks
         ways = [
             [position[spec.dims.index(dim.name)]] if dim.name in spec.dims else range(len(dim.chunks()))
             for dim in node.stored
         ]
         for chunk in product(*ways):
             block = node.block_at(chunk)
-            # of an m that is small nothing is stored in the chunks of annotations beyond the first
+            # a small m has annotations in the first chunk alone
             if key in self.layout(block, spec.variable.name)[0]:
                 yield block
 
     def layout(self, block: Block, name: str) -> tuple[list[str], tuple[int, ...], tuple[int, ...]]:
-        """Where an array of a block is: its chunk files, and its lengths along leading and other dimensions.
-
-        Of annotations these are several files, where they have become more than at creation.
-        """
+        """Return the chunk files of an array of a block, and its lengths along leading and other axes."""
         path = f"{block.node.path}/{name}"
         region, rest = block.region, self._arrays[path][1].shape[len(block.region) :]
         ends = [(0,) * len(rest)]
-        if name == ANNOTATIONS:
+        if name == ANNOTATIONS:  # several files, if there are more annotations than at creation
             region, rest = block.graph_region, (given(block.first.m), len(FIELDS))
             ends = [(part, 0) for part in range(ceil(rest[0] / self._lengths(path)[-2]))]
         keys = [f"{path}/{chunk_name((*block.chunk[: len(region)], *end))}" for end in ends]
         return keys, tuple(part.stop - part.start for part in region), rest
 
     def read(self, block: Block, name: str) -> Values:
-        """An array of a block, its leading axis the cells, of annotations their graphs.
+        """Return an array of a block, whose leading axis is the cells, or their annotation graphs.
 
-        What is not written yet reads as fill values.
+        Values that are not written yet are fill values.
         """
         keys, leading, rest = self.layout(block, name)
         lengths, variable = self._lengths(keys[0].rpartition("/")[0]), VARIABLES[name]
         fill = np.full(lengths, variable.fill, variable.dtype)
-        parts = [fill if (found := self.load(key)) is None else found[1].reshape(lengths) for key in keys]
+        parts = [fill if (chunk := self.load(key)) is None else chunk[1].reshape(lengths) for key in keys]
         whole = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-2)
         return whole[tuple(map(slice, leading + rest))].reshape(-1, *rest).copy()
 
     def contents(self, block: Block, name: str, values: Values) -> dict[str, bytes]:
-        """Whole chunk files of an array of a block, by key; `values` as `read` gives them."""
+        """Return the chunk files of an array of a block, by key; `values` are in the layout of `read`."""
         keys, leading, rest = self.layout(block, name)
         lengths, whole = self._lengths(keys[0].rpartition("/")[0]), values.reshape(leading + rest)
         starts = [number * lengths[-2] for number in range(1, len(keys))]
@@ -134,18 +121,18 @@ class ChunkFiles:
         return {key: encoded(part, lengths, VARIABLES[name]) for key, part in zip(keys, parts, strict=True)}
 
     def is_expected(self, key: str) -> bool:
-        """Whether the chunk file must be there.
+        """Whether the chunk file must exist.
 
-        A block writes its results before its status: where there is a status, all results are.
+        A block writes its results before its status: if there is a status, all results exist.
         """
-        found = self._found(key)
-        if found is None:
+        place = self._array_of(key)
+        if place is None:
             return False
-        plan, spec, _ = found
+        plan, spec, _ = place
         name = spec.variable.name
         if spec.variable.role in (Role.COORDINATE, Role.INPUT):
             return True
-        # not all models have all results; where there is something, even damaged, the block was written
+        # Not all models have all results. A status, even a damaged one, says that the block was written.
         return name != "status" and any(
             self._content(status) is not None
             for block in self.blocks(key)
@@ -154,25 +141,25 @@ class ChunkFiles:
         )
 
     def load(self, key: str) -> tuple[bytes, Values] | None:
-        """Content of a chunk file and its values, flat; None where there is none, and need not be.
+        """Return the content of a chunk file and its flat values, None if it need not exist and does not.
 
         Raises
         ------
         DamagedChunk
-            If it has changed since it was written, or must be there and is not.
+            If it has changed since it was written, or is missing.
         InputError
             If something else than a file is in its place.
         StorageError
             If the file system refuses, or the cube has vanished.
         """
-        if (found := self._found(key)) is None:
+        if (place := self._array_of(key)) is None:
             return None
         where = self._place / key if isinstance(self._place, Path) else f"{self._place}/{key}"
-        dtype, n_values = found[1].variable.dtype, prod(self._lengths(found[1].path))
+        dtype, n_values = place[1].variable.dtype, prod(self._lengths(place[1].path))
         with storage_errors(where):
             content = self._content(key)
             if content is None and self.is_expected(key):
-                # It may have been written since, and then the status that says so.
+                # It, and the status, may have been written since.
                 content = self._content(key)
                 if content is None:
                     raise DamagedChunk(where, self.name(key), "is missing", self._place)
@@ -183,26 +170,26 @@ class ChunkFiles:
 
     def has_values(self, key: str, content: bytes) -> bool:
         """Whether the values of a chunk file are those of another content."""
-        loaded, dtype = self.load(key), given(self._found(key))[1].variable.dtype
+        loaded, dtype = self.load(key), given(self._array_of(key))[1].variable.dtype
         return loaded is not None and np.array_equal(loaded[1], decoded(content, dtype, len(loaded[1])))
 
     def _content(self, key: str) -> bytes | None:
-        place, dtype = self._place, given(self._found(key))[1].variable.dtype
+        place, dtype = self._place, given(self._array_of(key))[1].variable.dtype
         with suppress(FileNotFoundError, NotADirectoryError):
             if isinstance(place, Path):
                 return read_regular(place / key)
-            # of another machine no more is taken than the values may take
+            # from another machine no more bytes are taken than the values may need
             size = LONGEST_TEXT if dtype == "string" else np.dtype(dtype).itemsize
             n_values = prod(self._lengths(key.rpartition("/")[0]))
             return read_remote(f"{place}/{key}", LONGEST_TEXTS + 2 * size * n_values)
         if isinstance(place, Path):
-            os.stat(place / ROOT_FILE)  # without the cube, all of it would read as pending
+            os.stat(place / ROOT_FILE)  # otherwise all cells of a cube that vanished would be pending
         return None
 
     def _lengths(self, path: str) -> Sequence[int]:
         return chunk_lengths(self._metadata[path])
 
-    def _found(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
+    def _array_of(self, key: str) -> tuple[DatasetPlan, ArraySpec, tuple[int, ...]] | None:
         path, _, file = key.rpartition("/")
         position = chunk_position(file)
         if path not in self._arrays or position is None:
@@ -211,38 +198,34 @@ class ChunkFiles:
 
 
 def variable_of(key: str) -> Variable:
-    """Variable of the array that a chunk is of."""
+    """Return the variable to whose array a chunk belongs."""
     return VARIABLES[key.split("/")[-2]]
 
 
 def chunk_position(name: str) -> tuple[int, ...] | None:
-    """Chunk position of a file name within an array, or None for any other file."""
+    """Return the chunk position of a file name within an array, None for any other file."""
     first, *parts = name.split(".")
     return tuple(map(int, parts)) if first == "c" and all(part.isdecimal() for part in parts) else None
 
 
 def chunk_name(position: tuple[int, ...]) -> str:
-    """File name of a chunk within its array."""
     return ".".join(["c", *map(str, position)])
 
 
 def chunk_lengths(entry: Mapping[str, Any]) -> Sequence[int]:
-    """Length of a chunk along each dimension, from the metadata of an array."""
+    """Return the length of a chunk along each dimension, from the metadata of an array."""
     lengths: Sequence[int] = entry["chunk_grid"]["configuration"]["chunk_shape"]
     return lengths
 
 
 def chunk_counts(entry: Mapping[str, Any]) -> tuple[int, ...]:
-    """Number of chunks along each dimension, from the metadata of an array."""
+    """Return the number of chunks along each dimension, from the metadata of an array."""
     lengths = zip(entry["shape"], chunk_lengths(entry), strict=True)
     return tuple(ceil(length / chunk) for length, chunk in lengths)
 
 
 def encoded(values: Values, lengths: Sequence[int], variable: Variable) -> bytes:
-    """Content of a chunk file of so many values along each dimension, as zarr writes it.
-
-    `values` are those that there are; beyond them, as beyond the end of an array, stand fill values.
-    """
+    """Return the content of a chunk file as zarr writes it, with fill values beyond the values."""
     is_text = variable.dtype == "string"
     chunk = np.full(lengths, variable.fill, "O" if is_text else np.dtype(variable.dtype).newbyteorder("<"))
     chunk[tuple(map(slice, values.shape))] = values
@@ -251,13 +234,9 @@ def encoded(values: Values, lengths: Sequence[int], variable: Variable) -> bytes
 
 
 def decoded(content: bytes, dtype: str, n_values: int) -> Values:
-    """Values of a chunk file that should have so many of a type.
+    """Return the values of a chunk file; raise ValueError with the fault of the file.
 
-    Raises
-    ------
-    ValueError
-        Saying what is wrong with it. What zarr would make of it is an error that names nothing, or takes all
-        memory there is.
+    From a faulty file zarr makes an error that names nothing, or it takes all memory.
     """
     packed = content[: len(content) - CHECKSUM_BYTES]
     # The checksum of nothing is 0: a file of four zero bytes would pass for a chunk.
@@ -266,12 +245,12 @@ def decoded(content: bytes, dtype: str, n_values: int) -> Values:
     size, is_text = unpacked_size(packed), dtype == "string"
     least = 4 + 4 * n_values if is_text else n_values * np.dtype(dtype).itemsize
     most = LONGEST_TEXTS + LONGEST_TEXT * n_values if is_text else least
-    # A frame may say the right size and still be none, which zarr would not say of a file.
+    # A frame may declare the right size and still be none.
     with suppress(RuntimeError, ValueError):
         data = bytes(ZSTD.decode(packed)) if size is not None and least <= size <= most else b""
         if not is_text and len(data) == least:
             return np.frombuffer(data, np.dtype(dtype).newbyteorder("<"))
-        # memory is taken for their number, which stands first; written again, nothing may be left over
+        # Memory is taken for the number of texts, which stands first. Encoded again they must give all bytes.
         if is_text and data[:4] == n_values.to_bytes(4, "little"):
             texts: Values = TEXTS.decode(data)
             if bytes(TEXTS.encode(texts)) == data:
@@ -280,13 +259,13 @@ def decoded(content: bytes, dtype: str, n_values: int) -> Values:
 
 
 def checksum(packed: bytes) -> bytes:
-    """CRC-32C, in which each chunk file ends."""
-    found: bytes = google_crc32c.value(packed).to_bytes(CHECKSUM_BYTES, "little")
-    return found
+    """Return the CRC-32C in which a chunk file ends."""
+    digest: bytes = google_crc32c.value(packed).to_bytes(CHECKSUM_BYTES, "little")
+    return digest
 
 
 def unpacked_size(packed: bytes) -> int | None:
-    """Bytes that a frame of zstd says it holds (RFC 8878, section 3.1.1.1); None if it does not say."""
+    """Return the unpacked bytes that a zstd frame declares, or None (RFC 8878, section 3.1.1.1)."""
     if packed[:4] != ZSTD_MAGIC or len(packed) < SHORTEST_FRAME:
         return None
     flags = packed[4]

@@ -1,8 +1,8 @@
 """The cube on disk, made in one step (`create`) and extended in one step (`grow`).
 
-`differences` says what keeps a changed sweep from extending a cube, and `align` lays its plans out as the
-cube does. Both ways the wanted state is rendered in memory, where zarr encodes it, and then the disk is made
-equal to it: nothing is written before everything is known.
+`differences` lists the reasons why a changed sweep cannot extend a cube, and `align` lays its plans out as
+the cube does. Both ways the new state is rendered in memory first, so that nothing is written before
+everything is known.
 """
 
 import json
@@ -33,9 +33,8 @@ from sweep_clustering.sweeps.words import asked_of, shape_of
 
 __all__ = ["Inputs", "create", "grow", "open_cube"]
 
-# X, the true labels, annotations of a file, and names of the samples, as `INPUTS` names them.
-#
-# None stands for what is not there. X and labels have a leading mixture axis where the plan has mixtures.
+# Arrays in the order of `INPUTS`: X, true labels, annotations of a file, names of the samples. None stands
+# for a missing one. X and labels have a leading mixture axis if the plan has mixtures.
 InputArrays = tuple[npt.NDArray[Any] | None, ...]
 
 Inputs = Callable[[DatasetPlan], InputArrays]
@@ -44,20 +43,20 @@ Inputs = Callable[[DatasetPlan], InputArrays]
 def create(
     path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec, files: Files = PLAIN
 ) -> None:
-    """Create a cube with nothing done: built under another name, then renamed.
+    """Create a cube with nothing done: it is built under another name, then renamed.
 
     Parameters
     ----------
     path : Path
-        `<name>.zarr`; its directory is made if missing.
+        path of `<name>.zarr`, whose directory is made if missing
     plans : iterable of DatasetPlan
-        The grid of each data set; chunk lengths are taken from them.
+        grid and chunk lengths of each data set
     inputs : callable
         From a plan to its inputs, see `storage.cube.growth.InputArrays`.
     spec : SweepSpec
-        The sweep; the cube keeps its dump.
+        sweep that the cube keeps
     files : Files
-        Of the holder of the lease.
+        writer of the holder of the lease
 
     Raises
     ------
@@ -80,17 +79,10 @@ def create(
 def grow(
     path: Path, plans: Iterable[DatasetPlan], inputs: Inputs, spec: SweepSpec, files: Files = PLAIN
 ) -> None:
-    """Extend a cube by new coordinates and data sets; remove what an interrupted growth left behind.
+    """Extend a cube by new coordinates and data sets; remove incomplete files of an interrupted growth.
 
-    Nothing that readers see changes before the root file is replaced. Chunk files of results are never
-    touched. With nothing new the cube stays as it is.
-
-    Parameters
-    ----------
-    path : Path
-        The cube.
-    plans, inputs, spec, files
-        As for `create`. `inputs` is called for data sets that are new or have new mixtures.
+    Readers see no change before the root file is replaced. Chunk files of results are never touched. The
+    parameters are those of `create`; `inputs` is called for data sets that are new or have new mixtures.
 
     Raises
     ------
@@ -103,16 +95,16 @@ def grow(
     plans = list(plans)
     if problems := differences(manifest, spec, plans):
         raise InputError(problems)
-    there = manifest.plans
-    grown = there | {plan.name: plan for plan in align(manifest, plans)}
+    stored_plans = manifest.plans
+    grown = stored_plans | {plan.name: plan for plan in align(manifest, plans)}
 
     def new_inputs(plan: DatasetPlan) -> InputArrays | None:
-        # those in the cube never change: new are those of new data sets, and of more mixtures
-        known = there.get(plan.name)
-        return None if known is not None and known.mixtures == plan.mixtures else inputs(plan)
+        # Inputs in the cube never change. New data sets, and more mixtures, bring new ones.
+        stored = stored_plans.get(plan.name)
+        return None if stored is not None and stored.mixtures == plan.mixtures else inputs(plan)
 
     metadata, contents = render(grown.values(), manifest.metadata, new_inputs)
-    # Chunks of inputs that are there stay: another zstd may write the same values in other bytes.
+    # Existing chunks of inputs stay: another zstd may write the same values in other bytes.
     for key in stored_inputs(manifest, contents):
         if not manifest.chunks.has_values(key, contents.pop(key)):
             where, hint = f"{path}/{key.rpartition('/')[0]}", "a different numpy may draw different numbers"
@@ -121,7 +113,7 @@ def grow(
     new = replace(manifest, spec=spec, plans=grown, metadata=metadata)
     with storage_errors(path, sum(map(len, contents.values()))):
         _remove_uncommitted(path, manifest.metadata, files)
-        # Readers take nodes and shapes from the root: what is new lies beyond them until the commit.
+        # Readers take nodes and shapes from the root, so they do not see new files before the commit.
         files.put_all(path, ((key, data) for key, data in contents.items() if _content(path / key) != data))
         if _content(path / chunks.ROOT_FILE) != new.document:
             new.commit(files)
@@ -132,30 +124,19 @@ def render(
     committed: Mapping[str, Mapping[str, Any]],
     inputs: Callable[[DatasetPlan], InputArrays | None],
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """Render the nodes of some data sets.
+    """Return the metadata of the nodes of some data sets by path, and their files by key.
 
-    Parameters
-    ----------
-    plans : iterable of DatasetPlan
-        Coordinates in order of arrival.
-    committed : mapping
-        Metadata of arrays that exist, by path: these keep all but their shape.
-    inputs : callable
-        From a plan to its inputs; None leaves their chunks out.
-
-    Returns
-    -------
-    metadata : dict
-        zarr metadata of each group and array of `/<name>` and of `/<name>/<baseline>`, by path.
-    files : dict of str to bytes
-        Their files, and chunk files of coordinates and inputs, by key.
+    The files are those of metadata, coordinates and inputs; data sets whose `inputs` are None have no files
+    of inputs. `committed` has the metadata of existing arrays, which keep all except their shape.
     """
     metadata: dict[str, Any] = {}
     contents: dict[str, bytes] = {}
     for plan in plans:
-        found = inputs(plan)
+        arrays = inputs(plan)
         values = coordinate_values(plan)
-        values |= {name: each for name, each in zip(INPUTS, found or (), strict=False) if each is not None}
+        values |= {
+            name: array for name, array in zip(INPUTS, arrays or (), strict=False) if array is not None
+        }
         metadata |= {path: group_entry(of) for path, of in groups(plan).items()}
         for spec in array_specs(plan):
             # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
@@ -174,7 +155,7 @@ def render(
 
 
 def stored_inputs(manifest: Manifest, contents: Iterable[str]) -> list[str]:
-    """Keys that are those of chunks of inputs in the cube."""
+    """Return the keys of chunks of inputs that the cube has."""
     there = (key for key in contents if is_committed(key, manifest.metadata))
     return [key for key in there if chunks.variable_of(key).role is Role.INPUT]
 
@@ -190,7 +171,7 @@ def is_committed(key: str, committed: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def _remove_uncommitted(path: Path, metadata: Mapping[str, Any], files: Files) -> None:
-    """Remove nodes and chunks that the root does not list: all were left by an interrupted growth."""
+    """Remove nodes and chunks that the root does not list: an interrupted growth left them."""
     for folder, subfolders, names in os.walk(path):
         here = Path(folder)
         for name in [name for name in subfolders if not name.startswith(".")]:
@@ -207,14 +188,10 @@ def _content(file: Path) -> bytes | None:
     return file.read_bytes() if file.exists() else None
 
 
-# What may change, and what may not.
-
 HINT = "use another name"
 NAME_HINT = "name them as the cube does, or use another name for it"
-# Fields of a plan that may be other ones, or are compared in a way of their own.
-#
-# In this order: what grows, what is taken from the cube, what follows from the sweep file, where the
-# difference is reported, and Gaussians, names and short features, which a cube may lack.
+# Fields of a plan that may differ, or are compared apart: those that grow, those that are taken from the
+# cube, those whose difference is reported for the sweep file, and those that a cube may lack.
 FREE = {
     *("mixtures", "p", "m", "replicates", "models", "baselines", "methods", "designs", "searches"),
     *("source", "mixture_chunk", "replicate_chunk", "model_chunk"),
@@ -222,53 +199,41 @@ FREE = {
     *NAMES,
     "short",
 }
-# How covariances are stored, by the axes that each has beside the cluster.
+# Forms of stored covariances, by the number of axes after the cluster.
 FORMS = ("one variance a cluster", "a variance of each feature a cluster", "a matrix a cluster")
 
 
 def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan]) -> list[Problem]:
-    """All differences that keep a sweep from extending the one in the cube.
+    """Return all differences by which a sweep cannot extend the one in the cube.
 
-    Parameters
-    ----------
-    manifest : Manifest
-        The cube as it is.
-    spec : SweepSpec
-        The sweep asked for.
-    plans : iterable of DatasetPlan
-        The grid asked for, of the data sets that are available now.
-
-    Returns
-    -------
-    list of Problem
-        Empty if the sweep may be submitted to this cube.
+    `plans` is the grid of the new sweep, without data sets that are unavailable now.
     """
     stored, where, by_name = manifest.spec, f"{manifest.path}: ", {plan.name: plan for plan in plans}
-    # where all models with annotations are gone, that alone is reported
+    # if all models with annotations are removed, that alone is reported
     supervised = spec.grid.supervised and any(plan.supervised for plan in manifest.plans.values())
     asking = bool(supervised and asked_of(stored.grid.design))
     problems = list(_changed(where, _fixed(stored, asking), _fixed(spec, asking), HINT))
-    named = [("search", stored.search_names, spec.search_names)]
-    named += [("grid.design", stored.grid.design, spec.grid.design)] if supervised else []
-    for key, there, names in named:
-        gone = [name for name in there if name not in names]
-        # of one there is no dimension, in which others could be
-        if gone or (len(there) > 1) != (len(names) > 1):
-            room = f"as in the cube, which has no room for more: {', '.join(there) or 'one'}"
-            expected = f"also {', '.join(gone)}" if len(there) > 1 else room
+    names_by_key = [("search", stored.search_names, spec.search_names)]
+    names_by_key += [("grid.design", stored.grid.design, spec.grid.design)] if supervised else []
+    for key, stored_names, names in names_by_key:
+        missing = [name for name in stored_names if name not in names]
+        # a single value has no dimension to which others could be added
+        if missing or (len(stored_names) > 1) != (len(names) > 1):
+            room = f"as in the cube, which has no room for more: {', '.join(stored_names) or 'one'}"
+            expected = f"also {', '.join(missing)}" if len(stored_names) > 1 else room
             problems.append(Problem(where + key, ", ".join(names) or "one", expected, HINT))
     for old in stored.search:
-        for new in (each for each in spec.search if each.name == old.name):
+        for new in (search for search in spec.search if search.name == old.name):
             problems += _setting_differences(where, old, new)
     for method in stored.grid.methods:
-        for other in (each for each in spec.grid.methods if each.name == method.name):
+        for new_method in (search for search in spec.grid.methods if search.name == method.name):
             hint = "give the method another name"
-            problems += _changed(f"{where}method {method.name}, ", method.science, other.science, hint)
+            problems += _changed(f"{where}method {method.name}, ", method.science, new_method.science, hint)
     for name, plan in manifest.plans.items():
         if name in by_name:
             problems += _plan_differences(f"{where}data set {name}, ", plan, by_name[name])
-    wanted = by_name.keys() | {entry.name for entry in spec.grid.datasets}
-    removed = [name for name in manifest.plans if name not in wanted]
+    expected_names = by_name.keys() | {entry.name for entry in spec.grid.datasets}
+    removed = [name for name in manifest.plans if name not in expected_names]
     if removed:
         text = ", ".join(map(repr, removed))
         expected = f"also {text}, which the cube holds"
@@ -277,7 +242,7 @@ def differences(manifest: Manifest, spec: SweepSpec, plans: Iterable[DatasetPlan
 
 
 def _of_removed(stored: SweepSpec) -> str:
-    """Say what to do when a sweep file lacks data sets of the cube; a shipped file that has them is named."""
+    """Return a remedy for a sweep file without data sets of the cube; it names a shipped file with them."""
     hint = (
         "to continue this cube, add them to a copy of the file; for a new cube, choose a folder by --results"
     )
@@ -296,29 +261,29 @@ def _of_removed(stored: SweepSpec) -> str:
 
 
 def _fixed(spec: SweepSpec, asking: bool) -> dict[str, Any]:
-    """What of a sweep may not change, by table and key; `[data]` changes no number."""
+    """Return the values of a sweep that may not change, by table and key; `[data]` changes no number."""
     fixed = {"name": spec.name, "seed": spec.seed, "grid.restarts": spec.grid.restarts}
     fixed |= {f"stop.{key}": value for key, value in spec.stop or ()}
-    asked = spec.ask if asking else ()
-    return fixed | {f"ask.{key}": getattr(value, "text", value) for key, value in asked}
+    ask_settings = spec.ask if asking else ()
+    return fixed | {f"ask.{key}": getattr(value, "text", value) for key, value in ask_settings}
 
 
 def _changed(where: str, old: Mapping[str, Any], new: Mapping[str, Any], hint: str) -> Iterator[Problem]:
     for key in dict.fromkeys([*old, *new]):
-        stored, asked = old.get(key), new.get(key)
-        if stored != asked:
-            yield Problem(where + key, _show(asked), f"{_show(stored)}, as in the cube", hint)
+        stored, requested = old.get(key), new.get(key)
+        if stored != requested:
+            yield Problem(where + key, _show(requested), f"{_show(stored)}, as in the cube", hint)
 
 
-def _setting_differences(where: str, stored: Search, asked: Search) -> Iterator[Problem]:
-    """Settings that another search has; where the method is another one, not those that it names."""
+def _setting_differences(where: str, stored: Search, requested: Search) -> Iterator[Problem]:
+    """Yield the settings that another search has; if the method differs, not those that it names."""
     under, prefix = "[search]", "search."
     if stored.name is not None:
         under, prefix = f"the search {stored.name!r}", f"search {stored.name}."
     old, new = (
-        {"method": each.written()["method"]}
-        | {name: getattr(each, name) for name in sorted([*vars(each.settings), HELD_OUT])}
-        for each in (stored, asked)
+        {"method": search.written()["method"]}
+        | {name: getattr(search, name) for name in sorted([*vars(search.settings), HELD_OUT])}
+        for search in (stored, requested)
     )
     if old["method"] != new["method"]:
         for name in BY_METHOD:
@@ -331,45 +296,46 @@ def _setting_differences(where: str, stored: Search, asked: Search) -> Iterator[
 
 
 def _plan_differences(where: str, old: DatasetPlan, new: DatasetPlan) -> Iterator[Problem]:
-    fixed = sorted({each.name for each in fields(old)} - FREE)
+    fixed = sorted({union.name for union in fields(old)} - FREE)
     if None in (old.mixtures, new.mixtures):
         fixed.append("mixtures")
     if old.mixtures == 1:
-        fixed.remove("mixture_step")  # that of one alone is no step yet
-    named = [key for key in NAMES if getattr(old, key) and getattr(new, key)]
-    for keys, hint in ((fixed, HINT), (named, NAME_HINT)):
+        fixed.remove("mixture_step")  # a single mixture has no step yet
+    name_keys = [key for key in NAMES if getattr(old, key) and getattr(new, key)]
+    for keys, hint in ((fixed, HINT), (name_keys, NAME_HINT)):
         of_cube, of_file = ({key: getattr(plan, key) for key in keys} for plan in (old, new))
         yield from _changed(where, of_cube, of_file, hint)
     yield from _dim_differences(f"{where}models", Dim("model", old.baselines), Dim("model", new.baselines))
-    for dim, asked in zip(old.dims, new.dims, strict=True):
-        # a cube without models that use annotations takes in any, and with them these dimensions
+    for dim, new_dim in zip(old.dims, new.dims, strict=True):
+        # a cube without models that use annotations accepts any, and with them these dimensions
         is_new = dim.values[0] is None or (dim.name == "mixture" and new.mixtures is None)
         if not is_new and dim.name not in VARIANTS:
-            yield from _dim_differences(f"{where}{dim.name}{'s' if dim.ranged else ''}", dim, asked)
+            yield from _dim_differences(f"{where}{dim.name}{'s' if dim.ranged else ''}", dim, new_dim)
     # wider covariances have no room: their chunks would have to be written again
     n_axes = len(widest_dims(map(shape_of, old.models)))
     wider = [model for model in new.models if old.supervised and len(DIMS[shape_of(model)]) > n_axes]
     if wider:
-        found = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
-        yield Problem(f"{where}models", found, f"{FORMS[n_axes]}, as in the cube", HINT)
-    # and so have longer rows; those of what the cube has keep their length, also if later releases want more
-    there, known = room(old), {each.of for each in old.unions}
-    longer = [each for each in new.unions if each.of not in known and each.is_longer(*there)]
-    for each in longer if old.unions else ():
-        found = f"{each.model!r} of up to {each.components} Gaussians in {each.entries:,} numbers"
-        of_search = "models" if each.search is None else f"search {each.search}, models"
-        expected = f"at most {there.components} in {there.entries:,}, as the cube has room for"
-        yield Problem(f"{where}{of_search}", found, expected, HINT)
+        description = f"{', '.join(map(repr, wider))} with {FORMS[len(widest_dims(map(shape_of, wider)))]}"
+        yield Problem(f"{where}models", description, f"{FORMS[n_axes]}, as in the cube", HINT)
+    # Longer rows have no room either. Rows of cells in the cube keep their length, even if later releases
+    # would have longer ones.
+    lengths, stored_unions = room(old), {union.of for union in old.unions}
+    longer = [union for union in new.unions if union.of not in stored_unions and union.is_longer(*lengths)]
+    for union in longer if old.unions else ():
+        description = f"{union.model!r} of up to {union.components} Gaussians in {union.entries:,} numbers"
+        of_search = "models" if union.search is None else f"search {union.search}, models"
+        expected = f"at most {lengths.components} in {lengths.entries:,}, as the cube has room for"
+        yield Problem(f"{where}{of_search}", description, expected, HINT)
 
 
 def _dim_differences(where: str, old: Dim, new: Dim) -> Iterator[Problem]:
-    """What keeps the values of the cube along a dimension from being the first of others."""
-    gone = [value for value in old.values if new.index(value) is None]
-    if gone and isinstance(old.values, range):
+    """Yield a problem if the values of the cube along a dimension are not the first of the new ones."""
+    missing = [value for value in old.values if new.index(value) is None]
+    if missing and isinstance(old.values, range):
         yield Problem(where, str(len(new.values)), f"at least the {len(old.values)} in the cube", HINT)
-    elif gone:
-        found, also = (", ".join(map(_show, values)) for values in (new.values, gone))
-        yield Problem(where, found, f"also {also}, which the cube holds", HINT)
+    elif missing:
+        words, also = (", ".join(map(_show, values)) for values in (new.values, missing))
+        yield Problem(where, words, f"also {also}, which the cube holds", HINT)
     elif old.name != "replicate" and len(new.values) % old.chunk:
         expected = f"a multiple of {old.chunk}, the length at creation"
         yield Problem(where, str(len(new.values)), expected, HINT)
@@ -382,39 +348,31 @@ def _show(value: object) -> str:
 
 
 def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]:
-    """Plans with the layout of the cube.
+    """Return plans, for which `differences` is empty, with the layout of the cube.
 
-    Parameters
-    ----------
-    manifest : Manifest
-        The cube as it is.
-    plans : iterable of DatasetPlan
-        The grid asked for; `differences` must have found nothing.
-
-    Returns
-    -------
-    list of DatasetPlan
-        In the given order, with the chunk lengths and the source of the cube, and with its `p`, `m`,
-        designs, searches and models before new ones.
+    They have the chunk lengths and the source of the cube, and its `p`, `m`, designs, searches and models
+    before new ones.
     """
     aligned = []
     for new in plans:
-        # one that is new keeps what it has
+        # a new data set keeps its layout
         old = manifest.plans.get(new.name, new)
-        # a cube keeps the names it was made with, or none, and the type of its features: they are in the
-        # metadata of what is there already
-        kept, joined = ["source", "mixture_chunk", *NAMES, "short"], ["baselines", "searches"]
+        # A cube keeps the names of its creation, or none, and the type of its features, because existing
+        # metadata contain them.
+        stored_keys, joined_keys = ["source", "mixture_chunk", *NAMES, "short"], ["baselines", "searches"]
         if old.supervised:
-            kept += ["replicate_chunk", "model_chunk"]
-            joined += ["p", "m", "models", "designs"]
-        changes = {key: getattr(old, key) for key in kept}
-        for key in joined:
-            code, there = accuracy_code if key == "p" else str, getattr(old, key)
-            known = set(map(code, there))
-            changes[key] = there + tuple(each for each in getattr(new, key) if code(each) not in known)
+            stored_keys += ["replicate_chunk", "model_chunk"]
+            joined_keys += ["p", "m", "models", "designs"]
+        changes = {key: getattr(old, key) for key in stored_keys}
+        for key in joined_keys:
+            code, stored_values = accuracy_code if key == "p" else str, getattr(old, key)
+            codes = set(map(code, stored_values))
+            changes[key] = stored_values + tuple(
+                value for value in getattr(new, key) if code(value) not in codes
+            )
         # cells of a cube of format 2 stay without Gaussians, and so do those that it grows by of their kind
-        known = set(product(old.node_of, old.searches or (None,)))
-        added = tuple(each for each in new.unions if each.of not in known)
+        codes = set(product(old.node_of, old.searches or (None,)))
+        added = tuple(value for value in new.unions if value.of not in codes)
         changes["unions"] = old.unions + added
         aligned.append(replace(new, **changes))
     return aligned

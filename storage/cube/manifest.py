@@ -1,7 +1,7 @@
-"""What a cube holds: format version, resolved sweep file, grid, data checksums, history of runs.
+"""The content of a cube's root: format version, resolved sweep file, grid, data checksums, history of runs.
 
-All of it is kept in the attributes of the root group, in the one file that also holds the consolidated
-metadata: a single rename commits the grid and the arrays together.
+The attributes of the root group are in the file that also has the consolidated metadata: a single rename
+commits the grid and the arrays together.
 """
 
 import json
@@ -35,10 +35,10 @@ from sweep_clustering.sweeps.solvers import PREFIX, solver_name
 from sweep_clustering.sweeps.words import BASELINES, DEFAULT, MODEL_CODES
 
 FORMAT = "sweep cube"
-# The version of a cube is the least that knows all that it holds: 2, or 3 where there are Gaussians in it.
+# A cube has the lowest version that describes it: 2, or 3 if it has Gaussians.
 FORMAT_VERSIONS = (2, 3)
 
-# What the root says to people who open a cube without having seen one.
+# Texts of the root for people who open a cube for the first time.
 TITLE = "{name}: semi-supervised clustering with inaccurate pairwise annotations, every cell of a sweep"
 DOCUMENTATION = "docs/guides/cube.md of sweep-clustering; docs/reference/files.md has every variable"
 SCORES = (
@@ -46,18 +46,23 @@ SCORES = (
     " it; NMI is divided by the smaller of the two entropies (normalizer='min'), as in the source paper"
 )
 
-# Cells whose causes the root holds, and characters of a cause; all of both are in the folder of the run.
-MOST_FAILED, LONGEST_CAUSE = 1_000, 200
+# Cells whose causes the root has; the folder of the run has all of them.
+MOST_FAILED = 1_000
 
-# Plans of a cube as its attributes hold them, never trusted: a cube may come from anywhere.
+# Characters of such a cause.
+LONGEST_CAUSE = 200
 
-# What a plan says of names.
+# Fields of a plan with names.
 NAMES = ("feature_names", "class_names", "sample_names")
 
 
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
-    """Fields of a plan, without those that only some cubes need: cubes older than these stay readable."""
-    defaults = {each.name: each.default for each in fields(plan) if each.name != "scale"}
+    """Return the fields of a plan that differ from their defaults, so that older cubes stay readable."""
+    defaults = {
+        field_of_plan.name: field_of_plan.default
+        for field_of_plan in fields(plan)
+        if field_of_plan.name != "scale"
+    }
     return {
         name: value
         for name, value in asdict(plan).items()
@@ -66,60 +71,50 @@ def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
 
 
 def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> list[Problem]:
-    """What of a plan this sweep would not have written: a grid in part, other names than those of the sweep.
-
-    Parameters
-    ----------
-    where : str
-        The cube, for messages.
-    spec : SweepSpec
-        The sweep that the cube holds.
-    name : str
-        Of the data set, in the table of all of them.
-    plan : DatasetPlan
-        Of one of its data sets.
-    """
-    own, n, names = plan.n_annotations, plan.n_features, len(plan.feature_names)
-    drawn, methods = plan.mixtures is not None, spec.grid.methods
-    most = math.inf if drawn else max(plan.m, default=0)
-    part = not bool(plan.p) == bool(plan.m) == plan.supervised
-    named = drawn and any(getattr(plan, key) for key in NAMES)
+    """Return the parts of a plan that this sweep would not have written: a partial grid, or foreign names."""
+    n, n_pooled, n_names = plan.n_features, plan.n_annotations, len(plan.feature_names)
+    is_drawn, methods = plan.mixtures is not None, spec.grid.methods
+    most = math.inf if is_drawn else max(plan.m, default=0)
+    is_partial = not bool(plan.p) == bool(plan.m) == plan.supervised
+    has_names = is_drawn and any(getattr(plan, key) for key in NAMES)
+    has_too_few = 0 < n_pooled < most
     rows = [
         ("name", plan.name != name, repr(plan.name), repr(name)),
-        ("p, m and models", part, "some of them empty", "all of them, or none"),
-        ("feature_names", names not in (0, n), f"{names} names", f"none, or one for each of {n}"),
-        ("names", named, "some", "none, as the data are drawn"),
-        ("n_annotations", own and most > own, str(own), "a real data set with at least the largest m"),
+        ("p, m and models", is_partial, "some of them empty", "all of them, or none"),
+        ("feature_names", n_names not in (0, n), f"{n_names} names", f"none, or one for each of {n}"),
+        ("names", has_names, "some", "none, as the data are drawn"),
+        ("n_annotations", has_too_few, str(n_pooled), "a real data set with at least the largest m"),
     ]
-    known: dict[str, Collection[str]] = {
-        "models": MODEL_CODES.keys() - BASELINES | {each.name for each in methods if each.uses == "links"},
-        "baselines": {*BASELINES, *(each.name for each in methods if each.uses == "nothing")},
+    names: dict[str, Collection[str]] = {
+        "models": MODEL_CODES.keys() - BASELINES
+        | {method.name for method in methods if method.uses == "links"},
+        "baselines": {*BASELINES, *(method.name for method in methods if method.uses == "nothing")},
         "designs": spec.grid.design if plan.supervised else DEFAULT,
         "searches": spec.search_names,
     }
-    for key, words in known.items():
-        found = getattr(plan, key)
+    for key, words in names.items():
+        values = getattr(plan, key)
         # a data set that was not available when designs, or searches, were added has fewer of them
-        other = key in ("designs", "searches") and (len(found) > 1) != (len(words) > 1)
-        rows.append((key, other or not set(found) <= set(words), shown(found), f"of {shown(sorted(words))}"))
-    wrong = [each for each in plan.methods if each not in [method.plan for method in methods]]
-    wrong += [each for each in plan.methods if each.restarts > plan.restarts]
-    unnamed = {*plan.models, *plan.baselines} - {each.name for each in plan.methods}
-    wrong += [each.plan for each in methods if each.name in unnamed]
+        has_other_dim = key in ("designs", "searches") and (len(values) > 1) != (len(words) > 1)
+        is_foreign = has_other_dim or not set(values) <= set(words)
+        rows.append((key, is_foreign, shown(values), f"of {shown(sorted(words))}"))
     # cubes of earlier releases may have shorter rows
-    room = {each.of: (each.components, each.entries) for each in unions_of(spec.search, plan)}
-    foreign = [each for each in plan.unions if each.of not in room or each.is_longer(*room[each.of])]
+    room = {union.of: (union.components, union.entries) for union in unions_of(spec.search, plan)}
+    unions = [union for union in plan.unions if union.of not in room or union.is_longer(*room[union.of])]
     rows.append(
-        ("unions", bool(foreign), shown(foreign), "those of the sweep, with rows no longer than theirs")
+        ("unions", bool(unions), shown(unions), "those of the sweep, with rows no longer than theirs")
     )
-    rows += [("methods", True, shown(each.name), "the methods of the sweep") for each in wrong]
+    plans = [method.plan for method in methods]
+    wrong = [method for method in plan.methods if method not in plans]
+    wrong += [method for method in plan.methods if method.restarts > plan.restarts]
+    absent = {*plan.models, *plan.baselines} - {method.name for method in plan.methods}
+    wrong += [method for method in plans if method.name in absent]
+    rows += [("methods", True, shown(method.name), "the methods of the sweep") for method in wrong]
     place = f"{where}: data set {name[:100]}:"
-    return [Problem(f"{place} {key}", found, expected) for key, bad, found, expected in rows if bad]
+    return [Problem(f"{place} {key}", value, expected) for key, is_bad, value, expected in rows if is_bad]
 
 
-# The metadata a cube must have, from its plans: any other could decode objects, or fill the memory.
-
-# Chunks of an array lie side by side: one directory to make durable, none to make while results come in.
+# All chunks of an array are in one directory: only one has to be made durable, and it exists before results.
 CHUNK_KEYS: dict[str, Any] = {"name": "default", "configuration": {"separator": "."}}
 
 SERIALIZERS = {
@@ -131,35 +126,24 @@ COMPRESSION: dict[str, Any] = {"name": "zstd", "configuration": {"level": 0, "ch
 # Outermost, so that a chunk that has changed is noticed before it is decompressed.
 CHECKSUM: dict[str, Any] = {"name": "crc32c"}
 
-# Of a data set: the status of all its cells is held in memory, one byte each.
+# Most cells of a data set: the status of all of them is in memory, one byte for each.
 MOST_CELLS = 10**8
 
-# A chunk is written and read whole, and several copies of it are in memory at once.
+# Largest chunk in bytes: a chunk is written and read whole, with several copies in memory.
 MOST_CHUNK_BYTES = 2**32
 
 ROOT: dict[str, Any] = {"zarr_format": 3, "node_type": "group"}
 INLINE: dict[str, Any] = {"kind": "inline", "must_understand": False}
 
-# Of an array, with their types. Others could make xarray scale, mask or convert values.
+# Attributes of an array, with their types. Others could make xarray scale, mask or convert values.
 ATTRIBUTES = {"long_name": str, "units": str, "flag_values": list, "flag_meanings": str}
 
 
 def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object) -> Iterator[Problem]:
-    """Find metadata of a cube that this version would not have written for these plans.
+    """Yield the metadata of a cube that this version would not have written for these plans.
 
-    Parameters
-    ----------
-    path : Path or str
-        The cube.
-    plans : iterable of DatasetPlan
-        Its data sets.
-    metadata : object
-        What the root file holds as consolidated metadata: entries of groups and arrays by path.
-
-    Yields
-    ------
-    Problem
-        With the path of the entry. Of the cube itself, only the types of its directories are looked at.
+    `metadata` are the consolidated metadata of the root file, which may be anything. Only the types of the
+    directories in the cube are read.
     """
     if not isinstance(metadata, Mapping):
         yield Problem(str(path), "no consolidated metadata", "an entry for each node")
@@ -168,62 +152,62 @@ def layout_problems(path: Place, plans: Iterable[DatasetPlan], metadata: object)
     specs = {spec.path: spec for plan in plans for spec in array_specs(plan)}
     nodes = {path: attributes for plan in plans for path, attributes in groups(plan).items()}
     for key in sorted(metadata.keys() | specs.keys() | nodes.keys()):
-        where, found = f"{path}/{key}", metadata.get(key)
+        where, stored = f"{path}/{key}", metadata.get(key)
         if key not in specs and key not in nodes:
             yield Problem(where, "a node", "no such variable")
-        elif not isinstance(found, Mapping):
+        elif not isinstance(stored, Mapping):
             yield Problem(where, "no metadata", "a table of those of this variable or group")
         else:
             if key in specs:
-                yield from _array_problems(where, found, specs[key])
+                yield from _array_problems(where, stored, specs[key])
             else:
-                entry = dict(found)
+                entry = dict(stored)
                 # as zarr writes it when it consolidates a cube again
                 if entry.get("consolidated_metadata") in (None, {**INLINE, "metadata": {}}):
                     entry.pop("consolidated_metadata", None)
                 yield from _compared(where, entry, group_entry(nodes[key]))
-            # one that is gone is an error where it is read
+            # the read of a missing directory is an error
             with suppress(OSError):
                 if (kind := kind_of(Path(where))) != "a directory":
                     yield Problem(where, kind, "a directory of the cube")
 
 
 def size_problems(where: str, plan: DatasetPlan) -> Iterator[Problem]:
-    """Find what of a plan is too large for memory: the status of all cells, or a chunk."""
+    """Yield the parts of a plan that are too large for memory: the status of all cells, or a chunk."""
     if plan.n_cells > MOST_CELLS:
         yield Problem(f"{where}{plan.name}", f"{plan.n_cells:,} cells", f"at most {MOST_CELLS:,}")
     for spec in array_specs(plan):
         dtype = spec.variable.dtype
         n_bytes = math.prod(spec.chunks) * (8 if dtype == "string" else np.dtype(dtype).itemsize)
         if n_bytes > MOST_CHUNK_BYTES:
-            found = f"chunks of {n_bytes:,} bytes"
+            size = f"chunks of {n_bytes:,} bytes"
             hint = "fewer replicates or mixtures at creation; both may grow"
-            yield Problem(f"{where}{spec.path}", found, f"at most {MOST_CHUNK_BYTES:,}", hint)
+            yield Problem(f"{where}{spec.path}", size, f"at most {MOST_CHUNK_BYTES:,}", hint)
 
 
-def _compared(where: str, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[Problem]:
-    """Every key that is not as this version writes it."""
-    for key in sorted(found.keys() | wanted.keys()):
+def _compared(where: str, stored: Mapping[str, Any], entry_now: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield a problem for every key that is not as this version writes it."""
+    for key in sorted(stored.keys() | entry_now.keys()):
         # as texts: JSON true is a bool, which Python takes for the whole number 1
-        text, expected = (json.dumps(entry.get(key), sort_keys=True) for entry in (found, wanted))
-        if key not in wanted:
-            yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(wanted))}")
+        text, expected = (json.dumps(entry.get(key), sort_keys=True) for entry in (stored, entry_now))
+        if key not in entry_now:
+            yield Problem(where, f"a key {key[:60]!r}", f"one of {', '.join(sorted(entry_now))}")
         elif text != expected:
             name = "type" if key == "data_type" else key
             yield Problem(where, f"{name} {text[:200]}", expected[:200])
 
 
-def _array_problems(where: str, found: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
-    # Coordinates and the longest row of annotations may have grown since; their chunks never do.
+def _array_problems(where: str, stored: Mapping[str, Any], spec: ArraySpec) -> Iterator[Problem]:
+    # Coordinates and the longest row of annotations grow, but not their chunks.
     grow = [spec.variable.role is Role.COORDINATE or dim == "annotation" for dim in spec.dims]
     with suppress(KeyError, TypeError, ValueError):
-        lengths = tuple(chunk_lengths(found))
+        lengths = tuple(chunk_lengths(stored))
         if all(
             type(n) is int and (n == most or (grows and 0 < n < most))
             for n, most, grows in zip(lengths, spec.chunks, grow, strict=True)
         ):
             spec = replace(spec, chunks=lengths)
-    attributes = found.get("attributes", {})
+    attributes = stored.get("attributes", {})
     if not (
         isinstance(attributes, Mapping)
         and all(type(value) is ATTRIBUTES.get(key) for key, value in attributes.items())
@@ -231,12 +215,14 @@ def _array_problems(where: str, found: Mapping[str, Any], spec: ArraySpec) -> It
     ):
         yield Problem(where, f"attributes {str(attributes)[:200]}", f"only {', '.join(sorted(ATTRIBUTES))}")
     yield from _compared(
-        where, {"storage_transformers": [], **found, "attributes": {}}, array_entry(spec) | {"attributes": {}}
+        where,
+        {"storage_transformers": [], **stored, "attributes": {}},
+        array_entry(spec) | {"attributes": {}},
     )
 
 
 def array_entry(spec: ArraySpec) -> dict[str, Any]:
-    """Metadata of an array, as zarr writes them."""
+    """Return the metadata of an array, as zarr writes them."""
     fill = spec.variable.fill
     return {
         "shape": list(spec.shape),
@@ -254,52 +240,36 @@ def array_entry(spec: ArraySpec) -> dict[str, Any]:
 
 
 def group_entry(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata of a group."""
+    """Return the metadata of a group."""
     return {"zarr_format": 3, "node_type": "group", "attributes": dict(attributes)}
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The committed state of a cube.
-
-    Parameters
-    ----------
-    path : Path or str
-        The cube, or its address.
-    spec : SweepSpec
-        The sweep as it was understood.
-    plans : dict of str to DatasetPlan
-        Grid and chunk lengths of each data set, coordinates in order of arrival.
-    runs : tuple of RunRecord
-        One record of each run, oldest first.
-    metadata : dict
-        zarr metadata of every node below the root, by path.
-    failed : dict of str to str
-        Last causes of cells that are marked failed, by name, as of the end of the last run.
-    """
+    """The committed state of a cube."""
 
     path: Place
     spec: SweepSpec
-    plans: dict[str, DatasetPlan]
-    runs: tuple[RunRecord, ...]
-    metadata: dict[str, dict[str, Any]]
-    failed: dict[str, str] = field(default_factory=dict)
+    plans: dict[str, DatasetPlan]  # by name, with coordinates in order of arrival
+    runs: tuple[RunRecord, ...]  # oldest first
+    metadata: dict[str, dict[str, Any]]  # zarr metadata of every node below the root, by path
+    failed: dict[str, str] = field(default_factory=dict)  # last causes of failed cells, by name
 
     @property
     def skipped(self) -> dict[str, list[str]]:
         """Data sets that the last run did not have, and why; none of these is in the cube."""
-        found = self.runs[-1].skipped if self.runs else {}
-        return {name: list(reasons) for name, reasons in found.items() if name not in self.plans}
+        data_sets = self.runs[-1].skipped if self.runs else {}
+        return {name: list(reasons) for name, reasons in data_sets.items() if name not in self.plans}
 
     @cached_property
     def made_with(self) -> tuple[dict[str, str], ...]:
-        """Return the fingerprint of each run, as far as it is known."""
-        # A run of a release that recorded no solvers left unions without their Gaussians: the first solver.
+        """Fingerprint of each run, as far as it is recorded."""
+        # Releases that recorded no solvers used the first one, which kept no Gaussians of unions.
         earlier = {
-            solver_name(*each.of): "1"
+            solver_name(*union.of): "1"
             for plan in self.plans.values()
-            for each in unions_of(self.spec.search, plan)
-            if each.of not in [kept.of for kept in plan.unions]
+            for union in unions_of(self.spec.search, plan)
+            if union.of not in [stored_union.of for stored_union in plan.unions]
         }
         return tuple(
             run.made_with | ({} if any(key.startswith(PREFIX) for key in run.fingerprint) else earlier)
@@ -308,13 +278,13 @@ class Manifest:
 
     @property
     def software(self) -> str:
-        """Return what differs between the software and processors of the runs in words, or nothing."""
+        """Differences between the software and processors of the runs in words, or an empty text."""
         note = software_differences(by_run(self.made_with))
         return note and f"runs with different software or processors: {note}"
 
     @property
     def format_version(self) -> int:
-        """Version that a release must know to read it."""
+        """Version that a release must support to read the cube."""
         return FORMAT_VERSIONS[any(plan.unions for plan in self.plans.values())]
 
     @cached_property
@@ -338,11 +308,10 @@ class Manifest:
 
     @cached_property
     def chunks(self) -> ChunkFiles:
-        """What the chunk files of the cube hold."""
         return ChunkFiles(self.path, self.plans.values(), self.metadata)
 
     def commit(self, files: Files) -> None:
-        """Replace the root file: readers see the cube as it was, or as it is now."""
+        """Replace the root file: readers see the old cube or the new one."""
         path = Path(self.path)
         with storage_errors(path, len(self.document)):
             files.put(path / ROOT_FILE, self.document)
@@ -350,30 +319,20 @@ class Manifest:
 
 
 def read_manifest(path: Place) -> Manifest:
-    """Read and check the root of a cube: one small file, whatever is being written meanwhile.
-
-    Parameters
-    ----------
-    path : Path or str
-        The cube, `<name>.zarr`, or its address.
-
-    Returns
-    -------
-    Manifest
-        The state of the last commit.
+    """Read and check the root of a cube, which is one small file.
 
     Raises
     ------
     InputError
-        If this is no cube, one of another format version, or one with anything in it that this version would
+        If this is no cube, a cube of another format version, or a cube with anything that this version would
         not have written: other arrays, types, shapes, chunks or codecs, values out of range, links in the
-        place of directories or in the directory of its run. Nothing was decoded then, and no memory taken for
-        what it claims to be.
+        place of directories or in the folder of its run. Nothing was decoded then, and no memory taken for
+        declared sizes.
     StorageError
         If the file cannot be read.
     """
     document = _read_document(path)
-    if isinstance(path, Path):  # whose run, if there is one, is elsewhere
+    if isinstance(path, Path):
         RunFolder(path).check()
     attributes = document.get("attributes")
     if not isinstance(attributes, dict) or attributes.get("format") != FORMAT:
@@ -383,16 +342,16 @@ def read_manifest(path: Place) -> Manifest:
         hint = "read it with the release that wrote it, or use another name"
         raise InputError([Problem(str(path), f"format version {version!r}", expected, hint)])
     problems: list[Problem] = []
-    plans, known = {}, [field.name for field in fields(DatasetPlan)]
+    plans, field_names = {}, [field.name for field in fields(DatasetPlan)]
     with collecting(problems):
         spec = load(f"{path}: spec", attributes.get("spec"))
     with collecting(problems):
-        kept = {key: value for key, value in attributes.items() if key in Contents.model_fields}
-        contents = read(Contents, kept, f"{path}:")
+        contents_values = {key: value for key, value in attributes.items() if key in Contents.model_fields}
+        contents = read(Contents, contents_values, f"{path}:")
         for name, record in contents.datasets.items():
             with collecting(problems):
-                # The default of a plan is not one of a cube: every cube says how its features were scaled.
-                values = {"scale": ABSENT, **marked(record, known)}
+                # A plan has a default scale, but every cube has to declare its own.
+                values = {"scale": ABSENT, **marked(record, field_names)}
                 plans[name] = read(DatasetPlan, values, f"{path}: data set {name[:100]}:")
     for name, plan in () if problems else plans.items():
         problems += plan_problems(str(path), spec, name, plan)
@@ -415,7 +374,7 @@ def read_manifest(path: Place) -> Manifest:
 
 
 class Contents(Record):
-    """What the root file holds beside the sweep: its history, and its data sets by name."""
+    """Attributes of the root file beside the sweep: its history, and its data sets by name."""
 
     runs: Annotated[tuple[RunRecord, ...], Listed()]
     datasets: dict[str, dict[str, Any]]
@@ -423,47 +382,13 @@ class Contents(Record):
 
 
 def append_run(path: Path, record: RunRecord, files: Files = PLAIN) -> None:
-    """Add one record to the history of runs; only the holder of the lease may.
-
-    Parameters
-    ----------
-    path : Path
-        The cube.
-    record : RunRecord
-        Of a run that starts.
-    files : Files
-        Of the holder of the lease.
-
-    Raises
-    ------
-    InputError
-        As `read_manifest`.
-    StorageError
-        If the root file cannot be replaced.
-    """
+    """Add a record to the history of runs; only the holder of the lease may."""
     manifest = read_manifest(path)
     replace(manifest, runs=(*manifest.runs, record)).commit(files)
 
 
 def keep_causes(path: Path, causes: Mapping[str, str], files: Files = PLAIN) -> None:
-    """Keep in the root why cells failed, in place of what an earlier run left there.
-
-    Parameters
-    ----------
-    path : Path
-        The cube.
-    causes : mapping of str to str
-        Last causes of the cells that are marked failed, by name.
-    files : Files
-        Of the holder of the lease.
-
-    Raises
-    ------
-    InputError
-        As `read_manifest`.
-    StorageError
-        If the root file cannot be replaced.
-    """
+    """Replace the causes of failed cells, by name, in the root."""
     manifest = read_manifest(path)
     failed = {cell: one_line(cause, LONGEST_CAUSE) for cell, cause in islice(causes.items(), MOST_FAILED)}
     if failed != manifest.failed:
@@ -478,10 +403,10 @@ def _read_document(path: Place) -> dict[str, Any]:
             else:
                 content = read_regular(path / ROOT_FILE, LONGEST_ROOT)
         except (FileNotFoundError, NotADirectoryError) as error:
-            found = f"no {ROOT_FILE} ({error.strerror})"
+            description = f"no {ROOT_FILE} ({error.strerror})"
             if isinstance(path, Path) and not path.is_dir():
-                found = "a file" if path.exists() else "nothing"
-            raise _not_a_cube(path, found) from None
+                description = "a file" if path.exists() else "nothing"
+            raise _not_a_cube(path, description) from None
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -489,5 +414,5 @@ def _read_document(path: Place) -> dict[str, Any]:
     return document if isinstance(document, dict) else {}
 
 
-def _not_a_cube(path: Place, found: str) -> InputError:
-    return refused(path, found, "a cube written by a sweep", "use another name or directory")
+def _not_a_cube(path: Place, description: str) -> InputError:
+    return refused(path, description, "a cube written by a sweep", "use another name or directory")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -18,49 +18,34 @@ from sweep_clustering.sweeps.plan import DatasetPlan, range_words
 
 Places = Place | Sequence[Place]
 
-# What the same bits are promised for, beside the machine: parts may be computed on several.
+# Software for which equal bits are promised; parts may be computed on several machines.
 SOFTWARE = ("sweep", "numba", "numpy")
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Cubes that are read as one.
+    """Cubes that are read as one."""
 
-    Parameters
-    ----------
-    cubes : tuple of Manifest
-        One or more, in the order of their mixtures.
-    manifest : Manifest
-        Of all of them together, which is no cube that could be written to.
-    missing : str
-        Which parts are not among them, in words; empty where none is known to be missing.
-    """
-
-    cubes: tuple[Manifest, ...]
-    manifest: Manifest
-    missing: str = ""
+    cubes: tuple[Manifest, ...]  # one or more, in the order of their mixtures
+    manifest: Manifest  # state of all cubes together; no cube could be written with it
+    missing: str = ""  # the missing parts, in words
 
 
 def read_parts(places: Places) -> Parts:
     """Read the root of a cube, or of several that are parts of one sweep.
 
-    Parameters
-    ----------
-    places : Path, str or sequence of them
-        Cubes, or their addresses.
-
     Raises
     ------
     InputError
-        With all that keeps them from being parts of one sweep: other sweeps, seeds or versions, cells that
-        two of them have; or as `read_manifest`.
+        With all reasons why they are not parts of one sweep: other sweeps, seeds or versions, cells that two
+        of them have; or the reasons of `read_manifest`.
     """
-    every = [places] if isinstance(places, (Path, str)) else list(places)
+    places = [places] if isinstance(places, (Path, str)) else places
     problems, cubes = list[Problem](), list[Manifest]()
-    for place in every:
+    for place in places:
         with collecting(problems):
             cubes.append(read_manifest(place_of(place)))
-    if not every:
+    if not places:
         problems = [Problem("cubes", "none", "at least one")]
     if problems:
         raise InputError(problems)
@@ -74,27 +59,22 @@ def read_parts(places: Places) -> Parts:
     if problems:
         raise InputError(problems)
     missing, plans = _missing(cubes), dict[str, DatasetPlan]()
-    for plan in (plan for cube in cubes for plan in cube.plans.values()):
-        plans[plan.name] = _joined(plans.get(plan.name), plan)
-    named = ", ".join(str(cube.path) for cube in cubes)
-    part = part_named(first.spec.name)
-    spec = first.spec.model_copy(
-        update={
-            "name": first.spec.name if part is None else part.sweep,
-            "grid": first.spec.grid.model_copy(update={"datasets": _entries(cubes)}),
-        }
-    )
+    for name, plan in ((name, plan) for cube in cubes for name, plan in cube.plans.items()):
+        plans[name] = _joined(plans[name], plan) if name in plans else plan
+    names = ", ".join(str(cube.path) for cube in cubes)
+    grid = first.spec.grid.model_copy(update={"datasets": _entries(cubes)})
+    spec = first.spec.model_copy(update={"name": _whole(first.spec.name), "grid": grid})
     runs = tuple(sorted((run for cube in cubes for run in cube.runs), key=lambda run: run.started))
     skipped = {name: tuple(reasons) for cube in cubes for name, reasons in cube.skipped.items()}
     if runs:
         runs = (*runs[:-1], runs[-1].model_copy(update={"skipped": skipped}))
-    path = f"{named} ({missing})" if missing else named
+    path = f"{names} ({missing})" if missing else names
     failed = {cell: cause for cube in cubes for cell, cause in cube.failed.items()}
     return Parts(tuple(cubes), Manifest(path, spec, plans, runs, {}, failed), missing)
 
 
 def attributes_of(manifest: Manifest) -> dict[str, Any]:
-    """Attributes that the root of a cube has."""
+    """Return the attributes of the root of a cube."""
     attributes: dict[str, Any] = json.loads(manifest.document)["attributes"]
     return attributes
 
@@ -106,53 +86,55 @@ def _order(cube: Manifest) -> tuple[Any, ...]:
 
 
 def _missing(cubes: Iterable[Manifest]) -> str:
-    """Which of the parts that the names of cubes speak of are not there."""
+    """List the missing parts, as far as the names of the cubes count them."""
     parts = [part for cube in cubes if (part := part_named(cube.spec.name)) is not None]
     if not parts or len({part.of for part in parts}) > 1:
         return ""
     there, of = {part.number for part in parts}, parts[0].of
-    gone = [number for number in range(1, of + 1) if number not in there]
-    shown = ", ".join(map(str, gone[:10])) + (", ..." if len(gone) > 10 else "")
-    return f"{len(gone)} of {of} parts are missing: {shown}" if gone else ""
+    missing = [number for number in range(1, of + 1) if number not in there]
+    numbers = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
+    return f"{len(missing)} of {of} parts are missing: {numbers}" if missing else ""
+
+
+def _whole(name: str) -> str:
+    """Return the name of the sweep to which a part with a name belongs."""
+    part = part_named(name)
+    return name if part is None else part.sweep
 
 
 def _settings(spec: SweepSpec) -> dict[str, Any]:
-    """What all parts of a sweep have in common, by key."""
-    dump = spec.dump()
-    part = part_named(spec.name)
+    """Return the values that all parts of a sweep have in common, by key."""
+    dump = spec.dump() | {"name": _whole(spec.name)}
     grid: Mapping[str, Any] = dump.pop("grid")
-    dump["name"] = spec.name if part is None else part.sweep
     dump.pop("data")  # changes no number
     return dump | {f"grid.{key}": value for key, value in grid.items() if key != "datasets"}
 
 
-def _differences(first: Manifest, other: Manifest) -> list[Problem]:
-    """What keeps a cube from being of the same sweep as another one."""
-    problems = []
-    for where, ours, theirs in (
+def _differences(first: Manifest, other: Manifest) -> Iterator[Problem]:
+    """Yield the differences that show that two cubes belong to different sweeps."""
+    for where, expected_values, values in (
         ("", _settings(first.spec), _settings(other.spec)),
         ("last run, version of ", _software(first), _software(other)),
         ("data set ", _recipes(first), _recipes(other)),
     ):
-        both = ours.keys() & theirs.keys() if where.startswith("data set") else ours.keys() | theirs.keys()
-        for key in sorted(both):
-            if ours.get(key) != theirs.get(key):
-                found, expected = (json.dumps(each.get(key))[:200] for each in (theirs, ours))
-                place, hint = (
-                    f"{other.path}: {where}{key}",
-                    "cubes read as one are parts of one sweep",
-                )
-                problems.append(Problem(place, found, f"{expected}, as in {first.path}", hint))
-    return problems
+        keys = (
+            expected_values.keys() & values.keys()
+            if where == "data set "
+            else expected_values.keys() | values.keys()
+        )
+        for key in sorted(key for key in keys if expected_values.get(key) != values.get(key)):
+            value, expected = (json.dumps(source.get(key))[:200] for source in (values, expected_values))
+            place, hint = f"{other.path}: {where}{key}", "cubes read as one are parts of one sweep"
+            yield Problem(place, value, f"{expected}, as in {first.path}", hint)
 
 
 def _software(cube: Manifest) -> dict[str, str]:
-    found = cube.runs[-1].fingerprint if cube.runs else {}
-    return {name: found[name] for name in SOFTWARE if name in found}
+    versions = cube.runs[-1].fingerprint if cube.runs else {}
+    return {name: versions[name] for name in SOFTWARE if name in versions}
 
 
 def _recipes(cube: Manifest) -> dict[str, Any]:
-    """Data sets of a cube without their mixtures, as plain values."""
+    """Return the data sets of a cube without their mixtures, as plain values."""
     return {
         entry.name: entry.model_dump(mode="json", exclude={"count", "first", "step"})
         for entry in cube.spec.grid.datasets
@@ -160,49 +142,44 @@ def _recipes(cube: Manifest) -> dict[str, Any]:
     }
 
 
-def _overlaps(cubes: Sequence[Manifest]) -> list[Problem]:
-    """Data sets, or mixtures, that two of the cubes have."""
-    problems, found = list[Problem](), dict[str, list[tuple[range, Manifest]]]()
+def _overlaps(cubes: Sequence[Manifest]) -> Iterator[Problem]:
+    """Yield the data sets, or mixtures, that two of the cubes have."""
+    plans: dict[str, list[tuple[DatasetPlan, Manifest]]] = {}
     for cube in cubes:
         for plan in cube.plans.values():
-            mixtures = plan.dims[0].values
-            found.setdefault(plan.name, []).append(
-                (mixtures if isinstance(mixtures, range) else range(1), cube)
-            )
-    for name, parts in found.items():
-        for (one, before), (two, cube) in combinations(sorted(parts, key=lambda each: each[0].start), 2):
-            if common := sorted(set(one) & set(two)):
-                drawn = cube.plans[name].mixtures is not None
-                shown = f", mixtures {_listed(common)}" if drawn else ""
+            plans.setdefault(plan.name, []).append((plan, cube))
+    for name, parts in plans.items():
+        for (part, before), (plan, cube) in combinations(
+            sorted(parts, key=lambda row: row[0].first_mixture), 2
+        ):
+            if common := sorted(set(part.dims[0].values) & set(plan.dims[0].values)):
+                mixtures = "" if plan.mixtures is None else f", mixtures {_listed(common)}"
                 expected = f"cells that {before.path} does not have"
-                problems.append(Problem(f"{cube.path}: data set {name}{shown}", "there as well", expected))
-    return problems
+                yield Problem(f"{cube.path}: data set {name}{mixtures}", "there as well", expected)
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """Return ascending numbers in words: as a range, or the first ten."""
+    """Return ascending numbers in words, as a range or the first ten."""
     whole = range(numbers[0], numbers[-1] + 1)
     if len(whole) == len(numbers):
         return range_words(whole)
     return ", ".join(map(str, numbers[:10])) + (", ..." if len(numbers) > 10 else "")
 
 
-def _joined(there: DatasetPlan | None, plan: DatasetPlan) -> DatasetPlan:
+def _joined(plan: DatasetPlan, part: DatasetPlan) -> DatasetPlan:
     """Return the grid of a data set with the mixtures of one more part."""
-    if there is None:
-        return plan
-    every = [number for each in (there, plan) for number in each.dims[0].values]
-    n = max(every) - min(every) + 1
-    return replace(there, mixtures=n, first_mixture=min(every), mixture_step=1, mixture_chunk=n)
+    mixtures = [*plan.dims[0].values, *part.dims[0].values]
+    n, first = max(mixtures) - min(mixtures) + 1, min(mixtures)
+    return replace(plan, mixtures=n, first_mixture=first, mixture_step=1, mixture_chunk=n)
 
 
 def _entries(cubes: Iterable[Manifest]) -> tuple[Dataset, ...]:
     """Return the data sets of all cubes, with all mixtures of each."""
-    found: dict[str, Dataset] = {}
+    by_name: dict[str, Dataset] = {}
     for entry in (entry for cube in cubes for entry in cube.spec.grid.datasets):
-        before = found.setdefault(entry.name, entry)
+        before = by_name.setdefault(entry.name, entry)
         if before is not entry and isinstance(before, Mixtures) and isinstance(entry, Mixtures):
             first = min(before.first, entry.first)
-            count = max(each.draws[-1] for each in (before, entry)) + 1 - first
-            found[entry.name] = before.model_copy(update={"first": first, "count": count, "step": 1})
-    return tuple(found.values())
+            count = max(mixtures.draws[-1] for mixtures in (before, entry)) + 1 - first
+            by_name[entry.name] = before.model_copy(update={"first": first, "count": count, "step": 1})
+    return tuple(by_name.values())

@@ -1,8 +1,8 @@
 """Every variable of the cube, declared once: `VARIABLES`.
 
-Which arrays a data set has, `array_specs`, follows from that table and from the nodes of its plan: results
-have the dimensions of their node, annotations those that they depend on, inputs the mixture. The template of
-a new cube, the check of one that is there and the writing of blocks all go by these.
+The arrays of a data set (`array_specs`) follow from that table and from the nodes of its plan: results have
+the dimensions of their node, annotations those that they depend on, inputs the mixture. The template of a new
+cube, the check of an existing one and the writing of blocks all go by these.
 """
 
 import math
@@ -21,12 +21,15 @@ from sweep_clustering.sweeps.unions import ROWS, Room
 from sweep_clustering.sweeps.words import DEFAULT, chooses, holds_out, is_any, shape_of
 
 # Values of the variable `status`. No solution is an answer of a method, and no failure.
-PENDING, DONE, FAILED, NO_SOLUTION = 0, 1, 2, 3
+PENDING = 0
+DONE = 1
+FAILED = 2
+NO_SOLUTION = 3
 
-# Values of the cells that were computed to the end, and whose results never change.
+# Values of cells that were computed to the end, so that their results never change.
 ANSWERED = (DONE, NO_SOLUTION)
 
-# What `status` means, for people.
+# Words for each status.
 STATUS_WORDS = {PENDING: "pending", DONE: "done", FAILED: "failed", NO_SOLUTION: "no solution"}
 
 STATUS_FLAGS = {word.replace(" ", "_"): value for value, word in STATUS_WORDS.items()}
@@ -34,7 +37,7 @@ FIELDS = ("i", "j", "kind")
 
 
 class Role(Enum):
-    """Kind of a variable: it decides the leading dimensions and the nodes that have it."""
+    """Kind of a variable, which decides its leading dimensions and the nodes that have it."""
 
     RESULT = "result"
     ANNOTATION = "annotation"
@@ -44,37 +47,18 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Variable:
-    """One variable of the cube.
-
-    Parameters
-    ----------
-    name : str
-        Name in the cube.
-    role : Role
-        Results lead with the cell dimensions, annotations with those but the model, inputs with the mixture.
-    dims : tuple of str
-        Dimensions after the leading ones.
-    dtype : str
-        zarr data type.
-    fill : float, int or str
-        Value of what is not written yet.
-    text : str
-        For people; attribute `long_name`.
-    units : str
-        Attribute `units`, where there is one.
-    """
+    """One variable of the cube."""
 
     name: str
     role: Role
-    dims: tuple[str, ...]
+    dims: tuple[str, ...]  # after the leading ones
     dtype: str
-    fill: float | int | str
-    text: str
+    fill: float | int | str  # a value that is not written yet
+    text: str  # attribute `long_name`
     units: str = ""
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Attributes in the cube."""
         attributes: dict[str, Any] = {"long_name": self.text}
         if self.units:
             attributes["units"] = self.units
@@ -93,12 +77,12 @@ BASE_RATE_TEXT = "log loss of held-out annotations where all that is known is ho
 VALUES_TEXT = "structure, means, covariances, centre and axes of the Gaussians: see pipeline.components"
 POOL_TEXT = "annotations of a file that those of cells are drawn from"
 
-# What is not written yet, by the first letter of its type.
+# Fill values by the first letter of the type; variables in `zero` have 0.
 _FILLS: dict[str, float | int | str] = {"f": math.nan, "i": -1, "s": ""}
 
 
 def _variables(role: Role, *rows: tuple[str, ...], zero: tuple[str, ...] = ()) -> dict[str, Variable]:
-    """Of rows of name, dimensions behind the leading ones, type, meaning, units; `zero` have fill value 0."""
+    """Return variables from rows of name, dimensions after the leading ones, type, meaning and units."""
     return {
         name: Variable(
             name, role, tuple(dims.split()), dtype, 0 if name in zero else _FILLS[dtype[0]], *texts
@@ -162,33 +146,33 @@ COVARIANCE_TEXTS = {
     ("feature", "feature_2"): "covariance matrix of each cluster, best restart",
 }
 
-# Attribute `long_name` of p where annotations are not drawn from true labels.
+# Attribute `long_name` of p if annotations are not drawn from true labels.
 TOLD_TEXT = "accuracy that the models assume; annotations of a file"
 
-# How the features were scaled, in words, for the attribute `long_name` of X.
+# Scaling of the features, for the attribute `long_name` of X.
 SCALED = {
     "none": "not scaled",
     "standard": "each scaled to mean 0 and standard deviation 1",
     "minmax": "each scaled to the range from 0 to 1",
 }
 
-# Attribute `long_name` of candidates where every model holds annotations out.
+# Attribute `long_name` of candidates if every model holds annotations out.
 SCORED_TEXT = "shape of covariances that a cell can choose, or has"
 
-# Variables that a node may have been given, in the order in which they are handed over.
+# Input variables, in the order in which callers pass them.
 INPUTS = tuple(name for name, variable in VARIABLES.items() if variable.role is Role.INPUT)
 
-# Of results and inputs that only some nodes and blocks have: by the plan, and their models.
+# Results and inputs that only some nodes and blocks have, with a condition on their plan and models.
 #
-# A block without a model that chooses its shape has no files of what was chosen, and one without Gaussians
-# none of these: so a cube of other models, and searches, can grow by one that does.
+# A block without a choice of shapes has no files of choices, and a block without Gaussians none of those. So
+# a cube of other models and searches can grow by one with them.
 ONLY: dict[str, Callable[[DatasetPlan, Sequence[str], Sequence[UnionPlan]], bool]] = {
     "unseen_mass": lambda plan, models, unions: plan.adaptive,
     "covariance_shape": lambda plan, models, unions: any(map(chooses, models)),
     "structure": lambda plan, models, unions: any(map(is_any, models)),
     "held_out": lambda plan, models, unions: _hold_out(plan, models),
     "held_out_right": lambda plan, models, unions: _hold_out(plan, models),
-    "base_rate": lambda plan, models, unions: _hold_out(plan, [each.model for each in unions]),
+    "base_rate": lambda plan, models, unions: _hold_out(plan, [union.model for union in unions]),
     **dict.fromkeys(ROWS, lambda plan, models, unions: bool(unions)),
     "labels_true": lambda plan, models, unions: plan.has_labels,
     "annotation_pool": lambda plan, models, unions: plan.n_annotations > 0,
@@ -203,17 +187,7 @@ def _hold_out(plan: DatasetPlan, models: Iterable[str]) -> bool:
 def result_names(
     plan: DatasetPlan, models: Iterable[str], searches: Iterable[str | None] | None = None
 ) -> tuple[str, ...]:
-    """Variables that a node, or a block, of some models of a data set has, in the order of writing.
-
-    Parameters
-    ----------
-    plan : DatasetPlan
-        Of the data set.
-    models : iterable of str
-        Of the node or block.
-    searches : iterable of str or None, optional
-        Of the block; all of them for a node.
-    """
+    """Return the variables of a node, or of a block with some of its searches, in the order of writing."""
     models, searches = tuple(models), plan.searches or (None,) if searches is None else searches
     return _names(Role.RESULT, plan, models, plan.unions_of(models, searches))
 
@@ -226,43 +200,42 @@ def _names(
 
 
 def scored_shapes(plan: DatasetPlan) -> tuple[str, ...]:
-    """Shapes on the dimension `candidate`; none if nothing is held out."""
+    """Return the shapes on the dimension `candidate`; none if nothing is held out."""
     of_choice = CANDIDATES if any(map(chooses, plan.models)) else ()
     return SCORED if plan.held_out and plan.supervised else of_choice
 
 
 def room(plan: DatasetPlan) -> Room:
-    """Lengths of the dimensions `component` and `entry`: no cell of a data set has more, so that they bound
-    the memory of its blocks.
+    """Return the lengths of the dimensions `component` and `entry`, which bound the memory of a block.
 
-    Of 3,600 samples, 60 features and 10 classes a cell of any shape takes 0.14 MB, of 60,000 samples and 768
-    features 0.3 MB (`sweeps.unions.room_for`); half of what full covariances would take is the most there is.
+    With 3,600 samples, 60 features and 10 classes a cell of any shape takes 0.14 MB, with 60,000 samples and
+    768 features 0.3 MB (`sweeps.unions.room_for`), which is at most half of the size of full covariances.
     """
-    lengths = [(each.components, each.entries) for each in plan.unions]
+    lengths = [(union.components, union.entries) for union in plan.unions]
     return Room(*map(max, zip(*lengths, strict=True))) if lengths else Room(0, 0)
 
 
 def _coordinates(plan: DatasetPlan) -> dict[str, Sequence[Any]]:
-    """Values of every coordinate, not yet in memory: a plan may say more than fits there."""
+    """Return the values of every coordinate lazily: a plan may declare more than fits into memory."""
     values: dict[str, Sequence[Any]] = {dim.name: dim.values for dim in plan.dims if dim.stored}
     if plan.supervised:
         values |= {"m_over_n": [m / plan.n_samples for m in plan.m], "field": FIELDS}
     values |= {"feature": plan.feature_names, "candidate": scored_shapes(plan)}
     values |= {"part": STRUCTURE if any(map(is_any, plan.models)) else ()}
-    return {name: each for name, each in values.items() if len(each)}
+    return {name: value for name, value in values.items() if len(value)}
 
 
 def coordinate_values(plan: DatasetPlan) -> dict[str, npt.NDArray[Any]]:
-    """Values of every coordinate that the node of a data set has, in order of arrival."""
+    """Return the values of every coordinate of a data set's node, in order of arrival."""
     return {
-        name: np.array(each, dtype=VARIABLES[name].dtype.replace("string", "O"))
-        for name, each in _coordinates(plan).items()
+        name: np.array(value, dtype=VARIABLES[name].dtype.replace("string", "O"))
+        for name, value in _coordinates(plan).items()
     }
 
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array of the cube: a variable as a node has it, with its dimensions and lengths."""
+    """One array of the cube: a variable of a node, with its dimensions and lengths."""
 
     node: str
     variable: Variable
@@ -272,22 +245,13 @@ class ArraySpec:
 
     @property
     def path(self) -> str:
-        """Path below the root of the cube."""
         return f"{self.node}/{self.variable.name}"
 
 
 def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
-    """All arrays of one data set, those of its baselines included.
+    """Return all arrays of a data set and its baselines: coordinates first, then inputs, then results.
 
-    Parameters
-    ----------
-    plan : DatasetPlan
-        Its chunk lengths are used as they are. Chunks of annotations hold the largest `m` of the plan.
-
-    Returns
-    -------
-    list of ArraySpec
-        Coordinates first, then inputs, then results.
+    Chunk lengths are those of the plan. Chunks of annotations hold the largest `m` of the plan.
     """
     dims = {dim.name: dim for dim in plan.dims if dim.stored}
     lengths = {
@@ -309,7 +273,7 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
     def spec(node: str, name: str, leading: Sequence[str] = (), models: Sequence[str] = ()) -> ArraySpec:
         variable = _variable(name, plan, models)
         names = (*leading, *variable.dims)
-        # those of a coordinate, which is never written in part, are as long as it was at first
+        # a coordinate is never written in part: its chunk is as long as the coordinate was at first
         parts = lengths if variable.role is Role.COORDINATE else chunks
         return ArraySpec(
             node, variable, names, tuple(lengths[d] for d in names), tuple(parts[d] for d in names)
@@ -327,7 +291,7 @@ def array_specs(plan: DatasetPlan) -> list[ArraySpec]:
 
 
 def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
-    """A variable as a node of some models has it: covariances have the form of the widest of their shapes."""
+    """Return a variable as a node has it: covariances have the form of the widest shape of its models."""
     variable = VARIABLES[name]
     if name == "covariances":
         dims = widest_dims(map(shape_of, models))
@@ -340,9 +304,9 @@ def _variable(name: str, plan: DatasetPlan, models: Iterable[str]) -> Variable:
 
 
 def groups(plan: DatasetPlan) -> dict[str, dict[str, Any]]:
-    """Attributes of the groups of one data set by path: those above it, its own, and one for each baseline.
+    """Return the attributes of the groups of a data set by path: parents, itself, and one for each baseline.
 
-    Sizes are dimensions, so only what these do not say.
+    Sizes are dimensions, so they are no attributes.
     """
     attributes: dict[str, object] = {"source": plan.source, "checksum": plan.checksum}
     if plan.class_names:

@@ -1,4 +1,4 @@
-"""The cube as a tree of xarray, `open_cube`, and the store that zarr reads it through."""
+"""The cube as a tree of xarray, `open_cube`, and the store through which zarr reads it."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-# Attribute of a group that names its coordinates beside those of dimensions.
+# Attribute of a group with the names of coordinates that are no dimensions.
 COORDINATES = "coordinates"
 
-# Refusal of everything that would change a cube through zarr.
+# Message of every attempt to change a cube through zarr.
 READ_ONLY = "a cube is read-only: its run alone writes it"
 
-# Most bytes of files from an address that are kept; the status of cells is kept beyond that.
-KEPT_BYTES = 2**26
+# Bytes of the cache of files from an address; the status of cells is cached beyond that.
+CACHE_BYTES = 2**26
 
 TEXT = np.dtypes.StringDType()
 
@@ -51,16 +51,11 @@ Part = tuple[slice, ...]
 
 
 class CubeStore(Store):
-    """A zarr store of the files of a cube as they were written, read only: no link leads out, no pipe blocks.
+    """A read-only zarr store of the files of a cube, in which no link leads out and no pipe blocks.
 
-    All metadata are those of `manifest`: a growth since then, which replaces the root file, is not seen.
-    Files from an address are kept, as long as there is room, so that nothing is asked for twice. Those of the
-    status of cells are always kept, so that all arrays of a data set show the same moment.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        State of the cube, which is here or at an address.
+    All metadata are those of `manifest`: a later growth, which replaces the root file, is not visible. Files
+    from an address are cached, as long as there is room, so that nothing is requested twice. Those of the
+    status of cells are always cached, so that all arrays of a data set show the same moment.
     """
 
     supports_writes = False
@@ -70,8 +65,8 @@ class CubeStore(Store):
     def __init__(self, manifest: Manifest) -> None:
         super().__init__(read_only=True)
         self._document, self._chunks, self._metadata = manifest.document, manifest.chunks, manifest.metadata
-        self._kept: dict[str, bytes | None] = {}
-        self._is_remote, self._free_bytes = isinstance(manifest.path, str), KEPT_BYTES
+        self._cache: dict[str, bytes | None] = {}
+        self._is_remote, self._free_bytes = isinstance(manifest.path, str), CACHE_BYTES
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -81,13 +76,7 @@ class CubeStore(Store):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Content of a file, None where there is none.
-
-        Raises
-        ------
-        DamagedChunk
-            If it is a chunk that has changed since it was written, or one that must be there and is not.
-        """
+        """Return the content of a file, or None; a changed or missing chunk is a DamagedChunk."""
         if byte_range is not None:
             raise ValueError("files of a cube are read whole: the checksum is of all of it")
         content = await asyncio.to_thread(self._content, key)
@@ -98,40 +87,35 @@ class CubeStore(Store):
         if name == ROOT_FILE:
             entry = self._metadata.get(path)
             return json.dumps(entry).encode() if entry else None if path else self._document
-        if key in self._kept:
-            return self._kept[key]
+        if key in self._cache:
+            return self._cache[key]
         loaded = self._chunks.load(key)
         content = None if loaded is None else loaded[0]
         n_bytes, is_status = len(content or b""), path.rpartition("/")[2] == "status"
         if not self._is_remote or (n_bytes > self._free_bytes and not is_status):
             return content
         self._free_bytes -= n_bytes
-        return self._kept.setdefault(key, content)
+        return self._cache.setdefault(key, content)
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
     ) -> list[Buffer | None]:
-        """Contents of several files, as of `get`."""
         return [await self.get(key, prototype, byte_range) for key, byte_range in key_ranges]
 
     async def exists(self, key: str) -> bool:
-        """Whether there is such a file."""
         return await asyncio.to_thread(self._content, key) is not None
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Refuse to write."""
         raise ValueError(READ_ONLY)
 
     async def delete(self, key: str) -> None:
-        """Refuse to delete."""
         raise ValueError(READ_ONLY)
 
     def list(self) -> AsyncIterator[str]:
-        """Refuse to list files: the root file says which arrays there are."""
+        """Refuse to list files: the root file lists the arrays."""
         raise NotImplementedError
 
     def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        """Refuse to list files, as `list`."""
         raise NotImplementedError
 
     list_dir = list_prefix
@@ -143,15 +127,15 @@ class ShownArray:
     Parameters
     ----------
     store : CubeStore
-        Store of the cube.
+        store of the cube
     spec : ArraySpec
-        Declaration of the array.
+        declaration of the array
     order : mapping of str to ndarray
         Stored positions, for each dimension that is not stored in rising order.
     status : ndarray or ShownArray, optional
         States of the cells of the node; without them nothing is hidden.
     status_dims : sequence of str
-        Dimensions of the states.
+        dimensions of the states
     """
 
     def __init__(
@@ -187,7 +171,7 @@ class ShownArray:
         has_values = states == DONE
         if variable.name in OF_ANSWERS or variable.role is Role.ANNOTATION:
             has_values |= states == NO_SOLUTION
-        # annotations are those of several cells: there are some if one of these is done
+        # several cells share annotations, which exist if one of these is done
         shared = tuple(axis for axis, dim in enumerate(self._status_dims) if dim not in dims)
         has_values = has_values.any(shared)
         has_values = has_values.reshape(has_values.shape + (1,) * (values.ndim - has_values.ndim))
@@ -199,9 +183,7 @@ def _part(array: ShownArray, part: Part) -> NDArray[Any]:
     return array[part]
 
 
-# The cube as an xarray tree: lazy, sorted, and free of anything that is not done.
-
-# What a cell without a solution has, too.
+# Variables that a cell without a solution has, too.
 OF_ANSWERS = ("restarts_done", "seconds", "cpu_seconds")
 
 
@@ -247,25 +229,25 @@ def open_cube(path: str | Path | Sequence[str | Path]) -> xr.DataTree:
 
 
 def open_parts(parts: Parts) -> xr.DataTree:
-    """Open cubes whose roots were read, as one; as `open_cube`."""
+    """Open cubes whose roots were read, as one; see `open_cube`."""
     import xarray as xr  # here, so that a run, which only writes, does not load it and pandas
 
-    found: dict[str, list[xr.Dataset]] = {}
+    by_path: dict[str, list[xr.Dataset]] = {}
     mixtures: dict[str, list[int]] = {}
     for cube in parts.cubes:
         for path, node in _nodes(cube).items():
-            found.setdefault(path, []).append(node)
+            by_path.setdefault(path, []).append(node)
         for plan in cube.plans.values():
             for path in groups(plan):
                 mixtures.setdefault(f"/{path}", []).extend(plan.dims[0].values)
-    nodes = {path: _joined(datasets, mixtures.get(path, [])) for path, datasets in found.items()}
+    nodes = {path: _joined(datasets, mixtures.get(path, [])) for path, datasets in by_path.items()}
     if len(parts.cubes) > 1:
         nodes["/"] = nodes["/"].assign_attrs(attributes_of(parts.manifest))
     return xr.DataTree.from_dict(nodes)
 
 
 def _joined(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:
-    """Return a node of several cubes, which have other mixtures each or a group without values."""
+    """Return a node of several cubes, which have different mixtures or a group without values."""
     if len(datasets) == 1 or "mixture" not in datasets[0].dims:
         return datasets[0]
     import xarray as xr
@@ -286,7 +268,7 @@ def _joined(datasets: list[xr.Dataset], mixtures: list[int]) -> xr.Dataset:
 
 
 def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:
-    """Nodes of a cube by path."""
+    """Return the nodes of a cube by path."""
     import xarray as xr
 
     nodes = {"/": xr.Dataset(attrs=attributes_of(manifest))}
@@ -305,10 +287,10 @@ def _nodes(manifest: Manifest) -> dict[str, xr.Dataset]:
 def _node(
     manifest: Manifest, store: CubeStore, plan: DatasetPlan, path: str, specs: Iterable[ArraySpec]
 ) -> xr.Dataset:
-    """A node of a data set, of which only what is needed to open it was read.
+    """Return a node of a data set, for which as little as possible is read.
 
     At an address this is nothing but names of samples: coordinates are in the root, and the status is read
-    when values of the data set are asked for.
+    when values of the data set are requested.
     """
     import dask.array as da
     import xarray as xr
@@ -319,7 +301,7 @@ def _node(
     variables: dict[str, xr.Variable] = {}
     status: NDArray[np.int8] | ShownArray | None = None
     status_dims: tuple[str, ...] = ()
-    # the status first: all results are shown by it
+    # the status first, because it masks all results
     for spec in sorted(specs, key=lambda spec: (spec.variable.name != "status", spec.path)):
         name, role, entry = spec.variable.name, spec.variable.role, manifest.metadata[spec.path]
         array = ShownArray(store, spec, order, None if role is Role.INPUT else status, status_dims)
@@ -334,11 +316,11 @@ def _node(
         if name == "status":
             status, status_dims = data, spec.dims
         if data is array:
-            # a name of its own: a scheduler that still holds the chunks of another moment must not use them
+            # a unique name: a scheduler that still has the chunks of another moment must not use them
             unique, empty = f"{name}-{uuid.uuid4().hex}", np.empty((0,) * array.ndim, array.dtype)
             data = da.from_array(array, tuple(chunk_lengths(entry)), unique, getitem=_part, meta=empty)
         variables[name] = xr.Variable(spec.dims, data, entry["attributes"])
-    # in the attributes of a group stands which variables are coordinates, for other readers
+    # the attributes of a group name its coordinates for other readers
     attributes = {
         key: text for key, text in manifest.metadata[path]["attributes"].items() if key != COORDINATES
     }

@@ -63,7 +63,7 @@ def test_all_that_is_damaged_is_found_at_once_and_mended(good: Path, cube: Path)
         turn_bit(cube / key)
     for key in lost:
         (cube / key).unlink()
-    found = {damage.key: damage.found for damage in scan(cube).damaged}
+    found = {damage.key: damage.problem for damage in scan(cube).damaged}
     assert sorted(key for key, words in found.items() if words == CHANGED) == turned
     # without its status, a block is pending: nothing of it is missed
     pending = {key.rpartition("/status/")[0] for key in lost if "/status/" in key}
