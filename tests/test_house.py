@@ -170,16 +170,16 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
 
 
 MOST = {
-    "found": 371,
-    "each": 309,
-    "told, said": 206,
-    "descriptions with Of or What": 288,
-    "docstring longer than body": 251,
-    "tuples of three": 18,
+    "found": 293,
+    "each": 243,
+    "told, said": 191,
+    "descriptions with Of or What": 246,
+    "docstring longer than body": 189,
+    "tuples of three": 11,
     "modules with code": 167,
     "lines of code": 28_230,
     "lines of imports": 3_089,
-    "lines of docstrings for 100 lines of code": 42,
+    "lines of docstrings for 100 lines of code": 37,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 
