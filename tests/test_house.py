@@ -176,9 +176,12 @@ MOST = {
     "descriptions with Of or What": 246,
     "docstring longer than body": 189,
     "tuples of three": 11,
-    "modules with code": 167,
-    "lines of code": 28_230,
-    "lines of imports": 3_089,
+    "statements with several constants": 86,
+    "calls with splats": 154,
+    "uses of Any": 651,
+    "modules with code": 169,
+    "lines of code": 28_360,
+    "lines of imports": 3_100,
     "lines of docstrings for 100 lines of code": 37,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""

@@ -85,6 +85,15 @@ def is_long_tuple(annotation: ast.expr | None) -> bool:
     )
 
 
+def has_several_constants(node: ast.AST) -> bool:
+    """Whether a statement gives values to several constants."""
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and all(isinstance(name, ast.Name) and name.id.isupper() for name in node.targets[0].elts)
+    )
+
+
 @cache
 def counts() -> Counter[str]:
     """Return the number of lines of the package, and how often its code has each fault."""
@@ -99,6 +108,10 @@ def counts() -> Counter[str]:
             isinstance(node, ast.Name) and node.id in ("told", "said") for node in ast.walk(tree)
         )
         for node in ast.walk(tree):
+            total["uses of Any"] += isinstance(node, ast.Name) and node.id == "Any"
+            total["statements with several constants"] += has_several_constants(node)
+            if isinstance(node, ast.Call):
+                total["calls with splats"] += any(keyword.arg is None for keyword in node.keywords)
             if not isinstance(node, (ast.Module, ast.ClassDef, *DEFINITIONS)):
                 continue
             docstring = ast.get_docstring(node)
