@@ -133,7 +133,7 @@ def plural(count: int, noun: str, several: str = "") -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + 's'}"
 
 
-def given(value: T | None) -> T:
+def present(value: T | None) -> T:
     """A value that may be None elsewhere, and never is here."""
     if value is None:
         raise TypeError("a value is missing that is always there")
@@ -158,7 +158,7 @@ def not_one_of(where: str, word: object, known: Iterable[str]) -> Problem:
     return Problem(where, repr(word), f"one of {', '.join(words)}", hint)
 
 
-def shown(value: object) -> str:
+def short_text(value: object) -> str:
     """Short text of a value of TOML, YAML or JSON for a message."""
     try:
         text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)

@@ -22,7 +22,7 @@ from sweep_clustering.sweeps.data.builtin import DataSet, Unavailable, find
 from sweep_clustering.sweeps.data.reading import load_table
 from sweep_clustering.sweeps.data.scaling import scale
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, given, plural
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, present
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import Builtin, Dataset, Mixtures, SweepSpec, UserTable
 from sweep_clustering.sweeps.plan import Cell, DatasetPlan
@@ -126,7 +126,7 @@ class MixtureSource:
 
     def arrays(self, mixture: int | None) -> Arrays:
         """Features as used and true labels of one mixture."""
-        rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, given(mixture)))
+        rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, present(mixture)))
         X, labels_true = draw_mixture(
             rng, **self.recipe.model_dump(exclude={"name", "count", "scale", "first", "step"})
         )
@@ -303,7 +303,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         its["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
         its |= {"source": "drawn from the sweep's seed", "has_labels": True}
     else:
-        data = given(data)
+        data = present(data)
         table, place = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
             place += f", annotations {entry.annotations}"
@@ -417,7 +417,7 @@ def cell_annotations(seed: int, cell: Cell, source: Source) -> NDArray[np.int32]
         return np.empty((0, 3), dtype=np.int32)
     if asks(cell.design):
         raise ValueError(f"{cell}: the pairs of the design {cell.design!r} are asked for, not drawn")
-    m, replicate = given(cell.m), given(cell.replicate)
+    m, replicate = present(cell.m), present(cell.replicate)
     pool = source.pool
     p = cell.p if pool is None else None
     where = annotation_seed(seed, cell.dataset, mixture=cell.mixture, p=p, m=m, replicate=replicate)
@@ -425,7 +425,7 @@ def cell_annotations(seed: int, cell: Cell, source: Source) -> NDArray[np.int32]
     if pool is not None:
         return pool[rng.choice(len(pool), size=m, replace=False)]
     X, labels = source.arrays(cell.mixture)
-    labels_true = given(labels)
+    labels_true = present(labels)
     if cell.design == NEAR:
         return draw_near(rng, labels_true, X, p=cell.p, m=m)
     if cell.design == BIASED:

@@ -21,7 +21,7 @@ from pydantic import ConfigDict, Strict
 
 from sweep_clustering.kernels.settings import SCALES
 from sweep_clustering.sweeps.annotations.draw import MOST_ANNOTATIONS
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, given, not_one_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of, present
 from sweep_clustering.sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweep_clustering.sweeps.seeds import accuracy_code
 from sweep_clustering.sweeps.words import DEFAULT, DESIGNS, asks
@@ -128,7 +128,7 @@ class AskedPath:
     @classmethod
     def of(cls, cell: Cell) -> AskedPath:
         """The path that the annotations of a cell come from, whose design asks for them."""
-        return cls(cell.dataset, cell.mixture, given(cell.p), given(cell.replicate), given(cell.design))
+        return cls(cell.dataset, cell.mixture, present(cell.p), present(cell.replicate), present(cell.design))
 
     def __str__(self) -> str:
         return "/".join([self.dataset, *_written(self)])
@@ -617,7 +617,7 @@ class DatasetPlan:
         """Block that holds `cell`."""
         node = self.node_of[cell.model]
         indices = zip(node.dims, node.indices(cell), strict=True)
-        return Block(node, tuple(dim.chunk_at(given(index)) for dim, index in indices))
+        return Block(node, tuple(dim.chunk_at(present(index)) for dim, index in indices))
 
 
 # Names of cells, `iris/p=0.8/m=75/replicate=0/posterior`, read back into cells of a sweep.

@@ -19,7 +19,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import CoreSchema, ErrorDetails, PydanticCustomError, core_schema
 from pydantic_core.core_schema import TupleSchema
 
-from sweep_clustering.sweeps.errors import MISSING, InputError, Problem, did_you_mean, shown
+from sweep_clustering.sweeps.errors import MISSING, InputError, Problem, did_you_mean, short_text
 
 # Records read from files by pydantic, and its errors as problems that people can act on.
 
@@ -158,10 +158,10 @@ def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
     if isinstance(value, StandIn):
         return Problem(place, value.found, value.expected, value.hint)
     if line["type"] != REFUSAL:
-        return Problem(place, shown(value), expected)
+        return Problem(place, short_text(value), expected)
     options = words.get("options", ())
     hint = words["hint"] or (did_you_mean(value, options) if isinstance(value, str) else "")
-    return Problem(place, words.get("found") or shown(value), expected, hint)
+    return Problem(place, words.get("found") or short_text(value), expected, hint)
 
 
 def _names(loc: tuple[int | str, ...]) -> list[str]:
@@ -333,7 +333,7 @@ class Each:
         for value in values:
             try:
                 identity = self.identity(value)
-                again = StandIn(f"{shown(value)} again", "each value once")
+                again = StandIn(f"{short_text(value)} again", "each value once")
                 marked.append(again if identity in seen else value)
                 seen.add(identity)
             except (TypeError, ValueError, ArithmeticError):

@@ -15,7 +15,7 @@ from sweep_clustering.sweeps.annotations.files import ANNOTATOR, FIRST_ROW, colu
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
 from sweep_clustering.sweeps.data.text import rows_of
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, given
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
 from sweep_clustering.sweeps.files import opened
 
 WORDS = {MUST: "yes", CANNOT: "no", None: "skip"}
@@ -190,7 +190,7 @@ def check_answers_file(path: Path) -> list[Problem]:
 
 def _header(lines: Lines) -> str:
     """The first line, where it is the header of a file that takes answers."""
-    first = given(lines.first)
+    first = present(lines.first)
     if separator_of(first.text) is None:
         hint = "name a new file last: --annotations may be given several times"
         expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"

@@ -24,7 +24,7 @@ from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, STATUS_WORDS
 from sweep_clustering.storage.provenance import PROMISE, by_run, fingerprint, software_differences, unrecorded
 from sweep_clustering.sweeps.data.lines import shortened
-from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, given
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.inputs import RealSource, Source, cell_annotations, load_inputs
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
@@ -246,7 +246,7 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
     block = plan.block_of(cell)
     stored = store.read(block)["annotations"][block.graph(cell)]
     science, arrays = Science.of(manifest.spec, plan), _source(tree, cell).arrays(cell.mixture)
-    batch = given(science.asking).batch
+    batch = present(science.asking).batch
     name = f"{path}, {plural(len(stored), 'question')}"
     for start in range(0, len(stored), batch):
         try:
@@ -354,7 +354,7 @@ def _check_scores(
     asked = None
     if asks(cell.design):
         asked, science = NO_ANSWERS, Science.of(spec, plan)
-        while len(asked) < given(cell.m):
+        while len(asked) < present(cell.m):
             try:
                 batch = ask_batch(science, AskedPath.of(cell), asked, (X, labels_true))
             except Exception as error:
@@ -367,7 +367,7 @@ def _check_scores(
     if found.status != DONE or raw.status != STATUS_WORDS[DONE]:
         now = STATUS_WORDS[found.status]
         return CellCheck(str(cell), (f"{raw.status} in the file, {now} here",) if now != raw.status else ())
-    best = given(found.best)
+    best = present(found.best)
     arrays |= {name: getattr(best, name) for name in ("labels", "centroids", "covariances")}
     arrays |= {"log_likelihood": found.objectives, "covariance_shape": CODES[best.shape]}
     arrays["covariance_prior"] = spec.search_of(cell.search).settings.covariance_prior

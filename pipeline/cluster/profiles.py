@@ -19,7 +19,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode
 from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.jobs import keys
 from sweep_clustering.pipeline.jobs.keys import CLASSES, JobQueue, job_queue
-from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, shown
+from sweep_clustering.sweeps.errors import InputError, Problem, did_you_mean, short_text
 from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.records import Checked, Choice, Given, Record, Terse, read, refusal
 
@@ -239,7 +239,7 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     origin = file or find_file()
     entries = read_entries(origin) or {}
     if not isinstance(entries, dict):
-        raise InputError([Problem(str(origin), shown(entries), "profiles by name")])
+        raise InputError([Problem(str(origin), short_text(entries), "profiles by name")])
     if name not in entries:
         if name == DEFAULT:
             return Profile(name, Local(), None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 
 if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a second
     from sweep_clustering.kernels.choice.criteria import Criteria
@@ -263,6 +263,6 @@ def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
 
 def gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
     """What the least log loss gains over that of each candidate, and its error, eq. (57)."""
-    losses = [given(each.held_out) for each in candidates]
+    losses = [present(each.held_out) for each in candidates]
     least = min(losses, key=lambda each: each.log_loss)
     return [least.gain_over(each) for each in losses]

@@ -35,7 +35,7 @@ from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of, plural
 from sweep_clustering.pipeline.fit import alarms
 from sweep_clustering.pipeline.fit import data_notes as notes
 from sweep_clustering.pipeline.fit.unannotated import AGREEMENT, score_words, with_truth
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 
 # Cost of a sample in each cluster: minus its log-density, but for a constant (model.md, eqs. (24), (50)).
 
@@ -791,7 +791,7 @@ def to_json(result: FitResult) -> dict[str, Any]:
 
 
 def _union_json(result: FitResult) -> dict[str, Any]:
-    solution, base = given(result.solution), result.base_rate
+    solution, base = present(result.solution), result.base_rate
     union, structure = solution.union, solution.structure
     return {
         "structure": {"text": str(structure), **structure._asdict()},

@@ -39,7 +39,7 @@ from sweep_clustering.storage.errors import StorageError
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.journal import JournalDamaged, replay
 from sweep_clustering.storage.runfolder.records import FailureRecord, Progress, read_failures
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, Cell
 from sweep_clustering.sweeps.words import is_model
 
@@ -93,7 +93,7 @@ class Keeper:
     def _look(self) -> None:
         """Count the blocks that are not as they were; cells that nothing was told of are read later."""
         for plan in self._plans.values():
-            for block, now in given(self._store).all_statuses(plan):
+            for block, now in present(self._store).all_statuses(plan):
                 if not np.array_equal(self.board.statuses[block], now):
                     self._unread.append((block, self.board.write(block, now)))
 
@@ -111,7 +111,7 @@ class Keeper:
         elif self._unread:
             some = []
             block, wanted = self._unread.popleft()
-            arrays = given(self._store).read(block)
+            arrays = present(self._store).read(block)
             for place, cell in compress(enumerate(block.cells()), wanted):
                 status, seconds = int(arrays["status"][place]), float(arrays["seconds"][place])
                 labels, best = arrays["labels"][place], _largest(arrays["log_likelihood"][place])
@@ -137,7 +137,7 @@ class Keeper:
             truth = self._truths[dataset]
             if mixture is not None:  # a part of a sweep need not begin with the first one
                 truth = truth[self._plans[dataset].dims[0].index(mixture)]
-            labels = np.stack([given(each.labels) for each in group])
+            labels = np.stack([present(each.labels) for each in group])
             values = scores_of_many(truth, labels)
             for each, value in zip(group, values, strict=True):
                 self.board.score(each.cell, value)
@@ -393,7 +393,7 @@ class State:
             "who": status.outlook[0],
             "ends_at": None
             if status.eta is None
-            else given(status.progress).at + given(given(status.progress).left),
+            else present(status.progress).at + present(present(status.progress).left),
             "pace": self._pace.to_dict(),
             "journal": {
                 "bytes": journal.stat().st_size if os.path.exists(journal) else 0,

@@ -22,7 +22,7 @@ from sweep_clustering.pipeline.report.elements import WORDS, Reading, Table, Val
 from sweep_clustering.pipeline.scoring.kinds import MOST_PUBLISHED, PublishedRanking
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.sweeps.data.lines import Line, read_lines, shortened, split_cells, to_number
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, given
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, present
 from sweep_clustering.sweeps.plan import DatasetPlan
 from sweep_clustering.sweeps.records import Choice, Real, Record, Text, Whole, read
 from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES
@@ -241,7 +241,7 @@ def label_lines(found: PublishedRanking | None, width: int) -> Iterator[str]:
 
 def labels_beside(content: Content) -> Iterator[Part]:
     """Who ranks best among models and published labels, all of them by mean rank, and the diagram."""
-    said, found = WORDS["labels"], given(content.published)
+    said, found = WORDS["labels"], present(content.published)
     ranking, methods = found.ranking, found.methods
     ranked = int(methods["ranked"].sum())
     if not ranked or not ranking.datasets:
@@ -262,7 +262,7 @@ def labels_beside(content: Content) -> Iterator[Part]:
 
 def beside(content: Content) -> Iterator[Part]:
     """How many values agree and how that is judged, verdicts by score, K and p, then every value."""
-    said, compared = WORDS["against"], given(content.compared)
+    said, compared = WORDS["against"], present(content.compared)
     yield summarise(compared)
     yield Reading(said["reading"])
     rows = []

@@ -31,7 +31,7 @@ from sweep_clustering.storage.provenance import PROMISE
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import read_lease
 from sweep_clustering.storage.runfolder.records import FailureRecord, read_failures
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, given
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
 from sweep_clustering.sweeps.shapes import CANDIDATES
 
 logger = logging.getLogger(__name__)
@@ -157,8 +157,8 @@ def write_report(
     chosen = scored.compared(every)
     cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
     means = theirs is not None and "ari" not in theirs
-    beside = against.compare(summary, manifest.plans, given(theirs)) if means else None
-    among = rank_published(cells, given(theirs)) if theirs is not None and not means else None
+    beside = against.compare(summary, manifest.plans, present(theirs)) if means else None
+    among = rank_published(cells, present(theirs)) if theirs is not None and not means else None
     failures: tuple[FailureRecord, ...] = ()
     holder = None
     # the directory of a run is its owner's alone; a cube is for everybody

@@ -32,7 +32,7 @@ from sweep_clustering.storage.provenance import PROMISE, run_record
 from sweep_clustering.storage.runfolder.journal import Journal
 from sweep_clustering.storage.runfolder.lease import Lease, inherit
 from sweep_clustering.storage.runfolder.records import append_failure
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 from sweep_clustering.sweeps.words import asks
 
@@ -228,7 +228,7 @@ class Driver:
                 start,
                 draws,
                 blocks=len(blocks),
-                left=given(self._clock.left()),
+                left=present(self._clock.left()),
                 write_seconds=self.collector.write_seconds,
             )
             tasks = (self._grouped(plan.name, self.collector.left(plan, wave)) for plan in self._plans)

@@ -41,7 +41,7 @@ from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, PENDING
 from sweep_clustering.storage.provenance import PROMISE
 from sweep_clustering.storage.runfolder.journal import Journal, JournalDamaged, Journals
 from sweep_clustering.storage.runfolder.records import FailureRecord
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.inputs import Inputs, cell_annotations
 from sweep_clustering.sweeps.plan import AskedPath, Block, Cell, DatasetPlan
 from sweep_clustering.sweeps.words import asks, is_model
@@ -199,7 +199,7 @@ class Collector:
             left[type(span.unit)] += span.size
         questions = left[AskedPath]
         if plan.n_paths and not self._selection.only:
-            batch = given(self.sciences[plan.name].asking).batch
+            batch = present(self.sciences[plan.name].asking).batch
             questions = plan.n_paths * ceil(max(plan.m) / batch) * batch
         return Work(cells, done, failed, restarts, left[Cell], questions, left[AskedPath])
 
@@ -269,7 +269,7 @@ class Collector:
         """
         answered = [result for result in results if isinstance(result, Answered)]
         if answered:
-            given(self._journal).append(*to_record(answered))
+            present(self._journal).append(*to_record(answered))
         for answers in answered:
             path = answers.span.unit
             before = self.paths.remaining(path)
@@ -283,7 +283,7 @@ class Collector:
                 solved.setdefault(result.span.unit.dataset, []).append(result)
                 self._merge(result)
         for of_dataset in solved.values():  # in one record, because each costs a wait for the disk
-            given(self._journal).append(*to_record(of_dataset))
+            present(self._journal).append(*to_record(of_dataset))
         failed = [result for result in results if isinstance(result, Failed)]
         again = [failure.span for failure in failed if not failure.charged or self._charge(failure)]
         self._write_complete({result.span.unit for of_dataset in solved.values() for result in of_dataset})
@@ -346,8 +346,8 @@ class Collector:
                 return True
             return unit in self._results if isinstance(unit, Cell) else span.start < needed.get(unit, 0)
 
-        given(self._journal).compact(lambda header: any(map(live, spans_of(header))))
-        self._compacted = given(self._journal).size
+        present(self._journal).compact(lambda header: any(map(live, spans_of(header))))
+        self._compacted = present(self._journal).size
 
     def _open_block(self, block: Block, statuses: NDArray[np.int8], draws: int) -> None:
         """Open the cells of the first `draws` draws of a block that are to be computed and are not open yet.
@@ -395,7 +395,7 @@ class Collector:
                 self._page.written(result.block, arrays["status"])
             for cell in result.cells:
                 del self._open[cell], self._results[cell]
-            if given(self._journal).size > COMPACT_BYTES + 2 * self._compacted:
+            if present(self._journal).size > COMPACT_BYTES + 2 * self._compacted:
                 self.close()
 
     def _annotations(self, block: Block, stored: NDArray[Any]) -> Any:
@@ -468,7 +468,7 @@ class Paths:
             self._answers.setdefault(path, NO_ANSWERS)
             waiting = self._waiting.setdefault(path, set())
             if selection.runs(cell) and not selection.settles(cell, status):
-                waiting.add(given(cell.m))
+                waiting.add(present(cell.m))
         for plan in plans.values():
             self._read_cube(plan)
         for answers in sorted(journalled, key=lambda answers: answers.span.start):
@@ -482,7 +482,7 @@ class Paths:
 
     def annotations(self, cell: Cell) -> Answers | None:
         """Return the annotations of a cell whose design asks for them; None while some are missing."""
-        answers, m = self._answers.get(AskedPath.of(cell), NO_ANSWERS), given(cell.m)
+        answers, m = self._answers.get(AskedPath.of(cell), NO_ANSWERS), present(cell.m)
         return None if len(answers) < m else answers[:m]
 
     def runnable(self) -> Iterator[Cell]:
@@ -503,7 +503,7 @@ class Paths:
 
         The path is in the grid. None means that nothing more is to be asked.
         """
-        step = given(self._sciences[path.dataset].asking).batch
+        step = present(self._sciences[path.dataset].asking).batch
         stop = ceil(m / step) * step
         if self._waiting.get(path):
             start = self._rest(path).stop
@@ -560,7 +560,7 @@ class Paths:
         needed: dict[AskedPath, int] = {}
         for cell, _ in self._unanswered():
             path = AskedPath.of(cell)
-            needed[path] = max(needed.get(path, 0), given(cell.m))
+            needed[path] = max(needed.get(path, 0), present(cell.m))
         return needed
 
     def _cells(self, path: AskedPath, m: int) -> list[Cell]:
@@ -575,7 +575,7 @@ class Paths:
 
         Annotations of a cube may end within a batch, which is asked again.
         """
-        answers, step = self._answers[path], given(self._sciences[path.dataset].asking).batch
+        answers, step = self._answers[path], present(self._sciences[path.dataset].asking).batch
         start = len(answers) // step * step
         stop = ceil(max(self._waiting[path]) / step) * step
         return Span(path, start, stop, answers=answers[:start], step=step)
@@ -602,7 +602,7 @@ class Paths:
     def _read_cube(self, plan: DatasetPlan) -> None:
         """Read the longest prefix of each path that the cube holds: annotations of its largest written m."""
         # the largest m first: what it holds says all that smaller ones do
-        for block in sorted(_asked_blocks(plan), key=lambda block: -given(block.first.m)):
+        for block in sorted(_asked_blocks(plan), key=lambda block: -present(block.first.m)):
             graphs = list(map(AskedPath.of, block.graph_cells()))
             lacking = [len(self._answers.get(path, [0])) == 0 for path in graphs]
             if not any(lacking) or not self._store.has_status(block):

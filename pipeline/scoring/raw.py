@@ -34,7 +34,7 @@ from sweep_clustering.sweeps.errors import (
     did_you_mean,
     plural,
     refused,
-    shown,
+    short_text,
 )
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan
@@ -183,7 +183,7 @@ def _head(path: Path, content: bytes) -> dict[str, Any]:
         try:
             values[key.strip()] = json.loads(text)
         except (ValueError, RecursionError):
-            problems.append(Problem(f"{path}, line {number}", shown(line), "# key: JSON value"))
+            problems.append(Problem(f"{path}, line {number}", short_text(line), "# key: JSON value"))
     if problems:
         raise InputError(problems)
     return values
@@ -200,7 +200,7 @@ def _cell(line: Line, names: list[str]) -> RawCell:
     for name in RAW:
         value = to_number(texts[name]) if texts[name] else np.nan
         if value is None:
-            problems.append(Problem(f"{line.where}, {name}", shown(texts[name]), "a number, or nothing"))
+            problems.append(Problem(f"{line.where}, {name}", short_text(texts[name]), "a number, or nothing"))
         else:
             scores[name] = value
     if problems:
@@ -234,7 +234,7 @@ def differences(
                     methods |= {f"{name} {key}": value for key, value in methods.pop(name).items()}
         keys = ours.keys() & theirs.keys() if part == "data" else ours.keys() | theirs.keys()
         for key in sorted(keys):
-            expected, value = (shown(side[key]) if key in side else "nothing" for side in (ours, theirs))
+            expected, value = (short_text(side[key]) if key in side else "nothing" for side in (ours, theirs))
             if theirs.get(key) != ours.get(key):
                 place = f"{scores.path}, head: {part} {key}"
                 problems.append(Problem(place, value, f"{expected}, as of {where}"))

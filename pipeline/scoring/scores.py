@@ -27,7 +27,7 @@ from sweep_clustering.kernels.settings import DEFAULT
 from sweep_clustering.storage.cube.schema import DONE, VARIABLES
 from sweep_clustering.storage.errors import storage_errors
 from sweep_clustering.storage.files import LONGEST_ROOT, read_regular
-from sweep_clustering.sweeps.errors import given, refused
+from sweep_clustering.sweeps.errors import present, refused
 from sweep_clustering.sweeps.shapes import CODES, narrowed
 from sweep_clustering.sweeps.words import BASELINES, UNSUPERVISED, baseline_of, is_model, shape_of
 
@@ -83,7 +83,7 @@ class Score:
         else:
             is_pending = "centroids" in cell and np.isnan(cell["centroids"]).any()
         try:
-            return np.nan if is_pending else float(given(self.function)(*arrays, **options))
+            return np.nan if is_pending else float(present(self.function)(*arrays, **options))
         except (IndexError, KeyError, ValueError) as error:
             raise refused("a cell of the cube", str(error), "labels and pairs of its data") from error
 

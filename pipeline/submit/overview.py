@@ -24,7 +24,7 @@ from sweep_clustering.pipeline.work.tasks import run_task
 from sweep_clustering.pipeline.work.timing import TIMED, Timing, target_seconds
 from sweep_clustering.storage.cube.schema import ArraySpec, Role, array_specs
 from sweep_clustering.storage.runfolder.records import Moment
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
@@ -368,7 +368,7 @@ def _time_corners(sweep: Sweep, timing: Timing) -> None:
 
 def _questions_of(path: AskedPath, m: int, science: Science) -> Span[AskedPath]:
     """Return the questions of a path that `m` answers need, in whole batches."""
-    batch = given(science.asking).batch
+    batch = present(science.asking).batch
     return Span(path, 0, -(-m // batch) * batch, step=batch)
 
 
@@ -477,7 +477,7 @@ def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selecti
     needed = dict[AskedPath, int]()
     for cell in (cell for cell in cells if asks(cell.design)):
         path = AskedPath.of(cell)
-        needed[path] = max(needed.get(path, 0), given(cell.m))
+        needed[path] = max(needed.get(path, 0), present(cell.m))
     asked = list[Span[AskedPath]]()
     for path, m in needed.items():
         if ledger is not None and stored is not None and stored.has_path(path):

@@ -16,7 +16,7 @@ from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
 from sweep_clustering.sweeps.unions import ROWS, Gaussians
@@ -260,5 +260,5 @@ def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         lengths = tuple(map(len, gaussians.rows().values()))
         if lengths[0] > room.components or lengths[-1] > room.entries:
             yield f"{cell} with rows of {lengths}, expected {room.components} and {room.entries} at most"
-        if is_any(cell.model) and gaussians.structure.codes != given(done.chosen).structure:
+        if is_any(cell.model) and gaussians.structure.codes != present(done.chosen).structure:
             yield f"{cell} with {gaussians.structure}, which it did not choose"

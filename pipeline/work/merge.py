@@ -11,7 +11,7 @@ from sweep_clustering.pipeline.work.records import Chosen, Solved, Span
 from sweep_clustering.pipeline.work.tasks import restarts_enough, unseen_mass
 from sweep_clustering.storage.cube.blocks import differing_rows
 from sweep_clustering.storage.cube.schema import ANSWERED, DONE, FAILED, NO_SOLUTION, PENDING
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.plan import Block, Cell
 from sweep_clustering.sweeps.shapes import widened
@@ -176,7 +176,7 @@ class BlockResult:
             arrays["status"][position] = result.status
             if result.status not in ANSWERED:
                 continue
-            best = given(result.best)
+            best = present(result.best)
             arrays["log_likelihood"][position, : result.restarts] = result.objectives
             n_axes = arrays["covariances"].ndim - 2
             row = {

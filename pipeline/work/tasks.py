@@ -27,7 +27,7 @@ from sweep_clustering.pipeline.methods.process import MethodFailed, MethodProces
 from sweep_clustering.pipeline.work import records
 from sweep_clustering.pipeline.work.records import Answers, Chosen, Science, Solved, Span
 from sweep_clustering.sweeps import seeds
-from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, given
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, collecting, present
 from sweep_clustering.sweeps.file.methods import Method
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.inputs import Arrays, Source, cell_annotations
@@ -66,7 +66,7 @@ def run_task(task: records.Task, source: Source) -> list[records.Done | records.
             if isinstance(span.unit, Cell):
                 results.append(_run(task.science, span, source))
                 continue
-            answers, arrays = given(span.answers), source.arrays(span.unit.mixture)
+            answers, arrays = present(span.answers), source.arrays(span.unit.mixture)
             for start in range(span.start, span.stop, span.step):
                 running = Span(span.unit, start, start + span.step, step=span.step)
                 ask = partial(ask_batch, task.science, span.unit, answers, arrays)
@@ -111,7 +111,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
 
         structure = named_structure(search.subspace, search.components, covariance)
         if is_any(cell.model):
-            structure = Structure.of(given(chosen).structure)
+            structure = Structure.of(present(chosen).structure)
         solve = refit(science, cell, X, annotations, structure)
 
         def run_one(restart: int) -> Restart:
@@ -311,13 +311,13 @@ def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays)
     from sweep_clustering.pipeline.asking.strategies import next_answers
 
     X, labels_true = arrays
-    asking = given(science.asking)
+    asking = present(science.asking)
     answers, stop = known, len(known) + asking.batch
     while len(answers) < stop:
         seed = seeds.path_seed(science.seed, **asdict(path), start=len(answers))
         found = next_answers(
             X,
-            given(labels_true),
+            present(labels_true),
             answers,
             n_clusters=science.n_clusters,
             p=path.p,

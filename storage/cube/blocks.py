@@ -23,7 +23,7 @@ from sweep_clustering.storage.cube.schema import ANSWERED, FAILED, PENDING, VARI
 from sweep_clustering.storage.errors import storage_errors
 from sweep_clustering.storage.files import PLAIN, Files, sync_directory
 from sweep_clustering.storage.provenance import PROMISE, fingerprint, unrecorded
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class BlockStore:
             If names, shapes or types are not those above, or the cube has no such block.
         """
         self._check(block)
-        files, new = given(self._files), self._checked(block, results)
+        files, new = present(self._files), self._checked(block, results)
         statuses = self.statuses(block)
         is_pending, is_done = statuses == PENDING, np.isin(statuses, ANSWERED)
         is_written = self._written_annotations(block)
@@ -193,7 +193,7 @@ class BlockStore:
 
     def _write(self, block: Block, name: str, values: npt.NDArray[Any]) -> None:
         for key, content in self._chunks.contents(block, name, values).items():
-            given(self._files).put(self.path / key, content)
+            present(self._files).put(self.path / key, content)
 
     def _fill(self, block: Block, name: str) -> npt.NDArray[Any]:
         return np.full(self._shape(block, name), VARIABLES[name].fill, dtype=VARIABLES[name].dtype)

@@ -31,7 +31,7 @@ from sweep_clustering.storage.errors import DamagedChunk, storage_errors
 from sweep_clustering.storage.files import read_regular
 from sweep_clustering.storage.remote import Place
 from sweep_clustering.storage.remote import read as read_remote
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import Block, DatasetPlan
 
 ROOT_FILE = "zarr.json"
@@ -95,7 +95,7 @@ class ChunkFiles:
         region, rest = block.region, self._arrays[path][1].shape[len(block.region) :]
         ends = [(0,) * len(rest)]
         if name == ANNOTATIONS:  # several files, if there are more annotations than at creation
-            region, rest = block.graph_region, (given(block.first.m), len(FIELDS))
+            region, rest = block.graph_region, (present(block.first.m), len(FIELDS))
             ends = [(part, 0) for part in range(ceil(rest[0] / self._lengths(path)[-2]))]
         keys = [f"{path}/{chunk_name((*block.chunk[: len(region)], *end))}" for end in ends]
         return keys, tuple(part.stop - part.start for part in region), rest
@@ -170,11 +170,11 @@ class ChunkFiles:
 
     def has_values(self, key: str, content: bytes) -> bool:
         """Whether the values of a chunk file are those of another content."""
-        loaded, dtype = self.load(key), given(self._array_of(key))[1].variable.dtype
+        loaded, dtype = self.load(key), present(self._array_of(key))[1].variable.dtype
         return loaded is not None and np.array_equal(loaded[1], decoded(content, dtype, len(loaded[1])))
 
     def _content(self, key: str) -> bytes | None:
-        place, dtype = self._place, given(self._array_of(key))[1].variable.dtype
+        place, dtype = self._place, present(self._array_of(key))[1].variable.dtype
         with suppress(FileNotFoundError, NotADirectoryError):
             if isinstance(place, Path):
                 return read_regular(place / key)

@@ -26,7 +26,7 @@ from sweep_clustering.storage.remote import Place
 from sweep_clustering.storage.remote import read as read_remote
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.records import Line
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, one_line, refused, shown
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, one_line, refused, short_text
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import SweepSpec, load
 from sweep_clustering.sweeps.plan import DatasetPlan
@@ -97,19 +97,19 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
         # a data set that was not available when designs, or searches, were added has fewer of them
         has_other_dim = key in ("designs", "searches") and (len(values) > 1) != (len(words) > 1)
         is_foreign = has_other_dim or not set(values) <= set(words)
-        rows.append((key, is_foreign, shown(values), f"of {shown(sorted(words))}"))
+        rows.append((key, is_foreign, short_text(values), f"of {short_text(sorted(words))}"))
     # cubes of earlier releases may have shorter rows
     room = {union.of: (union.components, union.entries) for union in unions_of(spec.search, plan)}
     unions = [union for union in plan.unions if union.of not in room or union.is_longer(*room[union.of])]
     rows.append(
-        ("unions", bool(unions), shown(unions), "those of the sweep, with rows no longer than theirs")
+        ("unions", bool(unions), short_text(unions), "those of the sweep, with rows no longer than theirs")
     )
     plans = [method.plan for method in methods]
     wrong = [method for method in plan.methods if method not in plans]
     wrong += [method for method in plan.methods if method.restarts > plan.restarts]
     absent = {*plan.models, *plan.baselines} - {method.name for method in plan.methods}
     wrong += [method for method in plans if method.name in absent]
-    rows += [("methods", True, shown(method.name), "the methods of the sweep") for method in wrong]
+    rows += [("methods", True, short_text(method.name), "the methods of the sweep") for method in wrong]
     place = f"{where}: data set {name[:100]}:"
     return [Problem(f"{place} {key}", value, expected) for key, is_bad, value, expected in rows if is_bad]
 

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from sweep_clustering.sweeps.errors import InputError, did_you_mean, refused, shown
+from sweep_clustering.sweeps.errors import InputError, did_you_mean, refused, short_text
 from sweep_clustering.sweeps.files import read_file
 from sweep_clustering.sweeps.plan import Length, MethodPlan, Name
 from sweep_clustering.sweeps.records import (
@@ -61,7 +61,9 @@ def _options(value: Any) -> dict[str, Any]:
         raise refusal("a table of options")
     for item in value.values():
         if not _is_plain(item):
-            raise refusal("numbers, texts, true or false, and lists and tables of them", found=shown(item))
+            raise refusal(
+                "numbers, texts, true or false, and lists and tables of them", found=short_text(item)
+            )
     return dict(value)
 
 
@@ -190,7 +192,7 @@ class MethodEntry(Called):
             )
         if self.call in SHIPPED and self.uses not in (None, SHIPPED[self.call].uses):
             expected = f"{SHIPPED[self.call].uses!r}, or nothing"
-            raise refusal(expected, f"of {self.call}", key="uses", found=shown(self.uses))
+            raise refusal(expected, f"of {self.call}", key="uses", found=short_text(self.uses))
         return self
 
     @classmethod

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweep_clustering.sweeps import errors
-from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, did_you_mean, one_line, shown
+from sweep_clustering.sweeps.errors import InputError, Problem, cause_of, did_you_mean, one_line, short_text
 
 
 def test_an_error_holds_all_problems_and_survives_the_way_from_a_worker() -> None:
@@ -20,9 +20,15 @@ def test_an_error_holds_all_problems_and_survives_the_way_from_a_worker() -> Non
 def test_hints_and_values_as_their_files_spell_them() -> None:
     assert did_you_mean("posterio", ("likelihood", "posterior")) == "did you mean 'posterior'?"
     assert did_you_mean("kmeans", ("likelihood", "posterior")) == ""
-    assert [shown(value) for value in (True, False, 1, "a", None)] == ["true", "false", "1", "'a'", "None"]
-    assert shown("x" * 100) == "'" + "x" * 56 + "..."
-    assert shown(10**5000) == "a number of thousands of digits"
+    assert [short_text(value) for value in (True, False, 1, "a", None)] == [
+        "true",
+        "false",
+        "1",
+        "'a'",
+        "None",
+    ]
+    assert short_text("x" * 100) == "'" + "x" * 56 + "..."
+    assert short_text(10**5000) == "a number of thousands of digits"
 
 
 def failing(**methods: object) -> Exception:

@@ -14,7 +14,7 @@ from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.chunks import chunk_position
 from sweep_clustering.storage.cube.schema import DONE, VARIABLES, room
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file import spec as sweepfile
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
@@ -141,7 +141,7 @@ def draw_annotations(
     plan: DatasetPlan, block: Block, mixture: int | None, replicate: int | None
 ) -> np.ndarray:
     """Annotations of one graph: the same for every model."""
-    p, m = block.first.p, given(block.first.m)
+    p, m = block.first.p, present(block.first.m)
     text = f"{block.dataset} {mixture} {p} {m} {replicate}"
     rng = np.random.default_rng(zlib.crc32(text.encode()))
     pairs = rng.integers(0, plan.n_samples, (m, 2))

@@ -29,7 +29,7 @@ from sweep_clustering.kernels.choice.structures import (
 from sweep_clustering.kernels.choice.table import Table
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 
 Table_ = tuple[NDArray[Any], NDArray[np.int64]]
 
@@ -211,7 +211,7 @@ def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.Mo
     monkeypatch.setattr(structure, "PART_OF_CLASS", 10)
     monkeypatch.setattr(structure, "PART", 400)
     table = table_of(X, 40)
-    part, _ = given(structures.part_of(table, ()))
+    part, _ = present(structures.part_of(table, ()))
     assert len(part.X) == 400
     assert np.array_equal(part.placed(40), tables.place(part.X, table.center, table.axes(40)))
     assert np.isfinite(part.seen(table.rank, True)).all()
@@ -430,7 +430,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     monkeypatch.setattr(tables, "LARGE", 1000)
     monkeypatch.setattr(structure, "PART", 300)
     table = table_of(X, 3)
-    part, between = given(structures.part_of(table, layers))
+    part, between = present(structures.part_of(table, layers))
     assert (len(part.X), part.n_classes) == (300, 3)
     assert {tuple(row) for row in part.X.tolist()} <= {tuple(row) for row in X.tolist()}
     # annotations whose samples are both there, and what each of them says
@@ -439,7 +439,7 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
         assert 40 <= len(some.pairs) <= len(layer.pairs)
         assert {tuple(part.X[pair].ravel().tolist()) for pair in some.pairs} <= told
         assert (some.kind, some.accuracy) == (layer.kind, layer.accuracy)
-    again, _ = given(structures.part_of(table, layers))
+    again, _ = present(structures.part_of(table, layers))
     assert np.array_equal(part.X, again.X)
     assert structures.part_of(table_of(X[:500], 3), ()) is None  # less than twice as many rows
     streams = [SeedSequence(0, spawn_key=(number,)) for number in range(4)]

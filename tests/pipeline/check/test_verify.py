@@ -17,7 +17,7 @@ from sweep_clustering.pipeline.scoring.raw import RAW, read_raw
 from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.provenance import PROMISE, fingerprint
-from sweep_clustering.sweeps.errors import InputError, shown
+from sweep_clustering.sweeps.errors import InputError, short_text
 from sweep_clustering.sweeps.file.methods import entry_of
 from sweep_clustering.sweeps.file.reading import load_sweep
 
@@ -188,7 +188,7 @@ def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     found = problems(other, sent)
     assert [line.split(", expected")[0] for line in found] == [
         "FILE, head: settings seed: found 4",
-        f"FILE, head: data iris: found {shown(read_raw(other).head.data['iris'])}",
+        f"FILE, head: data iris: found {short_text(read_raw(other).head.data['iris'])}",
         "FILE, line 8: found 'iris/p=0.8/m=75/replicate=0/mine'",
     ]
     (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))

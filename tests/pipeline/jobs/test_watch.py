@@ -26,7 +26,7 @@ from sweep_clustering.pipeline.jobs.watch import (
 )
 from sweep_clustering.storage.runfolder.folder import GenerationFolder, RunFolder
 from sweep_clustering.storage.runfolder.records import JobList
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 
 NAME = "sweep-tiny-"
 
@@ -137,7 +137,7 @@ class Site:
 
     @property
     def listed(self) -> JobList:
-        return given(JobList.read(self.generation.jobs))
+        return present(JobList.read(self.generation.jobs))
 
     @property
     def lost(self) -> list[tuple[str, str]]:

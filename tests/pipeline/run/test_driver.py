@@ -31,7 +31,7 @@ from sweep_clustering.storage.errors import LeaseLost
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import Lease, read_lease
 from sweep_clustering.storage.runfolder.records import Progress, read_failures
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell
 
@@ -76,7 +76,7 @@ def test_growing_computes_only_what_is_new(tmp_path: Path, caplog: pytest.LogCap
 
 
 def was_released(cube: Path) -> bool:
-    return given(given(read_lease(cube)).holder).released
+    return present(present(read_lease(cube)).holder).released
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
@@ -109,7 +109,7 @@ def test_the_total_that_is_announced_is_the_one_that_is_reached(
     assert f"{RESTARTS} restarts to run\n" in caplog.text
     assert "timing 3 of them" in caplog.text
     assert restarts_run(caplog.text) == RESTARTS
-    state = given(Progress.read(RunFolder(cube).last_run.state))
+    state = present(Progress.read(RunFolder(cube).last_run.state))
     assert (state.restarts, state.total, state.earlier) == (RESTARTS, RESTARTS, 0)
     write_spec(tmp_path, IRIS.replace("replicates = 2", "replicates = 3"))
     caplog.clear()
@@ -117,7 +117,7 @@ def test_the_total_that_is_announced_is_the_one_that_is_reached(
     words = f"10 restarts to run; done before: {RESTARTS} of {RESTARTS + 10} restarts, 5 of 7 cells"
     assert words in caplog.text
     assert restarts_run(caplog.text) == 10
-    state = given(Progress.read(RunFolder(cube).last_run.state))
+    state = present(Progress.read(RunFolder(cube).last_run.state))
     assert (state.restarts, state.total, state.earlier) == (RESTARTS + 10, RESTARTS + 10, RESTARTS)
 
 
@@ -130,7 +130,7 @@ def test_an_adaptive_stop_makes_the_total_an_upper_bound(
     assert f"at most {RESTARTS} restarts to run" in caplog.text
     (spared,) = re.findall(r"the adaptive stop made (\d+) restarts unnecessary", caplog.text)
     assert restarts_run(caplog.text) == RESTARTS - int(spared)
-    state = given(Progress.read(RunFolder(cube).last_run.state))
+    state = present(Progress.read(RunFolder(cube).last_run.state))
     assert state.restarts == state.total
 
 
@@ -165,7 +165,7 @@ def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_pa
     wait_until(begun)
     (page,) = re.findall(r"dashboard: (http\S+/sweep)", RunFolder(cube).log.read_text())
     shown = json.load(urlopen(f"{page}/state.json", timeout=20))["head"]
-    assert shown["status"]["holder"] == str(given(read_lease(cube)).holder)
+    assert shown["status"]["holder"] == str(present(read_lease(cube)).holder)
     assert shown["crew"]["connected"] == 2
     assert all(len(row) == 5 for row in shown["crew"]["rows"])
     workers = psutil.Process(process.pid).children(recursive=True)
@@ -244,7 +244,7 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
         assert (status.sel(m=75, replicate=1, model="posterior").all(), status.sum()) == (True, 1)
         assert open_cube(cube).attrs["failed"] == {str(broken): "FloatingPointError: no such luck"}
         assert [record.cell for record in read_failures(RunFolder(cube))] == [str(broken)] * 2
-        state = given(Progress.read(RunFolder(cube).last_run.state))
+        state = present(Progress.read(RunFolder(cube).last_run.state))
         assert state.restarts == state.total  # those of a cell that was given up are not waited for
         assert run(spec, tmp_path) == 3
         assert "nothing to run" in caplog.text

@@ -34,12 +34,12 @@ from sweep_clustering.storage.errors import StorageError
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import STALE_AFTER, Cancelled, Lease, LeaseHeld
 from sweep_clustering.storage.runfolder.records import ENDED, REQUEUED, RUNNING, HeadRecord, Progress
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import AskedPath, Cell
 
 
 def record_of(folder: Path) -> HeadRecord:
-    return given(HeadRecord.read(RunFolder(folder / "tiny.zarr").last_run.head))
+    return present(HeadRecord.read(RunFolder(folder / "tiny.zarr").last_run.head))
 
 
 def submit(folder: Path) -> Any:
@@ -254,7 +254,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     with display(work, clock, Console(file=io.StringIO()), lease) as show:
         for (left, now[0]), done in written.items():
             show(collector(left, 36, (10 - left) // 5), 2)
-            found = given(Progress.read(generation.state))
+            found = present(Progress.read(generation.state))
             assert found.restarts == done
             assert (found.total, found.earlier) == (12, 2)
             assert (found.answers, found.questions) == (12, 48)
@@ -284,5 +284,5 @@ def test_while_restarts_are_timed_that_is_shown(tmp_path: Path, caplog: pytest.L
         show(collector(9, 0, 0), 2)
     assert "1 of 10 restarts" in terminal.file.getvalue()
     assert "timing restarts" in terminal.file.getvalue()
-    found = given(Progress.read(generation.state))
+    found = present(Progress.read(generation.state))
     assert found.left is None

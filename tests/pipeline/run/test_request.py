@@ -22,7 +22,7 @@ from sweep_clustering.pipeline.run.request import (
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.growth import create
 from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweep_clustering.sweeps.errors import InputError, given
+from sweep_clustering.sweeps.errors import InputError, present
 from sweep_clustering.sweeps.inputs import Inputs
 from sweep_clustering.sweeps.plan import Cell
 
@@ -97,7 +97,7 @@ def test_a_head_is_told_every_choice_but_defaults(tmp_path: Path) -> None:
     first = ["--profile", "p", "--cluster", str(Path("c.yaml").resolve()), "--workers", "3"]
     assert options.flags()[:8] == [*first, "--retry-failed", "--strict"]
     assert options.flags()[-4:] == ["--only", "a/b", "--only", "c"]
-    submit = given(main.get_command(Context(main), "submit"))
+    submit = present(main.get_command(Context(main), "submit"))
     known = {option for parameter in submit.params for option in parameter.opts}
     for name in {field.name for field in fields(Options)} - NOT_FORWARDED:
         changed = replace(Options(tmp_path), **{name: ("x",) if name == "only" else True})

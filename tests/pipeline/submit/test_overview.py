@@ -27,7 +27,7 @@ from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Failed, Science, Solved, Span
 from sweep_clustering.pipeline.work.timing import Key, Times, Timing, pilot_cells
 from sweep_clustering.storage.runfolder.records import Moment
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.inputs import Source
 from sweep_clustering.sweeps.plan import Cell
@@ -409,7 +409,7 @@ def test_a_stop_spares_no_call_of_a_method_and_no_restart_before_its_next_test(t
     assert calls > 0
     assert whole["restarts_least"] == 5 * 2 + calls
     span = Span(Cell("iris", None, 0.8, 75, 0, "posterior"), 0, 9)
-    rule = given(prepared_in(tmp_path, spec.read_text()).spec.stop)
+    rule = present(prepared_in(tmp_path, spec.read_text()).spec.stop)
     ends = {start: overview._before_stop(replace(span, start=start), rule).stop for start in range(9)}
     assert ends == {0: 2, 1: 2, 2: 5, 3: 5, 4: 5, 5: 8, 6: 8, 7: 8, 8: 9}
 

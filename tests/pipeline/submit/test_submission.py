@@ -18,7 +18,7 @@ from sweep_clustering.pipeline.run.request import Options, Request
 from sweep_clustering.pipeline.submit import jobplan, submission
 from sweep_clustering.pipeline.submit.submission import submit
 from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.sweeps.errors import InputError, given
+from sweep_clustering.sweeps.errors import InputError, present
 
 SMALL = TINY.replace("restarts = 5", "restarts = 1").replace("replicates = 2", "replicates = 1")
 PROFILES = """
@@ -34,7 +34,7 @@ def test_a_detached_run_goes_on_when_the_command_has_ended_and_is_cancelled(tmp_
     spec = write_spec(tmp_path, TINY.replace("restarts = 5", "restarts = 4000"))
     started = sweep("submit", spec, *detached)
     assert started.exit_code == 0, started.output
-    head = psutil.Process(given(read_run_state(cube).holder).process.pid)
+    head = psutil.Process(present(read_run_state(cube).holder).process.pid)
     try:
         assert f"the head is process {head.pid} of this machine" in started.stderr
         assert os.getsid(head.pid) == head.pid  # no terminal's end reaches it

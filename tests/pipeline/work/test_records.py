@@ -23,7 +23,7 @@ from sweep_clustering.pipeline.work.records import (
     Task,
 )
 from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
-from sweep_clustering.sweeps.errors import given
+from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.plan import AskedPath, Cell
@@ -65,7 +65,7 @@ def test_any_order_of_any_split_gives_the_same_cell() -> None:
                 assert result.status == (PENDING if position < len(parts) else DONE)
                 result.add(part)
             # restart 3 is as good
-            assert (result.status, given(result.best).best_restart) == (DONE, 1)
+            assert (result.status, present(result.best).best_restart) == (DONE, 1)
             assert np.array_equal(result.objectives, OBJECTIVES)
             assert (result.seconds, result.cpu_seconds) == (2.5, 1.25)
             assert list(result.missing()) == []
@@ -160,7 +160,7 @@ def test_the_best_call_of_a_method_in_any_order(one: Solved, two: Solved, status
         for part in order:
             assert result.status == PENDING
             result.add(part)
-        assert (result.status, given(result.best).best_restart) == (status, best)
+        assert (result.status, present(result.best).best_restart) == (status, best)
         assert list(result.missing()) == []
     result.add(parts[1])  # calls without an objective are not made again, and give none a second time
     with pytest.raises(Mismatch, match="restart 1"):
