@@ -180,7 +180,7 @@ MOST = {
     "calls with splats": 154,
     "uses of Any": 651,
     "modules with code": 169,
-    "lines of code": 28_360,
+    "lines of code": 28_359,
     "lines of imports": 3_100,
     "lines of docstrings for 100 lines of code": 37,
 }
