@@ -77,7 +77,7 @@ def _measured(run: Callable[..., None], *given: Any) -> tuple[float, float, floa
 def read(path: Path, n_samples: int) -> None:
     """What a fit does with a file of annotations first."""
     file = PairFile.of(path)
-    file.seen  # noqa: B018  # whether rows are counted from 0
+    file.mentions  # noqa: B018  # whether rows are counted from 0
     file.table(Samples.of(n_samples).counted_from(0))
 
 

@@ -139,7 +139,6 @@ READS = re.compile(
 
 OWN_FILES = {
     "sweeps/files.py": "the one that opens what a user names",
-    "sweeps/annotations/stored.py": "members of an open archive",
     "sweeps/data/formats.py": "members of an open archive",
     "sweeps/data/builtin.py": "files of scikit-learn",
     "sweeps/data/registry.py": "the list of data sets, a file of the package",

@@ -39,8 +39,8 @@ from sweep_clustering.pipeline.ask.summary import (
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.fit.inputs import FitInputs
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.annotations.files import ANNOTATOR, ASKED, FIRST_ROW, SETTLES
-from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
+from sweep_clustering.sweeps.annotations.files import ANNOTATOR, ASKED, SETTLES
+from sweep_clustering.sweeps.annotations.rows import FIRST_ROW, Annotation, Row, Skip
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.lines import as_cell
 
@@ -290,7 +290,7 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
         until |= {"questions_low": outlook.low, "questions_high": outlook.high}
     return {
         "questions": [
-            {"i": samples.told(each.first), "j": samples.told(each.second)}
+            {"i": samples.identifier(each.first), "j": samples.identifier(each.second)}
             | {name: getattr(each, name) for name in ("together", "information", "settles")}
             for each in standing.questions
         ],
@@ -303,7 +303,7 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
         "confidence": standing.share._asdict(),
         "until": until,
         "labels": belief.labels.tolist(),
-        "index": list(map(samples.told, range(len(belief.labels)))),
+        "index": list(map(samples.identifier, range(len(belief.labels)))),
     }
 
 

@@ -229,7 +229,7 @@ def fit_command(
             put_file(figure, picture(draw_choice(choice), figure))
     if as_json:
         document = to_json(result)
-        document["index"] = list(map(inputs.samples.told, range(len(inputs.X))))
+        document["index"] = list(map(inputs.samples.identifier, range(len(inputs.X))))
         document["features"] = list(inputs.table.feature_names)
         document |= judgement | inputs.numbering.to_json()
         document["links_dropped"] = inputs.rows.n_outside

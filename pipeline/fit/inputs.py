@@ -197,7 +197,9 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     ):
         with collecting(unread):
             files += [PairFile.of(path, kind)] if path else []
-    named = frozenset[str]() if options.index_column else frozenset().union(*(f.seen.texts for f in files))
+    named = (
+        frozenset[str]() if options.index_column else frozenset().union(*(f.mentions.texts for f in files))
+    )
     search = NameSearch(named) if named else None
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
@@ -461,7 +463,7 @@ def judge(
     places = np.flatnonzero(is_contradicted)
     for place in map(int, places[:most]):
         item = annotations.annotation(place)
-        pair = {"i": samples.told(item.first), "j": samples.told(item.second)}
+        pair = {"i": samples.identifier(item.first), "j": samples.identifier(item.second)}
         of_line = {"weight": item.weight, "annotator": item.annotator}
         where = {"file": str(item.file), "line": item.line}
         rows.append(pair | {"kind": KIND_NAMES[item.kind]} | of_line | where)

@@ -1,10 +1,10 @@
-"""Which of two numberings of rows the answers on pairs speak for.
+"""Choice between two numberings of rows by the answers on pairs.
 
 Under the right numbering must-linked rows are nearer to each other than cannot-linked rows. How much the
 distances say of the answers is a log-likelihood: that of the best curve by which the share of must-links
 falls, or stays, as rows are farther apart, less that of a share that is the same everywhere. Its signed root
-is compared with what chance gives. That is seen where all rows that the answers name are moved along the
-table by other steps: what pairs have in common, such as rows that come often, or a sorted table, stays.
+is compared with what chance gives. Chance is measured where all rows that the answers name are moved along
+the table by other steps: what pairs have in common, such as rows that come often, or a sorted table, stays.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Pairs = NDArray[np.int64]
 
-# Answers that are looked at: more decide no better, and take time.
+# Most answers that are used: more decide no better, and take time.
 MOST_ANSWERS = 8000
 
-# Answers that are needed at all.
+# Fewest answers that decide.
 FEWEST_ANSWERS = 10
 
 # Steps along the table that show what chance gives.
@@ -61,7 +61,7 @@ SEED = 20_210_405
 
 @dataclass(frozen=True)
 class Verdict:
-    """What answers say of two numberings.
+    """Verdict of answers on two numberings.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def verdict(
     kept : array of shape (n_samples,), optional
         Rows that are samples; all where it is not given.
     usual : int, optional
-        Number that is taken unless the answers speak against it: whether they speak for it is not looked at.
+        Number that is taken unless the answers speak against it; they need not speak for it.
     """
     n_rows = len(X) if n_rows is None else n_rows
     rng = np.random.default_rng(SEED)
@@ -121,24 +121,24 @@ def verdict(
     place = np.full(n_rows, -1)
     place[np.arange(n_rows) if kept is None else kept] = np.arange(len(X))
 
-    def at(step: int) -> _Curve:
-        return _curve(ranks.of(place[(from_0 - step * moves) % n_rows]), is_must)
+    def curve(step: int) -> _Curve:
+        return _curve_of(ranks.of(place[(from_0 - step * moves) % n_rows]), is_must)
 
-    zero, one = at(0), at(1)
-    against = (zero, one) if usual is None else ((zero, one)[1 - usual],)
-    is_usual = usual is not None and (zero, one)[usual].root >= against[0].root
-    if is_usual or max(each.root for each in against) < BAR * LEAST_DEVIATION:
+    curves = curve(0), curve(1)
+    rivals = curves if usual is None else (curves[1 - usual],)
+    is_usual = usual is not None and curves[usual].root >= rivals[0].root
+    if is_usual or max(rival.root for rival in rivals) < BAR * LEAST_DEVIATION:
         return UNCLEAR  # most of the files that say nothing end here
-    others = [(at(step), at(step + 1)) for step in steps.tolist()]
-    chance = np.array([each.root for pair in others for each in pair])
+    pairs = [(curve(step), curve(step + 1)) for step in steps.tolist()]
+    chance = np.array([root for first, second in pairs for root in (first.root, second.root)])
     deviation = max(float(chance.std()), LEAST_DEVIATION)
-    above = [float((each.root - chance.mean()) / deviation) for each in (zero, one)]
+    above = [float((side.root - chance.mean()) / deviation) for side in curves]
     best, other = (1, 0) if above[1] > above[0] else (0, 1)
     is_clear = above[best] >= BAR
     if above[other] > LIKE_CHANCE or above[best] - above[other] < DISTANCE:
-        by_chance = np.array([_difference(first, second) for first, second in others])
+        by_chance = np.array([_difference(first, second) for first, second in pairs])
         width = max(1.0, float(np.sqrt(np.mean(by_chance**2))))
-        is_clear &= abs(_difference(zero, one)) >= BAR_OF_PAIRS * width
+        is_clear &= abs(_difference(*curves)) >= BAR_OF_PAIRS * width
     return Verdict(best if is_clear else None, (above[0], above[1]))
 
 
@@ -147,7 +147,7 @@ LEAST_DEVIATION = 0.6
 
 
 class _Ranks:
-    """Places of the distances of pairs among those of random pairs, see `EDGES`."""
+    """Ranks of the distances of pairs among those of random pairs, see `EDGES`."""
 
     def __init__(self, X: Floats, rng: np.random.Generator) -> None:
         self._X = _in_few_features(X, rng)
@@ -157,7 +157,7 @@ class _Ranks:
         self._edges = distances[np.floor(EDGES * REFERENCES).astype(np.int64)]
 
     def of(self, pairs: Pairs) -> NDArray[np.int64]:
-        """Number of the interval of each pair; -1 where one of its places is -1, or both are the same."""
+        """Return the interval of each pair; -1 where one of its places is -1, or both are the same."""
         distances = self._distances(pairs)
         intervals = np.searchsorted(self._edges, distances, "left")
         is_none = (pairs < 0).any(axis=1) | (pairs[:, 0] == pairs[:, 1]) | np.isnan(distances)
@@ -170,7 +170,7 @@ class _Ranks:
 
 
 def _in_few_features(X: Floats, rng: np.random.Generator) -> Floats:
-    """The features, or principal components of some rows where there are many features."""
+    """Return the features, or principal components of some rows where there are many."""
     if X.shape[1] <= MOST_FEATURES:
         return X
     n_shown = min(len(X), MOST_ROWS, max(2 * MOST_FEATURES, MOST_SHOWN // X.shape[1]))
@@ -185,13 +185,13 @@ def _in_few_features(X: Floats, rng: np.random.Generator) -> Floats:
 
 @dataclass(frozen=True)
 class _Curve:
-    """How far distances explain answers: the root of twice the gain in log-likelihood, and that of each."""
+    """Root of twice the gain in log-likelihood (nats) by distances, and the gain of each answer."""
 
     root: float
     gains: Floats
 
 
-def _curve(intervals: NDArray[np.int64], is_must: NDArray[np.bool_]) -> _Curve:
+def _curve_of(intervals: NDArray[np.int64], is_must: NDArray[np.bool_]) -> _Curve:
     from scipy.optimize import isotonic_regression
 
     n_intervals, is_there = len(EDGES) + 1, intervals >= 0
@@ -202,7 +202,7 @@ def _curve(intervals: NDArray[np.int64], is_must: NDArray[np.bool_]) -> _Curve:
     must, cannot = counts
     if not must.sum() or not cannot.sum():  # random pairs stand for the kind that is not there
         random: Floats = np.diff(np.concatenate([[0.0], EDGES, [1.0]])) * TIMES_AS_MANY * is_there.sum()
-        must, cannot = (each if each.sum() else random for each in counts)
+        must, cannot = (count if count.sum() else random for count in counts)
     both = must + cannot
     known = both > 0
     if not is_there.any():
@@ -221,7 +221,7 @@ def _curve(intervals: NDArray[np.int64], is_must: NDArray[np.bool_]) -> _Curve:
 
 
 def _difference(first: _Curve, second: _Curve) -> float:
-    """Mean difference of the answers under two numberings, in standard errors; 0 where there is none."""
+    """Return the mean difference of the answers under two numberings, in standard errors."""
     differences = first.gains - second.gains
     error = float(differences.std()) * np.sqrt(len(differences))
     return float(differences.sum()) / error if error > 0 else 0.0

@@ -1,8 +1,12 @@
-"""Rows of annotation files: one by one, and as columns, of which a file may have millions."""
+"""Rows of annotation files: one by one, and as columns, of which a file may have millions.
+
+`read_rows` makes them of the distinct cells of a file. What the cells of a row say is decided by the reader
+of single rows alone. It reads one row of each kind, and the first rows of each kind that is wrong.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
+from sweep_clustering.sweeps.data.columns import Columns, groups
+from sweep_clustering.sweeps.data.lines import Complaints
+from sweep_clustering.sweeps.errors import InputError, Problem, plural
 
 # The adjacency of a self pair counts both ends (docs/model.md, eq. (3)), and so do link files.
 SELF_PAIR_WEIGHT = 2.0
+
 # Annotator of all link files: they name none.
 LINKS = "links"
 
@@ -25,7 +33,7 @@ class Annotation:
     Parameters
     ----------
     file : Path
-        Where it was read.
+        File that the line is in.
     line : int
         Number of the line, from 1.
     first, second : int
@@ -33,11 +41,11 @@ class Annotation:
     kind : int
         `sweeps.annotations.draw.MUST` or `CANNOT`.
     count : float
-        Number of annotations it represents.
+        Number of annotations that it stands for.
     annotator : str
-        Who made it.
+        Name of the annotator.
     accuracy : float or None
-        Probability that this one is right, if the line says so.
+        Probability that the annotation is right, if the line has it.
     """
 
     file: Path
@@ -51,19 +59,13 @@ class Annotation:
 
     @property
     def weight(self) -> float:
-        """Weight as the file has it: a self pair carries 2 per annotation."""
+        """Weight in the file, where a self pair carries 2 per annotation."""
         return self.count * (SELF_PAIR_WEIGHT if self.first == self.second else 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A pair that somebody was shown and did not answer.
-
-    Parameters
-    ----------
-    first, second : int
-        The two samples, from 0.
-    """
+    """A pair of samples, counted from 0, that was shown to somebody who did not answer."""
 
     first: int
     second: int
@@ -104,9 +106,9 @@ class AnnotationRows:
     annotators : tuple of str
         Names in the order in which they first appear.
     files : tuple of Path
-        Where the rows were read.
+        Files of the rows.
     n_outside : int
-        Number of rows that were left out, as a row of the table that they name was.
+        Number of rows that were left out, because a row of the table that they name was.
     """
 
     columns: NDArray[Any]
@@ -121,28 +123,26 @@ class AnnotationRows:
         return (self.row(place) for place in range(len(self)))
 
     def row(self, place: int) -> Row:
-        """One row."""
+        """Return one row."""
         row = self.columns[place]
         if row["kind"] == SKIPPED:
             return Skip(int(row["first"]), int(row["second"]))
         return self.annotation(place)
 
     def annotation(self, place: int) -> Annotation:
-        """One row, which is no skipped pair."""
+        """Return one row that is no skipped pair."""
         first, second, kind, count, annotator, accuracy, file, line = self.columns[place].item()
-        told = None if np.isnan(accuracy) else accuracy
-        return Annotation(
-            self.files[file], line, first, second, kind, count, self.annotators[annotator], told
-        )
+        who, accuracy = self.annotators[annotator], None if np.isnan(accuracy) else accuracy
+        return Annotation(self.files[file], line, first, second, kind, count, who, accuracy)
 
     @property
     def answered(self) -> AnnotationRows:
-        """The same without skipped pairs."""
+        """Rows that are no skipped pairs."""
         return self._where(self.columns["kind"] != SKIPPED)
 
     @property
     def inside(self) -> AnnotationRows:
-        """The same without the rows that name a row of the table that was left out, which are counted."""
+        """Rows of samples alone; those of a row that was left out of the table are counted."""
         is_inside = (self.columns["first"] != OUTSIDE) & (self.columns["second"] != OUTSIDE)
         return replace(self._where(is_inside), n_outside=self.n_outside + int((~is_inside).sum()))
 
@@ -151,37 +151,179 @@ class AnnotationRows:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> AnnotationRows:
-        """Columns of rows that are there one by one."""
-        every = list(rows)
-        columns = np.zeros(len(every), dtype=COLUMNS)
+        """Make columns of single rows."""
         annotators, files = dict[str, int](), dict[Path, int]()
-        for place, row in enumerate(every):
+        cells = list[tuple[Any, ...]]()
+        for row in rows:
             if isinstance(row, Skip):
-                columns[place] = row.first, row.second, SKIPPED, 0.0, 0, np.nan, 0, 0
+                cells.append((row.first, row.second, SKIPPED, 0.0, 0, np.nan, 0, 0))
                 continue
             who = annotators.setdefault(row.annotator, len(annotators))
             file = files.setdefault(row.file, len(files))
-            told = np.nan if row.accuracy is None else row.accuracy
-            columns[place] = row.first, row.second, row.kind, row.count, who, told, file, row.line
-        return cls(columns, tuple(annotators), tuple(files))
+            accuracy = np.nan if row.accuracy is None else row.accuracy
+            cells.append((row.first, row.second, row.kind, row.count, who, accuracy, file, row.line))
+        return cls(np.array(cells, dtype=COLUMNS), tuple(annotators), tuple(files))
 
     @classmethod
     def joined(cls, parts: Sequence[AnnotationRows]) -> AnnotationRows:
-        """Rows of several files, one after the other."""
+        """Join the rows of several files, one after the other."""
         if len(parts) == 1:
             return parts[0]
         annotators = tuple(dict.fromkeys(name for part in parts for name in part.annotators))
         files = tuple(dict.fromkeys(path for part in parts for path in part.files))
-        columns = np.zeros(sum(map(len, parts)), dtype=COLUMNS)
+        columns = np.concatenate([np.empty(0, dtype=COLUMNS), *(part.columns for part in parts)])
         begin = 0
         for part in parts:
-            here = columns[begin : begin + len(part)]
-            here[:] = part.columns
-            if part.annotators:
-                places = np.array([annotators.index(name) for name in part.annotators], dtype=np.int32)
-                here["annotator"] = places[part.columns["annotator"]]
-            if part.files:
-                places = np.array([files.index(path) for path in part.files], dtype=np.int32)
-                here["file"] = places[part.columns["file"]]
+            rows = columns[begin : begin + len(part)]
+            for field, names, joint in (
+                ("annotator", part.annotators, annotators),
+                ("file", part.files, files),
+            ):
+                if names:
+                    rows[field] = np.array([joint.index(name) for name in names])[rows[field]]
             begin += len(part)
         return cls(columns, annotators, files, sum(part.n_outside for part in parts))
+
+
+# From distinct cells to rows.
+
+# Columns of the two samples of a row.
+ENDS = ("i", "j")
+
+# Column that says by 0 or 1 how a row counts samples.
+FIRST_ROW = "first_row"
+COUNTS = ("0", "1")
+
+# Place of a sample that does not exist, and of one that is beyond all that fit into 32 bits.
+NOBODY = -1
+BEYOND = 2**31 - 1
+
+# Kind of the rows without a problem.
+RIGHT = -1
+
+# Rows of a kind that are read to say what is wrong with all of it.
+MOST_ALIKE = 20
+
+# Kinds of wrong rows that are told apart.
+MOST_KINDS = 100
+
+
+def marks_of(columns: Columns) -> NDArray[np.int8]:
+    """Return for each row 1 or 2 if it says that samples are counted from 0 or from 1, else 0."""
+    if FIRST_ROW not in columns.codes:
+        return np.zeros(len(columns), dtype=np.int8)
+    texts = columns.texts[FIRST_ROW]
+    marks = [COUNTS.index(text) + 1 if text in COUNTS else 0 for text in texts]
+    return np.array(marks, dtype=np.int8)[columns.codes[FIRST_ROW]]
+
+
+def read_rows(
+    columns: Columns,
+    find: Callable[[str, str], int | None],
+    read: Callable[[int, Mapping[str, str]], Row | None],
+) -> AnnotationRows:
+    """Read rows by their distinct cells.
+
+    Parameters
+    ----------
+    columns : Columns
+        Distinct cells of the file.
+    find : callable
+        From the cell of a sample, and that of `FIRST_ROW`, to the position of the sample.
+    read : callable
+        From the number of a line and its cells by name to a row; None if it says nothing.
+
+    Raises
+    ------
+    InputError
+        With every problem of every row, equal ones as one. Its `rest` is the rows that are right.
+    """
+    ends = _ends(columns, find)
+    is_there = (ends != NOBODY).all(axis=1)
+    # rows whose other cells are the same, and that are self pairs or not, say the same of their pairs
+    is_self = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] != OUTSIDE)
+    alike, count = is_self.astype(np.int64), 2
+    for name, codes in columns.codes.items():
+        n_texts = len(columns.texts[name])
+        if name not in ENDS and n_texts > 1:
+            first, alike = groups(alike * n_texts + codes, count * n_texts)
+            count = len(first)
+    annotators = dict[str, int]()
+    there = np.flatnonzero(is_there)
+    first, group = groups(alike[there], count)
+    by_group = np.zeros(len(first), dtype=COLUMNS)
+    by_group["accuracy"] = np.nan
+    kind, is_empty = np.full(len(first), RIGHT), np.zeros(len(first), dtype=np.bool_)
+    complaints = dict[tuple[tuple[str, str], ...], int]()
+    for number in np.argsort(first):  # as annotators are numbered by their first row
+        place = int(there[first[number]])
+        try:
+            row = read(int(columns.lines[place]), columns.row(place))
+        except InputError as error:
+            complaint = tuple((problem.expected, problem.hint) for problem in error.problems)
+            kind[number] = complaints.setdefault(complaint, len(complaints))
+            continue
+        is_empty[number] = row is None
+        if isinstance(row, Skip):
+            by_group["kind"][number] = SKIPPED
+        elif isinstance(row, Annotation):
+            by_group["kind"][number], by_group["count"][number] = row.kind, row.count
+            by_group["annotator"][number] = annotators.setdefault(row.annotator, len(annotators))
+            if row.accuracy is not None:
+                by_group["accuracy"][number] = row.accuracy
+    kind_of_row = np.full(len(columns), RIGHT, dtype=np.int64)
+    kind_of_row[there] = kind[group]
+    if not is_there.all():  # by which sample is not there, and by the other cells
+        lacking = (ends[~is_there] == NOBODY) @ np.array([1, 2])
+        kind_of_row[~is_there] = len(complaints) + 4 * alike[~is_there] + lacking
+    is_kept = kind_of_row == RIGHT
+    wrong = np.flatnonzero(~is_kept)
+    is_kept[there] &= ~is_empty[group]
+    rows = by_group[group[is_kept[there]]]  # a file of wrong rows takes no memory for them
+    rows["first"], rows["second"] = ends[is_kept].T
+    rows["line"] = columns.lines[is_kept]
+    right = AnnotationRows(rows, tuple(annotators), (columns.path,)).inside
+    if len(wrong):
+        raise InputError(_problems(columns.at(wrong), kind_of_row[wrong], read), right)
+    return right
+
+
+def _ends(columns: Columns, find: Callable[[str, str], int | None]) -> NDArray[np.int32]:
+    """Return the positions of the two samples of each row, `NOBODY` of one that is not there."""
+    marks = marks_of(columns)
+    ends = np.empty((len(columns), 2), dtype=np.int32)
+    for column, name in enumerate(ENDS):
+        places = np.full((1 + len(COUNTS), len(columns.texts[name])), NOBODY, dtype=np.int32)
+        for mark in np.unique(marks):
+            for code, cell in enumerate(columns.texts[name]):
+                place = find(cell, ("", *COUNTS)[mark])
+                places[mark, code] = NOBODY if place is None else min(place, BEYOND)
+        ends[:, column] = places[marks, columns.codes[name]]
+    return ends
+
+
+def _problems(
+    wrong: Columns,
+    kinds: NDArray[np.int64],
+    read: Callable[[int, Mapping[str, str]], Row | None],
+) -> list[Problem]:
+    """Read the first wrong rows of each kind, and return their problems as those of all that are alike."""
+    first, kind = groups(kinds, int(kinds.max()) + 1)
+    kind = np.minimum(np.argsort(np.argsort(first)), MOST_KINDS)[kind]  # in the order of their first rows
+    counts = np.bincount(kind)
+    n_read = np.where(counts == MOST_ALIKE + 1, counts, MOST_ALIKE)  # a single row has a line of its own
+    places = [np.flatnonzero(kind == number)[:most] for number, most in enumerate(n_read.tolist())]
+    complaints, of_kind = Complaints(wrong.path), [list[dict[tuple[str, str], Problem]]() for _ in counts]
+    for place in np.sort(np.concatenate(places)).tolist():
+        try:
+            read(int(wrong.lines[place]), wrong.row(place))
+        except InputError as error:
+            complaints.add(error.problems)
+            of_kind[kind[place]].append({(item.expected, item.hint): item for item in error.problems})
+    for problems, count in zip(of_kind, (counts - n_read).tolist(), strict=True):
+        if count > 0:
+            is_alike = all(problem.keys() == problems[0].keys() for problem in problems)
+            more = Problem(str(wrong.path), f"{plural(count, 'more row')} with problems like these", "")
+            rest = problems[-1].values() if is_alike else [more]
+            complaints.add(replace(problem, count=count) for problem in rest)
+    return complaints.shown()

@@ -1,4 +1,4 @@
-"""What the texts of annotation files stand for: the rows of a table, by their numbers or by their names."""
+"""Samples as annotation files name them: the rows of a table, by their numbers or by their names."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.table import SampleRows, TableChoice, identity
 from sweep_clustering.sweeps.errors import did_you_mean, refused
 
-# as long as int64 can hold; without ASCII, digits of other scripts would count as well
+# Whole numbers as long as int64 can hold; without ASCII, digits of other scripts would count as well
 WHOLE = re.compile(r"-?\d{1,18}", re.ASCII)
 
-# Names that a misspelt one is compared with, and misspelt ones that are.
-MOST_COMPARED, MOST_HINTS = 10_000, 50
+# Names that a misspelt one is compared with.
+MOST_COMPARED = 10_000
+
+# Misspelt names that are compared.
+MOST_HINTS = 50
 
 # More rows than a table can have.
 MOST_ROWS = 10**9
 
-
-# Of a table whose columns nobody told.
+# Choice for a table of which nothing is said.
 PLAIN = TableChoice()
 
 
 def is_number(name: str) -> bool:
-    """Whether a name could be taken for the number of a row, or for a float that stands for one."""
+    """Say whether a name could be taken for the number of a row, or for a float that stands for one."""
     number = lines.to_number(name)
     return number is not None and math.isfinite(number)
 
 
 class Samples:
-    """What texts stand for the samples of a table.
+    """Samples of a table by the texts that stand for them.
 
     A text that is the name of a row stands for that row, and so does another spelling of the same number
     (`sweeps.data.table.identity`). Any other is the number of a row of the file, unless a name of the table
@@ -47,11 +49,11 @@ class Samples:
     first_row : int
         Number of the first row, 0 or 1.
     why : str
-        Why it is that, for messages; it follows "counted from 0".
+        Reason for it in messages, which follows "counted from 0".
     hint : str
-        What may be done about texts that name rows, where rows have no names.
+        Hint on texts that name rows, where rows have no names.
     choice : TableChoice
-        What was made of the rows of the table.
+        Choice by which the rows of the table were read.
     """
 
     def __init__(
@@ -69,38 +71,38 @@ class Samples:
 
     @classmethod
     def of(cls, samples: Samples | int) -> Samples:
-        """Samples that are all rows of a file, without names, where only their number is told."""
+        """Return the samples, or as many rows without names, counted from 1."""
         return samples if isinstance(samples, Samples) else cls(SampleRows(samples))
 
     def counted_from(self, first_row: int, why: str = "") -> Samples:
-        """The same, by other numbers of rows."""
+        """Return the same samples with another number of the first row."""
         if first_row == self.first_row and not why:
             return self
-        other = copy(self)
-        other.first_row, other._why = first_row, why
-        return other
+        samples = copy(self)
+        samples.first_row, samples._why = first_row, why
+        return samples
 
     @property
     def are_written_as_numbers(self) -> bool:
-        """Whether a file that is written has numbers: of all rows, or of those whose name it cannot hold."""
+        """Whether a file that is written has numbers of all rows, or of those whose name it cannot hold."""
         names = self._rows.names
         return not names or (self.are_numbered and any(map(lines.CONTROL.search, names)))
 
     @property
     def rows(self) -> SampleRows:
-        """The rows that samples come from."""
+        """Rows that samples come from."""
         return self._rows
 
     @property
     def every_row(self) -> Samples:
-        """The same where all rows are samples."""
+        """Samples that are all rows of the table."""
         return Samples(self._rows._replace(kept=None), self.first_row)
 
     def __contains__(self, name: str) -> bool:
         return identity(name) in self._by_name
 
     def find(self, cell: str) -> int | None:
-        """Position from 0 of the sample that a cell names, by its name or its row; None if there is none.
+        """Find the position from 0 of the sample that a cell names; None if there is none.
 
         It is `OUTSIDE` for a row that was left out of the table, if its annotations are left out, too.
         """
@@ -112,7 +114,7 @@ class Samples:
         return row if self._rows.kept is None or row is None else self._positions.get(row, self._outside)
 
     def position(self, cell: str, where: str) -> int:
-        """Position of a sample from 0, see `find`; `where` is for messages.
+        """Return the position of a sample from 0, see `find`; `where` is for messages.
 
         Raises
         ------
@@ -145,29 +147,29 @@ class Samples:
         raise refused(where, found, expected, hint)
 
     def text(self, position: int) -> str:
-        """Name of a sample, or the number of its row."""
+        """Return the name of a sample, or the number of its row."""
         row = self._row_of[position]
         return self._rows.names[row] if self._rows.names else str(row + self.first_row)
 
-    def told(self, position: int) -> str | int:
-        """The same, a number as one."""
+    def identifier(self, position: int) -> str | int:
+        """Return the name of a sample, or the number of its row as a whole number."""
         text = self.text(position)
         return text if self._rows.names else int(text)
 
     def cell(self, position: int) -> str:
-        """The same for a cell of a spreadsheet, of which `named_by` finds the name."""
+        """Return the cell of a spreadsheet of which `named_by` finds the name of a sample."""
         text = self.text(position)
         if lines.CONTROL.search(text) and self.are_numbered:
             return str(self._row_of[position] + self.first_row)
         return lines.as_cell(text)
 
     def named_by(self, cell: str) -> str:
-        """Name that stands in a cell of a spreadsheet, where that is one of a sample; else the cell."""
+        """Return the name in a cell of a spreadsheet if it is one of a sample; else the cell."""
         plain = lines.of_cell(cell)
         return plain if plain in self else cell
 
     def _meant(self, cell: str) -> str:
-        """Hint on the name that a cell may mean, of the first different cells, as each takes long."""
+        """Suggest the name that a cell may mean; only for the first different cells, as each takes long."""
         if cell not in self._hints and len(self._hints) < MOST_HINTS:
             self._hints[cell] = did_you_mean(cell, self._rows.names[:MOST_COMPARED])
         return self._hints.get(cell, "")

@@ -14,7 +14,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -97,12 +97,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
             if name not in members:
                 found, hint = f"arrays {', '.join([*members][:20])}", did_you_mean(name, members)
                 raise refused(path, found, f"an array {name!r}", hint)
-            where, member = f"{path}, array {name[:60]!r}", members[name]
-            if member.compress_type not in METHODS:
-                found = f"compression method {member.compress_type}"
-                raise refused(where, found, "none or deflate, as numpy writes them")
-            with archive.open(member) as stream:
-                return read_array(stream, where, member.file_size, check, dtype)
+            return read_member(path, archive, name, members[name], check, dtype)
 
         with collecting(problems):
             X = array(FEATURES, _no_features, np.float64)
@@ -162,35 +157,12 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
     InputError
         With every problem of the file, and if pyarrow is not there.
     """
-    need(path, "pyarrow")
-    from pyarrow import ipc, parquet
-
-    kind = "parquet" if path.suffix.lower() in (".parquet", ".pq") else "feather"
-    with unbroken(path, f"a {kind} file"), opened(path, MOST_BYTES) as file:
-        if kind == "parquet":
-            stored = parquet.ParquetFile(file, pre_buffer=False)
-            schema, n_parts = stored.schema_arrow, stored.num_row_groups
-        else:
-            stored = ipc.open_file(file)
-            schema, n_parts = stored.schema, stored.num_record_batches
-        if not len(schema):
+    with open_arrow(path, MOST_BYTES) as file:
+        if not len(file.schema):
             raise refused(path, "no columns", "at least one feature")
-        check_size(path, 1, len(schema))
-        if n_parts * len(schema) > MOST_PARTS:
-            found, hint = f"{n_parts:,} parts of {len(schema):,} columns", "write it again in fewer parts"
-            raise refused(path, found, f"at most {MOST_PARTS:,} columns of parts", hint)
-
-        def read(columns: Sequence[int]) -> Any:
-            if kind == "feather":
-                options = ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
-                return ipc.open_file(file, options=options).read_all()
-            if len(set(schema.names)) == len(schema):
-                return stored.read([schema.names[column] for column in columns], use_threads=False)
-            # of several columns of a name none can be read alone
-            return stored.read(use_threads=False).select(columns)
-
-        n_rows = stored.metadata.num_rows if kind == "parquet" else unpacked_size(path, file).n_rows
-        return select(_frame(path, choice, schema, n_rows, read), choice, [])
+        check_size(path, 1, len(file.schema))
+        file.check_parts()
+        return select(_frame(file, choice), choice, [])
 
 
 def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
@@ -276,20 +248,149 @@ def open_archive(path: Path, file: IO[bytes]) -> zipfile.ZipFile:
     return zipfile.ZipFile(file)
 
 
-# Files of Arrow: how large they are in memory, before any of it is taken.
+# Files of Arrow.
 
 
-class Unpacked(NamedTuple):
-    """What a file of Arrow is once it is unpacked."""
+@dataclass(frozen=True, eq=False)
+class ArrowFile:
+    """An open file of parquet or feather.
 
+    Parameters
+    ----------
+    path : Path
+        The file.
+    schema : pyarrow.Schema
+        Names and types of its columns.
+    n_rows, n_bytes, n_parts : int
+        Number of rows, of bytes once unpacked, and of row groups or batches, as the file says.
+    read : callable
+        From positions of columns, ascending, to a table of these.
+    """
+
+    path: Path
+    schema: Any
     n_rows: int
     n_bytes: int
+    n_parts: int
+    read: Callable[[Sequence[int]], Any]
+
+    def check_parts(self) -> None:
+        """Refuse a file of more parts than are read."""
+        if self.n_parts * len(self.schema) > MOST_PARTS:
+            found = f"{self.n_parts:,} parts of {len(self.schema):,} columns"
+            hint = "write it again in fewer parts"
+            raise refused(self.path, found, f"at most {MOST_PARTS:,} columns of parts", hint)
+
+    def arrays(self, places: Sequence[int]) -> list[Any]:
+        """Read columns as arrays of pandas.
+
+        Raises
+        ------
+        InputError
+            If a column holds lists or structures.
+        """
+        import pandas as pd
+        import pyarrow as pa
+
+        order = sorted(places)
+        for field in map(self.schema.field, order):
+            if pa.types.is_nested(field.type):
+                found = f"values of type {field.type}"[:80]
+                raise refused(f"{self.path}, column {field.name}", found, "numbers or texts", "drop it")
+        table = self.read(order)
+        # where texts end is read from the file, and would be followed beyond it
+        table.validate(full=True)
+        if len(table) != self.n_rows:
+            raise ValueError(f"{len(table):,} rows of {self.n_rows:,}")
+        # without a value a whole number stays one
+        kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+        nullable = {getattr(pa, kind.lower())(): getattr(pd, f"{kind}Dtype")() for kind in kinds}
+        nullable[pa.bool_()] = pd.BooleanDtype()
+        columns = [table.column(order.index(place)) for place in places]
+        return [
+            column.to_pandas(types_mapper=nullable.get if column.null_count else None).array
+            for column in columns
+        ]
 
 
-def unpacked_size(path: Path, file: IO[bytes]) -> Unpacked:
-    """Read the heads of all messages of a file of Arrow, and nothing of what they hold.
+@contextmanager
+def open_arrow(path: Path, most_bytes: int, *, has_repeated_texts: bool = False) -> Iterator[ArrowFile]:
+    """Open a file of parquet or feather for the block.
 
-    Each says how many rows it has. Compressed buffers begin with their size.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    most_bytes : int
+        Largest size of the file.
+    has_repeated_texts : bool
+        Whether texts are read as categories: a text that stands in many rows of parquet then stays one text.
+
+    Raises
+    ------
+    InputError
+        If it is broken or too large, and if pyarrow is not there.
+    """
+    need(path, "pyarrow")
+    from pyarrow import ipc, parquet
+
+    is_parquet = path.suffix.lower() in (".parquet", ".pq")
+    with (
+        unbroken(path, f"a {'parquet' if is_parquet else 'feather'} file"),
+        opened(path, most_bytes) as file,
+    ):
+        if not is_parquet:
+            n_rows, n_bytes = unpacked_size(path, file)
+            reader = ipc.open_file(file)
+            schema, n_parts = reader.schema, reader.num_record_batches
+
+            def read_feather(places: Sequence[int]) -> Any:
+                options = ipc.IpcReadOptions(included_fields=list(places), use_threads=False)
+                return ipc.open_file(file, options=options).read_all()
+
+            yield ArrowFile(path, schema, n_rows, n_bytes, n_parts, read_feather)
+            return
+        stored = parquet.ParquetFile(file, pre_buffer=False)
+        schema, about, n_parts = stored.schema_arrow, stored.metadata, stored.num_row_groups
+        n_bytes = sum(about.row_group(number).total_byte_size for number in range(min(n_parts, MOST_PARTS)))
+        if has_repeated_texts:
+            texts = [field.name for field in schema if is_text(field.type)]
+            stored = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
+
+        def read_parquet(places: Sequence[int]) -> Any:
+            if len(set(schema.names)) == len(schema):
+                return stored.read([schema.names[place] for place in places], use_threads=False)
+            # of several columns of a name none can be read alone
+            return stored.read(use_threads=False).select(places)
+
+        yield ArrowFile(path, schema, about.num_rows, n_bytes, n_parts, read_parquet)
+
+
+def is_number(kind: Any) -> bool:
+    """Say whether a type of Arrow is that of numbers, of truth values, or of missing values alone."""
+    from pyarrow import types
+
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_null(kind)
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Say whether a type of Arrow is that of texts, or of categories of texts or numbers."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return is_number(kind.value_type) or is_text(kind.value_type)
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind))
+
+
+# How large files of Arrow are in memory, before any of it is taken.
+
+
+def unpacked_size(path: Path, file: IO[bytes]) -> tuple[int, int]:
+    """Return rows and unpacked bytes of a file of Arrow, of whose messages only the heads are read.
+
+    Each head says how many rows there are. Compressed buffers begin with their size.
 
     Parameters
     ----------
@@ -329,7 +430,7 @@ def unpacked_size(path: Path, file: IO[bytes]) -> Unpacked:
                 n_bytes += length
         file.seek(body + message.number(3, "<q"))
     file.seek(0)
-    return Unpacked(n_rows, n_bytes)
+    return n_rows, n_bytes
 
 
 # Kinds of messages in a file of Arrow.
@@ -490,6 +591,23 @@ def read_array(
     return values
 
 
+def read_member(
+    path: Path,
+    archive: zipfile.ZipFile,
+    name: str,
+    member: zipfile.ZipInfo,
+    check: Callable[[Header], str],
+    dtype: type[np.generic] | None = None,
+) -> NDArray[Any]:
+    """Read an array of an .npz file, see `read_array`."""
+    where = f"{path}, array {name[:60]!r}"
+    if member.compress_type not in METHODS:
+        found = f"compression method {member.compress_type}"
+        raise refused(where, found, "none or deflate, as numpy writes them")
+    with archive.open(member) as stream:
+        return read_array(stream, where, member.file_size, check, dtype)
+
+
 def _no_features(header: Header) -> str:
     """What is expected in place of an array that holds no features; nothing of one that does."""
     if len(header.shape) != 2 or header.dtype.kind not in "biuf":
@@ -595,20 +713,14 @@ def load_arrow() -> None:
         pa.set_memory_pool(pa.system_memory_pool())
 
 
-def _frame(
-    path: Path, choice: TableChoice, schema: Any, n_rows: int, read: Callable[[Sequence[int]], Any]
-) -> Frame:
-    """Columns of a table of Arrow, which `read` gives by their positions in ascending order."""
+def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
+    """Lay out the columns of a table of Arrow."""
     import pandas as pd
-    import pyarrow as pa
 
+    path, schema, n_rows = file.path, file.schema, file.n_rows
     check_size(path, n_rows, 1)
     if not n_rows:
         raise refused(path, "no rows", "at least one sample")
-    # without a value a whole number stays one
-    kinds = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-    nullable = {getattr(pa, kind.lower())(): getattr(pd, f"{kind}Dtype")() for kind in kinds}
-    nullable[pa.bool_()] = pd.BooleanDtype()
     # the table without its rows has the names and the index that pandas stored with it
     empty = schema.empty_table().to_pandas()
     told = (schema.pandas_metadata or {}).get("index_columns", [])
@@ -632,38 +744,21 @@ def _frame(
             continue
         size = getattr(schema.field(number).type, "list_size", 1)
         check_size(f"{path}, column {name}", n_rows, size)
-        table = read([number])
+        table = file.read([number])
         table.validate(full=True)
         lists[number] = _matrix(path, name, table.column(0), n_rows)
         width = lists[number].shape[1]
         places += [(number, item) for item in range(width)]
         header += [f"{name}[{item}]" for item in range(width)]
 
-    def series(fields: Sequence[int]) -> list[Any]:
-        order = sorted(fields)
-        for number in order:
-            kind, name = schema.field(number).type, schema.field(number).name
-            if pa.types.is_nested(kind):
-                found = f"values of type {kind}"[:80]
-                raise refused(f"{path}, column {name}", found, "numbers or texts", "drop it")
-        table = read(order)
-        # where texts end is read from the file, and would be followed beyond it
-        table.validate(full=True)
-        if len(table) != n_rows:
-            raise ValueError(f"{len(table):,} rows of {n_rows:,}")
-        arrays = [table.column(order.index(number)) for number in fields]
-        return [
-            array.to_pandas(types_mapper=nullable.get if array.null_count else None).array for array in arrays
-        ]
-
-    names = tuple(map(text_of, series(index)[0])) if index else ()
+    names = tuple(map(text_of, file.arrays(index)[0])) if index else ()
 
     def where(row: int, column: int) -> str:
         return f"{path}, row {row + 1}, column {column + 1} ({header[column]})"
 
     def cells(chosen: Sequence[int]) -> list[Any]:
         fields = [places[column][0] for column in chosen if places[column][1] is None]
-        plain = iter(series(fields) if fields else ())
+        plain = iter(file.arrays(fields) if fields else ())
         found = list[Any]()
         for number, item in (places[column] for column in chosen):
             whole = lists.get(number)

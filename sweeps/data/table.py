@@ -399,15 +399,35 @@ class NameSearch:
         return f"{choice.key('index_column')} {shlex.quote(self.column)}" if self.column else ""
 
 
-def texts_of(cells: Any) -> list[str]:
-    """Cells of a column of a `Frame` as texts."""
-    if isinstance(cells, list):
-        return cells
+Codes = NDArray[np.integer]
+
+# Texts of an array that are objects of Python at the same time.
+PART = 2**18
+
+
+def codes_of(cells: Any) -> tuple[Codes, list[str]]:
+    """Return codes and distinct texts of the cells of an array; a missing cell is an empty text."""
     import pandas as pd
 
-    # of texts and categories each value is there once, and a cell without one is told by -1, the last
-    codes, values = pd.factorize(cells)
-    texts = [*map(text_of, values), ""]
+    known = dict[str, int]()
+    codes = np.empty(len(cells), dtype=np.int32)
+    is_text = cells.dtype.kind in "US" if isinstance(cells, np.ndarray) else False
+    size = PART if is_text else max(1, len(cells))
+    for begin in range(0, len(cells), size):
+        part = cells[begin : begin + size]
+        places, values = pd.factorize(part.astype(object) if is_text else part)
+        numbers = [known.setdefault(text_of(value), len(known)) for value in values]
+        # a cell without a value has the place -1, the last
+        numbers.append(known.setdefault("", len(known)) if (places < 0).any() else 0)
+        codes[begin : begin + size] = np.array(numbers, dtype=np.int32)[places]
+    return codes, [*known]
+
+
+def texts_of(cells: Any) -> list[str]:
+    """Return the cells of a column of a `Frame` as texts."""
+    if isinstance(cells, list):
+        return cells
+    codes, texts = codes_of(cells)
     return [texts[code] for code in codes.tolist()]
 
 

@@ -26,7 +26,7 @@ from sweep_clustering.sweeps.annotations.draw import (
 )
 from sweep_clustering.sweeps.annotations.files import PairFile, read_annotations, read_answers
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
-from sweep_clustering.sweeps.annotations.rows import Annotation, Skip
+from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.lines import Lines, read_lines, to_number
 from sweep_clustering.sweeps.data.table import SampleRows
@@ -145,7 +145,7 @@ def test_headers_of_links_and_words_for_kinds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["0 1\n2 1\n", "0,1,1\n1,2,1\n", "0 1 1\n2 1 3\n", "i,j\n0,1\n2,1\n"])
 def test_links_that_only_begin_as_an_index_or_a_header_does(tmp_path: Path, text: str) -> None:
-    links = PairFile.of(write(tmp_path, text), CANNOT).rows(Samples(SampleRows(3), 0))
+    links = PairFile.of(write(tmp_path, text), CANNOT).table(Samples(SampleRows(3), 0))
     assert [{each.first, each.second} for each in links] == [{0, 1}, {1, 2}]
 
 
@@ -164,10 +164,10 @@ def test_any_text_is_read_or_refused(cells: list[list[str]], mark: str, kind: in
     content = "\n".join(map(mark.join, cells)).encode()
     file = files.PairFile(Lines(Path("FILE"), content), kind)
     numbering = numbering_of([file], "auto", Samples.of(3))
-    rows: list[files.Row] = []
+    rows: list[Row] = []
     problems: list[Problem] = []
     with collecting(problems):
-        rows += file.rows(numbering.of(file.path, Samples.of(3).counted_from(numbering.first_row)))
+        rows += file.table(numbering.of(file.path, Samples.of(3).counted_from(numbering.first_row)))
     assert all({row.first, row.second} <= {0, 1, 2} for row in rows)
     assert all(problem.where.startswith("FILE, line") for problem in problems)
 
@@ -216,18 +216,18 @@ def test_files_of_a_command_count_rows_from_one_number(tmp_path: Path) -> None:
     assert numbering_of([opened["from 0"]], "auto", named) == Numbering(1)
     # a row that says from where it counts is read so, whatever the others count from
     for first in (0, 1):
-        rows = opened["marked"].rows(Samples(SampleRows(2), first))
+        rows = opened["marked"].table(Samples(SampleRows(2), first))
         assert [(row.first, row.second) for row in rows] == [(0, 1), (0, 1)]
     numbering = numbering_of([opened["from 0"], opened["written"]], "auto", Samples.of(3))
     samples = Samples(SampleRows(3)).counted_from(0)
     for name, found in {"from 0": (0, 2), "written": (0, 1)}.items():
-        (row,) = opened[name].rows(numbering.of(at[name], samples))
+        (row,) = opened[name].table(numbering.of(at[name], samples))
         assert (row.first, row.second) == found
     with pytest.raises(
         InputError, match=r"sample 3, expected 0 to 2 \(samples are counted from 0, as line 1"
     ):
         numbering.of(at["from 0"], samples).position("3", "FILE")
-    assert [samples.text(2), samples.told(0), samples.cell(1)] == ["2", 0, "1"]
+    assert [samples.text(2), samples.identifier(0), samples.cell(1)] == ["2", 0, "1"]
 
 
 def read_pool(path: Path, samples: Samples | int) -> files.Pool:
@@ -343,7 +343,7 @@ def test_what_a_text_stands_for() -> None:
                 samples.position(cell, "FILE")
             assert cell in caught.value.problems[0].found
             assert str(caught.value).endswith(f", expected {expected}")
-        assert str(samples.told(1)) == samples.text(1)
+        assert str(samples.identifier(1)) == samples.text(1)
         assert samples.position(samples.text(1), "") == 1
 
 

@@ -131,7 +131,7 @@ def test_rows_say_from_where_they_count_also_as_floats(tmp_path: Path, end: str)
     path = tmp_path / "a.csv"
     path.write_text(f"i,j,kind,first_row\n3,4,must,0.0\n3,4,must,1.0\n3,4,must,\n{end}")
     file, samples = PairFile.of(path), Samples(SampleRows(9))
-    assert file.seen.marks == {0, 1}
+    assert file.mentions.marks == {0, 1}
     assert file.table(samples).columns["first"].tolist() == [3, 2, 2]
 
 

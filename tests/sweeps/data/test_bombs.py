@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 from checkout import ROOT
 
-from sweep_clustering.sweeps.annotations.stored import MOST_UNPACKED
+from sweep_clustering.sweeps.data.columns import MOST_UNPACKED
 from sweep_clustering.sweeps.files import MOST_MEMORY
 
 SHEET = '<?xml version="1.0"?><worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'

@@ -1,6 +1,7 @@
 """Annotations read by their distinct cells, against the reader of single lines; and files of columns."""
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sweep_clustering.sweeps.annotations import files
+from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.annotations.files import PairFile, read_annotations, read_links
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Row, Skip
 from sweep_clustering.sweeps.annotations.samples import Samples
-from sweep_clustering.sweeps.data.lines import Lines
+from sweep_clustering.sweeps.data.columns import Columns
+from sweep_clustering.sweeps.data.lines import Complaints, Lines
 from sweep_clustering.sweeps.data.table import SampleRows
-from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 ENDS = st.sampled_from(("1", "2", "3", "a", "b c", "01", "0", "9", "-1", "x", "", "1.0", "ä", "\u00a02"))
 KIND = st.sampled_from(("must", "c", "no", "1", "?", "", "skip", "Must", "'-"))
@@ -65,42 +69,59 @@ def texts(draw: st.DrawFn) -> str:
     return "\n".join(lines) + draw(st.sampled_from(("\n", "", "\n\n")))
 
 
-def outcome(read: Any) -> tuple[list[Row], list[Any]]:
+def read_one_by_one(columns: Columns, find: object, read: Callable[[int, Any], Row | None]) -> AnnotationRows:
+    """Judge each row alone."""
+    rows, complaints = list[Row](), Complaints(columns.path)
+    for place, line in enumerate(columns.lines.tolist()):
+        problems: list[Problem] = []
+        with collecting(problems):
+            row = read(line, columns.row(place))
+            rows += [] if row is None else [row]
+        complaints.add(problems)
+    if problems := complaints.shown():
+        raise InputError(problems, AnnotationRows.of(rows).inside)
+    return AnnotationRows.of(rows).inside
+
+
+def outcome(file: PairFile, samples: Samples) -> tuple[list[Row], list[Problem]]:
     try:
-        return list(read()), []
+        return list(file.table(samples)), []
     except InputError as error:
-        return [], list(error.problems)
+        return list(error.rest or ()), list(error.problems)
 
 
 @settings(deadline=None, max_examples=400)
 @given(text=texts(), kind=st.sampled_from((None, None, 0)), called=st.sampled_from(sorted(SAMPLES)))
 def test_distinct_cells_say_what_single_lines_say(text: str, kind: int | None, called: str) -> None:
     """Same rows, same problems, in the same order."""
-    file = PairFile(Lines(Path("own.csv"), text.encode()), kind)
-    samples = SAMPLES[called]
-    assert outcome(lambda: file.table(samples)) == outcome(lambda: file.rows(samples))
+    lines, samples = Lines(Path("own.csv"), text.encode()), SAMPLES[called]
+    at_once = outcome(PairFile(lines, kind), samples)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "parse_plain", lambda *_: None)
+        by_line = outcome(PairFile(lines, kind), samples)
+        patch.setattr(files, "read_rows", read_one_by_one)
+        one_by_one = outcome(PairFile(lines, kind), samples)
+    assert by_line == one_by_one
+    assert at_once == one_by_one
 
 
-def test_plain_files_are_not_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the test before would compare a reader with itself."""
-
-    def fail(*_: object) -> None:
-        raise AssertionError("a line was read")
-
-    monkeypatch.setattr(PairFile, "rows", fail)
-    for text in (
+@pytest.mark.parametrize(
+    "text",
+    [
         "1,2,must\n2,3,cannot\n",
         "# links\n\n1 2 must\n2 3 cannot",
         "1\t2\tmust\t2\n2\t3\tcannot\t1\n",
         "1;2;must\n2;3;cannot\n",
         "i,j,kind,annotator\n1,2,must,ann\n2,3,cannot,bob\n",
         "a,b,answer\n1,2,yes\n2,3,no\n",
-    ):
-        rows = PairFile(Lines(Path("own"), text.encode())).table(Samples.of(3))
-        assert [(row.first, row.second, row.kind) for row in rows if isinstance(row, Annotation)] == [
-            (0, 1, 0),
-            (1, 2, 1),
-        ]
+    ],
+)
+def test_plain_files_are_not_read_line_by_line(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the test before would compare a reader with itself."""
+    for name in ("split_lines", "split_rows"):
+        monkeypatch.setattr(files, name, lambda *_: pytest.fail("a line was read"))
+    rows = PairFile(Lines(Path("own"), text.encode())).table(Samples.of(3)).columns
+    assert rows[["first", "second", "kind"]].tolist() == [(0, 1, MUST), (1, 2, CANNOT)]
 
 
 def test_columns_are_the_rows_that_they_were_made_from() -> None:
@@ -172,7 +193,19 @@ def test_all_that_is_wrong_with_a_file_of_columns_is_named(suffix: str, tmp_path
         read_annotations(written(tmp_path, FRAME.drop(columns="j"), suffix), 3)
 
 
-def test_files_that_are_no_columns_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.npz", "shape (2, 2)"),
+        ("b.npz", "2 of 'i', 2 of 'j', 3 of 'kind'"),
+        ("c.npz", "no columns"),
+        ("d.parquet", "list<"),
+        ("e.parquet", "a broken file"),
+        ("f.npz", "a broken file"),
+        ("g.feather", "a broken file"),
+    ],
+)
+def test_files_that_are_no_columns_are_refused(name: str, message: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", i=np.ones((2, 2)), j=np.ones(2), kind=np.ones(3))
     np.savez(tmp_path / "b.npz", i=np.ones(2), j=np.ones(2), kind=np.ones(3))
     np.savez(tmp_path / "c.npz")
@@ -180,27 +213,19 @@ def test_files_that_are_no_columns_are_refused(tmp_path: Path) -> None:
     (tmp_path / "e.parquet").write_bytes(b"PAR1 no")
     (tmp_path / "f.npz").write_bytes(b"PK no")
     (tmp_path / "g.feather").write_bytes(b"")
-    found = {
-        "a.npz": "shape (2, 2)",
-        "b.npz": "2 of 'i', 2 of 'j', 3 of 'kind'",
-        "c.npz": "no columns",
-        "d.parquet": "list<",
-        "e.parquet": "a broken file",
-        "f.npz": "a broken file",
-        "g.feather": "a broken file",
-    }
-    for name, text in found.items():
-        with pytest.raises(InputError) as caught:
-            read_annotations(tmp_path / name, 3)
-        assert text in caught.value.problems[0].found, name
+    with pytest.raises(InputError) as caught:
+        read_annotations(tmp_path / name, 3)
+    assert message in caught.value.problems[0].found
 
 
-def test_what_a_file_calls_samples_is_seen_in_columns_too() -> None:
+def test_names_of_samples_are_the_same_by_columns_and_by_lines() -> None:
     text = "i,j,kind\n2,b,must\n0,a,must\n2,x,must\n"
-    seen = PairFile(Lines(Path("own"), text.encode())).seen
-    assert (seen.row_0, seen.has_numbers, seen.texts) == (3, True, frozenset("abx"))
-    by_line = PairFile(Lines(Path("own"), io.BytesIO(text.replace("x,", '"x",').encode()).read())).seen
-    assert by_line == seen
+    mentions = PairFile(Lines(Path("own"), text.encode())).mentions
+    assert mentions.row_0 == 3
+    assert mentions.has_numbers
+    assert mentions.texts == frozenset("abx")
+    by_line = PairFile(Lines(Path("own"), io.BytesIO(text.replace("x,", '"x",').encode()).read())).mentions
+    assert by_line == mentions
 
 
 @pytest.mark.parametrize("order", ["<", ">"])

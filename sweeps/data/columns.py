@@ -1,0 +1,302 @@
+"""Columns of a file by their distinct cells: of millions of rows only the distinct texts are looked at.
+
+`parse_plain` takes a text apart at once if all of its lines are alike. `read_columns` reads a file of
+columns: parquet, feather (which is Arrow), and .npz with one array for each column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweep_clustering.sweeps.data import formats
+from sweep_clustering.sweeps.data.lines import MOST_LINES, Lines
+from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, Codes, codes_of
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
+from sweep_clustering.sweeps.files import bounded, opened
+
+# Bytes of a file, of all that it holds once it is unpacked, and of an array of an .npz file.
+MOST_BYTES = 2**28
+MOST_UNPACKED = 2**30
+MOST_ARRAY = 2**29
+
+# Values of all columns: each takes some 4 bytes beside the file.
+MOST_VALUES = 10**8
+
+# Columns of a file; those of links are at most seven.
+MOST_COLUMNS = 100
+
+ARROW = (".parquet", ".pq", ".feather", ".arrow")
+
+# Lines whose cells are texts at the same time.
+CHUNK = 2**18
+
+# What no file holds, as texts with such a character are refused.
+ABSENT = "\0"
+
+# Bytes of a cell that is compared as one number.
+WORD = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Rows of a file by the distinct texts of each column.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    lines : array of shape (n_rows,)
+        Number of the line of each row, from 1.
+    codes : mapping of str to array of shape (n_rows,)
+        For each column the place of each cell among the distinct texts.
+    texts : mapping of str to list of str
+        Distinct texts of each column; `ABSENT` stands where a row has no such cell.
+    """
+
+    path: Path
+    lines: NDArray[np.int32]
+    codes: Mapping[str, Codes]
+    texts: Mapping[str, list[str]]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def row(self, place: int) -> dict[str, str]:
+        """Return the cells of a row by the names of their columns."""
+        cells = {name: self.texts[name][codes[place]] for name, codes in self.codes.items()}
+        return {name: text for name, text in cells.items() if text != ABSENT}
+
+    def firsts(self, name: str, marks: NDArray[np.int8]) -> list[int]:
+        """Return the first place of each pair of a distinct text and a mark of its row, which is below 3."""
+        return list(groups(3 * self.codes[name].astype(np.int64) + marks, 3 * len(self.texts[name]))[0])
+
+    def at(self, places: NDArray[np.integer] | NDArray[np.bool_]) -> Columns:
+        """Select rows."""
+        return replace(
+            self, lines=self.lines[places], codes={name: codes[places] for name, codes in self.codes.items()}
+        )
+
+    def renamed(self, names: Mapping[str, str]) -> Columns:
+        """Select columns and give them other names."""
+        return replace(
+            self,
+            codes={new: self.codes[old] for old, new in names.items()},
+            texts={new: self.texts[old] for old, new in names.items()},
+        )
+
+    def changed(self, name: str, change: Callable[[str], str]) -> Columns:
+        """Change the texts of a column."""
+        return replace(self, texts={**self.texts, name: [*map(change, self.texts[name])]})
+
+    def with_column(self, name: str, text: str) -> Columns:
+        """Add a column whose cells are all the same."""
+        codes = np.zeros(len(self), dtype=np.int8)
+        return replace(self, codes={**self.codes, name: codes}, texts={**self.texts, name: [text]})
+
+
+def groups(codes: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first place of each distinct code, and the group of each place; codes are below `count`."""
+    if count > 4 * len(codes) + 1000:
+        _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        return first, group
+    first = np.full(count, -1, dtype=np.int64)  # a table takes a tenth of the time of sorting
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several that are set the last one stays
+    is_used = first >= 0
+    return first[is_used], (np.cumsum(is_used) - 1)[codes]
+
+
+# Files of columns.
+
+
+def is_columnar(path: Path) -> bool:
+    """Say by its name whether a file is one of columns."""
+    return path.suffix.lower() in (*ARROW, ".npz")
+
+
+def read_columns(path: Path) -> Columns:
+    """Read a file of columns. Numbers become texts: whole ones without a point, missing ones an empty text.
+
+    Raises
+    ------
+    InputError
+        If it is broken, too large, or has columns of other kinds than numbers and texts, or of other lengths.
+    """
+    is_arrow = path.suffix.lower() in ARROW
+    if is_arrow:
+        formats.load_arrow()
+    columns: dict[str, tuple[Codes, list[str]]] = {}
+    problems: list[Problem] = []
+    with bounded(path):
+        (_read_arrow if is_arrow else _read_arrays)(path, columns, problems)
+    for name, (_, texts) in columns.items():
+        if sum(map(len, texts)) > LONGEST_TEXTS:
+            found = f"more than {LONGEST_TEXTS:,} characters of different texts"
+            problems.append(Problem(f"{path}, column {name[:60]!r}", found, "fewer"))
+    if problems:
+        raise InputError(problems)
+    if not columns:
+        raise refused(path, "no columns", "i, j and the others of an annotation file")
+    lengths = {name: len(codes) for name, (codes, _) in columns.items()}
+    if len({*lengths.values()}) > 1:
+        found = ", ".join(f"{length:,} of {name[:60]!r}" for name, length in [*lengths.items()][:10])
+        raise refused(path, found, "as many values in each array")
+    return Columns(
+        path,
+        np.arange(1, max(lengths.values()) + 1, dtype=np.int32),
+        {name: codes for name, (codes, _) in columns.items()},
+        {name: texts for name, (_, texts) in columns.items()},
+    )
+
+
+def _read_arrow(path: Path, columns: dict[str, tuple[Codes, list[str]]], problems: list[Problem]) -> None:
+    with formats.open_arrow(path, MOST_BYTES, has_repeated_texts=True) as file:
+        _check_size(path, file.n_rows, file.n_bytes, len(file.schema))
+        file.check_parts()
+        names = [str(name) for name in file.schema.names]
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                problems.append(Problem(str(path), f"several columns {name!r}", "one of each name"))
+        for field in file.schema:
+            if not formats.is_number(field.type) and not formats.is_text(field.type):
+                where = f"{path}, column {field.name[:60]!r}"
+                problems.append(Problem(where, str(field.type)[:60], "numbers or texts"))
+        if not problems:
+            for place, name in enumerate(names):
+                # an index that pandas stored beside the columns is none of them
+                if not name.startswith("__index_level_"):
+                    columns[name] = codes_of(file.arrays([place])[0])
+
+
+def _read_arrays(path: Path, columns: dict[str, tuple[Codes, list[str]]], problems: list[Problem]) -> None:
+    with (
+        formats.unbroken(path, "an .npz file"),
+        opened(path, MOST_BYTES) as file,
+        formats.open_archive(path, file) as archive,
+    ):
+        members = archive.infolist()
+        _check_size(path, 0, sum(member.file_size for member in members), len(members))
+        for name, member in formats.members_of(path, archive).items():
+            with collecting(problems):
+                columns[name] = codes_of(formats.read_member(path, archive, name, member, _no_column))
+
+
+def _check_size(path: Path, n_rows: int, n_bytes: int, n_columns: int) -> None:
+    """Refuse a file of columns that is too large once it is unpacked."""
+    problems: list[Problem] = []
+    if n_columns > MOST_COLUMNS:
+        problems.append(Problem(str(path), f"{n_columns:,} columns", f"at most {MOST_COLUMNS}"))
+    if n_rows > MOST_LINES or n_rows * n_columns > MOST_VALUES:
+        found, most = f"{n_rows:,} rows of {n_columns:,} columns", f"{MOST_LINES:,} rows"
+        problems.append(Problem(str(path), found, f"at most {most}, and {MOST_VALUES:,} values"))
+    if n_bytes > MOST_UNPACKED:
+        found = f"{n_bytes:,} bytes once unpacked"
+        problems.append(Problem(str(path), found, f"at most {MOST_UNPACKED:,}"))
+    if problems:
+        raise InputError(problems)
+
+
+def _no_column(header: formats.Header) -> str:
+    """Say what is expected in place of an array that is no column; nothing of one that is."""
+    if len(header.shape) != 1 or header.dtype.kind not in "biufUS":
+        return "numbers or texts of shape (annotations,)"
+    if header.shape[0] > MOST_LINES:
+        return f"at most {MOST_LINES:,} values"
+    return "" if header.n_bytes <= MOST_ARRAY else f"at most {MOST_ARRAY:,} bytes"
+
+
+# Text whose lines are all alike.
+
+
+def parse_plain(
+    file: Lines, separator: str, names: Sequence[str], least: int, skip: int, full: Sequence[str]
+) -> Columns | None:
+    """Take apart a text whose lines all have the same number of cells, and neither quotes nor comments.
+
+    Parameters
+    ----------
+    file : Lines
+        The text.
+    separator : str
+        Separator of cells; a blank is one blank here, though a file may have several.
+    names : sequence of str
+        Names of the columns by position; a column without a name is left out.
+    least : int
+        Number of columns that each line has at least.
+    skip : int
+        Number of lines before the first row.
+    full : sequence of str
+        Columns without empty cells.
+
+    Returns
+    -------
+    Columns or None
+        None if the lines have to be read one by one.
+    """
+    content, begin = file.content, 0
+    for _ in range(skip):
+        begin = content.find(b"\n", begin) + 1
+        if not begin:
+            return None
+    if begin == len(content) or content.find(b'"', begin) >= 0 or content.find(b"#", begin) >= 0:
+        return None
+    text = np.frombuffer(memoryview(content)[begin:], dtype=np.uint8)
+    marks = _marks(text, ord(separator))
+    width = marks.shape[1] - 1
+    if not least <= width <= len(names):
+        return None
+    codes, texts = dict[str, Codes](), dict[str, list[str]]()
+    for column, name in enumerate(names[:width]):
+        # a tab at the end of a line separates in a file with a header, and does not in any other
+        is_last = separator == "\t" and column == width - 1
+        if not (name or is_last or separator in " ;"):
+            continue
+        codes[name], cells = _factorized(text, marks[:, column] + 1, marks[:, column + 1])
+        texts[name] = [cell.strip() for cell in cells]
+        # other blanks separate as well, before semicolons do, and a row without cells says nothing
+        if separator in " ;" and not all(cell.split() == [cell] for cell in cells):
+            return None
+        if "" in texts[name] and (is_last or name in full):
+            return None
+    lines = np.arange(skip + 1, skip + 1 + len(marks), dtype=np.int32)
+    return Columns(file.path, lines, codes, texts).renamed({name: name for name in codes if name})
+
+
+def _marks(text: NDArray[np.uint8], separator: int) -> NDArray[np.int64]:
+    """Return the places around the cells of each line; no lines if they are not alike."""
+    ends = np.flatnonzero(text == ord("\n"))
+    if not len(ends) or ends[-1] != len(text) - 1:
+        ends = np.append(ends, len(text))
+    starts, marks = np.append(-1, ends[:-1]), np.flatnonzero(text == separator)
+    width, rest = divmod(len(marks), len(ends))
+    if not rest and width:
+        between = marks.reshape(len(ends), width)
+        if (between[:, 0] > starts).all() and (between[:, -1] < ends).all():
+            return np.column_stack([starts, between, ends])
+    return np.empty((0, 1), dtype=np.int64)
+
+
+def _factorized(
+    text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> tuple[Codes, list[str]]:
+    """Return codes and distinct texts of the cells between some places of a text."""
+    import pandas as pd
+
+    lengths = ends - starts
+    if (most := int(lengths.max())) <= WORD:  # a cell is a number then, as no text has a byte 0
+        words = np.zeros(len(starts), dtype=np.uint64)
+        for at in range(most):
+            byte = text[np.minimum(starts + at, len(text) - 1)].astype(np.uint64)
+            words |= np.where(at < lengths, byte, 0) << np.uint64(8 * at)
+        codes, distinct = pd.factorize(words)
+        return codes, [int(word).to_bytes(WORD, "little").rstrip(b"\0").decode() for word in distinct]
+    known, parts, content = dict[bytes, int](), list[Codes](), text.tobytes()
+    for begin in range(0, len(starts), CHUNK):
+        part = slice(begin, begin + CHUNK)
+        cells = [content[i:j] for i, j in zip(starts[part].tolist(), ends[part].tolist(), strict=True)]
+        parts.append(np.array([known.setdefault(cell, len(known)) for cell in cells], dtype=np.int32))
+    return np.concatenate(parts), [cell.decode() for cell in known]
