@@ -1,9 +1,9 @@
-"""A smoke test of a method: does it load, answer as it should, and give the same answer again?"""
+"""A smoke test of a method: whether it loads, gives valid answers, and repeats them."""
 
 import pickle
 import tempfile
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -20,72 +20,45 @@ from sweep_clustering.pipeline.methods.process import (
 )
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 
-SAMPLES, FEATURES, CLUSTERS = 30, 2, 3
+CLUSTERS = 3
+SAMPLES = 10 * CLUSTERS
+FEATURES = 2
 SEED = 4242
-# Characters of what a method printed.
-SHOWN = 200
+# Length of a printed line in a report, in characters.
+LONGEST_LINE = 200
 
 
 @dataclass(frozen=True)
 class Breach:
-    """A part of the contract that a method does not keep.
+    """A part of the contract that a method does not keep."""
 
-    Parameters
-    ----------
-    what : str
-        In a few words, such as `not reproducible`.
-    where : str
-        Problem it was seen with; empty where it was no single one.
-    found : str
-        What was seen.
-    traceback : str
-        Of the method, where it raised.
-    """
-
+    # A few words, such as `not reproducible`.
     what: str
+    # The name of the problem; empty if there was no single one.
     where: str
+    # What was found.
     found: str
+    # The traceback of the method, if it raised.
     traceback: str = ""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one problem.
-
-    Parameters
-    ----------
-    instance : str
-        Its name.
-    clusters : int or None
-        Clusters with samples; None where there was no answer.
-    objective : float or None
-        Of the answer.
-    seconds : float or None
-        Of the call.
-    note : str
-        Why there was no solution, or what failed.
-    """
+    """The result of one problem; without an answer, clusters, objective and seconds are None."""
 
     instance: str
+    # The number of clusters with samples.
     clusters: int | None
     objective: float | None
+    # The time of the call.
     seconds: float | None
+    # Why there was no solution, or what failed.
     note: str = ""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came out of the trials.
-
-    Parameters
-    ----------
-    version : str
-        Of the method, as `pipeline.methods.loading.version_of` tells it.
-    outcomes : tuple of Outcome
-        One for each problem.
-    breaches : tuple of Breach
-        Nothing where no breach was seen.
-    """
+    """Result of the smoke test: the version of the method, one outcome for each problem, and breaches."""
 
     version: str
     outcomes: tuple[Outcome, ...]
@@ -93,19 +66,7 @@ class Report:
 
 
 def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
-    """Try a method on three clusters of ten samples, with links if it sees them and without; twice each.
-
-    Parameters
-    ----------
-    call : MethodCall
-        The method, with the time limit of a call.
-    uses : {"links", "nothing"}
-        What it is said to see.
-
-    Returns
-    -------
-    Report
-        With every breach that was seen.
+    """Try a method on three clusters of ten samples, with links if it uses them and without, twice each.
 
     Raises
     ------
@@ -124,12 +85,20 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
     with tempfile.TemporaryFile() as output, MethodProcess(output=output.fileno(), marked=False) as methods:
         version = methods.load(call)
         for name in problems if uses == "links" else ["no links"]:
-            must_link, cannot_link, weights = merged_links(problems[name])
-            seen: Any = {"must_link": must_link, "cannot_link": cannot_link, "weights": weights}
-            seen["accuracy"] = 0.9 if uses == "links" else None
+            links = merged_links(problems[name])
             try:
-                first, again = (
-                    methods.solve(call, name, X, n_clusters=CLUSTERS, random_state=SEED, **seen)
+                first, second = (
+                    methods.solve(
+                        call,
+                        name,
+                        X,
+                        n_clusters=CLUSTERS,
+                        must_link=links.must_link,
+                        cannot_link=links.cannot_link,
+                        weights=links.weights,
+                        accuracy=0.9 if uses == "links" else None,
+                        random_state=SEED,
+                    )
                     for _ in range(2)
                 )
             except (NoSolution, MethodFailed, TimeLimit) as error:
@@ -139,23 +108,24 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
                 elif isinstance(error, WroteIntoArguments):
                     breaches.append(Breach("writes into its arguments", name, error.cause))
                 elif isinstance(error, MethodFailed):
-                    found = error.cause.removeprefix("BadAnswer: ")
-                    what = "fails" if found == error.cause else "no usable answer"
-                    breaches.append(Breach(what, name, found, error.traceback))
+                    cause = error.cause.removeprefix("BadAnswer: ")
+                    title = "fails" if cause == error.cause else "no usable answer"
+                    breaches.append(Breach(title, name, cause, error.traceback))
                 continue
-            n_found = len(np.unique(first.solution.labels))
-            outcomes.append(Outcome(name, n_found, first.solution.objective, first.seconds))
-            if pickle.dumps(first.solution) != pickle.dumps(again.solution):
+            n_clusters = len(np.unique(first.solution.labels))
+            outcomes.append(Outcome(name, n_clusters, first.solution.objective, first.seconds))
+            if pickle.dumps(first.solution) != pickle.dumps(second.solution):
                 breaches.append(Breach("not reproducible", name, "another answer to the same random_state"))
-        methods.close()  # what is left in the buffers of the process is written
+        methods.close()  # which writes the buffers of the process
         output.seek(0)
         lines = output.read().decode(errors="replace").splitlines()
-    for what, line in (("forks", FORKED), ("leaves processes running", LEFT)):
+    for title, line in (("forks", FORKED), ("leaves processes running", LEFT)):
         if line in lines:
-            breaches.append(
-                Breach(what, "", f"{plural(lines.count(line), 'time')}: {line.removeprefix(WARNING)}")
-            )
+            times = plural(lines.count(line), "time")
+            breaches.append(Breach(title, "", f"{times}: {line.removeprefix(WARNING)}"))
     printed = [line for line in lines if line.strip() and not line.startswith(WARNING)]
     if printed:
-        breaches.append(Breach("prints", "", f"{plural(len(printed), 'line')}, first {printed[0][:SHOWN]!r}"))
+        breaches.append(
+            Breach("prints", "", f"{plural(len(printed), 'line')}, first {printed[0][:LONGEST_LINE]!r}")
+        )
     return Report(version, tuple(outcomes), tuple(breaches))

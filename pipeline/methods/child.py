@@ -1,4 +1,4 @@
-"""What runs in the process of the methods: `serve` answers the calls that come through a `Channel`."""
+"""The process that runs methods: `serve` answers the calls that come through a `Channel`."""
 
 import faulthandler
 import json
@@ -13,9 +13,10 @@ import time
 import traceback
 import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
+from enum import IntEnum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,55 +27,59 @@ from sweep_clustering.pipeline.methods import loading
 from sweep_clustering.pipeline.methods.contract import BadAnswer, Floats, Method, NoSolution, checked
 from sweep_clustering.sweeps.errors import LONGEST_TRACEBACK, InputError, cause_of, one_line
 
-# Messages between a process and the one that runs a method: numbered, bounded, and read within a limit.
+# Messages between a caller and a process of methods are numbered, bounded, and read within a limit.
 #
-# What a method does to the connection by accident (it forks, writes into a descriptor that is not its own,
-# ends in the middle of a message) must never become the answer to another call. So every message says which
-# call it belongs to, its length is checked before anything is allocated, and arrays travel as bytes: nothing
+# A method may damage the connection by accident: it forks, writes into a foreign descriptor, or
+# ends in the middle of a message. That must never become the answer to another call. So every message has the
+# number of its call, its length is checked before anything is allocated, and arrays travel as bytes: nothing
 # that comes back is unpickled.
 
-_MARK = b"\x00swp\xff\x02\r\n"
-_HEAD = struct.Struct("!8sBQQQ")  # mark, kind, number, bytes of the note, bytes of the arrays
+MARK = b"\x00swp\xff\x02\r\n"
+# mark, kind, number, bytes of the note, bytes of the arrays
+HEAD = struct.Struct("!8sBQQQ")
 
-# Bytes that the note of a reply may have: a cause, a traceback or some problems.
-TEXT = 2**20
+# Most bytes of the note of a reply: a cause, a traceback or some problems.
+MOST_TEXT = 2**20
 
+# Longest time of a message, in seconds.
 Limit = float | None
 
 
+class Kind(IntEnum):
+    """Kinds of messages."""
+
+    # from the caller
+    TABLE = auto()
+    LOAD = auto()
+    SOLVE = auto()
+    # from the process
+    READY = auto()
+    BEGUN = auto()
+    LOADED = auto()
+    SOLVED = auto()
+    NO_SOLUTION = auto()
+    FAILED = auto()
+    REFUSED = auto()
+    STALE = auto()
+    CHANGED = auto()
+
+
 class Spoilt(Exception):
-    """What was read is no message, or not the one that was to come next."""
+    """The connection has something that is no message, or not the expected one."""
 
 
 class Message(NamedTuple):
-    """What was said.
-
-    Parameters
-    ----------
-    kind : int
-        One of those in `pipeline.methods.child`.
-    number : int
-        Of the call it belongs to.
-    note : dict
-        Plain values.
-    arrays : list of ndarray
-        Read-only, and nothing makes them writeable.
-    """
+    """A message of a call: its kind, the number of the call, plain values, and read-only arrays."""
 
     kind: int
     number: int
-    note: dict[str, Any]
-    arrays: list[NDArray[Any]]
+    note: Mapping[str, Any]
+    # Nothing makes them writeable.
+    arrays: Sequence[NDArray[Any]]
 
 
 class Channel:
-    """One end of a connection.
-
-    Parameters
-    ----------
-    end : socket.socket
-        A stream.
-    """
+    """One end of a connection, a stream."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -82,17 +87,11 @@ class Channel:
     def send(
         self, kind: int, number: int, note: Mapping[str, Any], *arrays: NDArray[Any], limit: Limit = None
     ) -> None:
-        """Say something.
-
-        Raises
-        ------
-        OSError
-            If nobody reads any more, or not within `limit` seconds.
-        """
+        """Send a message, or raise an `OSError` if nobody reads it, or not within `limit` seconds."""
         plain = [np.asarray(array, order="C") for array in arrays]
         kinds = [(array.dtype.str, array.shape) for array in plain]
         text = json.dumps([note, kinds]).encode()
-        head = _HEAD.pack(_MARK, kind, number, len(text), sum(array.nbytes for array in plain))
+        head = HEAD.pack(MARK, kind, number, len(text), sum(array.nbytes for array in plain))
         self._socket.settimeout(limit)
         self._socket.sendall(head + text)
         for array in plain:
@@ -100,39 +99,34 @@ class Channel:
                 self._socket.sendall(array.reshape(-1).data.cast("B"))
 
     def receive(self, *, limit: Limit = None, most: float = math.inf) -> Message:
-        """Hear what is said next.
+        """Return the next message, which has `limit` seconds to arrive.
 
-        Parameters
-        ----------
-        limit : float, optional
-            Seconds for the whole message, however it arrives.
-        most : float
-            Bytes that its arrays may have; where there is such a bound its note has at most `TEXT`.
+        Its arrays have at most `most` bytes; if there is such a bound its note has at most `MOST_TEXT`.
 
         Raises
         ------
         TimeoutError
             If it is not there in time.
         Spoilt
-            If what comes is no message, or has more than `most` bytes.
+            If there is no message, or it has more than `most` bytes.
         EOFError, OSError
             If nobody is at the other end.
         """
         end = None if limit is None else time.monotonic() + limit
-        mark, kind, number, text, rest = _HEAD.unpack(self._read(_HEAD.size, end))
-        if mark != _MARK or rest > most or (text > TEXT and most < math.inf):
+        mark, kind, number, text, rest = HEAD.unpack(self._read(HEAD.size, end))
+        if mark != MARK or rest > most or (text > MOST_TEXT and most < math.inf):
             raise Spoilt
         try:
             note, kinds = json.loads(bytes(self._read(text, end)))
             arrays, place = [], 0
-            # Over a view that cannot be written to no array can be made writeable, whatever a method tries.
+            # An array over a read-only view cannot be made writeable by a method.
             body = memoryview(self._read(rest, end)).toreadonly()
             for name, shape in kinds:
-                kind_of = np.dtype(name)
-                if kind_of.kind not in "iuf":
+                dtype = np.dtype(name)
+                if dtype.kind not in "iuf":
                     raise Spoilt
                 size = math.prod(shape)
-                array = np.frombuffer(body, kind_of, size, place) if size else np.empty(0, kind_of)
+                array = np.frombuffer(body, dtype, size, place) if size else np.empty(0, dtype)
                 arrays.append(array.reshape(shape))
                 place += array.nbytes
         except (ValueError, TypeError):
@@ -140,7 +134,7 @@ class Channel:
         return Message(kind, number, note, arrays)
 
     def is_quiet(self) -> bool:
-        """Whether nothing more was said by now, and the other end is open."""
+        """Whether nothing more has arrived, and the other end is open."""
         self._socket.settimeout(0)
         try:
             self._socket.recv(1, socket.MSG_PEEK)
@@ -151,30 +145,24 @@ class Channel:
         return False
 
     def close(self) -> None:
-        """Let go of this end."""
+        """Close this end."""
         self._socket.close()
 
     def _read(self, count: int, end: float | None) -> bytearray:
         buffer = bytearray(count)
         rest = memoryview(buffer)
         while rest:
-            # What has arrived counts also when the time is up: it may be this process that stood still.
+            # Bytes that have arrived count even after the time is up: this process may have stood still.
             self._socket.settimeout(None if end is None else max(end - time.monotonic(), 0.0))
             try:
-                got = self._socket.recv_into(rest)
+                n_read = self._socket.recv_into(rest)
             except BlockingIOError:
                 raise TimeoutError from None
-            if not got:
+            if not n_read:
                 raise EOFError
-            rest = rest[got:]
+            rest = rest[n_read:]
         return buffer
 
-
-# Kinds of what is said to the parent.
-READY, BEGUN, LOADED, SOLVED, NONE, FAILED, REFUSED, STALE, CHANGED = range(9)
-
-# Kinds of what the parent says.
-TABLE, LOAD, SOLVE = range(3)
 
 # Arrays that a method gets, in the order in which they travel.
 ARGUMENTS = ("X", "must_link", "cannot_link", "weights[0]", "weights[1]")
@@ -187,35 +175,30 @@ WRITTEN = (
 # Arrays of a solution, in the order in which they travel.
 PARTS = ("labels", "centroids", "probabilities")
 
-# Begins the line of a warning, which is no output of a method.
+# The line of a warning, which is no output of a method, begins like this.
 WARNING = "warning: "
 
-# Said by such a process.
+# Line of a process that the method forked.
 FORKED = f"{WARNING}a process that the method forked came back from it, and was ended"
 
-_OURS = {__file__, loading.__file__}
+# Files whose lines are left out of a traceback.
+_OUR_FILES = {__file__, loading.__file__}
 
 
 def serve(messages: int) -> None:
-    """Answer the caller until it is gone.
-
-    Parameters
-    ----------
-    messages : int
-        Descriptor of the socket to the caller.
-    """
-    faulthandler.enable()  # a crash in compiled code says where
+    """Answer the calls that come through a socket, given by its descriptor, until the caller is gone."""
+    faulthandler.enable()  # for the traceback of a crash in compiled code
     warnings.simplefilter("default")  # whatever PYTHONWARNINGS makes of them
     warnings.formatwarning = _warning_line
     _seed_globally(0)
-    channel, own = Channel(socket.socket(fileno=messages)), os.getpid()
+    channel, process = Channel(socket.socket(fileno=messages)), os.getpid()
 
-    def say(kind: int, number: int, note: Mapping[str, Any], *arrays: NDArray[Any]) -> None:
-        """Reply, if this is the process that was called.
+    def reply(kind: int, number: int, note: Mapping[str, Any], *arrays: NDArray[Any]) -> None:
+        """Send a reply, if this is the process that was called.
 
         A method that forks and returns twice comes here in both processes: the second one ends.
         """
-        if os.getpid() != own:
+        if os.getpid() != process:
             os.write(2, f"{FORKED}\n".encode())
             os._exit(0)
         for stream in (sys.stdout, sys.stderr):
@@ -226,35 +209,35 @@ def serve(messages: int) -> None:
     loaded: dict[str, Method] = {}
     X: Floats = np.empty((0, 0))
     checksum = _checksum(X)
-    say(READY, 0, {})
+    reply(Kind.READY, 0, {})
     with closing(channel), suppress(EOFError, ConnectionError):
         while True:
             kind, number, note, arrays = channel.receive()
-            if kind == TABLE:
+            if kind == Kind.TABLE:
                 (X,) = arrays
                 checksum = _checksum(X)
                 continue
-            call = loading.MethodCall(**note.pop("method"))
+            arguments = dict(note)
+            call = loading.MethodCall(**arguments.pop("method"))
             try:
                 if repr(call) not in loaded:
                     loaded[repr(call)] = loading.load(call)
-                    threadpool_limits(
-                        limits=1
-                    )  # of libraries that came with it, whatever the environment says
+                    # a library that came with the method may take no limit from the environment
+                    threadpool_limits(limits=1)
             except InputError as error:
-                say(REFUSED, number, {"problems": [asdict(each) for each in error.problems]})
+                reply(Kind.REFUSED, number, {"problems": [asdict(problem) for problem in error.problems]})
             except BaseException as error:
-                say(FAILED, number, _failure(error))
+                reply(Kind.FAILED, number, _failure(error))
             else:
-                if kind == LOAD:
-                    say(LOADED, number, {"version": loading.version_of(call)})
-                elif _checksum(X) != checksum:  # by what an earlier call has left running
-                    say(STALE, number, {})
+                if kind == Kind.LOAD:
+                    reply(Kind.LOADED, number, {"version": loading.version_of(call)})
+                elif _checksum(X) != checksum:  # an earlier call has left a process that writes
+                    reply(Kind.STALE, number, {})
                 else:
-                    _seed_globally(note["random_state"])
-                    say(BEGUN, number, {})
-                    kind, note, *arrays = _solved(loaded[repr(call)], X, checksum, note, arrays)
-                    say(kind, number, note, *arrays)
+                    _seed_globally(arguments["random_state"])
+                    reply(Kind.BEGUN, number, {})
+                    message = _solve(loaded[repr(call)], X, checksum, arguments, arrays)
+                    reply(message.kind, number, message.note, *message.arrays)
 
 
 def _warning_line(
@@ -264,37 +247,39 @@ def _warning_line(
     return f"{WARNING}{filename}:{lineno}: {category.__name__}: {text}\n"
 
 
-def _solved(
-    method: Method, X: Floats, checksum: int, note: dict[str, Any], arrays: list[NDArray[Any]]
-) -> tuple[int, dict[str, Any], *tuple[NDArray[Any], ...]]:
-    """What is said of one call of a method: kind, note and arrays."""
-    n_clusters = note.pop("n_clusters")
+def _solve(
+    method: Method, X: Floats, checksum: int, arguments: dict[str, Any], arrays: Sequence[NDArray[Any]]
+) -> Message:
+    """Call a method, and return the reply without the number of the call."""
+    n_clusters = arguments.pop("n_clusters")
     checksums = [checksum, *map(_checksum, arrays)]
-    view = X[:]  # for this call alone: its shape and its type can be set, although its numbers cannot
-    reply: dict[str, Any]
-    parts: dict[str, NDArray[Any]] = {}
+    view = X[:]  # a method can set its shape and type, although not its numbers
     started, cpu_started = time.perf_counter(), time.process_time()
 
-    def passed() -> dict[str, float]:
+    def times() -> dict[str, float]:
         now, cpu_now = time.perf_counter(), time.process_time()
         return {"seconds": now - started, "cpu_seconds": cpu_now - cpu_started}
 
     try:
-        with np.errstate():  # what one call sets is not left to the next
-            answer = method(view, n_clusters, *arrays[:2], weights=(arrays[2], arrays[3]), **note)
-        times = passed()
-        found = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
-        parts = {name: getattr(found, name) for name in PARTS if getattr(found, name) is not None}
-        kind, reply = SOLVED, {**times, "objective": found.objective, "given": list(parts)}
+        with np.errstate():  # settings of one call must not reach the next
+            answer = method(view, n_clusters, *arrays[:2], weights=(arrays[2], arrays[3]), **arguments)
+        seconds = times()
+        solution = checked(answer, n_samples=X.shape[0], n_features=X.shape[1], n_clusters=n_clusters)
+        parts = {name: value for name in PARTS if (value := getattr(solution, name)) is not None}
+        note: dict[str, Any] = {**seconds, "objective": solution.objective, "given": list(parts)}
+        message = Message(Kind.SOLVED, 0, note, list(parts.values()))
     except NoSolution as error:
-        kind, reply = NONE, {"reason": one_line(error), **passed()}
+        message = Message(Kind.NO_SOLUTION, 0, {"reason": one_line(error), **times()}, [])
     except BaseException as error:
-        kind, reply = FAILED, {**_failure(error)}
+        message = Message(Kind.FAILED, 0, _failure(error), [])
     is_same = map(operator.eq, checksums, map(_checksum, (X, *arrays)))
     if changed := [name for name, same in zip(ARGUMENTS, is_same, strict=True) if not same]:
-        cause = WRITTEN.format(", ".join(changed)) + (f"; then {reply['cause']}" if kind == FAILED else "")
-        return CHANGED, {"cause": cause, "traceback": reply.get("traceback", "")}
-    return kind, reply, *parts.values()
+        cause = WRITTEN.format(", ".join(changed))
+        if message.kind == Kind.FAILED:
+            cause += f"; then {message.note['cause']}"
+        note = {"cause": cause, "traceback": message.note.get("traceback", "")}
+        return Message(Kind.CHANGED, 0, note, [])
+    return message
 
 
 def _checksum(array: NDArray[Any]) -> int:
@@ -303,15 +288,15 @@ def _checksum(array: NDArray[Any]) -> int:
 
 def _seed_globally(seed: int) -> None:
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002  # for methods that draw from it
+    np.random.seed(seed)  # noqa: NPY002  # methods may draw from it
 
 
 def _failure(error: BaseException) -> dict[str, str]:
-    """Cause of a failure, and the traceback from the first line of the method on."""
+    """Return the cause of a failure, and the traceback from the first line of the method on."""
     place, lines = error.__traceback__, ""
-    while place is not None and place.tb_frame.f_code.co_filename in _OURS:
+    while place is not None and place.tb_frame.f_code.co_filename in _OUR_FILES:
         place = place.tb_next
-    if not isinstance(error, BadAnswer):  # which only we raise, after the method has returned
-        with suppress(Exception):  # of an error whose own methods raise
+    if not isinstance(error, BadAnswer):  # ours, raised after the method has returned
+        with suppress(Exception):  # the methods of an error may raise, too
             lines = "".join(traceback.format_exception(type(error), error, place))
     return {"cause": cause_of(error), "traceback": lines[-LONGEST_TRACEBACK:]}

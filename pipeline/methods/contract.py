@@ -1,7 +1,7 @@
-"""What a method takes and what it gives."""
+"""The arguments and the answer of a method."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +15,17 @@ Weights = tuple[Floats, Floats]
 
 # How far the probabilities of a sample may be from summing to 1: float32 is good enough.
 _TOLERANCE = 1e-6
-_SHOWN = 5
+# Wrong values that a message lists.
+_MOST_VALUES = 5
 
 
 class NoSolution(Exception):
-    """Raised by a method that finds no clusters which keep what it promises: no failure, but an answer.
+    """Raised by a method that finds no clusters which keep what it promises: an answer, and no failure.
 
     Parameters
     ----------
     reason : str
-        Why there is none.
+        why there is no solution
 
     Examples
     --------
@@ -41,24 +42,24 @@ class NoSolution(Exception):
 
 
 class BadAnswer(ValueError):
-    """An answer of a method that is none, with everything that is wrong with it."""
+    """The answer of a method is not valid; the message names all of its problems."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Clusters that a method found, and what else it knows of them.
+    """Clusters of a method, with their objective, centroids and probabilities if it has them.
 
     Parameters
     ----------
     labels : array_like of shape (n_samples,)
-        Cluster of each sample, from 0 to n_clusters - 1. Clusters may stay empty.
+        cluster of each sample, from 0 to n_clusters - 1; clusters may stay empty
     objective : float, optional
-        What the method maximises: of several restarts, that of the largest objective is kept. A cost is
-        given with its sign turned; log-likelihoods are in nats.
+        number that the method maximises: the restart with the largest one is kept. A cost needs a minus;
+        log-likelihoods are in nats.
     centroids : array_like of shape (n_clusters, n_features), optional
-        Centres of the clusters; NaN in the rows of empty ones.
+        centres of the clusters, NaN in the rows of empty ones
     probabilities : array_like of shape (n_samples, n_clusters), optional
-        Of each cluster for each sample; rows sum to 1.
+        probabilities of the clusters of each sample; rows sum to 1
 
     Examples
     --------
@@ -74,7 +75,7 @@ class Solution:
 
 
 class Method(Protocol):
-    """What is called once for each restart of a cell."""
+    """A function that is called once for each restart of a cell."""
 
     def __call__(
         self,
@@ -94,23 +95,23 @@ class Method(Protocol):
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features), float64
-            Features, scaled as the sweep file says; read-only.
+            features, scaled as the sweep file says; read-only
         n_clusters : int
-            Clusters there may be.
+            largest number of clusters
         must_link, cannot_link : ndarray of shape (n_pairs, 2), int64
-            Pairs of samples i < j, each once; a pair that was annotated both ways is in both. A method that
+            pairs of samples i < j, each once; a pair that was annotated both ways is in both. A method that
             uses nothing gets empty ones.
         weights : tuple of two ndarray of shape (n_pairs,), float64
-            How often each must-link and each cannot-link was annotated.
+            how often each must-link and each cannot-link was annotated
         accuracy : float or None
-            Probability in (0, 1] that an annotation is right; None where it is not told.
+            probability in (0, 1] that an annotation is right; None if it is not known
         random_state : int
-            From 0 to 2**32 - 1, which `numpy.random.default_rng` and scikit-learn take.
+            seed from 0 to 2**32 - 1, for `numpy.random.default_rng` and scikit-learn
 
         Returns
         -------
         array_like of shape (n_samples,) or Solution
-            Labels alone, or with an objective, centroids, probabilities.
+            labels alone, or with an objective, centroids, probabilities
 
         Raises
         ------
@@ -121,73 +122,65 @@ class Method(Protocol):
 
 
 def checked(answer: ArrayLike | Solution, *, n_samples: int, n_features: int, n_clusters: int) -> Solution:
-    """An answer in one form, or everything that is wrong with it.
-
-    Parameters
-    ----------
-    answer : array_like or Solution
-        What a method returned.
-    n_samples, n_features, n_clusters : int
-        Of the call.
-
-    Returns
-    -------
-    Solution
-        With `labels` of shape (n_samples,), int16; `objective` a float or None; `centroids` and
-        `probabilities` float64 of the shapes of `Solution`, or None.
+    """Return an answer with labels int16, the objective a float or None, and other arrays float64 or None.
 
     Raises
     ------
     BadAnswer
-        Naming what was found and what was expected, of all parts.
+        With every problem: the value that was found and the one that was expected.
     """
-    given = answer if isinstance(answer, Solution) else Solution(answer)
+    solution = answer if isinstance(answer, Solution) else Solution(answer)
     problems: list[str] = []
 
-    def refuse(what: str, values: NDArray[Any], right: NDArray[np.bool_], expected: str) -> None:
-        if not right.all():
-            wrong = np.unique(values[~right])
-            more = ", ..." if len(wrong) > _SHOWN else ""
-            found = ", ".join(f"{value:g}" for value in wrong[:_SHOWN].tolist())
-            problems.append(f"{what}: found {found}{more}, expected {expected}")
+    def refuse(name: str, values: NDArray[Any], is_right: NDArray[np.bool_], expected: str) -> None:
+        if not is_right.all():
+            wrong = np.unique(values[~is_right])
+            more = ", ..." if len(wrong) > _MOST_VALUES else ""
+            listed = ", ".join(f"{value:g}" for value in wrong[:_MOST_VALUES].tolist())
+            problems.append(f"{name}: found {listed}{more}, expected {expected}")
 
-    labels = _array("labels", given.labels, (n_samples,), problems)
-    centroids = _array("centroids", given.centroids, (n_clusters, n_features), problems)
-    probabilities = _array("probabilities", given.probabilities, (n_samples, n_clusters), problems)
+    labels = _array("labels", solution.labels, (n_samples,), problems)
+    centroids = _array("centroids", solution.centroids, (n_clusters, n_features), problems)
+    probabilities = _array("probabilities", solution.probabilities, (n_samples, n_clusters), problems)
     if labels is not None:
-        whole = (labels >= 0) & (labels < n_clusters) & (labels == np.floor(labels))
-        refuse("labels", labels, whole, f"whole numbers from 0 to {n_clusters - 1}")
-        if centroids is not None and whole.all():
-            filled = centroids[np.unique(labels.astype(np.int16))]
-            refuse("centroids of clusters that have samples", filled, np.isfinite(filled), "finite numbers")
+        is_label = (labels >= 0) & (labels < n_clusters) & (labels == np.floor(labels))
+        refuse("labels", labels, is_label, f"whole numbers from 0 to {n_clusters - 1}")
+        if centroids is not None and is_label.all():
+            centroids_in_use = centroids[np.unique(labels.astype(np.int16))]
+            refuse(
+                "centroids of clusters that have samples",
+                centroids_in_use,
+                np.isfinite(centroids_in_use),
+                "finite numbers",
+            )
     if probabilities is not None:
-        within = (probabilities >= 0) & (probabilities <= 1 + _TOLERANCE)
-        refuse("probabilities", probabilities, within, "0 to 1")
+        is_probability = (probabilities >= 0) & (probabilities <= 1 + _TOLERANCE)
+        refuse("probabilities", probabilities, is_probability, "0 to 1")
         sums = probabilities.sum(axis=1)
         refuse("probabilities", sums, np.abs(sums - 1) <= _TOLERANCE, "sums of 1")
     objective = None
-    if given.objective is not None:
+    if solution.objective is not None:
         try:
-            objective = float(given.objective) + 0.0  # no minus before a zero
+            objective = float(solution.objective) + 0.0  # no minus before a zero
         except (TypeError, ValueError):
             objective = np.nan
         if not np.isfinite(objective):
-            problems.append(f"objective: found {given.objective!r:.60}, expected a finite number")
+            problems.append(f"objective: found {solution.objective!r:.60}, expected a finite number")
     if problems or labels is None:
         raise BadAnswer("; ".join(problems or ["labels: found None, expected whole numbers"]))
     return Solution(labels.astype(np.int16), objective, centroids, probabilities)
 
 
-def _array(name: str, found: ArrayLike | None, shape: tuple[int, ...], problems: list[str]) -> Floats | None:
-    """Numbers of a shape; None where there are none, or something is wrong with them."""
-    if found is None:
+def _array(name: str, values: ArrayLike | None, shape: tuple[int, ...], problems: list[str]) -> Floats | None:
+    """Return an array of numbers of a shape, or None if there is none or it has a problem."""
+    if values is None:
         return None
     try:
-        array = np.asarray(found)
+        array = np.asarray(values)
     except (TypeError, ValueError) as error:
-        problems.append(f"{name}: found {type(found).__name__} that makes no array ({error})")
+        problems.append(f"{name}: found {type(values).__name__} that makes no array ({error})")
         return None
-    if np.ma.isMaskedArray(found):  # its mask would be dropped, and what lies under it taken for good
+    if np.ma.isMaskedArray(values):  # its mask would be dropped, and what lies under it taken for good
         problems.append(f"{name}: found a masked array, expected values for all")
     elif array.dtype.kind not in "iuf":
         problems.append(f"{name}: found {array.dtype} values, expected numbers")
@@ -198,30 +191,27 @@ def _array(name: str, found: ArrayLike | None, shape: tuple[int, ...], problems:
     return None
 
 
-def merged_links(annotations: NDArray[np.integer]) -> tuple[Links, Links, Weights]:
-    """Links of a method from the annotations of a cell.
+class MergedLinks(NamedTuple):
+    """Links that a method gets, with pairs i < j in ascending order, each once."""
 
-    Annotations of one pair, in either order, become one link of each kind, in ascending order of (i, j). Self
-    pairs, which say nothing of clusters, are left out.
+    must_link: Links
+    cannot_link: Links
+    weights: Weights
 
-    Parameters
-    ----------
-    annotations : ndarray of shape (n_annotations, 3)
-        Columns i, j and kind, 0 for a must-link and 1 for a cannot-link.
 
-    Returns
-    -------
-    must_link, cannot_link : ndarray of shape (n_pairs, 2), int64
-        Pairs i < j, each once.
-    weights : tuple of two ndarray of shape (n_pairs,), float64
-        How often each was annotated.
+def merged_links(annotations: NDArray[np.integer]) -> MergedLinks:
+    """Return the links of annotations (n_annotations, 3): i, j and kind, 0 for a must-link, 1 for a
+    cannot-link.
+
+    Annotations of one pair, in either order, become one link of each kind, with their number as its weight.
+    Self pairs, which carry no information on clusters, are left out.
     """
     pairs = np.sort(np.asarray(annotations[:, :2], dtype=np.int64), axis=1)
     kinds = np.asarray(annotations[:, 2])
     links, weights = [], []
     for kind in (MUST, CANNOT):
-        counted = (kinds == kind) & (pairs[:, 0] != pairs[:, 1])
-        unique, counts = np.unique(pairs[counted], axis=0, return_counts=True)
+        is_link = (kinds == kind) & (pairs[:, 0] != pairs[:, 1])
+        unique, counts = np.unique(pairs[is_link], axis=0, return_counts=True)
         links.append(unique)
         weights.append(counts.astype(np.float64))
-    return links[0], links[1], (weights[0], weights[1])
+    return MergedLinks(links[0], links[1], (weights[0], weights[1]))

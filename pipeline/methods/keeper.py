@@ -1,7 +1,7 @@
-"""The process between a caller and a method: it ends all that the method started, and marks what it prints.
+"""The keeper of a process of methods: it ends everything that the method started, and marks its output.
 
-`main` forks: one process runs methods (`pipeline.methods.child`); the other, the keeper, runs none and waits.
-Whatever happens first, the method's process ends, the caller says so, or the caller is gone: the keeper then
+`main` forks: one process runs methods (`pipeline.methods.child`); the other, the keeper, runs none and waits
+until the method's process ends, the caller asks for it, or the caller is gone. The keeper then
 ends every process that came from the method, and ends in the way the method's process did. On Linux a process
 that has left its parent, as a daemon does, becomes a child of the keeper; elsewhere only the process group is
 ended.
@@ -21,19 +21,21 @@ from threading import Thread
 
 from sweep_clustering.sweeps.errors import one_line, plain_lines
 
-# Said once the process of methods has ended by itself.
+# Line that is printed after the process of methods has ended by itself.
 LEFT = "warning: processes that a method left running are ended"
 
-# Bytes of a printed line; the rest of it becomes lines of its own.
+# Most bytes of a printed line; the rest of it becomes further lines.
 LONGEST_LINE = 2000
 
-# Seconds for processes that were killed to be gone, and for what was printed to be written.
+# Seconds for killed processes to be gone, and for their output to be written.
 PATIENCE = 3.0
 
 # Seconds for helpers of a process that ended by itself, such as those of `multiprocessing`, to end too.
 GRACE = 0.5
 
-_PDEATHSIG, _SUBREAPER = 1, 36  # of prctl(2)
+# options of prctl(2)
+_PDEATHSIG = 1
+_SUBREAPER = 36
 _TERMINATED = b"%c" % signal.SIGTERM
 
 
@@ -43,76 +45,76 @@ def main(messages: int, lifeline: int, mark: str) -> None:
     Parameters
     ----------
     messages : int
-        Descriptor of the socket to the caller.
+        descriptor of the socket to the caller
     lifeline : int
-        Descriptor of a socket that ends with the caller: nothing is ever written to it.
+        descriptor of a socket that ends with the caller; nothing is ever written to it
     mark : str
-        Begins every line that is printed; may be empty.
+        beginning of every printed line; may be empty
     """
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
     for number in (signal.SIGCHLD, signal.SIGTERM):
         signal.signal(number, lambda number, frame: None)
-    before = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    former = signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     _prctl(_SUBREAPER, 1)
-    heard, said = os.pipe()
+    printed, output = os.pipe()
     keeper = os.getpid()
     child = os.fork()
     if child == 0:
-        signal.set_wakeup_fd(before)
+        signal.set_wakeup_fd(former)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         os.setpgid(0, 0)
         _prctl(_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != keeper:  # it died before it could be said to matter
+        if os.getppid() != keeper:  # it died before prctl could take effect
             os._exit(1)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
-        for each in (heard, said, woken, wake, lifeline):
-            os.close(each)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for descriptor in (printed, output, woken, wake, lifeline):
+            os.close(descriptor)
         os.set_inheritable(messages, False)
         from sweep_clustering.pipeline.methods.child import serve
 
         serve(messages)
         return
     os.close(messages)
-    # a thread, as a terminal that stands still must not keep us from our other task
-    lines = Thread(target=_forward, args=(heard, one_line(mark).encode() + b" " * bool(mark)), daemon=True)
+    # a thread, because a terminal that stands still must not stop this process
+    lines = Thread(target=_forward, args=(printed, one_line(mark).encode() + b" " * bool(mark)), daemon=True)
     lines.start()
-    status, alone = _wait(child, lifeline, woken)
-    if _end_others(child, GRACE if alone and status == 0 else 0.0) and alone:
-        os.set_blocking(said, False)
+    status, is_alone = _wait(child, lifeline, woken)
+    if _end_others(child, GRACE if is_alone and status == 0 else 0.0) and is_alone:
+        os.set_blocking(output, False)
         with suppress(OSError):
-            os.write(said, f"\n{LEFT}\n".encode())
-    os.close(said)
-    lines.join(PATIENCE)  # longer only if somebody who could not be ended holds the other end
+            os.write(output, f"\n{LEFT}\n".encode())
+    os.close(output)
+    lines.join(PATIENCE)  # it has not ended if a process that could not be ended holds the other end
     _end_as(status)
 
 
 def _wait(child: int, lifeline: int, woken: int) -> tuple[int, bool]:
-    """Status of the child, and whether it ended without our help."""
-    alone = True
+    """Return the status of the child, and whether it ended without our help."""
+    is_alone = True
     while True:
-        waiting = select.poll()
-        if alone:
-            waiting.register(lifeline, select.POLLIN)
-        waiting.register(woken, select.POLLIN)
-        ready = {number for number, _ in waiting.poll()}
+        poll = select.poll()
+        if is_alone:
+            poll.register(lifeline, select.POLLIN)
+        poll.register(woken, select.POLLIN)
+        ready = {number for number, _ in poll.poll()}
         signals = os.read(woken, 4096) if woken in ready else b""
-        if alone and (lifeline in ready or _TERMINATED in signals):
-            alone = False
+        if is_alone and (lifeline in ready or _TERMINATED in signals):
+            is_alone = False
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         with suppress(ChildProcessError):
-            while (found := os.waitpid(-1, os.WNOHANG))[0]:
-                if found[0] == child:
-                    return found[1], alone
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == child:
+                    return ended[1], is_alone
 
 
 def _end_others(child: int, grace: float) -> bool:
-    """End what the child leaves behind; whether something was still there after `grace` seconds."""
-    found = _any_left(grace)
+    """End what the child leaves behind, and return whether anything was left after `grace` seconds."""
+    has_left_any = _any_left(grace)
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     end = time.monotonic() + PATIENCE
@@ -122,7 +124,7 @@ def _end_others(child: int, grace: float) -> bool:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 process.kill()
-    return found
+    return has_left_any
 
 
 def _any_left(seconds: float) -> bool:
@@ -148,20 +150,20 @@ def _end_as(status: int) -> None:
 
 def _forward(source: int, mark: bytes) -> None:
     """Print what comes, each line with a mark before it, until nobody is at the other end."""
-    data, rest = b"\n", b""
+    data, tail = b"\n", b""
     while data:
         data = os.read(source, 65536)
-        *whole, rest = (rest + (data or b"\n").replace(b"\r", b"\n")).split(b"\n")
-        if len(rest) > LONGEST_LINE:  # a line without an end is printed as it comes
-            whole, rest = [*whole, rest], b""
-        for line in whole:
+        *lines, tail = (tail + (data or b"\n").replace(b"\r", b"\n")).split(b"\n")
+        if len(tail) > LONGEST_LINE:  # a line without an end is printed as it comes
+            lines, tail = [*lines, tail], b""
+        for line in lines:
             for start in range(0, len(line), LONGEST_LINE):
                 text = plain_lines(line[start : start + LONGEST_LINE].decode(errors="replace"))
-                out = b"".join(mark + each.encode() + b"\n" for each in text.splitlines())
+                output = b"".join(mark + part.encode() + b"\n" for part in text.splitlines())
                 with suppress(OSError):  # nobody can read it any more
-                    while out:
+                    while output:
                         select.select([], [2], [])
-                        out = out[os.write(2, out[: select.PIPE_BUF]) :]
+                        output = output[os.write(2, output[: select.PIPE_BUF]) :]
 
 
 def _prctl(option: int, value: int) -> None:

@@ -1,7 +1,7 @@
-"""Methods run in processes of their own, which may hang, crash, fork and print without harm.
+"""Methods run in processes of their own, in which they may hang, crash, fork and print without harm.
 
-`MethodProcess.solve` calls a method once. Each call has a number, which every reply repeats; only the process
-that was called answers, and it is ended as soon as anything else comes from it. So no reply is taken for that
+`MethodProcess.solve` calls a method once. Each call has a number, which every reply repeats. Only the process
+that was called answers, and it is ended after any other message, so that no reply is taken for that
 of another call.
 """
 
@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.pipeline.methods import child
+from sweep_clustering.pipeline.methods.child import Channel, Kind, Message, Spoilt
 from sweep_clustering.pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines
@@ -31,16 +31,16 @@ from sweep_clustering.sweeps.words import SHIPPED
 # Seconds for a process to start and a method to be imported: a shared filesystem may be slow.
 START_LIMIT = 300.0
 
-# Kept at a time: one for all shipped methods, one for each other method that was called.
+# Number of idle processes: one for all shipped methods, one for each other method that was called.
 #
 # Calls of the methods of a sweep take turns: with one process too few, most of them start one again, in 0.1 s
-# with NumPy alone and 1 s with scikit-learn. A call of a process that is kept takes 0.3 ms.
+# with NumPy alone and 1 s with scikit-learn. A call of a running process takes 0.3 ms.
 MOST_PROCESSES = 16
 
-# Memory of a process that runs k-means of scikit-learn, and of its keeper; 28 MiB with numpy alone.
+# Memory in bytes of a process that runs k-means of scikit-learn, and of its keeper; 28 MiB with numpy alone.
 PROCESS_BYTES = 185 * 2**20
 
-# Seconds for a process to end by itself, with all that came from it.
+# Seconds for a process and its children to end by themselves.
 PATIENCE = 5.0
 
 ENVIRONMENT = {
@@ -53,8 +53,10 @@ SPOILT = (
     "more than one answer came from its process: the method, or what it started, wrote into the connection"
 )
 
-# What a process that is late did not do.
-_STARTED, _LOADED, _CALLED = "its process did not start", "not imported", "not answered"
+# Phases of a process, in words for one that is late.
+_STARTS = "its process did not start"
+_LOADS = "not imported"
+_SOLVES = "not answered"
 
 _STDERR = 2
 _HOME = str(Path(__file__).resolve().parents[2])
@@ -66,14 +68,10 @@ _COMMAND = (
 
 
 class MethodFailed(Exception):
-    """A method raised, gave no answer that can be used, or ended its process.
+    """A method raised, gave no usable answer, or ended its process.
 
-    Parameters
-    ----------
-    cause : str
-        In one line, such as `ValueError: no such value`.
-    traceback : str
-        From the first line of the method on; empty where there is none.
+    The cause is one line, such as `ValueError: no such value`; the traceback begins with the method, or is
+    empty.
     """
 
     def __init__(self, cause: str, traceback: str = "") -> None:
@@ -86,7 +84,7 @@ class MethodFailed(Exception):
 
 
 class WroteIntoArguments(MethodFailed):
-    """A method changed numbers of its arguments; its process, which keeps the table, was ended."""
+    """A method changed numbers of its arguments; its process, which has the table, was ended."""
 
 
 class _StaleTable(Exception):
@@ -94,19 +92,11 @@ class _StaleTable(Exception):
 
 
 class TimeLimit(Exception):
-    """A call took longer than it may, and was ended with its process."""
+    """A call took longer than its time limit, and was ended with its process."""
 
 
 class Unsolved(NoSolution):
-    """A method says that there is no solution.
-
-    Parameters
-    ----------
-    reason : str
-        Why.
-    seconds, cpu_seconds : float
-        As those of `Answer`.
-    """
+    """A method reports that there is no solution, after some wall-clock and CPU time of the call."""
 
     def __init__(self, reason: str, seconds: float, cpu_seconds: float) -> None:
         super().__init__(one_line(reason))
@@ -116,15 +106,7 @@ class Unsolved(NoSolution):
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What one call gave.
-
-    Parameters
-    ----------
-    solution : Solution
-        As `pipeline.methods.contract.checked` returns it.
-    seconds, cpu_seconds : float
-        Of the call alone, by the clock and of its process.
-    """
+    """Checked solution of one call, with the wall-clock and CPU time of the call alone, in seconds."""
 
     solution: Solution
     seconds: float
@@ -132,34 +114,30 @@ class Answer:
 
 
 class MethodProcess:
-    """Calls methods in other processes, from any thread.
+    """Caller of methods in other processes, from any thread.
 
     The processes live as long as this object and no longer than the process that made it, however that ends;
-    what was killed is started again by the next call. All shipped methods share one, and each other method
+    a killed one is started again by the next call. All shipped methods share one, and each other method
     has its own, so that none sees what another has changed; calls of a method at the same time have a process
-    each. Of more than `MOST_PROCESSES` that wait for a call the latest stay.
+    each. At most `MOST_PROCESSES` wait for a call, the latest ones.
 
     Parameters
     ----------
     output : int
-        Descriptor for what methods print; by default stderr of this process.
+        descriptor for what methods print, by default stderr of this process
     marked : bool
-        Whether each line that they print begins with the name of the method.
+        whether each line that they print begins with the name of the method
     """
 
     def __init__(self, *, output: int = _STDERR, marked: bool = True) -> None:
         self._output = output
         self._marked = marked
         self._lock = threading.Lock()
-        self._idle: list[_Child] = []
+        self._idle: list[_Runner] = []
 
     def load(self, call: MethodCall) -> str:
-        """Import a method.
-
-        Returns
-        -------
-        str
-            Its version, as `pipeline.methods.loading.version_of` tells it in that process.
+        """Import a method, and return its version as `pipeline.methods.loading.version_of` does in that
+        process.
 
         Raises
         ------
@@ -168,9 +146,9 @@ class MethodProcess:
         MethodFailed
             If its file or package raises, or does not come to an end.
         """
-        with self._lent(call) as lent:
-            reply = lent.ask(child.LOAD, call, {}, limit=START_LIMIT)
-        return str(_understood(reply, child.LOADED)["version"])
+        with self._runner_for(call) as runner:
+            reply = runner.ask(Kind.LOAD, call, {}, limit=START_LIMIT)
+        return str(_note_of(reply, Kind.LOADED)["version"])
 
     def solve(
         self,
@@ -185,67 +163,56 @@ class MethodProcess:
         accuracy: float | None,
         random_state: int,
     ) -> Answer:
-        """Call a method once.
+        """Call a method once with the arguments of the contract (`pipeline.methods.contract.Method`).
 
-        Parameters
-        ----------
-        call : MethodCall
-            The method, its options and its time limit.
-        key : Hashable
-            Of the table: `X` is sent only where it differs from the key before.
-        X, n_clusters, must_link, cannot_link, weights, accuracy, random_state
-            Arguments of the contract (`pipeline.methods.contract.Method`). `random` and `numpy.random` are
-            seeded with `random_state` as well.
-
-        Returns
-        -------
-        Answer
-            The checked solution and its times.
+        `X` is sent only if `key`, its name, differs from that of the call before. `random` and `numpy.random`
+        are seeded with `random_state` as well.
 
         Raises
         ------
         Unsolved
             If the method raises `NoSolution`.
         MethodFailed
-            If it raises anything else, cannot be loaded, returns what is no answer, writes into its
+            If it raises anything else, cannot be loaded, returns no valid answer, writes into its
             arguments, or ends its process.
         TimeLimit
             If it takes longer than `call.time_limit`; start and imports are not counted.
         """
         note = {"n_clusters": n_clusters, "accuracy": accuracy, "random_state": random_state}
-        # labels of 2 bytes, and numbers of 8 bytes in what else there may be
+        # labels have 2 bytes, and the numbers of all other arrays 8 bytes
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
         arrays = (must_link, cannot_link, *weights)
-        while True:  # each turn but the last ends a process that was kept
-            with suppress(_StaleTable), self._lent(call) as lent:
-                if key != lent.key:
-                    lent.key = lent  # of no table, until all of this one is there
+        while True:  # each turn but the last ends a process
+            with suppress(_StaleTable), self._runner_for(call) as runner:
+                if key != runner.key:
+                    runner.key = runner  # there is no table until all of it has arrived
                     table = np.asarray(X, dtype=np.float64)
-                    lent.channel.send(child.TABLE, 0, {}, table, limit=START_LIMIT)
-                    lent.key = key
-                reply = lent.ask(child.SOLVE, call, note, *arrays, limit=START_LIMIT)
-                if reply.kind == child.STALE:
+                    runner.channel.send(Kind.TABLE, 0, {}, table, limit=START_LIMIT)
+                    runner.key = key
+                reply = runner.ask(Kind.SOLVE, call, note, *arrays, limit=START_LIMIT)
+                if reply.kind == Kind.STALE:
                     raise _StaleTable
-                if reply.kind == child.BEGUN:
-                    lent.phase = _CALLED
-                    reply = lent.reply(call.time_limit, most)
-                if reply.kind == child.CHANGED:
+                if reply.kind == Kind.BEGUN:
+                    runner.phase = _SOLVES
+                    reply = runner.reply(call.time_limit, most)
+                if reply.kind == Kind.CHANGED:
                     raise WroteIntoArguments(**reply.note)
                 break
         try:
-            said = _understood(reply, child.SOLVED)
+            answer = _note_of(reply, Kind.SOLVED)
         except InputError as error:
             raise MethodFailed(f"InputError: {error}") from None
-        parts = {name: array.copy() for name, array in zip(said["given"], reply.arrays, strict=True)}
-        return Answer(Solution(objective=said["objective"], **parts), said["seconds"], said["cpu_seconds"])
+        parts = {name: array.copy() for name, array in zip(answer["given"], reply.arrays, strict=True)}
+        solution = Solution(objective=answer["objective"], **parts)
+        return Answer(solution, answer["seconds"], answer["cpu_seconds"])
 
     def close(self, keep: int = 0) -> None:
         """End the processes that no call is using, but for the latest ones."""
         with self._lock:
-            over = self._idle[: max(0, len(self._idle) - keep)]
-            del self._idle[: len(over)]
-        for each in over:
-            each.close()
+            runners = self._idle[: max(0, len(self._idle) - keep)]
+            del self._idle[: len(runners)]
+        for runner in runners:
+            runner.close()
 
     def __enter__(self) -> Self:
         return self
@@ -254,85 +221,79 @@ class MethodProcess:
         self.close()
 
     @contextmanager
-    def _lent(self, call: MethodCall) -> Iterator[_Child]:
-        """A process for one call: kept for the next one if it did what it should, else ended."""
-        lent = self._taken(call)
+    def _runner_for(self, call: MethodCall) -> Iterator[_Runner]:
+        """Yield a process for one call, which stays for the next one unless something fails."""
+        runner = self._idle_or_new(call)
         try:
-            if lent.phase == _STARTED:
-                lent.reply(START_LIMIT)
-                lent.phase = _LOADED
-            yield lent
-            if not lent.channel.is_quiet():
-                raise child.Spoilt
+            if runner.phase == _STARTS:
+                runner.reply(START_LIMIT)
+                runner.phase = _LOADS
+            yield runner
+            if not runner.channel.is_quiet():
+                raise Spoilt
         except TimeoutError:
-            lent.kill()
-            if lent.phase == _CALLED:
+            runner.kill()
+            if runner.phase == _SOLVES:
                 raise TimeLimit(f"longer than its time limit of {call.time_limit:g} s") from None
-            raise MethodFailed(f"{lent.phase} within {START_LIMIT:g} s") from None
-        except (child.Spoilt, EOFError, OSError) as error:
-            how = SPOILT if isinstance(error, child.Spoilt) else lent.how_it_ended()
-            lent.kill()
-            raise MethodFailed(how) from None
+            raise MethodFailed(f"{runner.phase} within {START_LIMIT:g} s") from None
+        except (Spoilt, EOFError, OSError) as error:
+            cause = SPOILT if isinstance(error, Spoilt) else runner.how_it_ended()
+            runner.kill()
+            raise MethodFailed(cause) from None
         except BaseException:  # such as KeyboardInterrupt
-            lent.kill()
+            runner.kill()
             raise
         with self._lock:
-            self._idle.append(lent)
+            self._idle.append(runner)
         self.close(MOST_PROCESSES)
 
-    def _taken(self, call: MethodCall) -> _Child:
-        """The latest process that waits for calls of this method, or a new one."""
+    def _idle_or_new(self, call: MethodCall) -> _Runner:
+        """Return the latest process that waits for calls of this method, or a new one."""
+        code = _code_of(call)
         with self._lock:
-            found = next((each for each in reversed(self._idle) if each.place == _place(call)), None)
-            if found is not None:
-                self._idle.remove(found)
-        if found is not None:
-            if found.channel.is_quiet() and found.process.poll() is None:
-                found.phase = _LOADED
-                return found
-            # Ended, or spoilt by what the method had started, after its answer: no fault of this call.
-            found.kill()
+            runner = next((runner for runner in reversed(self._idle) if runner.code == code), None)
+            if runner is not None:
+                self._idle.remove(runner)
+        if runner is not None:
+            if runner.channel.is_quiet() and runner.process.poll() is None:
+                runner.phase = _LOADS
+                return runner
+            # After its answer the method has ended or spoilt the process, which is no fault of this call.
+            runner.kill()
         mark = "methods" if call.call in SHIPPED else call.call
-        return _Child(_place(call), self._output, f"[{mark}]" if self._marked else "")
+        return _Runner(code, self._output, f"[{mark}]" if self._marked else "")
 
 
-def _understood(reply: child.Message, expected: int) -> dict[str, Any]:
-    """What a reply says, or the error that it stands for."""
+def _note_of(reply: Message, expected: Kind) -> Mapping[str, Any]:
+    """Return the note of a reply, or raise the error that it stands for."""
     note = reply.note
-    if reply.kind == child.NONE:
+    if reply.kind == Kind.NO_SOLUTION:
         raise Unsolved(**note)
-    if reply.kind == child.FAILED:
+    if reply.kind == Kind.FAILED:
         raise MethodFailed(**note)
-    if reply.kind == child.REFUSED:
-        raise InputError([Problem(**each) for each in note["problems"]])
+    if reply.kind == Kind.REFUSED:
+        raise InputError([Problem(**problem) for problem in note["problems"]])
     if reply.kind != expected:
         raise MethodFailed(SPOILT)
     return note
 
 
 def processes_kept(calls: Iterable[MethodCall]) -> int:
-    """How many processes of methods a worker keeps that calls all of these."""
-    return min(len({_place(call) for call in calls}), MOST_PROCESSES)
+    """Return how many processes of methods a worker keeps that calls all of these."""
+    return min(len({_code_of(call) for call in calls}), MOST_PROCESSES)
 
 
-def _place(call: MethodCall) -> Hashable:
+def _code_of(call: MethodCall) -> Hashable:
+    """Return what a process is shared by: all shipped methods, or one file or function."""
     return None if call.call in SHIPPED else (call.call, call.source)
 
 
-class _Child:
-    """One process that runs methods, by way of its keeper (`pipeline.methods.keeper`).
+class _Runner:
+    """A process that runs methods of the same code, under its keeper (`pipeline.methods.keeper`)."""
 
-    Parameters
-    ----------
-    place : Hashable
-        What it may be used for.
-    output, mark
-        As of `MethodProcess` and `pipeline.methods.keeper.main`.
-    """
-
-    def __init__(self, place: Hashable, output: int, mark: str) -> None:
+    def __init__(self, code: Hashable, output: int, mark: str) -> None:
         ours, theirs = socket.socketpair()
-        self._lifeline, their_end = socket.socketpair()  # nothing is said there: it ends with this process
+        self._lifeline, their_end = socket.socketpair()  # it carries nothing, and ends with this process
         ends = theirs.fileno(), their_end.fileno()
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
         with theirs, their_end:
@@ -345,29 +306,29 @@ class _Child:
                 pass_fds=ends,
                 process_group=0,  # Ctrl-C is for the caller
             )
-        self.place = place
-        self.channel = child.Channel(ours)
-        self.phase = _STARTED
+        self.code = code
+        self.channel = Channel(ours)
+        self.phase = _STARTS
         self._number = 0
-        self.key: Hashable = self  # of no table
+        self.key: Hashable = self  # there is no table yet
 
     def ask(
         self, kind: int, call: MethodCall, note: dict[str, Any], *arrays: NDArray[Any], limit: float
-    ) -> child.Message:
-        """Begin a call, and hear the first reply."""
+    ) -> Message:
+        """Begin a call, and return the first reply."""
         self._number += 1
         self.channel.send(kind, self._number, {**note, "method": asdict(call)}, *arrays, limit=limit)
         return self.reply(limit)
 
-    def reply(self, limit: float, most: int = 0) -> child.Message:
-        """What is said next of the latest call."""
+    def reply(self, limit: float, most: int = 0) -> Message:
+        """Return the next reply to the latest call."""
         message = self.channel.receive(limit=limit, most=most)
         if message.number != self._number:
-            raise child.Spoilt
+            raise Spoilt
         return message
 
     def how_it_ended(self) -> str:
-        """In words, once it does not answer any more."""
+        """Return in words how the process ended, once it does not answer any more."""
         try:
             code = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
@@ -375,19 +336,19 @@ class _Child:
         if code >= 0:
             return f"its process ended with exit code {code}"
         name = signal.Signals(-code).name
-        why = ", as when memory runs out" if name == "SIGKILL" else ""
-        return f"its process was ended by {name}{why}"
+        hint = ", as when memory runs out" if name == "SIGKILL" else ""
+        return f"its process was ended by {name}{hint}"
 
     def close(self) -> None:
-        """Let it end; end it if it does not."""
+        """Wait for the process to end, or end it."""
         self.channel.close()
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE)
         self.kill()
 
     def kill(self) -> None:
-        """End it, with all that came from it."""
-        self.process.terminate()  # its keeper sees to that
+        """End the process, with all that came from it."""
+        self.process.terminate()  # its keeper ends the rest
         try:
             self.process.wait(2 * PATIENCE)
         except subprocess.TimeoutExpired:

@@ -1,6 +1,6 @@
 """Methods of scikit-learn and of genieclust, which see no annotations.
 
-As all that are shipped, they are called with those arguments of the contract that they name.
+Like all shipped methods, they take those arguments of the contract that they name.
 """
 
 from functools import partial
@@ -12,34 +12,22 @@ from sklearn.mixture import GaussianMixture
 from sweep_clustering.pipeline.methods.contract import Floats, NoSolution, Solution
 from sweep_clustering.pipeline.methods.shipped.links import padded
 
-# What scikit-learn says of a cluster that has shrunk to fewer dimensions than there are features.
+# Text in the error of scikit-learn about a cluster with fewer dimensions than there are features.
 _ILL_DEFINED = "ill-defined empirical covariance"
 
 
 def k_means(
     X: Floats, n_clusters: int, *, random_state: int, max_iter: int = 300, tol: float = 1e-4
 ) -> Solution:
-    """k-means from one k-means++ start (Arthur and Vassilvitskii 2007).
+    r"""Cluster by k-means from one k-means++ start (Arthur and Vassilvitskii 2007).
 
-    The objective is minus the inertia,
+    The objective is minus the inertia, in squared units of the features,
 
-    .. math:: -\\sum_i \\lVert x_i - \\mu_{l_i} \\rVert^2 .
-
-    Parameters
-    ----------
-    X, n_clusters, random_state
-        See `pipeline.methods.contract.Method`.
-    max_iter, tol : int and float
-        Of `sklearn.cluster.KMeans`.
-
-    Returns
-    -------
-    Solution
-        With objective, in squared units of the features, and centroids.
+    .. math:: -\sum_i \lVert x_i - \mu_{l_i} \rVert^2 .
     """
     k = min(n_clusters, len(X))
-    found = KMeans(k, n_init=1, max_iter=max_iter, tol=tol, random_state=random_state).fit(X)
-    return Solution(found.labels_, -found.inertia_, padded(found.cluster_centers_, n_clusters))
+    model = KMeans(k, n_init=1, max_iter=max_iter, tol=tol, random_state=random_state).fit(X)
+    return Solution(model.labels_, -model.inertia_, padded(model.cluster_centers_, n_clusters))
 
 
 def _gaussian_mixture(
@@ -52,30 +40,14 @@ def _gaussian_mixture(
     tol: float = 1e-3,
     reg_covar: float = 1e-6,
 ) -> Solution:
-    """Mixture of Gaussians by expectation maximisation (Dempster, Laird and Rubin 1977); one start.
+    r"""Fit a mixture of Gaussians by expectation maximisation (Dempster, Laird and Rubin 1977), from one
+    start.
 
     The objective is the log-likelihood, in nats,
 
-    .. math:: \\sum_i \\log \\sum_k \\pi_k \\, N(x_i; \\mu_k, \\Sigma_k) .
+    .. math:: \sum_i \log \sum_k \pi_k \, N(x_i; \mu_k, \Sigma_k) .
 
-    Parameters
-    ----------
-    covariance_type : {"spherical", "diag", "tied", "full"}
-        Shape of the covariances.
-    X, n_clusters, random_state
-        See `pipeline.methods.contract.Method`.
-    max_iter, tol, reg_covar : int, float and float
-        Of `sklearn.mixture.GaussianMixture`.
-
-    Returns
-    -------
-    Solution
-        The most probable cluster of each sample, with objective, means and probabilities.
-
-    Raises
-    ------
-    NoSolution
-        If a covariance becomes singular, or there are fewer samples than clusters.
+    There is no solution if a covariance becomes singular, or there are fewer samples than clusters.
     """
     if len(X) < n_clusters:
         raise NoSolution(f"{len(X)} samples for {n_clusters} Gaussians")
@@ -100,19 +72,9 @@ gaussian_mixture_full = partial(_gaussian_mixture, "full")
 
 
 def ward(X: Floats, n_clusters: int) -> Solution:
-    """Agglomeration of the two clusters whose union adds least to the inertia (Ward 1963).
+    """Join the two clusters whose union adds least to the inertia (Ward 1963).
 
     It takes memory for all pairs of samples. The objective is that of `k_means`, minus the inertia.
-
-    Parameters
-    ----------
-    X, n_clusters
-        See `pipeline.methods.contract.Method`.
-
-    Returns
-    -------
-    Solution
-        With objective, in squared units of the features, and centroids.
     """
     if len(X) <= n_clusters:
         return Solution(np.arange(len(X)), 0.0, padded(X, n_clusters))
@@ -122,19 +84,9 @@ def ward(X: Floats, n_clusters: int) -> Solution:
 
 
 def average(X: Floats, n_clusters: int) -> Solution:
-    """Merge the two clusters with the least mean distance between their samples (Sokal and Michener 1958).
+    """Join the two clusters with the least mean distance between their samples (Sokal and Michener 1958).
 
     It takes memory for all pairs of samples. It maximises nothing, so there is no objective.
-
-    Parameters
-    ----------
-    X, n_clusters
-        See `pipeline.methods.contract.Method`.
-
-    Returns
-    -------
-    Solution
-        Labels alone.
     """
     if len(X) <= n_clusters:
         return Solution(np.arange(len(X)))
@@ -142,30 +94,13 @@ def average(X: Floats, n_clusters: int) -> Solution:
 
 
 def genie(X: Floats, n_clusters: int, *, gini_threshold: float = 0.3) -> Solution:
-    """Genie: agglomeration of nearest clusters that keeps their sizes even (Gagolewski and others 2016).
+    """Join nearest clusters, but keep their sizes even: Genie (Gagolewski and others 2016).
 
-    As single linkage does, it joins the two clusters whose nearest samples are closest. But while the Gini
-    index of the sizes of the clusters is above `gini_threshold`, one of the two is a smallest cluster. It
-    maximises nothing, so there is no objective.
-
-    Parameters
-    ----------
-    X, n_clusters
-        See `pipeline.methods.contract.Method`.
-    gini_threshold : float
-        From 0 to 1, at which nothing is kept even: single linkage.
-
-    Returns
-    -------
-    Solution
-        Labels alone.
-
-    Raises
-    ------
-    ValueError
-        If `gini_threshold` is not from 0 to 1.
+    Like single linkage, it joins the two clusters whose nearest samples are closest. But while the Gini index
+    of the sizes of the clusters is above `gini_threshold`, one of the two is a smallest cluster; at 1 it is
+    single linkage. It maximises nothing, so there is no objective.
     """
-    from genieclust import Genie  # of the extra "suite": all others here do without
+    from genieclust import Genie  # it comes with the extra "suite"
 
     if len(X) <= n_clusters:  # it makes fewer clusters than samples
         return Solution(np.arange(len(X)))

@@ -1,7 +1,5 @@
 """Spectral clustering, with and without links written into the affinity."""
 
-from typing import Any
-
 import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import csr_array, diags_array
@@ -12,10 +10,11 @@ from sklearn.neighbors import NearestNeighbors
 from sweep_clustering.pipeline.methods.contract import Floats, Links, Solution, Weights
 from sweep_clustering.pipeline.methods.shipped.links import signed_graph
 
-# Samples up to which eigenvectors are found in a full matrix, 32 MB of it.
+# Largest number of samples for a full matrix, which then has 32 MB.
 LARGEST_DENSE = 2000
 
-# How far below 0, the least eigenvalue of D - A, the sparse solver looks, as a share of the largest row.
+# Distance of the shift of the sparse solver below 0, the least eigenvalue of D - A, as a share of the
+# largest row.
 _BELOW = 1e-3
 
 
@@ -28,29 +27,19 @@ def spectral(
     neighbours: int = 20,
     n_init: int = 10,
 ) -> Solution:
-    """Spectral clustering of a nearest-neighbour graph (Shi and Malik 2000): `spectral_links` without links.
-
-    Parameters
-    ----------
-    X, n_clusters, random_state
-        See `pipeline.methods.contract.Method`.
-    sigma, neighbours, n_init
-        As of `spectral_links`.
-
-    Returns
-    -------
-    Solution
-        With the objective, which has no unit.
-
-    Raises
-    ------
-    ValueError
-        If `sigma` or `neighbours` is not above 0.
-    """
-    none = np.empty((0, 2), np.int64)
-    given: dict[str, Any] = {"sigma": sigma, "neighbours": neighbours, "n_init": n_init}
-    weights = np.empty(0), np.empty(0)
-    return spectral_links(X, n_clusters, none, none, weights=weights, random_state=random_state, **given)
+    """Cluster a nearest-neighbour graph (Shi and Malik 2000): `spectral_links` without links."""
+    no_links = np.empty((0, 2), np.int64)
+    return spectral_links(
+        X,
+        n_clusters,
+        no_links,
+        no_links,
+        weights=(np.empty(0), np.empty(0)),
+        random_state=random_state,
+        sigma=sigma,
+        neighbours=neighbours,
+        n_init=n_init,
+    )
 
 
 def spectral_links(
@@ -65,43 +54,23 @@ def spectral_links(
     neighbours: int = 20,
     n_init: int = 10,
 ) -> Solution:
-    r"""Spectral clustering, links written into the affinity (Kamvar, Klein and Manning 2003).
+    r"""Cluster by the eigenvectors of an affinity that holds the links (Kamvar, Klein and Manning 2003).
 
-    The affinity of two samples is :math:`A_{ij} = \exp(-\lVert x_i - x_j \rVert^2 / 2 \sigma^2)` where one is
+    The affinity of two samples is :math:`A_{ij} = \exp(-\lVert x_i - x_j \rVert^2 / 2 \sigma^2)` if one is
     among the nearest `neighbours` of the other, else 0. Links replace it: 1 for a must-link and 0 for a
-    cannot-link; of a pair that was annotated both ways the majority counts, and neither if there is none.
+    cannot-link; for a pair that was annotated both ways the majority counts, and neither if there is none.
     With D the diagonal matrix of the sums of its rows and d the largest of them, the rows of the K leading
     eigenvectors of
 
     .. math:: (A + d I - D) / d ,
 
-    scaled to length 1, are clustered by k-means. The objective is minus the inertia of these rows; it has no
-    unit.
+    scaled to length 1, are clustered by k-means, the best of `n_init` starts. The objective is minus the
+    inertia of these rows; it has no unit. The width `sigma` is in the unit of the features; by default it is
+    the root of the mean squared distance of two samples, :math:`\sigma^2 = \frac{2}{N} \sum_i \lVert x_i -
+    \bar x \rVert^2`.
 
-    Up to 2,000 samples eigenvectors are found in a matrix of all pairs; beyond, in the sparse one, by Lanczos
+    Up to 2,000 samples the eigenvectors are those of a full matrix; beyond, of the sparse one, by Lanczos
     iteration with shift and inversion, in memory that is proportional to the number of neighbours and links.
-
-    Parameters
-    ----------
-    X, n_clusters, must_link, cannot_link, weights, random_state
-        See `pipeline.methods.contract.Method`.
-    sigma : float, optional
-        Width of the affinity, in the unit of the features; by default the root of the mean squared distance
-        of two samples, :math:`\sigma^2 = \frac{2}{N} \sum_i \lVert x_i - \bar x \rVert^2`.
-    neighbours : int
-        Nearest ones that have an affinity.
-    n_init : int
-        Starts of k-means among the rows, of which the best one is taken.
-
-    Returns
-    -------
-    Solution
-        With the objective.
-
-    Raises
-    ------
-    ValueError
-        If `sigma` or `neighbours` is not above 0.
     """
     if (sigma is not None and sigma <= 0) or neighbours <= 0:
         raise ValueError(f"found sigma {sigma} and {neighbours} neighbours, expected both above 0")
@@ -113,12 +82,12 @@ def spectral_links(
     rows = _leading(affinity, k)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     rows = rows / np.where(lengths > 0, lengths, 1.0)
-    found = KMeans(k, n_init=n_init, random_state=random_state).fit(rows)
-    return Solution(found.labels_, -float(found.inertia_))
+    model = KMeans(k, n_init=n_init, random_state=random_state).fit(rows)
+    return Solution(model.labels_, -float(model.inertia_))
 
 
 def _affinity(X: Floats, sigma: float | None, neighbours: int) -> csr_array:
-    """Affinity of near samples, 0 of a sample with itself."""
+    """Return the affinity of near samples, 0 of a sample with itself."""
     squared = 2 * float(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()) if sigma is None else sigma**2
     near = NearestNeighbors(n_neighbors=neighbours).fit(X).kneighbors_graph(mode="distance").tocoo()
     values = np.exp(-(near.data**2) / (2 * squared)) if squared > 0 else np.ones_like(near.data)
@@ -127,7 +96,7 @@ def _affinity(X: Floats, sigma: float | None, neighbours: int) -> csr_array:
 
 
 def _with_links(affinity: csr_array, graph: csr_array) -> csr_array:
-    """1 for must-links and 0 for cannot-links in place of what was there."""
+    """Return the affinity with 1 for must-links and 0 for cannot-links."""
     signs = graph.sorted_indices().sign()
     replaced = affinity - affinity.multiply(abs(signs)) + signs.maximum(0)
     replaced.eliminate_zeros()
@@ -135,14 +104,16 @@ def _with_links(affinity: csr_array, graph: csr_array) -> csr_array:
 
 
 def _leading(affinity: csr_array, count: int) -> Floats:
-    """Eigenvectors of the smallest eigenvalues of D - A, which are the leading ones of (A + d I - D) / d."""
+    """Return the eigenvectors of the smallest eigenvalues of D - A, the leading ones of (A + d I - D) / d."""
     n_samples = affinity.shape[0]
     sums = np.asarray(affinity.sum(axis=1)).ravel()
     laplacian = diags_array(sums) - affinity
     if n_samples <= LARGEST_DENSE or count >= n_samples - 1:
         vectors: Floats = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])[1]
         return vectors
-    start = np.random.default_rng(0).normal(size=n_samples)  # the solver's own would differ from call to call
+    start = np.random.default_rng(0).normal(
+        size=n_samples
+    )  # the default start of the solver differs from call to call
     shift = -_BELOW * max(float(sums.max()), 1.0)
     vectors = eigsh(laplacian.tocsc(), k=count, sigma=shift, which="LM", v0=start)[1]
     return vectors

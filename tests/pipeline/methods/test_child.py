@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from sweep_clustering.pipeline.methods.child import _HEAD, _MARK, Channel, Spoilt
+from sweep_clustering.pipeline.methods.child import HEAD, MARK, Channel, Spoilt
 
 Ends = tuple[Channel, socket.socket]
 
@@ -39,15 +39,15 @@ def test_what_is_said_is_heard(ends: Ends) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        b"x" * _HEAD.size,
-        _HEAD.pack(_MARK, 1, 1, 2**40, 0),
-        _HEAD.pack(_MARK, 1, 1, 2, 2**40),
-        _HEAD.pack(_MARK, 1, 1, 2, 0) + b"{]",
-        _HEAD.pack(_MARK, 1, 1, 17, 0) + b'[{}, [["O", [1]]]',
-        _HEAD.pack(_MARK, 1, 1, 18, 0) + b'[{}, [["O", [1]]]]',
-        _HEAD.pack(_MARK, 1, 1, 21, 101) + b'[{}, [["i1", [101]]]]' + bytes(101),
-        _HEAD.pack(_MARK, 1, 1, 23, 8) + b'[{}, [["f8", [100000]]]]',
-        _HEAD.pack(_MARK, 1, 1, 22, 8) + b'[{}, [["f8", [1, -1]]]]' + b"12345678",
+        b"x" * HEAD.size,
+        HEAD.pack(MARK, 1, 1, 2**40, 0),
+        HEAD.pack(MARK, 1, 1, 2, 2**40),
+        HEAD.pack(MARK, 1, 1, 2, 0) + b"{]",
+        HEAD.pack(MARK, 1, 1, 17, 0) + b'[{}, [["O", [1]]]',
+        HEAD.pack(MARK, 1, 1, 18, 0) + b'[{}, [["O", [1]]]]',
+        HEAD.pack(MARK, 1, 1, 21, 101) + b'[{}, [["i1", [101]]]]' + bytes(101),
+        HEAD.pack(MARK, 1, 1, 23, 8) + b'[{}, [["f8", [100000]]]]',
+        HEAD.pack(MARK, 1, 1, 22, 8) + b'[{}, [["f8", [1, -1]]]]' + b"12345678",
     ],
 )
 def test_what_is_no_message_is_refused_before_room_is_made(ends: Ends, said: bytes) -> None:
@@ -61,7 +61,7 @@ def test_a_message_that_comes_in_bits_has_one_limit(ends: Ends) -> None:
     channel, theirs = ends
 
     def drip() -> None:
-        for each in _HEAD.pack(_MARK, 1, 1, 7, 0) + b"[{},[]]":
+        for each in HEAD.pack(MARK, 1, 1, 7, 0) + b"[{},[]]":
             theirs.sendall(bytes([each]))
             time.sleep(0.02)
 
