@@ -1,9 +1,9 @@
-"""The one place that decides how kernels are compiled.
+"""The compilation of kernels.
 
-`nogil`, so that a worker's heartbeat continues during a restart. `error_model="numpy"`, because the checks
-for a division by zero cost branches in inner loops; kernels guard their divisors instead, and so behave the
-same with NUMBA_DISABLE_JIT=1. `parallel` off: the unit of parallel work is the restart. `fastmath` off: sums
-keep their order, compiled or not.
+`nogil` is on, so that a worker's heartbeat continues during a restart. `error_model` is "numpy", because
+checks for a division by zero cost branches in inner loops; kernels guard their divisors instead, and so
+behave the same with NUMBA_DISABLE_JIT=1. `parallel` is off, as restarts run in parallel. `fastmath` is off,
+so that sums keep their order, compiled or not.
 """
 
 import functools
@@ -39,8 +39,6 @@ from numba.core.typing.templates import AttributeTemplate
 from sweep_clustering.kernels.cache import KernelCache, OwnFolder, cache_folder, compile_alone
 from sweep_clustering.kernels.interrupt import call
 
-# The doors: which kernels Python calls, and which are parts of those.
-
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
 
@@ -48,11 +46,11 @@ FOLDER: OwnFolder | None = None if numba.core.config.DISABLE_JIT else cache_fold
 
 
 def jit(function: F) -> F:
-    """Compile a kernel on its first call; keep the machine code in the project's own folder.
+    """Compile a kernel that Python calls on its first call, and keep the machine code on disk.
 
-    Kernels allocate nothing, not even by copying one slice onto another: without numba's runtime (`_nrt`) no
-    array is reference counted, and counting the arrays of a search took four fifths of its time. Memory comes
-    from Python: `state.new_state` and its like.
+    Kernels allocate nothing, not even by copying one slice onto another. Without numba's runtime (`_nrt`) no
+    array is reference counted; counting the arrays of a search took four fifths of its time. Memory comes
+    from Python, as from `state.new_state`.
     """
     compiled = _njit(function)
     kernel = cast(Any, compiled)
@@ -65,15 +63,15 @@ def jit(function: F) -> F:
 
 
 def jit_inner(function: F) -> F:
-    """As `jit`, for a kernel that other kernels alone call: it has no way in from Python."""
-    # Said, as numba hands the options of a caller down to what is compiled on its behalf.
+    """Compile a kernel that other kernels alone call: Python cannot call it."""
+    # `forceinline` is explicit, as numba passes the options of a caller down to the kernels it calls.
     return _njit(function, no_cpython_wrapper=True, pipeline_class=InnerCompiler, forceinline=False)
 
 
 def jit_part(function: F) -> F:
-    """As `jit_inner`, for a part of another kernel: always joined to it, for speed of a few percent.
+    """Compile a kernel that LLVM inlines in its callers, which makes them a few percent faster.
 
-    By LLVM: numba's own joining gives the same machine code, but types the part again at each place.
+    numba's own inlining gives the same machine code, but types the kernel again for every call.
     """
     return _njit(function, no_cpython_wrapper=True, pipeline_class=InnerCompiler, forceinline=True)
 
@@ -88,47 +86,41 @@ class Entry(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A kernel that Python calls: Ctrl-C ends it."""
 
     def __call__(self, *arguments: Any) -> Any:
-        """Compile it if needed, and run it."""
+        """Compile the kernel if needed, and run it."""
         return call(super().__call__, arguments)
 
 
 def by_pointer(cls: C) -> C:
-    """Have kernels hand over instances of a named tuple by pointer; they read its fields, by name alone."""
+    """Have kernels pass instances of a named tuple by pointer; they read its fields by name."""
     extending.typeof_impl.register(cls, _typeof)
     return cls
 
 
-# How kernels hand tuples of arrays to each other by pointer.
+# Tuples of arrays that kernels pass by pointer.
 #
-# numba hands over a tuple by value, an array as seven words: `Data` and `State` were some four hundred
+# numba passes a tuple by value, and an array in it as seven words: `Data` and `State` were some four hundred
 # arguments, unpacked by each function and pushed by each call. The first start took 1.7 times as long.
 
 
 class Pointer(types.Type):
-    """Type of a named tuple that is handed over by pointer.
-
-    Parameters
-    ----------
-    fields : numba.types.BaseNamedTuple
-        Type of the tuple.
-    """
+    """Type of a named tuple that is passed by pointer; `fields` is numba's type of the tuple."""
 
     def __init__(self, fields: Any) -> None:
         self.fields = fields
-        # Not the types of all fields: the name of each kernel repeats it, in each module, for each call.
+        # The name is short, as the names of kernels repeat it in every module and for every call.
         digest = hashlib.sha256(str(fields).encode()).hexdigest()[:16]
         super().__init__(name=f"{fields.instance_class.__name__}*{digest}")
 
 
 def _typeof(value: Any, context: Any) -> Pointer | None:
-    found = [extending.typeof_impl(each, context) for each in value]
-    # Also where all fields are of one type: as a structure, so that there is one way to find a field.
-    return None if None in found else Pointer(NamedTuple(found, type(value)))
+    kinds = [extending.typeof_impl(field, context) for field in value]
+    # A structure even if all fields have one type, so that fields are found in one way.
+    return None if None in kinds else Pointer(NamedTuple(kinds, type(value)))
 
 
 @extending.register_model(Pointer)
 class _Model(models.PrimitiveModel):  # type: ignore[misc]
-    """An address alone: the type of what lies there is kilobytes of text, which each use would repeat."""
+    """An address alone: the type of its tuple is kilobytes of text, which every use would repeat."""
 
     def __init__(self, manager: Any, pointer: Pointer) -> None:
         super().__init__(manager, pointer, cgutils.voidptr_t)
@@ -136,23 +128,23 @@ class _Model(models.PrimitiveModel):  # type: ignore[misc]
 
 @extending.unbox(Pointer)
 def _unbox(pointer: Pointer, value: Any, c: Any) -> extending.NativeValue:
-    """Lay the tuple in the frame of the way in from Python, which outlives the call."""
-    laid, is_error = c.context.get_value_type(pointer.fields), cgutils.false_bit
-    tuple_ = cgutils.alloca_once(c.builder, laid)
+    """Store the tuple in the frame of the entry from Python, which outlives the call."""
+    structure, is_error = c.context.get_value_type(pointer.fields), cgutils.false_bit
+    tuple_ = cgutils.alloca_once(c.builder, structure)
     for place, kind in enumerate(pointer.fields.types):
         item = c.pyapi.tuple_getitem(value, place)
-        failed = _read(kind, item, cgutils.gep_inbounds(c.builder, tuple_, 0, place), c)
-        is_error = c.builder.or_(is_error, failed)
+        has_failed = _store(kind, item, cgutils.gep_inbounds(c.builder, tuple_, 0, place), c)
+        is_error = c.builder.or_(is_error, has_failed)
     address = c.builder.bitcast(tuple_, cgutils.voidptr_t)
-    return extending.NativeValue(c.builder.call(_through(c.builder.module), (address,)), is_error)
+    return extending.NativeValue(c.builder.call(_opaque(c.builder.module), (address,)), is_error)
 
 
-def _read(kind: Any, value: Any, address: Any, c: Any) -> Any:
-    """Lay a Python object at an address as a value of one type; whether that could not be done.
+def _store(kind: Any, value: Any, address: Any, c: Any) -> Any:
+    """Store a Python object at an address as a value of one type; return whether that failed.
 
-    By one function for all fields of the type: this code for each array was a sixth of that of the search.
+    One function stores all fields of a type, as this code for each array was a sixth of that of the search.
     """
-    if isinstance(kind, Pointer):  # it has to be laid in this frame, not in that of a function that is over
+    if isinstance(kind, Pointer):  # it must be stored in this frame, as that of a function would end
         native = c.unbox(kind, value)
         c.builder.store(native.value, address)
         return native.is_error
@@ -166,10 +158,10 @@ def _read(kind: Any, value: Any, address: Any, c: Any) -> Any:
     return c.builder.call(module.globals[name], (value, address))
 
 
-def _through(module: Any) -> Any:
-    """Function that returns an address, which the compiler does not see through.
+def _opaque(module: Any) -> Any:
+    """Return a function that returns an address, and that the compiler cannot look into.
 
-    So nothing is read there before all is laid, though each word is said to be the same at all times.
+    So nothing is read there before everything is stored, although loads are declared invariant.
     """
     if "laid" not in module.globals:
         function = _function(module, "laid", cgutils.voidptr_t, (cgutils.voidptr_t,))
@@ -190,7 +182,7 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
     key = Pointer
 
     def generic_resolve(self, pointer: Pointer, name: str) -> Any:
-        """Type of a field."""
+        """Return the type of a field."""
         fields = pointer.fields
         return fields.types[fields.fields.index(name)] if name in fields.fields else None
 
@@ -199,42 +191,42 @@ class _Fields(AttributeTemplate):  # type: ignore[misc]
 def _field(context: Any, builder: Any, pointer: Pointer, value: Any, name: str) -> Any:
     place = pointer.fields.fields.index(name)
     kind = pointer.fields.types[place]
-    held = context.get_value_type(kind)
+    field = context.get_value_type(kind)
     offset = ir.Constant(ir.IntType(64), _offsets(pointer, context)[place])
-    address = builder.bitcast(builder.gep(value, (offset,), inbounds=True), held.as_pointer())
-    return impl_ret_borrowed(context, builder, kind, _load(builder, address, held))
+    address = builder.bitcast(builder.gep(value, (offset,), inbounds=True), field.as_pointer())
+    return impl_ret_borrowed(context, builder, kind, _load(builder, address, field))
 
 
 @functools.cache
 def _offsets(pointer: Pointer, context: Any) -> list[int]:
-    """Bytes from the start of a tuple to each of its fields."""
-    laid = context.get_value_type(pointer.fields)
-    return [laid.get_element_offset(context.target_data, place) for place in range(len(laid.elements))]
+    """Return the bytes from the start of a tuple to each of its fields."""
+    structure = context.get_value_type(pointer.fields)
+    places = range(len(structure.elements))
+    return [structure.get_element_offset(context.target_data, place) for place in places]
 
 
 def _load(builder: Any, address: Any, kind: Any) -> Any:
-    """What is at an address, word by word: none changes while kernels run, so none need be read twice."""
+    """Load a value word by word: none changes while kernels run, so none need be read twice."""
     if isinstance(kind, ir.types.Aggregate):
-        loaded = ir.Constant(kind, ir.Undefined)
+        value = ir.Constant(kind, ir.Undefined)
         for place, element in enumerate(kind.elements):
             part = _load(builder, cgutils.gep_inbounds(builder, address, 0, place), element)
-            loaded = builder.insert_value(loaded, part, place)
-        return loaded
+            value = builder.insert_value(value, part, place)
+        return value
     word = builder.load(address)
     word.set_metadata("invariant.load", builder.module.add_metadata([]))
     return word
 
 
-# Kernels that become machine code inside of those that Python calls, and nowhere else.
+# Kernels that become machine code as parts of kernels that Python calls, and nowhere else.
 #
-# numba makes machine code of a function when it compiles it, and again, together with all that it calls, for
-# each of its callers: on the way to the search every kernel was optimised and translated half a dozen times.
+# numba makes machine code of a function when it compiles it, and again, together with all functions that it
+# calls, for each of its callers: every kernel of the search was optimised and translated half a dozen times.
 # Nothing runs those copies. Here a kernel that kernels alone call stays LLVM's intermediate code.
 
-# What numba does to a kernel, in this order: of its own list, what changes the kernels there are.
-# Each pass costs an analysis of the whole function. Left out are closures, comprehensions, expressions of
-# whole arrays, `literally`, `literal_unroll`, `with` and numba's own joining: what needs one of them is not
-# compiled.
+# Passes of numba's list that change the kernels of this package, in its order. A pass costs an analysis of
+# the whole function. Without the others a kernel cannot have closures, comprehensions, expressions of whole
+# arrays, `literally`, `literal_unroll` or `with`, nor be inlined by numba.
 PASSES = (
     untyped_passes.TranslateByteCode,
     untyped_passes.FixupArgs,
@@ -253,12 +245,12 @@ PASSES = (
 
 
 class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
-    """numba's compiler, with fewer passes, and an `InnerLibrary` in the place of machine code."""
+    """numba's compiler with fewer passes, which makes an `InnerLibrary` instead of machine code."""
 
     def define_pipelines(self) -> list[PassManager]:
-        """The one list of passes."""
+        """Return the list of passes."""
         manager = PassManager("kernels")
-        manager.passes[:] = [(each, each.__name__) for each in PASSES]
+        manager.passes[:] = [(step, step.__name__) for step in PASSES]
         manager.finalize()
         return [manager]
 
@@ -270,20 +262,20 @@ class InnerCompiler(Compiler):  # type: ignore[misc]  # numba has no types
 
 
 class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
-    """Intermediate code of one kernel and of all that it calls; its callers optimise it with their own."""
+    """Intermediate code of a kernel and of all kernels that it calls, which its callers optimise."""
 
-    # Stands for numba's generator of code, which is asked to give each function its environment: kernels make
-    # no Python objects, and so read none. Its address would be looked up among machine code.
+    # Replaces numba's code generator, which would look up the address of each function's environment among
+    # machine code. Kernels make no Python objects, and so read no environment.
     codegen = SimpleNamespace(set_env=lambda name, environment: None)
 
     def _optimize_final_module(self) -> None:
-        """Nothing is optimised before the whole is there."""
+        """Optimise nothing before the whole is there."""
 
     def _finalize_final_module(self) -> None:
-        """Nor made machine code of: what the kernel calls is linked, and that is all."""
+        """Make no machine code: the kernels that this one calls are only linked."""
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Address of the way in from Python: 0, there is none."""
+        """Return 0 as the address of the entry from Python, as there is none."""
         self._ensure_finalized()
         return 0

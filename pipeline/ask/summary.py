@@ -185,7 +185,7 @@ def stand(
         If the problem admits no solution.
     """
     from sweep_clustering.kernels.choice.held_out import below
-    from sweep_clustering.kernels.interrupt import beside
+    from sweep_clustering.kernels.interrupt import run_interruptibly
     from sweep_clustering.pipeline.ask.questions import next_questions, questions_left
     from sweep_clustering.pipeline.asking.belief import believe, share_at
     from sweep_clustering.pipeline.fit.running import progress, runner
@@ -194,7 +194,7 @@ def stand(
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
     with progress(not options.interactive) as bar:  # a session has the terminal to itself
         run = runner(options.jobs or -1, bar)
-        belief = beside(
+        belief = run_interruptibly(
             lambda: believe(
                 inputs.X,
                 fit_inputs.annotator_layers(AnnotationRows.of(answers), inputs.accuracies, options.accuracy),

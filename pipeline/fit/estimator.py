@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, validation
 
 from sweep_clustering.kernels import settings as declared
-from sweep_clustering.kernels.interrupt import beside
+from sweep_clustering.kernels.interrupt import run_interruptibly
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
@@ -513,7 +513,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         tables = [np.column_stack([each.pairs, np.full(len(each.pairs), each.kind)]) for each in layers]
         answers = np.concatenate([np.empty((0, 3)), *tables]).astype(np.int32)
         key = QUERY, len(answers)
-        belief = beside(
+        belief = run_interruptibly(
             partial(
                 believe,
                 self._scaling.of(self.X_fit_),

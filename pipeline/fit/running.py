@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils import parallel
 
-from sweep_clustering.kernels.interrupt import new_flag, sharing
+from sweep_clustering.kernels.interrupt import new_flag, shared_flag
 from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.fit.solve import Runner
 
@@ -86,7 +86,7 @@ def runner(n_jobs: int | None, steps: Steps | None = None) -> Runner:
         flag = new_flag()  # that of the thread that waits for all of them
 
         def one(number: int) -> Any:
-            with sharing(flag):
+            with shared_flag(flag):
                 found = function(number)
             seen.done()
             return found

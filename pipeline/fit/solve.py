@@ -24,7 +24,7 @@ from sweep_clustering.kernels.choice.structures import (
     structure_choice,
 )
 from sweep_clustering.kernels.choice.table import Solution, Table, as_restart
-from sweep_clustering.kernels.interrupt import beside
+from sweep_clustering.kernels.interrupt import run_interruptibly
 from sweep_clustering.kernels.problem.data import DEGENERATE, agrees, layer_weights
 from sweep_clustering.kernels.problem.problem import SPHERES, Layer, Problem, build_problem
 from sweep_clustering.kernels.search.genetic import CLONE, Restart, run_restart, warm_up
@@ -526,7 +526,7 @@ def fit(
         model = MODEL_ANY
     began = time.perf_counter(), time.process_time()
     if kind_of(covariance, settings) is UNION:
-        beside(components.warm_up)
+        run_interruptibly(components.warm_up)
         began = time.perf_counter(), time.process_time()  # compiled by now
         seen = () if model == "unsupervised" else layers
         streams = [np.random.SeedSequence(seed, spawn_key=(restart,)) for restart in range(restarts)]
@@ -556,7 +556,7 @@ def fit(
     began = time.perf_counter(), time.process_time()  # compiled by now
     if is_predicted:
         given_all = {"seed": np.random.SeedSequence(seed), "candidates": candidates, **given}
-        choice = beside(lambda: predictions.choose_covariance(X, layers, **given_all))
+        choice = run_interruptibly(lambda: predictions.choose_covariance(X, layers, **given_all))
         if choice.covariance != problem.covariance:
             problem = build_problem(X, layers, covariance=choice.covariance, **given)
 
@@ -566,7 +566,7 @@ def fit(
 
     done, cut = Finished(run), ""
     try:
-        runs = beside(lambda: list(done.run(one, range(restarts))))
+        runs = run_interruptibly(lambda: list(done.run(one, range(restarts))))
     except KeyboardInterrupt:
         if not (salvage and done.done):
             raise
@@ -654,8 +654,10 @@ def _settled(
     tried, fitted = Finished(run), Finished(run)
     choice = StructureChoice((), {}, None)
     try:
-        choice = beside(lambda: structure_choice(table, seen, run=tried.run, **own))
-        return beside(lambda: settle(table, seen, streams=streams, run=fitted.run, choice=choice, **own))
+        choice = run_interruptibly(lambda: structure_choice(table, seen, run=tried.run, **own))
+        return run_interruptibly(
+            lambda: settle(table, seen, streams=streams, run=fitted.run, choice=choice, **own)
+        )
     except KeyboardInterrupt:
         if not (salvage and (tried.done or fitted.done)):
             raise

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.interrupt import beside, cpu_time
+from sweep_clustering.kernels.interrupt import cpu_time, run_interruptibly
 from sweep_clustering.kernels.structure import UNION, Structure, kind_of, named_structure
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of
 from sweep_clustering.pipeline.methods.contract import merged_links
@@ -142,7 +142,7 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
             runs.append(run_one(restart))
         return runs
 
-    runs, seconds, cpu_seconds = _timed(partial(beside, search_all))
+    runs, seconds, cpu_seconds = _timed(partial(run_interruptibly, search_all))
     best = best_of([run.objective for run in runs])
     return Solved(
         span=Span(cell, span.start, span.start + len(runs)),
@@ -180,7 +180,7 @@ def _choose(
         seed=seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model),
         candidates=CANDIDATES if covariance == AUTO else (covariance,),
     )
-    choice, seconds, cpu_seconds = _timed(partial(beside, choose))
+    choice, seconds, cpu_seconds = _timed(partial(run_interruptibly, choose))
     scores = [choice.candidates.get(shape) for shape in (SCORED if search.held_out else CANDIDATES)]
     held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
     right = tuple(np.nan if each is None else each.share_right for each in scores)
@@ -199,7 +199,7 @@ def _settle(
     seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
     found, seconds, cpu_seconds = _timed(
         partial(
-            beside,
+            run_interruptibly,
             lambda: settle(
                 Table(X, science.n_clusters, seed),
                 layers,

@@ -184,7 +184,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = made(tmp_path / "temporary", 0o700)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     monkeypatch.setenv("SWEEP_CACHE_OF_THIS_RUN", "")  # set by what is tested; so it is taken back
-    monkeypatch.setattr(cache, "_said", set())
+    monkeypatch.setattr(cache, "logged", set())
     return folder
 
 
@@ -328,7 +328,7 @@ def test_a_folder_that_ends_with_the_run_is_not_named_as_one_of_later_calls(
 ) -> None:
     caplog.set_level(logging.INFO, "sweep_clustering.kernels.cache")
     if is_of_this_run:
-        monkeypatch.setenv(cache.OF_THIS_RUN, str(folder.path.parent))
+        monkeypatch.setenv(cache.RUN_FOLDER, str(folder.path.parent))
     assert hits(kernel()) == 0
     assert ("later calls" in caplog.text) is not is_of_this_run
     assert "compiling the kernels" in caplog.text
