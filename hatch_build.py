@@ -11,7 +11,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PACKAGE = "sweep_clustering"
 FOLDERS = ("kernels", "pipeline", "storage", "sweeps")
-PROFILES = ("cluster.yaml", "cluster.schema.json")
+PROFILES = "cluster.yaml"
 NOTE = "storage/commit.txt"
 """File that `storage.provenance` reads. A source archive has it already when a wheel is built from it."""
 
@@ -27,7 +27,7 @@ class CheckoutHook(BuildHookInterface):
         added = build_data["force_include"]
         if is_wheel:
             added |= {str(root / name): f"{PACKAGE}/{name}" for name in FOLDERS}
-            added |= {str(root / name): f"{PACKAGE}/pipeline/{name}" for name in PROFILES}
+            added[str(root / PROFILES)] = f"{PACKAGE}/{PROFILES}"
         if not (root / ".git").exists():
             return
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]

@@ -27,7 +27,6 @@ TOP_LEVEL = PACKAGES | {
     "README.md",
     "SECURITY.md",
     "benchmarks",  # they measure what the documents say, and test nothing
-    "cluster.schema.json",
     "hatch_build.py",
     "cluster.yaml",
     "docs",

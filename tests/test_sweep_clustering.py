@@ -41,14 +41,7 @@ def copy_without_links(folder: Path) -> Path:
     (folder / "sweep_clustering").mkdir()
     for path in (ROOT / "sweep_clustering").glob("*.py"):
         shutil.copy(path, folder / "sweep_clustering")
-    for name in (
-        "pyproject.toml",
-        "hatch_build.py",
-        "README.md",
-        "LICENSE",
-        "cluster.yaml",
-        "cluster.schema.json",
-    ):
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "cluster.yaml"):
         shutil.copy(ROOT / name, folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""A cube with damaged files, made ready for the next submit."""
+"""Make a cube with damaged files ready for the next submit."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem
 from sweep_clustering.sweeps.inputs import load_inputs
 from sweep_clustering.sweeps.plan import DatasetPlan
 
-# Fields of a plan that the inputs of a cube are a function of.
+# Fields of a plan that determine the inputs of a cube.
 SAME = (
     *("checksum", "annotations_checksum", "n_samples", "n_features"),
     *("scale", "has_labels", "mixtures", "first_mixture", "mixture_step"),
@@ -21,36 +21,20 @@ SAME = (
 def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: Progress = iter) -> Repair:
     """Find the damaged files of a cube and set them right, as its only writer.
 
-    Parameters
-    ----------
-    cube : Path
-        The cube.
-    data_dir : Path or None
-        Folder with raw data files, for inputs that are damaged.
-    dry_run : bool
-        Only say what would be done.
-    progress : callable, optional
-        Called with the names of all files, and passes them on.
-
-    Raises
-    ------
-    sweep_clustering.sweeps.errors.InputError
-        If this is not a cube.
-    sweep_clustering.storage.runfolder.lease.LeaseHeld
-        If a run is writing to it.
-    sweep_clustering.storage.errors.StorageError
-        If the file system refuses.
+    Raw data in `data_dir` replace damaged inputs. A dry run only reports. `progress` is called with the names
+    of all files, and passes them on. An `InputError` says that this is not a cube, and a `LeaseHeld` that a
+    run is writing to it.
     """
     if changed_root(cube) is None:
         read_manifest(cube)  # what is no cube gets no lease
 
     def inputs(manifest: Manifest, plan: DatasetPlan) -> InputArrays:
-        """Inputs of one data set from where they came from, if they are the same data."""
+        """Return the inputs of one data set from their source, if they are the same data."""
         spec = manifest.spec
         entries = tuple(entry for entry in spec.grid.datasets if entry.name == plan.name)
         alone = spec.model_copy(update={"grid": spec.grid.model_copy(update={"datasets": entries})})
-        found = load_inputs(alone, str(cube), data_dir=data_dir)
-        (new,) = found.plans
+        loaded = load_inputs(alone, str(cube), data_dir=data_dir)
+        (new,) = loaded.plans
         problems = [
             Problem(f"data set {plan.name}, {field}", repr(getattr(new, field)), repr(getattr(plan, field)))
             for field in SAME
@@ -58,7 +42,7 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
         ]
         if problems:
             raise InputError(problems)
-        return found.stored(plan)
+        return loaded.stored(plan)
 
     if dry_run:
         return repair(cube, inputs, dry_run=True, progress=progress)
@@ -67,7 +51,9 @@ def repair_cube(cube: Path, *, data_dir: Path | None, dry_run: bool, progress: P
 
 
 def repair_lines(cube: Path, done: Repair, command: str, *, dry_run: bool) -> list[str]:
-    """What was found, and done about it or would be, for people; `command` computes what was set back."""
+    """Return the damaged files and their repair as lines; `command` computes again the cells that were set
+    back.
+    """
     if not done.damaged:
         return [f"{cube}: every file is as it was written, nothing to repair"]
     would = "would be " if dry_run else ""

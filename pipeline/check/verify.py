@@ -1,4 +1,4 @@
-"""Whether a cube, or a file of raw scores, holds what was computed: cells are computed again and compared.
+"""Compute cells of a cube, or of a file of raw scores, again, and compare.
 
 `verify` takes coordinates and inputs from the cube, `verify_scores` from a sweep file: it needs no cube.
 """
@@ -6,7 +6,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -31,23 +31,19 @@ from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CODES
 from sweep_clustering.sweeps.words import SHIPPED, asks, is_model
 
-# A path is as much work as some hundreds of restarts: one is asked again for so many cells.
+# Cells for which one path is asked again: a path is as much work as some hundreds of restarts.
 CELLS_PER_PATH = 10
+
+
+Item = TypeVar("Item", Cell, RawCell)
 
 
 @dataclass(frozen=True)
 class CellCheck:
     """One cell, or one path of questions, computed again.
 
-    Parameters
-    ----------
-    cell : str
-        Which.
-    differs : tuple of str
-        Variables with other bits than in the cube, or scores with both values; empty when the cell is
-        reproduced.
-    cause : str
-        Why it could not be computed; empty when it could.
+    `differs` has the variables with other bits than in the cube, or the scores with both values. `cause` has
+    the reason why it could not be computed. Both are empty when the cell is reproduced.
     """
 
     cell: str
@@ -62,14 +58,14 @@ class CellCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """Cells computed again, and where the cube was made.
+    """Cells computed again, and the software with which the cube was made.
 
     Parameters
     ----------
     cube : Path
         The cube, or the file of raw scores.
     checks : tuple of CellCheck
-        In the order they were drawn.
+        Cells in the order in which they were drawn.
     here : dict
         Fingerprint of this machine and its software.
     there : tuple of dict
@@ -77,15 +73,15 @@ class Verification:
     left_out : int
         Cells of methods whose code was not to be run.
     paths : tuple of CellCheck
-        Paths of questions asked again, each batch given the answers in the cube before it.
+        Paths of questions asked again, each batch with the answers in the cube before it.
     what : {"bits", "scores"}
-        What was compared.
+        Kind of comparison.
     notes : tuple of str
-        What else is to be known of the cells.
+        Notes on cells that were not checked.
     software : str
-        What differs between the fingerprints here and there in words.
+        Differences between the fingerprints here and there in words.
     unrecorded : tuple of str
-        What fingerprints there do not say.
+        Facts that fingerprints there lack.
     """
 
     cube: Path
@@ -105,11 +101,11 @@ class Verification:
         return all(check.good for check in (*self.checks, *self.paths))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         return {**asdict(self), "cube": str(self.cube), "good": self.good}
 
     def lines(self) -> list[str]:
-        """Summary for people."""
+        """Return a summary as lines."""
         cells, paths = (sum(check.good for check in checks) for checks in (self.checks, self.paths))
         wrong = [check for check in (*self.checks, *self.paths) if not check.good]
         of_all, have = plural(len(self.checks), "cell"), "has" if cells == 1 else "have"
@@ -133,24 +129,20 @@ class Verification:
 def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
 
-    Annotations that were asked for are taken from the cube. Of the paths they belong to, one for every
-    `CELLS_PER_PATH` cells is asked again.
+    Annotations that were asked for are taken from the cube. One of their paths is asked again for every
+    `CELLS_PER_PATH` cells.
 
     Parameters
     ----------
     path : Path
         The cube.
     sample : int
-        How many cells, drawn without replacement from those that are done.
+        Number of cells, drawn without replacement from those that are done.
     seed : int
-        Of the choice of cells.
+        Seed of the choice of cells.
     run_methods : bool
         Whether cells of methods other than shipped ones are drawn, too: their code is named by the cube, and
         a cube may come from anywhere.
-
-    Returns
-    -------
-    Verification
 
     Raises
     ------
@@ -160,23 +152,27 @@ def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False)
     manifest = read_manifest(path)
     store = BlockStore(path, read_only=True)
     methods = manifest.spec.grid.methods
-    foreign = set() if run_methods else {each.name for each in methods if each.call not in SHIPPED}
-    calls = method_calls(str(path), [each for each in methods if each.name not in foreign])
-    found = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
-    done = [cell for cell in found if cell.model not in foreign]
+    foreign = set() if run_methods else {method.name for method in methods if method.call not in SHIPPED}
+    calls = method_calls(str(path), [method for method in methods if method.name not in foreign])
+    answered = [cell for state in ANSWERED for cell in store.cells(manifest.plans.values(), state)]
+    done = [cell for cell in answered if cell.model not in foreign]
     if not done:
-        hint = f"--run-methods runs the code of {', '.join(sorted(foreign))}" if found else ""
+        hint = f"--run-methods runs the code of {', '.join(sorted(foreign))}" if answered else ""
         raise InputError([Problem(str(path), "no cell that is done", "at least one", hint)])
-    rng = np.random.default_rng(seed)
-    drawn = [done[at] for at in rng.choice(len(done), size=min(sample, len(done)), replace=False)]
+    drawn = _drawn(done, sample, seed)
     tree = open_cube(path)
     checks = tuple(_check(manifest, calls, store, tree, cell) for cell in drawn)
-    asked = [cell for cell in drawn if asks(cell.design)]
-    longest = {AskedPath.of(cell): cell for cell in sorted(asked, key=lambda cell: cell.m or 0)}
-    few = list(longest.values())[: -(-len(asked) // CELLS_PER_PATH)]
-    paths = tuple(_check_path(manifest, store, tree, cell) for cell in few)
-    verification = Verification(path, checks, {}, (), len(found) - len(done), paths)
+    of_paths = [cell for cell in drawn if asks(cell.design)]
+    longest = {AskedPath.of(cell): cell for cell in sorted(of_paths, key=lambda cell: cell.m or 0)}
+    n_paths = -(-len(of_paths) // CELLS_PER_PATH)
+    paths = tuple(_check_path(manifest, store, tree, cell) for cell in list(longest.values())[:n_paths])
+    verification = Verification(path, checks, {}, (), len(answered) - len(done), paths)
     return _beside(verification, fingerprint(manifest.spec), by_run(manifest.made_with))
+
+
+def _drawn(items: Sequence[Item], sample: int, seed: int) -> list[Item]:
+    size = min(sample, len(items))
+    return [items[at] for at in np.random.default_rng(seed).choice(len(items), size=size, replace=False)]
 
 
 def _beside(
@@ -204,12 +200,12 @@ def _check(
     plan, spec = manifest.plans[cell.dataset], manifest.spec
     block = plan.block_of(cell)
     source, stored = _source(tree, cell), store.read(block)
-    asked = stored["annotations"][block.graph(cell)] if asks(cell.design) else None
-    merged = _again(spec, plan, calls, cell, source, asked)
+    answers = stored["annotations"][block.graph(cell)] if asks(cell.design) else None
+    merged = _again(spec, plan, calls, cell, source, answers)
     if isinstance(merged, Failed):
         return CellCheck(str(cell), (), merged.cause)
     fresh = BlockResult(block, {cell: merged}).into({name: values.copy() for name, values in stored.items()})
-    if not block.node.baseline and asked is None:
+    if not block.node.baseline and answers is None:
         fresh["annotations"][block.graph(cell)] = cell_annotations(spec.seed, cell, source)
     differs = []
     for name in (name for name in stored if name not in UNPROMISED):
@@ -227,7 +223,7 @@ def _again(
     source: Source,
     answers: Answers | None,
 ) -> CellResult | Failed:
-    """All restarts of a cell, run once more; with its annotations where these were asked for."""
+    """Run all restarts of a cell once more, with its annotations if these were asked for."""
     stop, restarts = spec.stop if is_model(cell.model) else None, plan.restarts_of(cell.model)
     science = replace(Science.of(spec, plan, calls), stop=stop)
     task = Task(science, cell.dataset, (Span(cell, 0, restarts, answers=answers),), 0.0)
@@ -241,7 +237,7 @@ def _again(
 
 
 def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: Cell) -> CellCheck:
-    """Ask the questions again whose answers a cell has, batch by batch."""
+    """Ask the questions of a cell again, batch by batch."""
     plan, path = manifest.plans[cell.dataset], AskedPath.of(cell)
     block = plan.block_of(cell)
     stored = store.read(block)["annotations"][block.graph(cell)]
@@ -261,7 +257,7 @@ def _check_path(manifest: Manifest, store: BlockStore, tree: xr.DataTree, cell: 
 
 
 def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
-    """Inputs of a cell as the cube holds them."""
+    """Return the inputs of a cell as the cube has them."""
     node = tree[cell.dataset].to_dataset()
     where = {} if cell.mixture is None else {"mixture": cell.mixture}
     labels = node["labels_true"].sel(where).values if "labels_true" in node else None
@@ -271,7 +267,8 @@ def _source(tree: xr.DataTree, cell: Cell) -> RealSource:
 
 
 # Scores are compared up to what other orders of summation can do: that of one label fewer is far more.
-RELATIVE, ABSOLUTE = 1e-9, 1e-12
+RELATIVE = 1e-9
+ABSOLUTE = 1e-12
 
 
 def verify_scores(
@@ -288,17 +285,17 @@ def verify_scores(
     Parameters
     ----------
     scores : RawScores
-        The file.
+        File of raw scores.
     spec : SweepSpec
-        The sweep whose cells they are said to be; the code of its methods is run.
+        Sweep to which the cells belong; the code of its methods is run.
     where : str
-        Its file, for messages.
+        Sweep file, for messages.
     sample : int
-        How many cells, drawn without replacement from those that have an answer in the file.
+        Number of cells, drawn without replacement from those that have an answer in the file.
     seed : int
-        Of the choice of cells.
+        Seed of the choice of cells.
     data_dir : Path, optional
-        Where to look for raw data first.
+        Folder with raw data, which is searched first.
 
     Raises
     ------
@@ -313,30 +310,29 @@ def verify_scores(
         plans = {plan.name: plan for plan in inputs.plans}
         problems += differences(scores, spec, plans, where)
         cells = {cell for plan in inputs.plans for block in plan.blocks() for cell in block.cells()}
-        here = [each for each in scores.cells if each.cell.dataset not in inputs.skipped]
+        here = [raw for raw in scores.cells if raw.cell.dataset not in inputs.skipped]
         problems += [
-            Problem(each.where, repr(str(each.cell)), f"a cell of {where}")
-            for each in here
-            if each.cell not in cells
+            Problem(raw.where, repr(str(raw.cell)), f"a cell of {where}")
+            for raw in here
+            if raw.cell not in cells
         ]
-        answered = [each for each in here if each.status in (STATUS_WORDS[state] for state in ANSWERED)]
+        answered = [raw for raw in here if raw.status in (STATUS_WORDS[state] for state in ANSWERED)]
         if not answered:
             problems.append(Problem(str(scores.path), "no cell that is done", "at least one"))
     if problems:
         raise InputError(shortened(scores.path, problems))
-    rng = np.random.default_rng(seed)
-    drawn = [answered[at] for at in rng.choice(len(answered), size=min(sample, len(answered)), replace=False)]
-    sources = inputs.sources
-    checks = tuple(_check_scores(spec, plans, calls, sources[each.cell.dataset], each) for each in drawn)
+    drawn, sources = _drawn(answered, sample, seed), inputs.sources
+    checks = tuple(_check_scores(spec, plans, calls, sources[raw.cell.dataset], raw) for raw in drawn)
     counts = {
         "in the file without an answer": len(here) - len(answered),
         f"in {where} that the file lacks": len(cells) - len(here),
         "from data sets that are not available here": len(scores.cells) - len(here),
     }
     notes = tuple(f"not looked at: {plural(count, 'cell')} {what}" for what, count in counts.items() if count)
-    there = [(f"in the file, {number}", each) for number, each in enumerate(scores.head.made_with, start=1)]
+    made_with = scores.head.made_with
+    there = [(f"in the file, {number}", values) for number, values in enumerate(made_with, start=1)]
     if len(there) == 1:
-        there = [("in the file", scores.head.made_with[0])]
+        there = [("in the file", made_with[0])]
     verification = Verification(scores.path, checks, {}, (), what="scores", notes=notes)
     return _beside(verification, fingerprint(spec) | software(spec), there)
 
@@ -351,28 +347,28 @@ def _check_scores(
     cell, plan = raw.cell, plans[raw.cell.dataset]
     X, labels_true = source.arrays(cell.mixture)
     arrays: dict[str, Any] = {"X": X} if labels_true is None else {"X": X, "labels_true": labels_true}
-    asked = None
+    answers: Answers | None = None
     if asks(cell.design):
-        asked, science = NO_ANSWERS, Science.of(spec, plan)
-        while len(asked) < present(cell.m):
+        answers, science = NO_ANSWERS, Science.of(spec, plan)
+        while len(answers) < present(cell.m):
             try:
-                batch = ask_batch(science, AskedPath.of(cell), asked, (X, labels_true))
+                batch = ask_batch(science, AskedPath.of(cell), answers, (X, labels_true))
             except Exception as error:
                 return CellCheck(str(cell), (), cause_of(error))
-            asked = np.concatenate([asked, batch])
-        asked = asked[: cell.m]
-    found = _again(spec, plan, calls, cell, source, asked)
-    if isinstance(found, Failed):
-        return CellCheck(str(cell), (), found.cause)
-    if found.status != DONE or raw.status != STATUS_WORDS[DONE]:
-        now = STATUS_WORDS[found.status]
+            answers = np.concatenate([answers, batch])
+        answers = answers[: cell.m]
+    result = _again(spec, plan, calls, cell, source, answers)
+    if isinstance(result, Failed):
+        return CellCheck(str(cell), (), result.cause)
+    if result.status != DONE or raw.status != STATUS_WORDS[DONE]:
+        now = STATUS_WORDS[result.status]
         return CellCheck(str(cell), (f"{raw.status} in the file, {now} here",) if now != raw.status else ())
-    best = present(found.best)
+    best = present(result.best)
     arrays |= {name: getattr(best, name) for name in ("labels", "centroids", "covariances")}
-    arrays |= {"log_likelihood": found.objectives, "covariance_shape": CODES[best.shape]}
+    arrays |= {"log_likelihood": result.objectives, "covariance_shape": CODES[best.shape]}
     arrays["covariance_prior"] = spec.search_of(cell.search).settings.covariance_prior
     if cell.m is not None:
-        drawn = cell_annotations(spec.seed, cell, source) if asked is None else asked
+        drawn = cell_annotations(spec.seed, cell, source) if answers is None else answers
         arrays["annotations"] = drawn
     values = dict.fromkeys(raw.scores, np.nan) | cell_scores(arrays)
     return CellCheck(

@@ -52,7 +52,7 @@ SETTINGS = {
     "distributed.worker.http.routes": [],
     # No lock on a file system of the results has to be trusted; what a kill leaves the next holder removes.
     "distributed.worker.use-file-locking": False,
-    # Of a machine without a network: nothing that a user has to know, or can mend.
+    # A machine without a network would warn of what no user can mend.
     "distributed.nanny.pre-spawn-environ.PYTHONWARNINGS": "ignore:Couldn't detect a:RuntimeWarning",
 }
 
@@ -64,13 +64,13 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     Parameters
     ----------
     profile : Profile
-        From `load_profile`.
+        Profile from `load_profile`.
     n_workers : int or None
-        Number of local worker processes, or of worker jobs, in place of the profile's number. Not for a
-        running scheduler, which has its own workers.
+        Number of local worker processes, or of worker jobs, in place of the profile's number. A running
+        scheduler has its own workers, and takes none.
     lease : Lease
-        Of the run: in its folder are scratch files of scheduler and local workers, credentials and logs of
-        worker jobs.
+        Lease of the run: in its folder are scratch files of scheduler and local workers, credentials and logs
+        of worker jobs.
 
     Yields
     ------
@@ -81,21 +81,20 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
     Raises
     ------
     InputError
-        Where the scheduler does not answer, has no worker, or `n_workers` is given for it, and where this
-        machine cannot submit jobs.
+        If the scheduler does not answer, has no worker, or `n_workers` is given for it, and if this machine
+        cannot submit jobs.
     ComputeClusterError
-        Where local workers cannot be started, worker jobs die at once, or none starts; also while the client
-        is in use. Where the system allows too few open files.
+        If local workers cannot be started, worker jobs die at once, none starts, or the system allows too few
+        open files; also while the client is in use.
     sweep_clustering.installation.InstallationError
-        Where the numba of a worker does not support its numpy.
+        If the numba of a worker does not support its numpy.
     """
     connection: AbstractContextManager[Client]
-    options, n_processes = profile.options, 0
+    options = profile.options
+    n_processes = 0 if isinstance(options, Address) else profile.process_count(n_workers)
     if isinstance(options, Local):
-        n_processes = profile.process_count(n_workers)
         connection = _local(options, n_processes, lease.generation.run.log)
     elif isinstance(options, JobQueue):
-        n_processes = profile.process_count(n_workers)
         n_jobs = n_processes // options.cores
         connection = jobs.connect_jobs(options, where=profile.where, n_jobs=n_jobs, lease=lease)
     else:
@@ -131,28 +130,21 @@ def _hand_back(library: logging.Logger, handlers: list[logging.Handler], propaga
 
 
 def dashboard_address(client: Client) -> str | None:
-    """Address of the page of a run for a browser on the scheduler's machine, None where it serves none.
+    """Return the address of the page of a run for a browser on the scheduler's machine, None if it serves
+    none.
 
     A scheduler that was there before has dask's own pages alone.
     """
     port = client.scheduler_info(n_workers=0).get("services", {}).get("dashboard")
     if port is None:
         return None
-    if client.cluster is not None:  # started here: it listens on loopback, whatever the workers are told
+    if client.cluster is not None:  # started here: it listens on loopback, whatever workers know
         return f"http://{LOOPBACK}:{port}/sweep"
     return str(client.dashboard_link)
 
 
 class QuietWorker(Worker):  # type: ignore[misc]
-    """A worker of this machine whose process writes into a file whatever it prints, and not on the terminal.
-
-    Parameters
-    ----------
-    output : str
-        Path of the file.
-    *arguments, **keywords
-        Arguments of a worker.
-    """
+    """A worker of this machine whose process prints into the file `output`, and not on the terminal."""
 
     def __init__(self, *arguments: Any, output: str, **keywords: Any) -> None:
         with suppress(OSError), open(output, "ab", buffering=0) as file:
@@ -162,8 +154,6 @@ class QuietWorker(Worker):  # type: ignore[misc]
 
 
 class QuietNanny(Nanny):  # type: ignore[misc]
-    """A nanny of a `QuietWorker`."""
-
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, worker_class=QuietWorker, **keywords)
 
@@ -212,7 +202,7 @@ def _local(options: Local, count: int, log: Path) -> Iterator[Client]:
 
 
 def _close(start: Future[LocalCluster]) -> None:
-    """Close a scheduler and its workers, where it could be started."""
+    """Close a scheduler and its workers, if it could be started."""
     if start.exception() is None:
         start.result().close()
 
@@ -288,32 +278,26 @@ def _environment(**variables: str) -> Iterator[None]:
 # The limit of open files, which a scheduler needs many of.
 
 # Files of a process with scheduler, driver and dashboard; 36 were counted, and some are to spare.
-ALONE = 48
+FILES_OF_HEAD = 48
 
-# For each worker process: pipes to it, and connections of it and of its nanny; 9 to 11 were counted.
-OF_A_WORKER = 12
+# Files for each worker process: pipes, and connections to it and to its nanny; 9 to 11 were counted.
+FILES_OF_WORKER = 12
 
 
 def allow_open_files(n_workers: int) -> None:
-    """Raise this process's limit of open files to what a run needs, where the system permits it.
+    """Raise this process's limit of open files to what a run of so many worker processes needs.
 
-    Parameters
-    ----------
-    n_workers : int
-        Worker processes.
-
-    Raises
-    ------
-    ComputeClusterError
-        If the system does not permit it. Without this check hundreds of operations would fail, each in its
-        own way.
+    A `ComputeClusterError` says that the system does not permit it. Without this check hundreds of operations
+    would fail, each in its own way.
     """
-    need = ALONE + OF_A_WORKER * n_workers
+    need = FILES_OF_HEAD + FILES_OF_WORKER * n_workers
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= hard < need:  # one that is infinite is negative
-        some = plural(n_workers, "worker process", "worker processes")
+        workers = plural(n_workers, "worker process", "worker processes")
         remedy = "raise the limit (ulimit -Hn), or ask for fewer workers"
-        raise ComputeClusterError(f"found a limit of {hard} open files, expected {need} for {some}: {remedy}")
+        raise ComputeClusterError(
+            f"found a limit of {hard} open files, expected {need} for {workers}: {remedy}"
+        )
     if 0 <= soft < need:
         resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
 
@@ -329,41 +313,39 @@ LOSSES: Mapping[tuple[str, str], tuple[type[Exception], ...]] = {
     ("distributed.nanny", "Worker process died unexpectedly"): (TypeError, OSError, EOFError),
 }
 
-
 # Loggers of workers and nannies.
 REPORTERS = ("distributed.worker", "distributed.nanny", "distributed.core")
 
 # States of a worker that does nothing any more.
 ENDING = (Status.closing, Status.closed, Status.failed)
 
-# Those of this process.
+# Workers of this process.
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
 def is_fault(record: logging.LogRecord) -> bool:
     """Whether a report is not that of a connection that broke; its traceback is dropped there.
 
-    dask reports an error. But where the scheduler leaves, as it does first when a run is stopped, the worker
-    leaves too; where it stays, the next heartbeat succeeds, or data are fetched again. A worker that ends
-    while it loads the search cannot be set up any more. Local workers show errors alone, so that nothing is
-    seen of it.
+    dask reports an error. But the worker leaves with its scheduler when a run is stopped, and otherwise the
+    next heartbeat succeeds, or data are fetched again. A worker that ends while it loads the search cannot be
+    set up any more. Local workers show errors alone, so that the user sees nothing of it.
     """
     error = record.exc_info[1] if record.exc_info else None
     is_ending = error is not None and any(worker.status in ENDING for worker in _workers)
     if not is_ending and not isinstance(error, LOSSES.get((record.name, str(record.msg)), ())):
         return True
-    said = " ".join(str(error).split())
-    logging.getLogger(record.name).warning("a connection broke: %s: %s", type(error).__name__, said)
+    reason = " ".join(str(error).split())
+    logging.getLogger(record.name).warning("a connection broke: %s: %s", type(error).__name__, reason)
     return False
 
 
 class LossesInOneLine(WorkerPlugin):  # type: ignore[misc]
-    """Let a worker say in one warning that its connection to the scheduler, or to another worker, broke."""
+    """Let a worker log one warning when its connection to the scheduler, or to another worker, breaks."""
 
     name = "losses-in-one-line"
 
     def setup(self, worker: Worker) -> None:
-        """Take the reports of this process in hand, of all its workers at once."""
+        """Filter the reports of this process for all its workers at once."""
         _workers.add(worker)
         for name in REPORTERS:
             logging.getLogger(name).addFilter(is_fault)
@@ -381,7 +363,6 @@ class UsableInstallation(WorkerPlugin):  # type: ignore[misc]
     name = "usable-installation"
 
     async def setup(self, worker: Worker) -> None:
-        """Check the worker's installation."""
         try:
             await asyncio.to_thread(check_kernels)
         except InstallationError as error:
@@ -391,22 +372,19 @@ class UsableInstallation(WorkerPlugin):  # type: ignore[misc]
 
 
 def prepare_workers(client: Client) -> None:
-    """Set up what workers have on every compute cluster, those that join later too.
+    """Set up all workers of any compute cluster, those that join later too.
 
-    Raises
-    ------
-    InstallationError
-        If the numba of a worker does not support its numpy.
+    An `InstallationError` says that the numba of a worker does not support its numpy.
     """
     register(client, LossesInOneLine())
-    for found in client.run(check_kernels, on_error="return").values():
-        if isinstance(found, InstallationError):
-            raise found
+    for error in client.run(check_kernels, on_error="return").values():
+        if isinstance(error, InstallationError):
+            raise error
     register(client, UsableInstallation())
 
 
 def register(client: Client, plugin: WorkerPlugin) -> None:
-    """Set a plugin up on all workers; what it raises there is raised here.
+    """Set a plugin up on all workers; its exceptions there are raised here.
 
     A worker that is lost meanwhile does not matter: the scheduler knows the plugin by then, and sets up the
     worker that replaces it, too.

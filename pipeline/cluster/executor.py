@@ -29,9 +29,8 @@ from sweep_clustering.sweeps.plan import Cell
 
 # Which batches are given up and why, from the events of a compute cluster.
 #
-# A worker process that dies may be its batch's fault only if its nanny lives on: a node that is lost,
-# preempted
-# or at its walltime takes the nanny with it. Meanwhile the scheduler runs the batch elsewhere.
+# A dead worker process may be its batch's fault only if its nanny lives on: a node that is lost, preempted or
+# at its walltime takes the nanny with it. Meanwhile the scheduler runs the batch elsewhere.
 
 # Topics of workers and nannies; the scheduler's topics are the addresses of the workers.
 TOPICS = (TOPIC, "worker-restart-memory")
@@ -41,16 +40,16 @@ DEATHS = 3
 
 
 class TimeLimitExceeded(BatchLost):
-    """It ran for too long, and its process was ended."""
+    """The batch ran for too long, and its process was ended."""
 
 
 class WorkersDied(BatchLost):
-    """Process after process died while it ran."""
+    """Process after process died while it ran the batch."""
 
 
 @dataclass
 class InProgress:
-    """A batch that was handed in: where it runs, since when, and where processes died while they ran it."""
+    """A batch that was submitted, with its worker, its begin, and the places where processes died."""
 
     task: Task
     future: Future
@@ -62,12 +61,9 @@ class InProgress:
 
 
 class Losses:
-    """Decides from the events of a compute cluster which batches are given up.
+    """Decide from the events of a compute cluster which batches are given up.
 
-    Parameters
-    ----------
-    batches : dict of str to InProgress
-        Those in progress, by key; kept by the caller.
+    The caller keeps `batches`, which are those in progress by key.
     """
 
     def __init__(self, batches: Mapping[str, InProgress]) -> None:
@@ -76,7 +72,7 @@ class Losses:
         self._memory: dict[str, int] = {}
 
     def read(self, topic: str, event: Mapping[str, Any]) -> dict[str, BatchLost]:
-        """Take an event; the batches that are given up because of it, by key."""
+        """Take an event, and return the batches that are given up because of it, by key."""
         if topic == "worker-restart-memory":
             self._memory[event["worker"]] = event["rss"]
         elif topic != TOPIC:
@@ -88,7 +84,7 @@ class Losses:
             ):
                 self._worker_gone(topic, event["processing-tasks"])
         elif event["is"] == "worker":
-            # Workers without a nanny say nothing of each other.
+            # Workers without a nanny tell nothing about each other.
             return {} if event["nanny"] is None else self._nanny_seen(event["nanny"])
         elif (batch := self._batches.get(event["key"])) is not None:
             if event["is"] == "started":
@@ -111,8 +107,8 @@ class Losses:
     def _nanny_seen(self, nanny: str) -> dict[str, BatchLost]:
         lost: dict[str, BatchLost] = {}
         for key, batch in self._batches.items():
-            explained = [where for where in batch.unexplained if where["nanny"] == nanny]
-            batch.unexplained = [where for where in batch.unexplained if where["nanny"] != nanny]
+            explained = [place for place in batch.unexplained if place["nanny"] == nanny]
+            batch.unexplained = [place for place in batch.unexplained if place["nanny"] != nanny]
             batch.deaths += len(explained)
             if explained and batch.deaths >= DEATHS:
                 last = explained[-1]
@@ -127,13 +123,16 @@ class Losses:
 
 logger = logging.getLogger(__name__)
 
-# Seconds, and multiple of the prediction: a minute at most, a second for the first restart of its kind.
-LEAST_LIMIT, LIMIT_FACTOR = 1800.0, 30.0
+# Seconds. A batch is predicted to take a minute at most, and a second if it is the first of its kind.
+LEAST_LIMIT = 1800.0
+
+# Multiple of the prediction.
+LIMIT_FACTOR = 30.0
 
 # Batches in progress for each worker: the one it runs, and the next.
 AHEAD = 2
 
-# With so many workers and more, batches are handed in when a sixteenth of the workers need one: each of them
+# With so many workers and more, batches are submitted when a sixteenth of the workers need one: each of them
 # has one in advance.
 TOGETHER = 16
 
@@ -153,23 +152,23 @@ class Ready(WorkerPlugin):  # type: ignore[misc]
     name = "ready"
 
     async def setup(self, worker: Worker) -> None:
-        """Compile the kernels, or load them from the node's cache, while the worker's heartbeat continues.
+        """Compile or load the kernels while the worker's heartbeat continues.
 
-        A nanny seen again shows that only the process had died.
+        A nanny that is reported again shows that only the process had died.
         """
         worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
         await asyncio.to_thread(load_kernels)
 
 
 class DaskExecutor:
-    """Batches as dask tasks, a bounded number of them in flight.
+    """Run batches as dask tasks, with a bounded number of them in flight.
 
     Parameters
     ----------
     client : distributed.Client
-        Where to run.
+        Client of the compute cluster.
     sources : mapping of str to Source
-        By data set name; each is sent to a worker at most once, when it is needed.
+        Data by data set name; each is sent to a worker at most once, when it is needed.
     time_limit : float or None
         Seconds a batch may run; None for `generous_limit`.
     """
@@ -203,19 +202,19 @@ class DaskExecutor:
 
     @property
     def connected(self) -> int:
-        """Workers that are connected: of a scheduler of this process now, of another a moment ago."""
+        """Workers that are connected now; with a scheduler of another process, a moment ago."""
         cluster = self.client.cluster
         return self._workers if cluster is None else len(cluster.scheduler.workers)
 
     def at_work(self) -> Iterator[tuple[Task, Mapping[str, str], float]]:
-        """Tasks that a worker has begun: where, and the unix time since when; for any thread."""
+        """Yield tasks that a worker has begun, with the place and the unix time; for any thread."""
         for batch in list(self._in_progress.values()):
-            where = batch.where  # which the driver's thread may take away meanwhile
-            if where is not None:
-                yield batch.task, where, batch.since
+            place = batch.where  # which the driver's thread may take away meanwhile
+            if place is not None:
+                yield batch.task, place, batch.since
 
     def results(self, next_task: NextTask) -> Iterator[Ended]:
-        """Keep each worker busy and one batch ahead; what is queued beyond that only costs the scheduler."""
+        """Keep each worker busy and one batch ahead; a longer queue only costs the scheduler."""
         while True:
             room = AHEAD * self.workers - len(self._in_progress)
             if room >= max(1, self.workers // TOGETHER):
@@ -228,7 +227,7 @@ class DaskExecutor:
                 raise self._failure
 
     def _submit(self, batches: list[Task]) -> None:
-        """Hand batches in; those of one data set together, since each hand-in costs as much as a batch."""
+        """Submit batches, together for each data set: each submission costs as much as a batch."""
         for dataset, group in groupby(batches, key=attrgetter("dataset")):
             together = list(group)
             keys = [f"{BATCH}-{next(self._number):09d}-{self._run}" for _ in together]
@@ -244,7 +243,7 @@ class DaskExecutor:
         try:
             outcome: Outcome = await future
         except (Exception, asyncio.CancelledError) as error:
-            # Where the task itself has no error, it was cancelled, or the scheduler is lost.
+            # A task without an error was cancelled, or the scheduler is lost.
             outcome = error if future.status == "error" else ComputeClusterError(f"scheduler lost: {error}")
         self._inbox.put((ENDED, (key, outcome)))
 
@@ -256,12 +255,12 @@ class DaskExecutor:
         self._inbox.put((topic, message))
 
     def _next_ended(self) -> Ended:
-        """Wait for an event; the batches that ended by it and by those that came meanwhile, often none."""
+        """Wait for an event; return the batches ended by it and by those that came meanwhile, often none."""
         events = [self._next_event()]
         with suppress(Empty):
             while len(events) < MOST_TOGETHER:
                 events.append(self._inbox.get_nowait())
-        found: Ended = []
+        finished: Ended = []
         for topic, event in events:
             ended = [event] if topic == ENDED else self._losses.read(topic, event).items()
             for key, outcome in ended:
@@ -272,11 +271,11 @@ class DaskExecutor:
                 else:
                     batch = self._in_progress.pop(key)
                     batch.future.release()  # also of one that is given up: the scheduler then drops its task
-                    found.append((batch.task, outcome))
-        return found
+                    finished.append((batch.task, outcome))
+        return finished
 
     def _next_event(self) -> tuple[str, Any]:
-        """The next event; a wait for workers is logged once, as it may last for days."""
+        """Return the next event; a wait for workers is logged once, because it may last for days."""
         while True:
             with suppress(Empty):
                 return self._inbox.get(timeout=SILENCE)
@@ -285,7 +284,7 @@ class DaskExecutor:
                 return self._inbox.get()
 
     def _source(self, dataset: str) -> Future:
-        """A task that returns the data: unlike scattered data, it is made again when its worker is lost."""
+        """Return a task with the data: unlike scattered data, it is made again when its worker is lost."""
         if dataset not in self._shipped:
             with warnings.catch_warnings():
                 # The warning advises scatter, which is what must not be done here.
@@ -296,7 +295,8 @@ class DaskExecutor:
 
 
 def generous_limit(task: Task) -> float:
-    """Seconds that a task may run: long enough for any slow one, so that only endless ones reach it.
+    """Return the seconds that a task may run: long enough for any slow one, so that only endless ones reach
+    it.
 
     A call of a method has its own limit, which ends it before; this one ends the worker where that fails.
     """

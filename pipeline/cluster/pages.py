@@ -1,4 +1,4 @@
-"""Pages of the scheduler: ours is added, and what would change the run is not served.
+"""Pages of the scheduler: the page of a run is added, and pages that would change the run are not served.
 
 Everybody on this machine can open the dashboard. dask takes this module for one of its own with routes, and
 looks for a page here first.
@@ -20,7 +20,7 @@ WHY = (
 )
 STRANGE = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}.\n"
 NOT_YET = "The run is starting, or ending: its page is here in a moment.\n"
-# Attribute of the scheduler of a run: what answers for its page.
+# Attribute of the scheduler of a run that holds the `Site`.
 NAME = "sweep_site"
 
 
@@ -28,12 +28,12 @@ class Site(Protocol):
     """Answers requests from any thread; see `pipeline.live.site.Site`."""
 
     def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Any:
-        """Answer to a GET: with a status, headers, and a body that is empty for 304."""
+        """Answer a GET with a status, headers, and a body that is empty for 304."""
 
 
 @contextmanager
 def published(client: Client, site: Site) -> Iterator[None]:
-    """Answer for the page of a run on the dashboard of its scheduler, which is of this process."""
+    """Answer for the page of a run on the dashboard of its scheduler, which is in this process."""
     scheduler = client.cluster.scheduler
     setattr(scheduler, NAME, site)
     try:
@@ -44,7 +44,9 @@ def published(client: Client, site: Site) -> Iterator[None]:
 
 @contextmanager
 def under_own_names() -> Iterator[None]:
-    """Let schedulers that are started in here, with all of dask's own pages, answer as ours does."""
+    """Let schedulers that are started in the block, with dask's own pages, answer under names of this
+    machine.
+    """
     before, node.RoutingApplication = node.RoutingApplication, _OwnNames
     try:
         yield
@@ -53,35 +55,34 @@ def under_own_names() -> Iterator[None]:
 
 
 class _OwnNames(RoutingApplication):  # type: ignore[misc]
-    """Pages that answer under names of this machine, to nobody else's pages."""
+    """Pages that answer under names of this machine, and to no page from elsewhere."""
 
     def find_handler(self, request: Any, **kwargs: Any) -> Any:
-        """What answers a request."""
+        """Return the handler that answers a request."""
         if not is_own(request.headers):
             return self.get_handler_delegate(request, NotServed, {"why": STRANGE, "status": 403})
         return super().find_handler(request, **kwargs)
 
 
 class OwnNames(WorkerPlugin):  # type: ignore[misc]
-    """The same for the port that a worker has, whatever little is there."""
+    """Let the port of a worker answer under names of this machine alone, too."""
 
     name = "own-names"
 
     def setup(self, worker: Worker) -> None:
-        """Before the worker runs anything."""
         worker.http_application.__class__ = _OwnNames
 
 
 class OwnPage(RequestHandler):  # type: ignore[misc]
-    """The page of the run: GET alone, as dask's handlers refuse every method that is not defined."""
+    """The page of the run, with GET alone: dask's handlers refuse every method that is not defined."""
 
     async def get(self) -> None:
-        """Answer out of the event loop, which has workers to serve."""
+        """Answer in a thread, because the event loop has workers to serve."""
         site: Site | None = getattr(self.server, NAME, None)
         if site is None:
             self.set_status(503)
             self.set_header("Content-Type", "text/plain")
-            self.set_header("Refresh", "2")  # who opens it at once need not do so again
+            self.set_header("Refresh", "2")  # a browser that is early tries again
             self.finish(NOT_YET)
             return
         since = self.get_query_argument("since", "")
@@ -93,10 +94,10 @@ class OwnPage(RequestHandler):  # type: ignore[misc]
 
 
 class NotServed(RequestHandler):  # type: ignore[misc]
-    """Say why there is nothing, whatever the method."""
+    """Refuse a request with a reason, whatever its method."""
 
     def initialize(self, why: str = WHY, status: int = 404) -> None:
-        """Take what to say."""
+        """Take the reason and the status."""
         self._why, self._refusal = why, status
 
     def prepare(self) -> None:
@@ -109,9 +110,9 @@ class NotServed(RequestHandler):  # type: ignore[misc]
 routes: list[tuple[str, Any, dict[str, Any]]] = [
     (r"sweep", OwnPage, {}),
     (r"sweep/state\.json", OwnPage, {}),
-    # It makes every worker measure memory, disk and network, at each opening.
+    # The page makes every worker measure memory, disk and network, at each opening.
     (r"hardware.*", NotServed, {}),
-    # It adds a plugin to the scheduler, at each request.
+    # The page adds a plugin to the scheduler, at each request.
     (r"eventstream.*", NotServed, {}),
 ]
 # Modules of routes of the scheduler, whatever dask's configuration says. Left out: `api`, which retires

@@ -1,4 +1,4 @@
-"""Compute-cluster profiles: what cluster.yaml says, checked."""
+"""Profiles of compute clusters, read from cluster.yaml and checked."""
 
 import ipaddress
 import json
@@ -25,7 +25,7 @@ from sweep_clustering.sweeps.records import Checked, Choice, Given, Record, Ters
 
 # The text of cluster.yaml as plain values, within bounds.
 
-# Of a file: PyYAML reads about 100 kB a second.
+# Size of a file: PyYAML reads about 100 kB a second.
 MOST_BYTES = 2**18
 
 # Levels of tables and lists; a profile has three.
@@ -34,17 +34,18 @@ MOST_NESTED = 20
 # Keys and values, those that an alias repeats counted each time: nine lines can stand for 10^9.
 MOST_VALUES = 10_000
 
-MERGE, TEXT = "tag:yaml.org,2002:merge", "tag:yaml.org,2002:str"
+MERGE = "tag:yaml.org,2002:merge"
+TEXT = "tag:yaml.org,2002:str"
 READ_AS = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("bool", "int", "float", "null", "timestamp"))
 
 
 class _Loader(yaml.SafeLoader):
-    """Every key is the text that is written."""
+    """Read every key as the text that is written."""
 
     def compose_mapping_node(self, anchor: Any) -> MappingNode:
         """Compose a table; a key that YAML reads as a truth value or a number is its text.
 
-        YAML 1.1 reads the key `on` as true and 8787 as a number; no profile has keys but texts.
+        YAML 1.1 reads the key `on` as true and 8787 as a number; all keys of profiles are texts.
         """
         node = super().compose_mapping_node(anchor)
         names: set[str] = set()
@@ -58,13 +59,13 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def _refusal(node: Node, found: str, expected: str) -> InputError:
+def _refusal(node: Node, reason: str, expected: str) -> InputError:
     mark = node.start_mark
-    return InputError([Problem(f"{mark.name}, line {mark.line + 1}", found, expected)])
+    return InputError([Problem(f"{mark.name}, line {mark.line + 1}", reason, expected)])
 
 
 def _check_size(top: Node) -> None:
-    """Refuse a file of too many values or levels: what an alias stands for counts each time."""
+    """Refuse a file of too many values or levels; an alias counts as what it stands for, each time."""
     waiting, count = [(top, 1)], 0
     while waiting:
         node, level = waiting.pop()
@@ -81,16 +82,8 @@ def _check_size(top: Node) -> None:
 def read_entries(origin: Path) -> Any:
     """Read a YAML file; every key is the text that is written.
 
-    Parameters
-    ----------
-    origin : Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is larger, nested deeper or repeats more than a file of profiles needs, or has a
-        key twice.
+    An `InputError` says that the file cannot be read, is larger, nested deeper or repeats more than a file of
+    profiles needs, or has a key twice.
     """
     content = read_file(origin, MOST_BYTES, "a readable file of profiles", pipe=True)
     try:
@@ -104,8 +97,8 @@ def read_entries(origin: Path) -> Any:
     except InputError:
         raise
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        found = f"a YAML error: {' '.join(str(error).split())}"
-        raise InputError([Problem(str(origin), found, "a YAML file of profiles")]) from error
+        reason = f"a YAML error: {' '.join(str(error).split())}"
+        raise InputError([Problem(str(origin), reason, "a YAML file of profiles")]) from error
 
 
 FILE_NAME = "cluster.yaml"
@@ -113,7 +106,7 @@ DEFAULT = "local"
 
 
 def scheduler_address(value: Any) -> str:
-    """Address with its scheme, tcp where it has none."""
+    """Return an address with its scheme, which is tcp by default."""
     address = value if isinstance(value, str) else ""
     address = address if "://" in address else f"tcp://{address}"
     try:
@@ -127,7 +120,7 @@ def scheduler_address(value: Any) -> str:
 
 
 class Kind(Record, extra="ignore"):
-    """What a profile is; the other keys depend on it."""
+    """The kind of a profile; the other keys depend on it."""
 
     kind: Annotated[str, Choice(("local", "address", *CLASSES))]
 
@@ -187,17 +180,7 @@ class Address(Record):
 
 @dataclass(frozen=True)
 class Profile:
-    """A named compute cluster.
-
-    Parameters
-    ----------
-    name : str
-        Name in the file.
-    options : Local, Address or JobQueue
-        What it is, and its settings.
-    origin : Path or None
-        The file it was read from; None for the built-in `local`.
-    """
+    """A named compute cluster; `origin` is None for the built-in `local`."""
 
     name: str
     options: Local | Address | JobQueue
@@ -209,7 +192,7 @@ class Profile:
         return f"{self.origin} {self.name}:"
 
     def process_count(self, workers: int | None = None) -> int:
-        """Return the number of worker processes of a run, with `workers` in place of the profile's number."""
+        """Return the number of worker processes of a run; `workers` replaces the profile's number."""
         if isinstance(self.options, JobQueue):
             return (workers or self.options.workers) * self.options.cores
         of_profile = self.options.workers if isinstance(self.options, Local) else None
@@ -217,24 +200,10 @@ class Profile:
 
 
 def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
-    """Read one profile.
+    """Read one profile; `local` exists even if the file does not list it.
 
-    Parameters
-    ----------
-    name : str
-        Name of the profile. `local` exists even where the file does not list it.
-    file : Path or None
-        The file; None looks for ./cluster.yaml, then in the user's configuration directory, then takes the
-        packaged one.
-
-    Returns
-    -------
-    Profile
-
-    Raises
-    ------
-    InputError
-        With every problem of the file and of this profile. Other profiles of the file are not looked at.
+    Without `file`, ./cluster.yaml is read, then that in the user's configuration directory, then the packaged
+    one. An `InputError` has every problem of the file and of this profile; other profiles are not checked.
     """
     origin = file or find_file()
     entries = read_entries(origin) or {}
@@ -243,9 +212,9 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
     if name not in entries:
         if name == DEFAULT:
             return Profile(name, Local(), None)
-        known = sorted({*entries, DEFAULT})
-        hint = did_you_mean(name, known)
-        raise InputError([Problem(str(origin), f"no profile {name!r}", "one of " + ", ".join(known), hint)])
+        names = sorted({*entries, DEFAULT})
+        hint = did_you_mean(name, names)
+        raise InputError([Problem(str(origin), f"no profile {name!r}", "one of " + ", ".join(names), hint)])
     where, entry = f"{origin} {name}:", entries[name]
     # With a wrong kind it is unknown which other keys are right.
     kind = read(Kind, entry, where).kind
@@ -254,9 +223,9 @@ def load_profile(name: str = DEFAULT, file: Path | None = None) -> Profile:
 
 
 def find_file() -> Path:
-    """First cluster.yaml of working directory, user's configuration directory and installation."""
-    wheel, checkout = Path(__file__).resolve().parents[1:3]
-    folders = (Path.cwd(), Path(click.get_app_dir("sweep")), wheel, checkout)
+    """Return the first cluster.yaml of the working directory, the user's configuration and the package."""
+    # In a wheel the last is the package, and in a checkout the folder of the four packages.
+    folders = (Path.cwd(), Path(click.get_app_dir("sweep")), Path(__file__).resolve().parents[2])
     places = [folder / FILE_NAME for folder in folders]
     return next(filter(Path.is_file, places), places[-1])
 
@@ -268,14 +237,13 @@ def _is_loopback(host: str | None) -> bool:
         return False
 
 
-# JSON Schema of cluster.yaml, from which an editor completes and checks it.
+# JSON Schema of cluster.yaml, from which an editor completes and checks it; it stands beside this module.
 
-# Stands beside cluster.yaml, in a checkout and in a wheel.
 SCHEMA_NAME = "cluster.schema.json"
 
 
 def cluster_schema() -> str:
-    """Profiles by name, each with the keys of its kind; queues have those of the installed dask-jobqueue."""
+    """Return the schema of cluster.yaml; queues have the keys of the installed dask-jobqueue."""
     kinds = (Local, Address, *map(job_queue, CLASSES))
     profile = Annotated[Union[kinds], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
     schema = TypeAdapter(dict[str, profile]).json_schema(schema_generator=Terse)

@@ -1,7 +1,7 @@
-"""On a worker of limited time: it takes no batch that it cannot finish, and hands in its last one.
+"""A worker of limited time takes no batch that it cannot finish, and hands in the result of its last one.
 
-dask's own lifetime gives the batch under way to another worker as soon as the time is up, and drops what was
-done of it.
+dask's own lifetime gives the batch under way to another worker as soon as the time is up, and drops its
+results.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from sweep_clustering.pipeline.work.records import Results, Task
 from sweep_clustering.pipeline.work.tasks import run_task
 from sweep_clustering.sweeps.inputs import Source
 
-# What the keys of batches start with.
+# Start of the keys of batches.
 BATCH = "run_batch"
 
 # A batch is begun if so many times its predicted seconds are left: predictions err.
@@ -33,15 +33,15 @@ MARGIN = 2.0
 # Seconds before the end of a SLURM job in which nothing is begun: results are still to be handed in.
 RESERVE = 10.0
 
-# Between looks whether the last result was fetched.
+# Seconds between two looks whether the last result was fetched.
 LOOK_SECONDS = 0.1
 
 
 class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
-    """Make a worker that has a lifetime leave between two batches; one without is left alone.
+    """Make a worker that has a lifetime leave between two batches.
 
     From the moment it begins to leave it gets and starts no other batch. Those that wait at it go to other
-    workers: at once to idle ones, else when it is gone.
+    workers: at once to idle ones, and otherwise when it is gone.
     """
 
     name = "leave-in-time"
@@ -62,9 +62,9 @@ class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
             self._timer.cancel()
 
     def takes(self, predicted: float) -> bool:
-        """Whether a batch of so many seconds is to run here; otherwise the worker leaves. For tasks.
+        """Whether a batch of so many seconds is to run here; otherwise the worker leaves. Tasks call it.
 
-        The first batch of a worker always is: no other worker would have more time for it.
+        The first batch of a worker always runs: no other worker would have more time for it.
         """
         if self._end is None or not self._worked or MARGIN * predicted <= self._end - time.time():
             self._worked = True
@@ -87,7 +87,7 @@ class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
         worker.status = Status.closing_gracefully
         while worker.state.executing_count or any(str(key).startswith(BATCH) for key in worker.data):
             await asyncio.sleep(LOOK_SECONDS)
-        with suppress(OSError):  # a scheduler that is lost has nothing to be told
+        with suppress(OSError):  # the scheduler may be lost
             await worker.scheduler.retire_workers(
                 workers=[worker.address],
                 close_workers=False,
@@ -98,10 +98,10 @@ class LeaveInTime(WorkerPlugin):  # type: ignore[misc]
 
 
 def end_of_time(worker: Worker) -> float | None:
-    """When a worker must have left, in seconds since the epoch; None if nobody gave it a lifetime.
+    """Return when a worker must have left, in seconds since the epoch; None if nobody gave it a lifetime.
 
-    dask counts the lifetime of each process from its own start. One that a nanny started again, in place of
-    one that died, would outlive its job: SLURM says when that ends.
+    dask counts the lifetime of each process from its own start. A process that a nanny started again would
+    outlive its job: SLURM says when that ends.
     """
     if not worker.lifetime:
         return None
@@ -115,41 +115,29 @@ def end_of_time(worker: Worker) -> float | None:
 
 logger = logging.getLogger(__name__)
 
-# Topic on which workers report what the driver cannot know: new worker, batch started, limit exceeded.
+# Topic of reports of workers to the driver: new worker, batch started, limit exceeded.
 TOPIC = "sweep-batches"
 
 # Seconds for the scheduler to receive a message.
 PATIENCE = 10.0
 
+# Seconds between two looks at the time.
 TICK = 1.0
-# Seconds between looks at the time, and for a batch to end by itself after all.
+
+# Seconds for a batch to end by itself after all.
 GRACE = 1.0
 
 
 def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
-    """Run a task on a dask worker, within a time limit.
+    """Run a task on a dask worker, within a time limit in seconds, and return the results of `run_task`.
 
     A kernel cannot be interrupted. So a batch that overruns takes its process with it, and the nanny starts
-    another.
-
-    Parameters
-    ----------
-    task, source
-        As for `run_task`.
-    key : str
-        The name the driver knows the task by.
-    limit : float
-        Seconds, from now.
-
-    Returns
-    -------
-    list of Solved, Answered or Failed
-        As of `run_task`.
+    another. The driver knows the task by `key`.
 
     Raises
     ------
     distributed.Reschedule
-        Where this worker has no time left for the batch. Nothing was begun, and nobody is charged: the
+        If this worker has no time left for the batch. Nothing was begun, and nobody is charged: the
         scheduler gives it to another worker.
     """
     worker = get_worker()
@@ -160,7 +148,7 @@ def run_watched(task: Task, source: Source, key: str, limit: float) -> Results:
     where["job"] = os.environ.get("SLURM_JOB_ID", "")
 
     def report(what: str) -> None:
-        """Return when it is on its way to the scheduler: this process may end right after."""
+        """Return when the report is on its way to the scheduler: this process may end right after."""
         message = {"is": what, "key": key, **where}
         try:
             sync(worker.loop, _send, worker, message, callback_timeout=PATIENCE)
@@ -182,7 +170,7 @@ def deadline(
 ) -> Iterator[None]:
     """Call `overran` when the block takes longer than `limit` seconds, and `end` if it runs on after `GRACE`.
 
-    Time in which the whole process was stopped, on a machine that slept for instance, does not count.
+    Time in which the whole process was stopped, for instance on a machine that slept, does not count.
     """
     done = Event()
 
@@ -210,7 +198,7 @@ def end_process() -> None:
 
 
 async def _send(worker: Worker, message: Mapping[str, Any]) -> None:
-    """Hand an event to the system, with what else goes to the scheduler; nobody answers.
+    """Send an event without an answer, with the other messages to the scheduler.
 
     An answer to each would be another two messages a batch for the scheduler.
     """

@@ -128,7 +128,7 @@ def plan(
         return
     from sweep_clustering.pipeline.cluster.profiles import load_profile
     from sweep_clustering.pipeline.run.request import prepare
-    from sweep_clustering.pipeline.submit.memory import memory_problems
+    from sweep_clustering.pipeline.submit.memory import memory_warnings
     from sweep_clustering.pipeline.submit.overview import plan_lines, plan_overview
     from sweep_clustering.pipeline.work.merge import Mismatch
     from sweep_clustering.storage.runfolder.journal import JournalDamaged
@@ -139,8 +139,10 @@ def plan(
             prepared = prepare(places.find_spec(spec)[0], **paths)
         with collecting(problems):
             site = load_profile(profile, cluster_file)
-        if problems or (problems := list(memory_problems(prepared, site, workers))):
+        if problems:
             raise InputError(problems)
+        for warning in memory_warnings(prepared, site, workers):
+            click.echo(warning, err=True)
         overview = plan_overview(prepared, workers=workers or site.process_count(), pilot=pilot)
     show(overview if as_json else plan_lines(prepared, overview))
     if not as_json:
@@ -162,7 +164,7 @@ def status(cubes_or_spec: tuple[Path, ...], results: Path, as_json: bool) -> Non
     with reported():
         cubes = places.find_runs(cubes_or_spec, results)
         if len(cubes) > 1:
-            from sweep_clustering.pipeline.monitor.parts import read_parts_status
+            from sweep_clustering.pipeline.monitor.status import read_parts_status
 
             state = read_parts_status(cubes)
             tell(state, as_json, *state.outlook)

@@ -205,6 +205,28 @@ def requeue(number: str) -> None:
     run(["scontrol", "requeue", number], attempts=10)
 
 
+def partition(name: str | None) -> dict[str, str]:
+    """Return the values of a partition, or of the default one if `name` is None, from `scontrol`.
+
+    `CommandFailed` is raised if there is no such partition, or SLURM does not answer.
+    """
+    output = run(["scontrol", "--oneliner", "show", "partition", *filter(None, [name])])
+    for record in (dict(re.findall(r"(\w+)=(\S*)", line)) for line in output.splitlines()):
+        if name or record.get("Default") == "YES":
+            return record
+    raise CommandFailed(["scontrol"], "no default partition", transient=False)
+
+
+def largest_node(name: str) -> tuple[int, int]:
+    """Return the bytes of memory and the cores of the largest node of a partition, 0 for a value that SLURM
+    omits.
+    """
+    # as "8192+ 16" if the nodes are not all alike
+    output = run(["sinfo", "--noheader", f"--partition={name}", "--format=%m %c"])
+    sizes = [int(text) for text in re.findall(r"\d+", output)]
+    return max(sizes[::2], default=0) * 2**20, max(sizes[1::2], default=0)
+
+
 def _once(command: Sequence[str], timeout: float) -> str:
     """Return the output of a command, which has at most `HURRY_SECONDS` left once the head begins to end."""
     try:

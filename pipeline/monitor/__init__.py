@@ -1,1 +1,1 @@
-"""What a run does or did, from its files: status, logs, cancel, why."""
+"""The state of a run, from its files: status, logs, cancel, why."""

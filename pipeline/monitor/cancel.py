@@ -1,4 +1,4 @@
-"""Ending a run: its head first, so that it replaces nothing, then its worker jobs, until none is left."""
+"""End a run: its head first, so that it replaces nothing, then its worker jobs, until none is left."""
 
 import shutil
 import socket
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.jobs import slurm
 from sweep_clustering.pipeline.monitor.status import RunState, read_run_state
 from sweep_clustering.storage.errors import StorageError
@@ -19,9 +20,9 @@ from sweep_clustering.storage.runfolder.records import ENDED, StopRequest
 
 Echo = Callable[[str], None]
 
-# Time for a head to stop by itself: a heartbeat to see that it is to, and the ends of its workers.
+# Time for a head to stop by itself: a heartbeat to read the request, and the ends of its workers.
 #
-# SLURM kills one that takes longer than KillWait, usually 30 s.
+# SLURM kills a head that takes longer than KillWait, usually 30 s.
 END_SECONDS = 90.0
 
 # Time for killed processes to be gone.
@@ -34,24 +35,11 @@ class CannotCancel(RuntimeError):
 
 
 def cancel(cube: Path, echo: Echo) -> None:
-    """End the run of a cube, or the head that waits to start; what was finished is kept.
+    """End the run of a cube, or the head that waits to start; finished results are kept.
 
     A request to stop is left in the folder of the run, which every head obeys: also one that the queue has
-    lost sight of, and one that starts later. The next `sweep submit` removes it.
-
-    Parameters
-    ----------
-    cube : Path
-        The cube, which need not exist yet.
-    echo : callable
-        Takes lines for people.
-
-    Raises
-    ------
-    CannotCancel
-        If something is running still, or may be: the message says what, and where to end it.
-    StorageError
-        If the file system refuses.
+    lost sight of, and one that starts later. The next `sweep submit` removes it. `echo` takes lines for
+    people. `CannotCancel` says what is running still, or may be, and where to end it.
     """
     run = RunFolder(cube)
     state = read_run_state(cube)
@@ -75,13 +63,13 @@ def cancel(cube: Path, echo: Echo) -> None:
 
 
 def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
-    """Jobs of this run in the queue, None where it uses no queue."""
-    holder, sent = state.holder, state.submission
-    waits = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
-    if not (waits or run.job_logs.is_dir() or (sent is not None and sent.system == "slurm")):
+    """Return the jobs of this run in the queue, None if it uses no queue."""
+    holder, submission = state.holder, state.submission
+    has_job = state.waiting is not None or (holder is not None and bool(holder.process.job_id))
+    if not (has_job or run.job_logs.is_dir() or (submission is not None and submission.system == "slurm")):
         return None
     if shutil.which("squeue") is None:
-        if waits:
+        if has_job:
             raise CannotCancel("it has a job in a queue, but there is no squeue here: cancel it elsewhere")
         return None
     try:
@@ -91,9 +79,9 @@ def _jobs(run: RunFolder, state: RunState) -> list[slurm.LiveJob] | None:
 
 
 def _wait_for_the_lease(run: RunFolder, echo: Echo) -> None:
-    """Wait until the head has ended as it was asked to, or has no heartbeat any more.
+    """Wait until the head has ended by itself, or has no heartbeat any more.
 
-    What the queue says is not enough: a head on a node that it has lost sight of still runs.
+    The answer of the queue is not enough: a head on a node that the queue has lost sight of still runs.
     """
     state = last_lease(run)
     if state is None or state.free:
@@ -134,10 +122,10 @@ def _end_process(cube: Path, echo: Echo) -> None:
 
 
 def _end_jobs(run: RunFolder, echo: Echo) -> None:
-    """End worker jobs, until the queue shows none twice in a row."""
-    prefix, seen, clear = slurm.job_prefix(run), set[str](), 0
+    """End worker jobs, until the queue has none twice in a row."""
+    prefix, numbers, n_clear = slurm.job_prefix(run), set[str](), 0
     deadline = time.monotonic() + END_SECONDS
-    while clear < 2:
+    while n_clear < 2:
         try:
             left = slurm.live_jobs(prefix)
         except slurm.CommandFailed as error:
@@ -146,11 +134,11 @@ def _end_jobs(run: RunFolder, echo: Echo) -> None:
             names = ", ".join(f"{job.number} ({job.state.lower()})" for job in left)
             raise CannotCancel(f"still in the queue: {names}")
         slurm.cancel(job.number for job in left)
-        seen |= {job.number for job in left}
-        clear = 0 if left else clear + 1
+        numbers |= {job.number for job in left}
+        n_clear = 0 if left else n_clear + 1
         time.sleep(POLL_SECONDS)
-    if seen:
-        echo(f"ended {len(seen)} worker {'job' if len(seen) == 1 else 'jobs'}")
+    if numbers:
+        echo(f"ended {plural(len(numbers), 'worker job')}")
     echo("no job is left in the queue")
 
 

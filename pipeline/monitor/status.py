@@ -1,14 +1,15 @@
 """Who runs a cube, or waits to run it, how far the sweep is, and the logs of its run; from files alone.
 
-`read_status` counts a cube; `counted_status` is for who has counted the cells already, as the page of a run
-does. `read_run_state` reads the lease and the records of the head together. `find_logs` finds the driver's
-log, that of a detached head or of a worker job; `follow` goes on until the run ends.
+`read_status` counts a cube; `counted_status` takes cells that are counted already, as the page of a run has
+them; `read_parts_status` counts several cubes. `read_run_state` reads the lease and the records of the head
+together. `find_logs` returns the driver's log, that of a detached head or of a worker job; `follow` reads one
+until the run ends.
 """
 
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from sweep_clustering.pipeline.common import at_hand, cells_left_out, duration, plural
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.cube.schema import DONE, FAILED, NO_SOLUTION, PENDING
+from sweep_clustering.storage.errors import storage_errors
 from sweep_clustering.storage.runfolder import records
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import Holder, LeaseState, read_lease
@@ -30,18 +32,9 @@ from sweep_clustering.sweeps.parts import part_named
 
 @dataclass(frozen=True)
 class RunState:
-    """What its files say about a run.
+    """The files of a run: its lease, and the records of its last driver and of its last detached head.
 
-    Parameters
-    ----------
-    lease : LeaseState or None
-        The lease as it is; None if no process ever held it.
-    head : HeadRecord or None
-        Of the last driver.
-    submission : Submission or None
-        Of the last head that was started detached.
-    closed : str
-        Why none of these can be read, where they cannot.
+    `closed` has the reason why none of these can be read; it is empty if they can.
     """
 
     lease: LeaseState | None
@@ -51,51 +44,53 @@ class RunState:
 
     @property
     def holder(self) -> Holder | None:
-        """Who runs it now, as far as can be seen."""
+        """Process that runs it now, as far as can be seen."""
         return None if self.lease is None or self.lease.free else self.lease.holder
 
     @property
     def waiting(self) -> str | None:
-        """Number of the head's job in the queue, where files know of one that has not started."""
+        """Number of the head's job in the queue, if it has not started according to its files."""
         if self.holder is not None:
             return None
         if self.head is not None and self.head.state == records.REQUEUED:
             return self.head.job
-        sent = self.submission
-        if sent is None or (self.head is not None and self.head.at >= sent.at):
+        submission = self.submission
+        if submission is None or (self.head is not None and self.head.at >= submission.at):
             return None
-        return sent.job if sent.system != "process" else None
+        return submission.job if submission.system != "process" else None
 
     @property
     def dashboard(self) -> str | None:
-        """How to reach the dashboard of the run in progress."""
+        """Address of the dashboard of the run in progress."""
         return self.head.dashboard if self.holder is not None and self.head is not None else None
 
     def to_dict(self) -> dict[str, Any] | None:
-        """The head for JSON: state, job, node, unix time since when, how often queued again, how it ended."""
+        """Return the head for JSON: state, job, node, unix time since when, how often queued again, how it
+        ended.
+        """
         head = self.head
         if self.waiting is not None:
             at = max(record.at for record in (head, self.submission) if record is not None)
             again = head.restarts + 1 if head is not None and head.state == records.REQUEUED else 0
-            found = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
-            return {**found, "since": at, "restarts": again}
+            head_job = {"state": "waiting", "job": self.waiting, "node": "", "how": ""}
+            return {**head_job, "since": at, "restarts": again}
         if head is None:
             return None
-        died = self.holder is None and head.state == records.RUNNING
-        found = head.model_dump(include={"job", "node", "restarts", "how"})
-        return {**found, "state": "died" if died else head.state, "since": head.at}
+        has_died = self.holder is None and head.state == records.RUNNING
+        values = head.model_dump(include={"job", "node", "restarts", "how"})
+        return {**values, "state": "died" if has_died else head.state, "since": head.at}
 
     def lines(self) -> list[str]:
-        """The head for people, a line or none."""
-        found = self.to_dict()
-        if found is None:
+        """Return the head as a line, or no line."""
+        head = self.to_dict()
+        if head is None:
             return []
-        what = f"job {found['job']}" if found["job"] else "a process"
-        where = f" on {found['node']}" if found["node"] else ""
-        again = f", queued again {plural(found['restarts'], 'time')}" if found["restarts"] else ""
-        how = ", according to its files" if found["state"] == "waiting" else ""
-        how = f": {found['how']}" if found["how"] else how
-        return [f"head: {what}{where}, {found['state']} since {_clock(found['since'])}{again}{how}"]
+        what = f"job {head['job']}" if head["job"] else "a process"
+        where = f" on {head['node']}" if head["node"] else ""
+        again = f", queued again {plural(head['restarts'], 'time')}" if head["restarts"] else ""
+        how = ", according to its files" if head["state"] == "waiting" else ""
+        how = f": {head['how']}" if head["how"] else how
+        return [f"head: {what}{where}, {head['state']} since {_clock(head['since'])}{again}{how}"]
 
     @property
     def over(self) -> bool:
@@ -104,7 +99,7 @@ class RunState:
 
 
 def _clock(seconds: float) -> str:
-    """Unix time on a clock of this place; of a file that somebody changed it may be no time at all."""
+    """Return unix time in the local time zone, or as a number: a file may hold a time that does not exist."""
     try:
         return datetime.fromtimestamp(seconds).astimezone().isoformat(sep=" ", timespec="seconds")
     except (ValueError, OverflowError, OSError):
@@ -112,13 +107,7 @@ def _clock(seconds: float) -> str:
 
 
 def read_run_state(cube: Path) -> RunState:
-    """Read the files of a run beside its cube, which need not exist yet.
-
-    Raises
-    ------
-    StorageError
-        If the file system refuses.
-    """
+    """Read the files of a run beside its cube, which need not exist yet."""
     run = RunFolder(cube)
     if run.closed:
         return RunState(None, None, None, run.closed)
@@ -128,7 +117,7 @@ def read_run_state(cube: Path) -> RunState:
 
 
 def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[str]:
-    """The command that resumes a sweep: of a sweep file, or of the one that was submitted last.
+    """Return the command that resumes a sweep: that of a sweep file, or of the one that was submitted last.
 
     Without options it runs where the last head ran.
     """
@@ -141,19 +130,19 @@ def submit_words(cube: Path, *options: str, spec: Path | None = None) -> list[st
 
 
 def part_words(cube: Path) -> list[str]:
-    """The option that names the part of a sweep whose cube it is; none of a whole one."""
+    """Return the option that names the part of a sweep that a cube holds; no words for a whole sweep."""
     part = part_named(cube.stem)
     return [] if part is None else ["--part", str(part)]
 
 
 # How far a sweep is.
 
-# Of cells that have ended, in the order in which they are shown.
+# States of cells that have ended, in the order of tables.
 STATES = (DONE, FAILED, NO_SOLUTION)
 
 
 def count_states(statuses: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Cells in each of `STATES`."""
+    """Return the number of cells in each of `STATES`."""
     return np.array([np.count_nonzero(statuses == state) for state in STATES])
 
 
@@ -173,8 +162,15 @@ class DatasetStatus:
         return self.cells - self.done - self.failed - self.no_solution
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return {**asdict(self), "left": self.left}
+
+
+def table_lines(rows: Sequence[DatasetStatus]) -> list[str]:
+    """Return a table of cells by data set as lines."""
+    return [
+        f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}",
+        *(f"{row.name:<20}{row.cells:>9,}{row.done:>9,}{row.failed:>9,}{row.left:>9,}" for row in rows),
+    ]
 
 
 @dataclass(frozen=True)
@@ -190,17 +186,17 @@ class Status:
     blocks, blocks_done : int
         Blocks of the cube, and those without a pending cell.
     skipped : dict of str to list of str
-        Data sets that were not available to the last run, and why.
+        Data sets that were not available to the last run, with the reasons.
     spec : SweepSpec or None
-        The sweep, where it is known: it says what those leave out.
+        The sweep, if it can be read; the cells of skipped data sets follow from it.
     run : RunState
-        Who runs it now, and the head.
+        Process that runs it now, and the head.
     jobs : JobList or None
-        Worker jobs of the last run, None where it had none.
+        Worker jobs of the last run, None if it had none.
     progress : Progress or None
-        What the driver of the run in progress wrote last.
+        Last record of the driver of the run in progress.
     software : str
-        Software and processors of the runs in words, where they differ.
+        Differences between software and processors of the runs; empty if there are none.
     """
 
     cube: Path
@@ -215,7 +211,7 @@ class Status:
     software: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         total = self.total.to_dict()
         del total["name"]
         return {
@@ -239,25 +235,22 @@ class Status:
     @property
     def total(self) -> DatasetStatus:
         """Cells of all data sets."""
-        columns = zip(*(astuple(row)[1:] for row in self.datasets), strict=True)
-        return DatasetStatus("total", *(map(sum, columns) if self.datasets else (0, 0, 0)))
+        return _sum("total", self.datasets)
 
     @property
     def eta(self) -> float | None:
-        """Seconds left of the run in progress, None when nothing runs or restarts are still timed."""
+        """Seconds left of the run in progress, None if nothing runs or restarts are still timed."""
         if self.progress is None or self.progress.left is None:
             return None
         passed = max(0.0, time.time() - self.progress.at)  # a clock that was set back adds no time
         return max(0.0, self.progress.left - passed)
 
     def lines(self) -> list[str]:
-        """Table for people."""
+        """Return a table as lines."""
         total, log, output = self.total, RunFolder(self.cube).log, RunFolder(self.cube).head_log
         lines = [str(self.cube)]
         if self.datasets:
-            lines.append(f"{'data set':<20}{'cells':>9}{'done':>9}{'failed':>9}{'left':>9}")
-            for row in (*self.datasets, total):
-                lines.append(f"{row.name:<20}{row.cells:>9,}{row.done:>9,}{row.failed:>9,}{row.left:>9,}")
+            lines += table_lines((*self.datasets, total))
             if total.no_solution:
                 lines.append(f"{plural(total.no_solution, 'cell')} without a solution")
             lines.append(f"{self.blocks_done:,} of {plural(self.blocks, 'block')} complete")
@@ -265,8 +258,8 @@ class Status:
             lines.append("no cell yet: the cube is created when the first worker has connected")
         left_out = None if self.spec is None else at_hand(self.spec, self.skipped)
         lines += [*filter(None, [left_out, self.software]), *self.run.lines()]
-        sent = self.run.submission
-        if self.run.waiting and sent and output.exists() and output.stat().st_mtime >= sent.at:
+        submission = self.run.submission
+        if self.run.waiting and submission and output.exists() and output.stat().st_mtime >= submission.at:
             # a head that has not started according to its files may have died at once
             lines += [f"  {output} ends: {line}" for line in last_lines(output, 1)]
         lines += self._job_lines()
@@ -276,7 +269,7 @@ class Status:
 
     @property
     def outlook(self) -> tuple[str, tuple[object, ...]]:
-        """Who runs it and how far that is, or what to do next; and the command that comes next, if any."""
+        """Words for the run in progress or the next step, and the command that comes next, if any."""
         run, total, done = self.run, self.total, self.progress
         if run.holder is not None:
             text = f"run by {run.holder}"
@@ -301,7 +294,7 @@ class Status:
         return "not running: submit again to resume", again
 
     def _job_lines(self) -> list[str]:
-        """Worker jobs of a run in progress; those of an ended run no longer exist."""
+        """Return lines on worker jobs of a run in progress; those of an ended run no longer exist."""
         if self.jobs is None or self.run.holder is None:
             return []
         counts = f"{self.jobs.n_jobs} wanted, {self.jobs.running} running, {self.jobs.n_lost} lost"
@@ -317,12 +310,9 @@ class Status:
 
 
 def read_status(cube: Path) -> Status:
-    """Read the state of a cube, and of the driver that runs it; files only.
+    """Read the state of a cube, and of the driver that runs it, from files only.
 
-    Raises
-    ------
-    sweep_clustering.sweeps.errors.InputError
-        If there is neither a cube at `cube` nor a trace of a run.
+    An `InputError` says that there is neither a cube nor a trace of a run.
     """
     if not cube.is_dir() and RunFolder(cube).path.is_dir():
         return counted_status(cube, None, (), (0, 0))
@@ -342,7 +332,7 @@ def read_status(cube: Path) -> Status:
 def counted_status(
     cube: Path, manifest: Manifest | None, datasets: tuple[DatasetStatus, ...], blocks: tuple[int, int]
 ) -> Status:
-    """State of a cube whose cells and blocks are counted already, and of the driver that runs it."""
+    """Return the state of a cube whose cells and blocks are counted, and of its driver."""
     run, last = read_run_state(cube), RunFolder(cube).last_run
     progress = None if run.holder is None else records.Progress.read(last.state)
     skipped, spec, software = {}, None, ""
@@ -352,15 +342,102 @@ def counted_status(
     return Status(cube, datasets, *blocks, skipped, spec, run, jobs, progress, software)
 
 
+# How far the parts of a sweep are.
+
+
+@dataclass(frozen=True)
+class PartsStatus:
+    """State of some parts of a sweep, in the order of the parts.
+
+    `missing` names parts that are not among them, and `software` the differences between software and
+    processors of their runs; both are empty if there are none.
+    """
+
+    parts: tuple[Status, ...]
+    missing: str
+    software: str = ""
+
+    @property
+    def datasets(self) -> tuple[DatasetStatus, ...]:
+        """Cells of each data set in all parts."""
+        rows: dict[str, list[DatasetStatus]] = {}
+        for row in (row for part in self.parts for row in part.datasets):
+            rows.setdefault(row.name, []).append(row)
+        return tuple(_sum(name, of_dataset) for name, of_dataset in rows.items())
+
+    @property
+    def total(self) -> DatasetStatus:
+        """Cells of all parts."""
+        return _sum("total", self.datasets)
+
+    @property
+    def outlook(self) -> tuple[object, ...]:
+        """The command that comes next, if any."""
+        waiting = next((part for part in self.parts if part.total.left or not part.datasets), None)
+        if waiting is not None:
+            return waiting.outlook[1]
+        return ("report", *(part.cube for part in self.parts))
+
+    def lines(self) -> list[str]:
+        """Return a table of all data sets, then a line for each part."""
+        lines = table_lines((*self.datasets, self.total))
+        if self.total.no_solution:
+            lines.append(f"{self.total.no_solution:,} without a solution")
+        lines += [f"{part.cube}: {part.total.left:,} left, {part.outlook[0]}" for part in self.parts]
+        return [*lines, *filter(None, [self.missing, self.software])]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        total = self.total.to_dict()
+        del total["name"]
+        return {
+            "complete": not self.missing and all(part.to_dict()["complete"] for part in self.parts),
+            "total": total,
+            "datasets": [row.to_dict() for row in self.datasets],
+            "missing": self.missing,
+            "software": self.software,
+            "parts": [part.to_dict() for part in self.parts],
+        }
+
+
+def read_parts_status(cubes: Sequence[Path]) -> PartsStatus:
+    """Read the state of several cubes, some of which may have a run folder alone, from files only.
+
+    An `InputError` says that they are not parts of one sweep, or that there is neither a cube nor a trace of
+    a run.
+    """
+    # imported here, because most sweeps have no parts
+    from sweep_clustering.storage.cube.parts import read_parts
+
+    there = [cube for cube in cubes if cube.is_dir() or not RunFolder(cube).path.is_dir()]
+    missing = software = ""
+    if there:
+        parts = read_parts(there)
+        # a part that has not begun is there, though it has no cube yet
+        missing = parts.missing if len(there) == len(cubes) else ""
+        software = parts.manifest.software
+        there = [Path(part.path) for part in parts.cubes]
+    states = []
+    for cube in (*there, *(cube for cube in cubes if cube not in there)):
+        with storage_errors(cube):
+            states.append(read_status(cube))
+    return PartsStatus(tuple(states), missing, software)
+
+
+def _sum(name: str, rows: Sequence[DatasetStatus]) -> DatasetStatus:
+    columns = zip(*(astuple(row)[1:] for row in rows), strict=True)
+    return DatasetStatus(name, *(map(sum, columns) if rows else (0, 0, 0)))
+
+
 # Logs.
 
-# Between looks at a log that is followed.
+# Seconds between two looks at a log that is followed.
 POLL_SECONDS = 0.5
 
-# Between questions to the queue.
+# Seconds between two questions to the queue.
 QUEUE_SECONDS = 10.0
 
-# The end of a log is searched in this many bytes, or in 200 a line where that is more.
+# Bytes that are read of the end of a log, or 200 for each line if that is more.
 TAIL_BYTES = 65536
 
 # Names that queueing systems give to the logs of their jobs.
@@ -368,26 +445,11 @@ JOB_LOG = re.compile(r"(?P<name>.+)(?:-|\.[eo])(?P<number>\d+)(?:\.(?:err|out))?
 
 
 def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list[Path]:
-    """Files of one kind of log.
+    """Return the files of one kind of log, at least one, and fuller ones first.
 
-    Parameters
-    ----------
-    cube : Path
-        The cube, which need not exist yet.
-    head : bool
-        What a detached head printed, in place of the driver's log.
-    job : str or None
-        Number or name of a worker job, or name of one of its workers, in place of the driver's log.
-
-    Returns
-    -------
-    list of Path
-        At least one, fuller ones first. The driver's and the head's need not exist.
-
-    Raises
-    ------
-    InputError
-        If there is no log of such a job.
+    With `head` it is the output of a detached head, with `job`, which is the number or name of a worker job
+    or the name of one of its workers, the log of that job, and otherwise the driver's. The driver's and the
+    head's need not exist. An `InputError` says that there is no log of such a job.
     """
     run = RunFolder(cube)
     if run.closed:
@@ -395,18 +457,20 @@ def find_logs(cube: Path, *, head: bool = False, job: str | None = None) -> list
     if job is None:
         return [run.head_log if head else run.log]
     logs = {path: match for path in run.job_logs.glob("*") if (match := JOB_LOG.fullmatch(path.name))}
-    wanted = {job, job.rpartition("-")[0]}  # or the name of one of its workers
-    found = [path for path, match in logs.items() if wanted & {match["number"], match["name"]}]
-    if not found:
+    names = {job, job.rpartition("-")[0]}  # or the name of one of its workers
+    paths = [path for path, match in logs.items() if names & {match["number"], match["name"]}]
+    if not paths:
         numbers = sorted({match["number"] for match in logs.values()}, key=int)
-        some = f"one of the worker jobs {', '.join(numbers)}" if numbers else "no worker job: there was none"
-        raise InputError([Problem("--job", repr(job), some, did_you_mean(job, numbers))])
-    found.sort(key=lambda path: path.stat().st_size, reverse=True)
-    return [path for path in found if path.stat().st_size] or found[:1]
+        expected = (
+            f"one of the worker jobs {', '.join(numbers)}" if numbers else "no worker job: there was none"
+        )
+        raise InputError([Problem("--job", repr(job), expected, did_you_mean(job, numbers))])
+    paths.sort(key=lambda path: path.stat().st_size, reverse=True)
+    return [path for path in paths if path.stat().st_size] or paths[:1]
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The end of a file, no line where there is no file."""
+    """Return the end of a file, no line if there is no file."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -417,65 +481,54 @@ def last_lines(path: Path, count: int) -> list[str]:
 
 
 def _lines(content: bytes) -> list[str]:
-    """Lines of a log; what methods and libraries print into one does nothing to a terminal."""
+    """Return the lines of a log; output of methods and libraries in it does nothing to a terminal."""
     text = content.decode("utf-8", errors="replace")
     return plain_lines(text, 4 * len(text)).split("\n") if text else []
 
 
 def end_of(path: Path, count: int) -> Iterator[str]:
-    """The end of a log as one text, nothing where it is empty."""
+    """Yield the end of a log as one text, nothing if it is empty."""
     if lines := last_lines(path, count):
         yield "\n".join(lines) + "\n"
 
 
 def follow(path: Path, cube: Path, *, lines: int) -> Iterator[str]:
-    """The end of a log, then what is added to it, until the run ends.
+    """Yield the end of a log, with so many lines, and then what is added to it, until the run ends.
 
-    Parameters
-    ----------
-    path : Path
-        The log, which need not exist yet.
-    cube : Path
-        Whose run is watched: by its files, and by the queue while these say that its head waits there.
-    lines : int
-        Number of lines to begin with.
-
-    Yields
-    ------
-    str
-        Text as it comes.
+    The log need not exist yet. The run of the cube is watched by its files, and by the queue while these say
+    that its head waits there.
     """
     # here, so that `sweep status` does not load what asks a queue
     from sweep_clustering.pipeline.jobs import slurm
 
     run, start = RunFolder(cube), path.stat().st_size if path.exists() else 0
-    missed, asked, ended = 0, 0.0, False
+    n_missed, asked_at, has_ended = 0, 0.0, False
     yield from end_of(path, lines)
-    while not ended:
-        # Asked before reading, so that what was written just before the end is not missed.
+    while not has_ended:
+        # The state is read before the log, so that its last lines are not missed.
         state = read_run_state(cube)
         if state.waiting is None:
-            missed = 0
-        elif time.monotonic() - asked >= QUEUE_SECONDS:
-            asked = time.monotonic()
+            n_missed = 0
+        elif time.monotonic() - asked_at >= QUEUE_SECONDS:
+            asked_at = time.monotonic()
             try:
-                missed = missed + 1 if slurm.other_head(run) is None else 0
+                n_missed = n_missed + 1 if slurm.other_head(run) is None else 0
             except slurm.CommandFailed:
-                missed = 0
+                n_missed = 0
         # Twice: a job that has just started is no longer waiting, but its files may appear late.
-        vanished = state.waiting if missed == 2 else None
-        ended = state.over or vanished is not None
+        lost_job = state.waiting if n_missed == 2 else None
+        has_ended = state.over or lost_job is not None
         if path.exists():
             with path.open("rb") as file:
                 file.seek(start)
                 added = file.read()
-            if not ended:
+            if not has_ended:
                 added = added[: added.rfind(b"\n") + 1]  # a line, or a letter, may be half written
             start += len(added)
             if added:
                 yield "\n".join(_lines(added)) + "\n"
-        if vanished is not None:
+        if lost_job is not None:
             # A job that could not be started writes no file.
-            yield f"the head, job {vanished}, has left the queue without running; see {run.head_log}\n"
-        elif not ended:
+            yield f"the head, job {lost_job}, has left the queue without running; see {run.head_log}\n"
+        elif not has_ended:
             time.sleep(POLL_SECONDS)

@@ -1,6 +1,6 @@
-"""The state of a cell: what went wrong, where the log is, how to run it alone.
+"""The state of a cell: the cause of its failure, its log, and the command that runs it alone.
 
-`explain` is of one cell, `failed_causes` of all that are marked failed; both read files only.
+`explain` takes one cell, `failed_causes` all that are marked failed; both read files only.
 """
 
 import shlex
@@ -19,7 +19,7 @@ from sweep_clustering.sweeps.plan import AskedPath, find_cell
 from sweep_clustering.sweeps.shapes import CODES
 from sweep_clustering.sweeps.words import asks, chooses
 
-# Of the end of a traceback.
+# Lines of the end of a traceback.
 TRACEBACK_LINES = 12
 
 UNKNOWN = "unknown"
@@ -28,29 +28,29 @@ NO_FAILURE = "no failure is recorded"
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation:
-    """What is known about one cell.
+    """The facts about one cell.
 
     Parameters
     ----------
     cell : str
-        Its name.
+        Name of the cell.
     state : str
         `done`, `failed`, `pending` or `no solution`.
     restarts, seconds : int and float, or None
-        Of a cell that is done: restarts, and the solver's seconds for all of them.
+        Restarts of a cell that is done, and the solver's seconds for all of them.
     failures : tuple of FailureRecord
-        All recorded ones, oldest first.
+        All recorded failures, oldest first.
     log : str
-        Command that shows the log of the job, or of the driver, that the last failure was in; empty where
-        nothing failed, or all is done.
+        Command that shows the log of the job, or of the driver, with the last failure; empty if the cell is
+        done or never failed.
     command : str
-        Runs the cell alone.
+        Command that runs the cell alone.
     covariance : str or None
-        Shape of covariances that a cell that is done has chosen; None where the model says which.
+        Shape of covariances that a cell that is done has chosen; None if its model has one.
     questions : str
-        Where the annotations come from that the cell waits for; empty where it waits for none.
+        Path whose answers the cell waits for; empty if it waits for none.
     closed : str
-        Why failures cannot be read, where they cannot.
+        Reason why failures cannot be read; empty if they can.
     """
 
     cell: str
@@ -65,7 +65,7 @@ class Explanation:
     closed: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         failures = [
             {**record.model_dump(exclude={"work"}), "restarts": (record.work.start, record.work.stop)}
             for record in self.failures
@@ -73,14 +73,12 @@ class Explanation:
         return {**asdict(self), "failures": failures}
 
     def lines(self) -> list[str]:
-        """Text for people."""
+        """Return lines for people."""
         last = self.failures[-1] if self.failures else None
         if self.restarts is not None:
-            is_none, text = (
-                self.state == STATUS_WORDS[NO_SOLUTION],
-                f"done, {plural(self.restarts, 'restart')} in",
-            )
-            text = f"the method found no solution in {self.restarts} calls," if is_none else text
+            text = f"done, {plural(self.restarts, 'restart')} in"
+            if self.state == STATUS_WORDS[NO_SOLUTION]:
+                text = f"the method found no solution in {self.restarts} calls,"
             text = f"{self.cell}: {text} {self.seconds:.3g} s"
             text += f"; it chose {self.covariance} covariances" if self.covariance else ""
             if last is None:
@@ -108,21 +106,10 @@ class Explanation:
 
 
 def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
-    """Collect what is known about a cell; reads files only.
+    """Collect the facts about a cell, from files only.
 
-    Parameters
-    ----------
-    cube : Path
-        The cube.
-    name : str
-        Name of the cell.
-    spec : Path or None
-        Sweep file for the command; None takes the one that was submitted last.
-
-    Raises
-    ------
-    sweep_clustering.sweeps.errors.InputError
-        If there is no such cell, or no cube.
+    The command runs `spec`, or the sweep file that was submitted last. An `InputError` says that there is no
+    such cell, or no cube.
     """
     plans, run, store = read_manifest(cube).plans, RunFolder(cube), BlockStore(cube, read_only=True)
     cell = find_cell(name, list(plans.values()))
@@ -130,33 +117,33 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     failures = tuple(record for record in read_failures(run) if record.cell in names)
     block = plans[cell.dataset].block_of(cell)
     position = block.position(cell)
-    status, known = int(store.statuses(block)[position]), dict[str, Any]()
+    status, facts = int(store.statuses(block)[position]), dict[str, Any]()
     if status in ANSWERED:
         arrays = store.read(block)
-        known["restarts"] = int(arrays["restarts_done"][position])
-        known["seconds"] = float(arrays["seconds"][position])
+        facts["restarts"] = int(arrays["restarts_done"][position])
+        facts["seconds"] = float(arrays["seconds"][position])
         if chooses(cell.model):
             code = int(arrays["covariance_shape"][position])
             # the code of a shape that no solver writes is shown as it is
-            known["covariance"] = {value: shape for shape, value in CODES.items()}.get(code, str(code))
+            facts["covariance"] = {value: shape for shape, value in CODES.items()}.get(code, str(code))
     else:
         if failures:
             job = ["--job", failures[-1].job] if failures[-1].job else []
-            known["log"] = shlex.join(["sweep", "logs", str(cube), *job])
+            facts["log"] = shlex.join(["sweep", "logs", str(cube), *job])
         if asks(cell.design):
-            known["questions"] = f"its annotations are answers of {AskedPath.of(cell)}"
+            facts["questions"] = f"its annotations are answers of {AskedPath.of(cell)}"
     return Explanation(
         cell=str(cell),
         state=STATUS_WORDS.get(status, "pending"),
         failures=failures,
         command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
         closed=run.closed,
-        **known,
+        **facts,
     )
 
 
 def failed_causes(cube: Path) -> dict[str, str]:
-    """Last cause of each cell that is marked failed, by name; reads files only."""
+    """Return the last cause of each cell that is marked failed, by name, from files only."""
     cells = failed_cells(cube, read_manifest(cube).plans.values())
     causes = {record.cell: record.cause for record in read_failures(RunFolder(cube))}
     of_paths = {cell: causes.get(str(AskedPath.of(cell))) for cell in cells if asks(cell.design)}

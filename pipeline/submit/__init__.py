@@ -1,1 +1,1 @@
-"""What happens before a run starts: check, plan, predict, hand over."""
+"""From a command to a head: check, plan, predict, hand over."""

@@ -43,11 +43,11 @@ from sweep_clustering.sweeps.words import (
     split_model,
 )
 
-# What to know of a sweep before it is run: settings without effect, and data sets.
+# Notes on a sweep before it is run: settings without effect, and data sets.
 
 
 def search_notes(spec: SweepSpec) -> list[str]:
-    """Settings that are given, but used by no model of the sweep, and baselines that it lacks."""
+    """Return notes on settings that no model of the sweep uses, and on baselines that it lacks."""
     shapes, models = list(dict.fromkeys(map(shape_of, spec.grid.models))), spec.grid.models
     needed = {model: baseline_of(model) for model in models if model not in BASELINES}
     return [
@@ -62,19 +62,17 @@ def search_notes(spec: SweepSpec) -> list[str]:
 
 
 def sweep_notes(sweep: Sweep) -> dict[str, list[str]]:
-    """Notes on the data sets of a sweep, by name; of mixtures the first is looked at."""
-    inputs, is_bounded = sweep.inputs, all(each.variance_prior > 0 for each in sweep.spec.search)
+    """Return notes on the data sets of a sweep by name; of mixtures the first one is checked."""
+    inputs, is_bounded = sweep.inputs, all(search.variance_prior > 0 for search in sweep.spec.search)
     notes = {}
     for plan in inputs.plans:
         X, _ = inputs.sources[plan.name].arrays(plan.dims[0].values[0])
-        free = any(shape_of(model) in (SPHERICAL, AUTO, ANY) for model in (*plan.models, *plan.baselines))
-        found = [
+        is_free = any(shape_of(model) in (SPHERICAL, AUTO, ANY) for model in (*plan.models, *plan.baselines))
+        notes[plan.name] = [
             *inputs.notes.get(plan.name, ()),
-            *data_notes(X, plan.n_clusters, may_degenerate=free and not is_bounded),
+            *data_notes(X, plan.n_clusters, may_degenerate=is_free and not is_bounded),
         ]
-        if found:
-            notes[plan.name] = found
-    return notes
+    return {name: texts for name, texts in notes.items() if texts}
 
 
 # A number, with the plural that follows from it.
@@ -85,7 +83,7 @@ FEW = 4
 
 
 def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]]) -> list[str]:
-    """Notes of a sweep for people; many that differ only in numbers and names are one line."""
+    """Return the notes of a sweep as lines; many that differ only in numbers and names are one line."""
     alike = defaultdict[str, list[tuple[str, str]]](list)
     for name, texts in of_datasets.items():
         for text in texts:
@@ -110,16 +108,21 @@ def note_lines(of_search: Sequence[str], of_datasets: Mapping[str, Sequence[str]
 # CPU seconds of the local search of an offspring with one sample, one cluster and hardly any feature.
 SEARCH_SECONDS = 4.4e-8
 
-# Powers of N, of K, and of 1 + D / 16.
-SAMPLES, CLUSTERS, FEATURES = 1.27, 0.89, 0.52
+# Power of the number of samples, that of clusters, and that of 1 + D / 16.
+SAMPLES_POWER = 1.27
+CLUSTERS_POWER = 0.89
+FEATURES_POWER = 0.52
 
 # Additional power of 1 + D / 16 for shapes with a full matrix.
-MATRICES = 2.05
+MATRICES_POWER = 2.05
 
-# Factors of diagonal covariances, and of a model with a block model of its annotations.
-DIAGONAL, ANNOTATED = 1.5, 1.69
+# Factor of diagonal covariances.
+DIAGONAL = 1.5
 
-# Offspring that a local search from a start at random is worth.
+# Factor of a model with a block model of its annotations.
+ANNOTATED = 1.69
+
+# Cost of a local search from a random start, in offspring.
 FIRST = 1.0
 
 # Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer.
@@ -127,41 +130,44 @@ PATIENT = 0.2
 
 # The least and the most that searches take, as multiples of a guess. On the machine of the benchmark, data
 # sets of shipped sweeps took 0.6 to 1.5 times their guesses, and tables of full covariances up to 2.3 times.
-LEAST, MOST = 0.5, 2.5
+LEAST = 0.5
+MOST = 2.5
 
 # The most seconds that the start of a run takes: workers, and the search that is compiled on a new machine.
 START_SECONDS = 30.0
 
-# Of a call of a method, of which nothing is known before anything was timed.
+# Guess of the time of a call of a method.
 CALL_SECONDS = 0.1
 
 
 def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
-    """Guess the CPU seconds of a cell: of its restarts, and before them of folds where it holds some out."""
+    """Guess the CPU seconds of a cell: those of its restarts, and of folds if it holds some out."""
     cell = work.unit
     if not is_model(cell.model):
-        return (work.stop - work.start) * CALL_SECONDS
+        return work.size * CALL_SECONDS
     term = ANNOTATED if split_model(cell.model)[0] in ("likelihood", "posterior") else 1.0
 
-    size: float = plan.n_samples**SAMPLES * plan.n_clusters**CLUSTERS
+    size: float = plan.n_samples**SAMPLES_POWER * plan.n_clusters**CLUSTERS_POWER
     wide = 1.0 + plan.n_features / 16.0
 
-    def one(shape: str, generations: int) -> float:
+    def restart_seconds(shape: str, generations: int) -> float:
         if search.patience:
             generations = min(generations, round(PATIENT * search.patience * plan.n_clusters))
         searches: float = FIRST * search.population + generations * search.offspring
         diagonal = DIAGONAL if shape == "diagonal" else 1.0
-        features: float = wide**FEATURES * (wide**MATRICES if len(DIMS[shape]) > 1 else diagonal)
+        features: float = wide**FEATURES_POWER * (wide**MATRICES_POWER if len(DIMS[shape]) > 1 else diagonal)
         return searches * SEARCH_SECONDS * term * size * features
 
     short = min(search.generations, FOLD_GENERATIONS)
-    tried = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
-    folds = FOLDS * sum(one(shape, short) for shape in tried) if holds_out(cell.model, search.held_out) else 0
-    return (work.stop - work.start) * one(shape_of(cell.model), search.generations) + folds
+    shapes = CANDIDATES if chooses(cell.model) else (shape_of(cell.model),)
+    seconds = work.size * restart_seconds(shape_of(cell.model), search.generations)
+    if holds_out(cell.model, search.held_out):
+        seconds += FOLDS * sum(restart_seconds(shape, short) for shape in shapes)
+    return seconds
 
 
 def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> float:
-    """Guess the seconds of a batch of questions: a fit of restarts, of folds, and of chains as long."""
+    """Guess the seconds of a batch of questions: a fit with restarts and folds, and chains as long."""
     ask = spec.ask
     restarts = ask.restarts * (2 + (FOLDS if ask.covariance in (AUTO, ANY) else 0))
     model = "conditional" if ask.covariance == "spherical" else f"conditional-{ask.covariance}"
@@ -178,7 +184,7 @@ SUMMED = (
     *("paths", "questions", "questions_left", "asking_hours"),
 )
 
-# Of the table for people: head, value, place in the line, and form.
+# Columns of the table of a plan: head, value, place in the line, and form.
 COLUMNS = (
     ("data set", "name", "<18", ""),
     ("N", "n_samples", ">7", ""),
@@ -195,19 +201,19 @@ COLUMNS = (
 
 
 def plan_lines(sweep: Sweep, plan: Mapping[str, Any]) -> list[str]:
-    """Table for people, of a plan of `plan_overview`."""
+    """Return a plan of `plan_overview` as lines with a table."""
     total, most = plan["total"], "" if sweep.spec.stop is None else "at most "
     kind = " of restarts" if total["paths"] else ""
     work = f"{plural(plan['batches'], 'batch', 'batches')}{kind} for {plural(plan['workers'], 'worker')}"
     time = estimate(*(3600 * hours for hours in plan["hours"]))
     is_over = not total["restarts_left"] and not total["questions_left"]
     searches = [
-        f"search{'' if each.name is None else ' ' + each.name}: "
-        + ", ".join(f"{key} {value}" for key, value in each.named().items())
-        for each in sweep.spec.search
+        f"search{'' if search.name is None else ' ' + search.name}: "
+        + ", ".join(f"{key} {value}" for key, value in search.named().items())
+        for search in sweep.spec.search
     ]
-    # the number that is left says something only where it is not the whole
-    columns = [each for each in COLUMNS if each[1] != "restarts_left" or _is_begun(total)]
+    # the number that is left tells something only if it is not the whole
+    columns = [column for column in COLUMNS if column[1] != "restarts_left" or _is_begun(total)]
     lines = [
         "".join(f"{head:{place}}" for head, _, place, _ in columns),
         *(_row(record, columns) for record in (*plan["datasets"], {"name": "total", **total})),
@@ -219,10 +225,10 @@ def plan_lines(sweep: Sweep, plan: Mapping[str, Any]) -> list[str]:
         few = f"{plural(total['restarts_least'], 'restart')}, {total['core_hours_least']:.3g} core-h"
         lines.append(f"at most: the adaptive stop may end after {few}")
     if total["questions_left"]:
-        left, whole = total["questions_left"], plural(total["questions"], "question")
-        some = f"{left:,} of {whole}" if left < total["questions"] else whole
-        asked = f"{some} to ask in {plural(total['paths'], 'path')}"
-        lines.append(f"{asked}, {total['asking_hours']:.3g} core-h of these")
+        left, questions = total["questions_left"], plural(total["questions"], "question")
+        share = f"{left:,} of {questions}" if left < total["questions"] else questions
+        paths = plural(total["paths"], "path")
+        lines.append(f"{share} to ask in {paths}, {total['asking_hours']:.3g} core-h of these")
     return [
         *lines,
         *searches,
@@ -233,7 +239,7 @@ def plan_lines(sweep: Sweep, plan: Mapping[str, Any]) -> list[str]:
 
 
 def _done(total: Mapping[str, Any], most: str) -> Iterator[str]:
-    """Say how much of a sweep is done, failed, not asked for and left, where there is a cube or a choice."""
+    """Say how much of a sweep is done, failed, not selected and left, if there is a cube or a selection."""
     if not _is_begun(total):
         return
     whole = f"{most}{plural(total['restarts'], 'restart')}"
@@ -249,12 +255,12 @@ def _done(total: Mapping[str, Any], most: str) -> Iterator[str]:
 
 
 def _is_begun(total: Mapping[str, Any]) -> bool:
-    """Whether something of a sweep is done, or not asked for."""
+    """Whether something of a sweep is done, or not selected."""
     return bool(total["restarts_left"] != total["restarts"] or total["questions_left"] != total["questions"])
 
 
 def _how(plan: Mapping[str, Any]) -> str:
-    """Where the times come from, in words."""
+    """Say where the times come from."""
     if not plan["timed"]:
         return "rough, for a quiet machine; --pilot measures"
     if plan["moment"] is None:
@@ -269,19 +275,12 @@ def _how(plan: Mapping[str, Any]) -> str:
 def plan_overview(
     sweep: Sweep, *, workers: int | None = None, pilot: bool = False, selection: Selection | None = None
 ) -> dict[str, Any]:
-    """Count the work of a sweep: all of it, and what its cube leaves to do.
+    """Count the work of a sweep, and how much of it its cube leaves to do.
 
-    Parameters
-    ----------
-    sweep : Sweep
-        The sweep.
-    workers : int or None
-        Worker processes to plan for; None for one on each core.
-    pilot : bool
-        Time a restart at the corners of each grid, now and in this process. Otherwise timings of an earlier
-        run are taken, and a rough guess where there are none.
-    selection : Selection or None
-        Cells that are to be run; None for all that are not done and not marked failed.
+    With `pilot`, a restart at the corners of each grid is timed, now and in this process; otherwise timings
+    of an earlier run are taken, or a rough guess. Without `workers` the plan is for one on each core, and
+    without `selection` for all cells that are not done and not marked failed. A `JournalDamaged` or a
+    `Mismatch` is raised if the journal holds what no run of this sweep wrote.
 
     Returns
     -------
@@ -294,12 +293,7 @@ def plan_overview(
         `asking_hours` are their CPU time. `hours` are the least and the most time that is likely to pass.
         `restarts_least` and `core_hours_least` are those of what is left that an adaptive stop cannot spare,
         and `least` is their share of the restarts that are left. `worker_bytes` is a prediction of the most
-        memory that a worker takes. `moment` says when and where was timed, None where nobody knows.
-
-    Raises
-    ------
-    JournalDamaged, Mismatch
-        If the journal of the run holds what no run of this sweep wrote.
+        memory that a worker takes. `moment` says when and where was timed, None if that is not recorded.
     """
     selection = selection or Selection()
     workers = workers or core_count()
@@ -308,20 +302,20 @@ def plan_overview(
         _time_corners(sweep, timing)
     ledger = read_ledger(sweep, selection)
     datasets = [_dataset(sweep, plan, timing, ledger, selection) for plan in sweep.inputs.plans]
-    length = target_seconds(3600 * sum(each["worker_hours"] for each in datasets), workers)
+    length = target_seconds(3600 * sum(dataset["worker_hours"] for dataset in datasets), workers)
     batches = 0
-    for each in datasets:
-        long = max(1, math.floor(length / max(each["seconds_per_restart"], 1e-9)))
-        batches += math.ceil(each["restarts_left"] / long)
-    timed = not any(timing.missing(plan) for plan in sweep.inputs.plans)
+    for dataset in datasets:
+        n_restarts = max(1, math.floor(length / max(dataset["seconds_per_restart"], 1e-9)))
+        batches += math.ceil(dataset["restarts_left"] / n_restarts)
+    is_timed = not any(timing.missing(plan) for plan in sweep.inputs.plans)
     spec, skipped = sweep.spec, sweep.inputs.skipped
-    total = {key: sum(each[key] for each in datasets) for key in SUMMED}
+    total = {key: sum(dataset[key] for dataset in datasets) for key in SUMMED}
     least = total["restarts_least"] / total["restarts_left"] if total["restarts_left"] else 1.0
     searches = [
-        {"method": method_words(each)}
-        | ({} if each.name is None else {"name": each.name})
-        | {**vars(each.settings), "held_out": each.held_out}
-        for each in spec.search
+        {"method": method_words(search)}
+        | ({} if search.name is None else {"name": search.name})
+        | {**vars(search.settings), "held_out": search.held_out}
+        for search in spec.search
     ]
     return {
         "name": spec.name,
@@ -333,13 +327,13 @@ def plan_overview(
         "search": searches[0] if len(searches) == 1 else searches,
         "search_notes": search_notes(spec),
         "workers": workers,
-        "worker_bytes": max((each["worker_bytes"] for each in datasets), default=0),
+        "worker_bytes": max((dataset["worker_bytes"] for dataset in datasets), default=0),
         "batches": batches,
-        "timed": timed,
-        "moment": timing.moment._asdict() if timed and timing.moment else None,
+        "timed": is_timed,
+        "moment": timing.moment._asdict() if is_timed and timing.moment else None,
         "measured_now": pilot,
         "least": least,
-        "hours": _hours(total, workers, timed),
+        "hours": _hours(total, workers, is_timed),
         "total": total,
     }
 
@@ -356,8 +350,8 @@ def _time_corners(sweep: Sweep, timing: Timing) -> None:
         for path in timing.missing_paths(plan):
             span = replace(_questions_of(path, max(plan.m), science), answers=NO_ANSWERS)
             spans.append((replace(span, stop=min(span.stop, TIMED * span.step)),))
-        tasks = (Task(science, plan.name, each, 0.0) for each in spans)
-        for result in chain.from_iterable(run_task(each, source) for each in tasks):
+        tasks = (Task(science, plan.name, spans_of_task, 0.0) for spans_of_task in spans)
+        for result in chain.from_iterable(run_task(task, source) for task in tasks):
             if not isinstance(result, Failed):
                 timing.note(result)
             elif isinstance(unit := result.span.unit, AskedPath) or is_model(unit.model):
@@ -378,15 +372,7 @@ ALIKE = ("mixture", "design", "replicate")
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left of a data set.
-
-    Parameters
-    ----------
-    work : Work
-        Its amount.
-    spans : list of (Span, int)
-        Restarts and questions, each with the number of its kind.
-    """
+    """The rest of a data set: its amount, and its restarts and questions, each with their number."""
 
     work: Work
     spans: list[tuple[Span[Any], int]]
@@ -401,9 +387,8 @@ def _dataset(
 
     def seconds(spans: list[tuple[Span[Any], int]], kind: type) -> list[float]:
         missing = timing.missing(plan) if kind is Cell else timing.missing_paths(plan)
-        return _seconds(
-            sweep, plan, timing, [each for each in spans if type(each[0].unit) is kind], not missing
-        )
+        of_kind = [(span, times) for span, times in spans if type(span.unit) is kind]
+        return _seconds(sweep, plan, timing, of_kind, not missing)
 
     (of_all, _), (of_rest, cpu) = seconds(whole.spans, Cell), seconds(rest.spans, Cell)
     asking, asking_cpu = seconds(rest.spans, AskedPath)
@@ -448,7 +433,7 @@ def _before_stop(span: Span[Cell], stop: Stop | None) -> Span[Cell]:
 
 
 def _whole(plan: DatasetPlan, science: Science) -> Rest:
-    """All the work of a data set; cells that last equally long are one span."""
+    """Return all the work of a data set; cells that last equally long are one span."""
     spans: list[tuple[Span[Any], int]] = []
     for node in plan.nodes:
         cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
@@ -456,14 +441,14 @@ def _whole(plan: DatasetPlan, science: Science) -> Rest:
         spans += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
     mixture = plan.dims[0].values[0]
     paths = [AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asked)]
-    asked = [(_questions_of(path, max(plan.m), science), plan.n_paths // len(paths)) for path in paths]
-    questions = sum(span.size * times for span, times in asked)
+    batches = [(_questions_of(path, max(plan.m), science), plan.n_paths // len(paths)) for path in paths]
+    questions = sum(span.size * times for span, times in batches)
     work = Work(plan.n_cells, 0, 0, plan.n_restarts, plan.n_restarts, questions, questions)
-    return Rest(work, spans + asked)
+    return Rest(work, spans + batches)
 
 
 def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selection: Selection) -> Rest:
-    """What cube and journal leave of a data set; what the sweep has grown by is not in them."""
+    """Return what cube and journal leave of a data set, and what the sweep has grown by."""
     work, spans = Work(), list[tuple[Span[Any], int]]()
     stored = None if ledger is None else ledger.plans.get(plan.name)
     if ledger is not None and stored is not None:
@@ -471,24 +456,22 @@ def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selecti
         spans = [(span, 1) for span in ledger.count(stored)]
         if stored == plan:
             return Rest(work, spans)
-    asked_for = filter(selection.runs, chain.from_iterable(node.cells({}) for node in plan.nodes))
-    cells = [cell for cell in asked_for if stored is None or not stored.has(cell)]
+    selected = filter(selection.runs, chain.from_iterable(node.cells({}) for node in plan.nodes))
+    cells = [cell for cell in selected if stored is None or not stored.has(cell)]
     new = [Span(cell, 0, plan.restarts_of(cell.model)) for cell in cells]
     needed = dict[AskedPath, int]()
     for cell in (cell for cell in cells if asks(cell.design)):
         path = AskedPath.of(cell)
         needed[path] = max(needed.get(path, 0), present(cell.m))
-    asked = list[Span[AskedPath]]()
+    batches = list[Span[AskedPath]]()
     for path, m in needed.items():
         if ledger is not None and stored is not None and stored.has_path(path):
-            asked += filter(None, [ledger.paths.remaining_for(path, m)])
+            batches += filter(None, [ledger.paths.remaining_for(path, m)])
         else:
-            asked.append(_questions_of(path, m, science))
-    restarts, questions = (sum(span.size for span in some) for some in (new, asked))
-    grown = Work(len(cells), 0, 0, restarts, restarts, questions, questions)
-    spans += [(span, 1) for span in new]
-    spans += [(span, 1) for span in asked]
-    return Rest(work + grown, spans)
+            batches.append(_questions_of(path, m, science))
+    restarts, questions = sum(span.size for span in new), sum(span.size for span in batches)
+    growth = Work(len(cells), 0, 0, restarts, restarts, questions, questions)
+    return Rest(work + growth, [*spans, *((span, 1) for span in new), *((span, 1) for span in batches)])
 
 
 def _seconds(
@@ -498,7 +481,7 @@ def _seconds(
     spans: Iterable[tuple[Span[Any], int]],
     is_timed: bool,
 ) -> list[float]:
-    """Seconds of some spans, each so many times: elapsed, and of the processor."""
+    """Return the elapsed and the CPU seconds of some spans, each with its number."""
     total = np.zeros(2)
     for work, times in spans:
         if is_timed:
@@ -508,11 +491,11 @@ def _seconds(
         else:
             batch = rough_batch_seconds(sweep.spec, plan, max(plan.m) // 2)
             total += times * (work.size // work.step * batch)
-    return [float(each) for each in total]
+    return [float(seconds) for seconds in total]
 
 
 def _bytes(spec: ArraySpec) -> int:
-    """Size before compression."""
+    """Return the size before compression."""
     if spec.variable.role is Role.COORDINATE or spec.variable.dtype == "string":
         return 8 * math.prod(spec.shape)
     return math.prod(spec.shape) * np.dtype(spec.variable.dtype).itemsize
@@ -520,16 +503,15 @@ def _bytes(spec: ArraySpec) -> int:
 
 def _row(record: Mapping[str, Any], columns: Sequence[tuple[str, str, str, str]]) -> str:
     values = {"megabytes": record["bytes"] / 1e6, **record}
-    shown = ((format(values[key], form) if key in values else "", place) for _, key, place, form in columns)
-    return "".join(f"{text:{place}}" for text, place in shown)
+    texts = ((format(values[key], form) if key in values else "", place) for _, key, place, form in columns)
+    return "".join(f"{text:{place}}" for text, place in texts)
 
 
 def _hours(total: Mapping[str, Any], workers: int, is_timed: bool) -> tuple[float, float]:
     """Return the least and the most hours that the rest of a sweep is likely to take."""
     if not total["restarts_left"] and not total["questions_left"]:
         return 0.0, 0.0
-    factors = (1.0, 1.0) if is_timed else (LEAST, MOST)
-    low = factors[0] * total["core_hours_least"] / workers
-    high = factors[1] * total["worker_hours" if is_timed else "core_hours"] / workers
+    low = (1.0 if is_timed else LEAST) * total["core_hours_least"] / workers
+    high = (total["worker_hours"] if is_timed else MOST * total["core_hours"]) / workers
     beside = START_SECONDS + total["blocks"] * WRITE_SECONDS
     return low, max(high, low) + beside / 3600

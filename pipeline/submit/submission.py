@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shlex
 import socket
 import sys
@@ -11,19 +12,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dask.utils import format_bytes, parse_bytes
 from rich.console import Console
 
 from sweep_clustering.installation import check_numpy
 from sweep_clustering.pipeline.cluster.profiles import load_profile
-from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, own_names, span
+from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, duration, own_names, plural, span
 from sweep_clustering.pipeline.jobs import slurm
-from sweep_clustering.pipeline.jobs.cluster import job_problems
+from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script
 from sweep_clustering.pipeline.jobs.head import head_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
 from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel
-from sweep_clustering.pipeline.run.request import Options, Request, Selection, is_settled, prepare
-from sweep_clustering.pipeline.submit.memory import memory_problems
+from sweep_clustering.pipeline.run.request import Options, Request, Selection, Sweep, is_settled, prepare
+from sweep_clustering.pipeline.submit.memory import memory_warnings
 from sweep_clustering.pipeline.submit.overview import (
     note_lines,
     plan_lines,
@@ -49,34 +51,28 @@ def submit(
 ) -> int:
     """Run what is left of a sweep.
 
-    Parameters
-    ----------
-    path : Path
-        Sweep file.
-    options : Options
-        Runtime choices.
-    console : Console
-        Where progress is shown; warnings and results go through logging.
-    show_plan : callable or None
-        Takes the plan of a dry run as plain values; None to show it on the console.
+    The console shows progress; warnings and results go through logging. `show_plan` takes the plan of a dry
+    run as plain values; without it the console shows the plan.
 
     Returns
     -------
     int
-        0 complete (or handed over, with `detach`), 1 stopped by a failing disk, a lost lease or a held one,
-        3 finished with failed cells (with `strict`, also when data sets were skipped), 128 + n stopped by
-        signal n.
+        0 complete (or handed over, with `detach`), 1 stopped by a failing disk or a lease that is lost or
+        taken, 3 finished with failed cells (with `strict`, also when data sets were skipped), 128 + n stopped
+        by signal n.
 
     Raises
     ------
     sweep_clustering.sweeps.errors.InputError
-        Bad input; nothing was started and nothing written.
+        If the input is bad; nothing was started and nothing written.
     """
     check_numpy()
     request = _checked(path, options)
     sweep, profile = request.sweep, request.profile
     if (without := at_hand(sweep.spec, sweep.inputs.skipped)) is not None:
         logger.warning("%s", without)
+    for warning in memory_warnings(sweep, profile, options.workers):
+        logger.warning("%s", warning)
     if not options.dry_run:
         for line in note_lines(search_notes(sweep.spec), sweep_notes(sweep)):
             logger.warning(line)
@@ -88,9 +84,6 @@ def submit(
         return COMPLETE
     lines = plan_lines(sweep, plan)
     if profile is not None and isinstance(jobs := profile.options, JobQueue):
-        # Imported here, so that a run without worker jobs does not load the scheduler.
-        from sweep_clustering.pipeline.submit.jobplan import job_lines
-
         n_jobs = options.workers or jobs.workers
         lines += ["", *job_lines(jobs, sweep, where=profile.where, n_jobs=n_jobs)]
         if options.detach and isinstance(jobs, SlurmQueue):
@@ -102,7 +95,7 @@ def submit(
 
 
 def _checked(path: Path, options: Options) -> Request:
-    """Everything that a submit needs, or all that is wrong with it."""
+    """Return everything that a submit needs, or raise an error with all that is wrong."""
     problems: list[Problem] = []
     selection, profile = Selection(options.retry_failed), None
     try:
@@ -120,31 +113,75 @@ def _checked(path: Path, options: Options) -> Request:
         profile = None if options.workers == 0 else load_profile(options.profile, options.cluster_file)
     if options.detach and profile is not None and isinstance(profile.options, JobQueue):
         if not isinstance(profile.options, SlurmQueue):
-            found = f"profile {profile.name!r} of kind {profile.options.kind}"
+            value = f"profile {profile.name!r} of kind {profile.options.kind}"
             hint = "leave out --detach, and run it under tmux, or in a job of your own"
-            problems.append(Problem("--detach", found, "a profile of kind slurm, local or address", hint))
+            problems.append(Problem("--detach", value, "a profile of kind slurm, local or address", hint))
         elif not options.dry_run and not problems:  # a dry run shows these as warnings
             problems = job_problems(profile.options, profile.where, sweep.run)
-    if not problems:
-        problems = list(memory_problems(sweep, profile, options.workers))
     if problems:
         raise InputError(problems)
     return Request(path, sweep, selection, profile, options)
 
 
+# The worker jobs of a profile, and what of them cannot work, before any is submitted.
+
+
+def job_lines(options: JobQueue, sweep: Sweep, *, where: str, n_jobs: int) -> list[str]:
+    """Return the script of the first worker job of a sweep, and warnings of what would fail.
+
+    No file is written, and no job submitted; SLURM's limits are read if its commands answer.
+    """
+    warnings = [
+        *job_problems(options, where, sweep.run),
+        *(slurm_warnings(options, n_jobs) if options.kind == "slurm" else ()),
+    ]
+    script = job_script(options, sweep.run).strip().splitlines()
+    head = f"{plural(n_jobs, 'worker job')} of this script would be kept running:"
+    return [head, "", *script, "", *(f"WARNING: {warning}" for warning in warnings)]
+
+
+def slurm_warnings(options: JobQueue, n_jobs: int) -> Iterator[str]:
+    """Warn of jobs that ask for more than a partition has, or SLURM takes."""
+    try:
+        limits = slurm.partition(options.keys.get("queue"))
+        name = limits["PartitionName"]
+        memory, cores = slurm.largest_node(name)
+        job_limit = re.search(
+            r"^MaxJobCount\s*=\s*(\d+)", slurm.run(["scontrol", "show", "config"]), re.MULTILINE
+        )
+    except slurm.CommandFailed as error:
+        yield f"the limits of SLURM were not checked: {error}"
+        return
+    if limits.get("State", "UP") != "UP":
+        yield f"partition {name} is {limits['State']}: no job starts there"
+    most, walltime = slurm.walltime_seconds("slurm", limits.get("MaxTime", "")), options.walltime_seconds
+    if most is not None and walltime is not None and walltime > most:
+        yield f"walltime {duration(walltime)} is above the {limits['MaxTime']} of partition {name}"
+    # A limit that is no number, as UNLIMITED, is none.
+    numbers = {key: int(text) for key, text in limits.items() if text.isdigit()}
+    booked = parse_bytes(options.keys.get("job_mem", options.memory))
+    room = min(filter(None, (memory, numbers.get("MaxMemPerNode", 0) * 2**20)), default=booked)
+    if booked > room:
+        yield f"memory {format_bytes(booked)} of a job is above the {format_bytes(room)} of a node of {name}"
+    job_cores = int(options.keys.get("job_cpu", options.cores))
+    widest = min(filter(None, (cores, numbers.get("MaxCPUsPerNode"))), default=job_cores)
+    if job_cores > widest:
+        yield f"cores {job_cores} of a job are more than the {widest} of a node of {name}"
+    total = numbers.get("TotalCPUs")
+    if total and job_cores * n_jobs > total:
+        yield f"{n_jobs} jobs of {job_cores} cores are more than the {total} of {name}: the others will wait"
+    if job_limit is not None and n_jobs > int(job_limit[1]):
+        yield f"{n_jobs} jobs are more than the {job_limit[1]} that SLURM takes"
+
+
 # Detached runs: the head is started as a job of its own, or as a process that outlives the terminal.
 
-# A new process is watched so long, or until it holds the lease, which usually takes three seconds.
+# Seconds that a new process is watched, unless it holds the lease, which usually takes three.
 START_SECONDS = 300.0
 
 
 def detach(request: Request) -> int:
     """Start the head of a run, and return.
-
-    Parameters
-    ----------
-    request : Request
-        What to run, with a profile that can.
 
     Returns
     -------
@@ -162,13 +199,14 @@ def detach(request: Request) -> int:
         return INTERNAL
     if code == COMPLETE:
         cube = shlex.quote(str(request.sweep.cube))
-        for what, command in (("progress: ", "status"), ("its log:  ", "logs"), ("end it:   ", "cancel")):
-            logger.info("%ssweep %s %s%s", what, command, cube, " --follow" if command == "logs" else "")
+        logger.info("progress: sweep status %s", cube)
+        logger.info("its log:  sweep logs %s --follow", cube)
+        logger.info("end it:   sweep cancel %s", cube)
     return code
 
 
 def head_command(request: Request) -> list[str]:
-    """Arguments of `sweep` that make a process the head of this run."""
+    """Return the arguments of `sweep` that make a process the head of this run."""
     results = str(request.sweep.cube.resolve().parent)
     flags = request.options.flags()
     origin = None if request.profile is None else request.profile.origin
@@ -181,7 +219,7 @@ def head_command(request: Request) -> list[str]:
 def _queue(request: Request, options: SlurmQueue) -> int:
     """Hand the head to the queue."""
     run = request.sweep.run
-    # Asked before the lease is touched, too: a head that stands still would be ended by the loss of it.
+    # The queue is asked before the lease is taken, too: a suspended head would be ended by its loss.
     other = slurm.other_head(run)
     if other is None:
         with _exclusive(request.sweep.cube):
@@ -191,7 +229,7 @@ def _queue(request: Request, options: SlurmQueue) -> int:
                 with storage_errors(run.script):
                     script = head_script(options, run, head_command(request))
                     run.script.write_text(script, encoding="utf-8")
-                # Taken before the job can start: a head record that is older belongs to an earlier run.
+                # The time is from before the job can start: an older head record belongs to an earlier run.
                 at = time.time()
                 number = slurm.submit(str(run.script), slurm.head_name(run))
                 Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
@@ -204,15 +242,15 @@ def _queue(request: Request, options: SlurmQueue) -> int:
 
 @contextmanager
 def _exclusive(cube: Path) -> Iterator[None]:
-    """Hold the lease, so that of two submits only one hands over a head.
+    """Hold the lease, so that only one of two submits hands over a head.
 
     The lease of a head that died on another node counts until it is stale, and the next head waits for that.
     """
     try:
         lease = Lease.acquire(cube)
-    except LeaseHeld as held:
-        job = held.holder.process.job_id if held.holder is not None else ""
-        if held.silent is None or not job or any(j.number == job for j in slurm.live_jobs("")):
+    except LeaseHeld as error:
+        job = error.holder.process.job_id if error.holder is not None else ""
+        if error.silent is None or not job or any(live.number == job for live in slurm.live_jobs("")):
             raise
         logger.info("job %s, which ran it, has ended", job)
         yield
@@ -241,10 +279,9 @@ def _spawn(request: Request) -> int:
             ],
             setsid=True,
         )
-    sent = Submission(system="process", job=str(pid), host=socket.gethostname(), at=at)
-    sent.write(request.sweep.run.submission)
-    code = _early_exit(cube, pid)
-    if code:
+    submission = Submission(system="process", job=str(pid), host=socket.gethostname(), at=at)
+    submission.write(request.sweep.run.submission)
+    if code := _early_exit(cube, pid):
         logger.error("the head ended with exit code %d:\n%s", code, "\n".join(last_lines(log, 20)))
         return code
     logger.info("the head is process %d of this machine; its output is in %s", pid, log)
@@ -252,7 +289,7 @@ def _spawn(request: Request) -> int:
 
 
 def _early_exit(cube: Path, pid: int) -> int:
-    """Exit code of a head that ends before it holds the lease, 0 when it keeps running."""
+    """Return the exit code of a head that ends before it holds the lease, 0 when it keeps running."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         ended, status = os.waitpid(pid, os.WNOHANG)

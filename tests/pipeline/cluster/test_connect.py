@@ -29,7 +29,13 @@ from processes.sweeping import start, write_spec
 
 from sweep_clustering.installation import UnsupportedNumpyError
 from sweep_clustering.pipeline.cluster import connect as connecting
-from sweep_clustering.pipeline.cluster.connect import ALONE, LOOPBACK, OF_A_WORKER, connect, dashboard_address
+from sweep_clustering.pipeline.cluster.connect import (
+    FILES_OF_HEAD,
+    FILES_OF_WORKER,
+    LOOPBACK,
+    connect,
+    dashboard_address,
+)
 from sweep_clustering.pipeline.cluster.profiles import Address, Local, Profile, Tls
 from sweep_clustering.pipeline.jobs.slurm import ComputeClusterError
 from sweep_clustering.storage.runfolder.lease import Lease
@@ -37,7 +43,7 @@ from sweep_clustering.sweeps.errors import InputError
 
 
 def test_the_limit_of_open_files_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    need = ALONE + 200 * OF_A_WORKER
+    need = FILES_OF_HEAD + 200 * FILES_OF_WORKER
     for before, after in (
         ((need, 4096), []),
         ((-1, -1), []),
@@ -56,7 +62,7 @@ def test_the_limit_of_open_files_is_raised(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.slow
 def test_a_run_with_few_open_files_ends_well(tmp_path: Path) -> None:
-    enough = ALONE + 2 * OF_A_WORKER
+    enough = FILES_OF_HEAD + 2 * FILES_OF_WORKER
     process = start(write_spec(tmp_path), tmp_path, "--workers", "2")
     resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (20 + enough // 2, enough))
     _, said = process.communicate(timeout=240)

@@ -158,7 +158,7 @@ def fits(text: str) -> bool:
 
 
 def test_the_shipped_schema_is_the_one_that_is_generated_and_stands_beside_the_profiles() -> None:
-    name = profiles.SCHEMA_NAME
+    name = f"pipeline/cluster/{profiles.SCHEMA_NAME}"
     shipped = (ROOT / name).read_text(encoding="utf-8")
     jsonschema.Draft202012Validator.check_schema(json.loads(GENERATED))
     assert PROFILES.splitlines()[0] == f"# yaml-language-server: $schema={name}"

@@ -1,4 +1,4 @@
-"""The memory of a worker: what is predicted, and what is refused before anything starts."""
+"""The memory of a worker: what is predicted, and what is warned of before anything starts."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import distributed.system
 import pytest
-from processes.commandline import sweep as run_sweep
+from processes.commandline import sweep
 from processes.sweeping import TINY, write_spec
 
 from sweep_clustering.pipeline.cluster.profiles import load_profile
@@ -20,7 +20,7 @@ from sweep_clustering.pipeline.submit.memory import (
     NANNY,
     PROCESS,
     TABLES,
-    memory_problems,
+    memory_warnings,
     worker_bytes,
 )
 from sweep_clustering.sweeps.plan import MethodPlan
@@ -33,85 +33,94 @@ def prepared_in(folder: Path, text: str = TINY) -> Sweep:
 
 
 def test_each_size_counts(tmp_path: Path) -> None:
-    sweep = prepared_in(tmp_path)
-    plan = sweep.inputs.plans[0]
-    base = worker_bytes(sweep, plan)
+    inputs = prepared_in(tmp_path)
+    plan = inputs.inputs.plans[0]
+    base = worker_bytes(inputs, plan)
     n, d, k = plan.n_samples, plan.n_features, plan.n_clusters
     assert PROCESS + COPIES * 8 * n * d + TABLES * 8 * n * k < base < PROCESS + 3 * MIB
     larger = replace(plan, m=(*plan.m, max(plan.m) + 10**6))
-    assert worker_bytes(sweep, larger) - base == DRAWN * 10**6
+    assert worker_bytes(inputs, larger) - base == DRAWN * 10**6
     asked = replace(larger, designs=("active",))
-    assert worker_bytes(sweep, asked) - base > 2 * DRAWN * 10**6
-    rows = worker_bytes(sweep, replace(plan, n_samples=n + 10**6)) - base
+    assert worker_bytes(inputs, asked) - base > 2 * DRAWN * 10**6
+    rows = worker_bytes(inputs, replace(plan, n_samples=n + 10**6)) - base
     assert rows >= 10**6 * 8 * (COPIES * d + TABLES * k)
-    assert worker_bytes(sweep, replace(plan, n_features=d + 10**4)) - base >= COPIES * 8 * n * 10**4
-    assert worker_bytes(sweep, replace(plan, n_clusters=k + 10**4)) - base >= TABLES * 8 * n * 10**4
-    assert worker_bytes(sweep, replace(plan, restarts=plan.restarts + 10**4)) - base >= 10**4 * 2 * n
+    assert worker_bytes(inputs, replace(plan, n_features=d + 10**4)) - base >= COPIES * 8 * n * 10**4
+    assert worker_bytes(inputs, replace(plan, n_clusters=k + 10**4)) - base >= TABLES * 8 * n * 10**4
+    assert worker_bytes(inputs, replace(plan, restarts=plan.restarts + 10**4)) - base >= 10**4 * 2 * n
     wide = replace(plan, n_features=500)
     full = replace(wide, models=("conditional-full",))
-    assert worker_bytes(sweep, full) - worker_bytes(sweep, wide) > 8 * k * 500**2
+    assert worker_bytes(inputs, full) - worker_bytes(inputs, wide) > 8 * k * 500**2
     methods = (MethodCall("mine", "mine.py:f", "# 1"),)
     of_methods = replace(plan, methods=(MethodPlan("mine", 1),))
-    assert worker_bytes(replace(sweep, methods=methods), of_methods) - base > PROCESS_BYTES
+    assert worker_bytes(replace(inputs, methods=methods), of_methods) - base > PROCESS_BYTES
 
 
 def test_the_plan_says_it(tmp_path: Path) -> None:
-    spec = write_spec(tmp_path)
-    sweep = prepared_in(tmp_path)
-    most = max(worker_bytes(sweep, plan) for plan in sweep.inputs.plans)
-    found = json.loads(run_sweep("plan", spec, "--workers", 1, "--json", "--results", tmp_path).stdout)
-    assert found["worker_bytes"] == most == max(each["worker_bytes"] for each in found["datasets"])
-    shown = run_sweep("plan", spec, "--workers", 1, "--results", tmp_path).stdout
-    assert f"memory of a worker: about {most / MIB:.2f} MiB" in shown
+    spec, inputs = write_spec(tmp_path), prepared_in(tmp_path)
+    most = max(worker_bytes(inputs, plan) for plan in inputs.inputs.plans)
+    arguments = ("plan", spec, "--workers", 1, "--results", tmp_path)
+    document = json.loads(sweep(*arguments, "--json").stdout)
+    assert document["worker_bytes"] == most == max(row["worker_bytes"] for row in document["datasets"])
+    assert f"memory of a worker: about {most / MIB:.2f} MiB" in sweep(*arguments).stdout
 
 
-def test_what_does_not_fit_is_refused_by_plan_and_submit(
+SITE = """
+local: {kind: local, workers: 1, memory_limit: 100MiB}
+jobs: {kind: slurm, cores: 4, memory: 1GiB}
+far: {kind: address, address: 'tcp://127.0.0.1:1'}
+"""
+
+
+@pytest.mark.parametrize("command", [("plan",), ("submit", "--dry-run")])
+@pytest.mark.parametrize(
+    ("profile", "options", "limit", "remedy"),
+    [
+        ("", ["--workers", "4"], "workers: 300.00 MiB for each of 4 workers", "take --workers 2"),
+        ("local", [], "local: memory_limit: 100.00 MiB for each of 1 worker", "set memory_limit to"),
+        ("jobs", [], "jobs: memory: 239.75 MiB for each of 4 workers", "set memory of a job to"),
+    ],
+)
+def test_a_worker_with_less_than_it_may_take_is_warned_of(
+    command: tuple[str, ...],
+    profile: str,
+    options: list[str],
+    limit: str,
+    remedy: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The prediction may be too high: nothing is refused."""
+    monkeypatch.setattr(distributed.system, "MEMORY_LIMIT", 1200 * MIB)
+    (tmp_path / "cluster.yaml").write_text(SITE)
+    place = ["--cluster", str(tmp_path / "cluster.yaml"), "--profile", profile] if profile else []
+    arguments = (*command, write_spec(tmp_path), *place, "--results", tmp_path)
+    done = sweep(*arguments, *options)
+    assert done.exit_code == 0, done.output
+    warnings = [line for line in (done.stderr + caplog.text).splitlines() if "may take up to" in line]
+    for plan in prepared_in(tmp_path).inputs.plans:
+        (warning,) = {line[line.index(limit) :] for line in warnings if repr(plan.name) in line}
+        assert remedy in warning
+    if not profile:
+        assert "may take up to" not in sweep(*arguments, "--workers", "2").stderr
+
+
+def test_the_memory_of_this_machine_counts_and_that_of_another_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, results = write_spec(tmp_path), ("--results", tmp_path)
-    names = [plan.name for plan in prepared_in(tmp_path).inputs.plans]
-    monkeypatch.setattr(distributed.system, "MEMORY_LIMIT", 1200 * MIB)
-    site = tmp_path / "cluster.yaml"
-    site.write_text(
-        "local: {kind: local, workers: 1, memory_limit: 100MiB}\n"
-        "jobs: {kind: slurm, cores: 4, memory: 1GiB}\n"
-        "far: {kind: address, address: 'tcp://127.0.0.1:1'}\n"
-    )
-    each, many = "for each of", ("--workers", "4")
-    queue = ("--cluster", str(site), "--profile", "jobs")
-    cases = {
-        many: (f"workers: found 300.00 MiB {each} 4 workers", "--workers 2 gives each enough"),
-        queue[:2]: (f"local: memory_limit: found 100.00 MiB {each} 1 worker", "set memory_limit to"),
-        queue: (f"jobs: memory: found 239.75 MiB {each} 4 workers", "set memory of a job to"),
-    }
-    for command in ("plan", "submit"):
-        for arguments, words in cases.items():
-            done = run_sweep(command, spec, *arguments, *results)
-            assert done.exit_code == 2, done.output
-            for word in words:
-                assert word in done.stderr
-            for name in names:
-                assert f"takes for data set {name!r}" in done.stderr
-        assert (
-            run_sweep(
-                command, spec, "--workers", 2, *results, *(("--dry-run",) * (command == "submit"))
-            ).exit_code
-            == 0
-        )
-    assert not (tmp_path / "tiny.zarr").exists()
-    sweep = prepared_in(tmp_path)
-    assert not list(memory_problems(sweep, load_profile("far", site), None)), "nobody knows what it has"
+    (tmp_path / "cluster.yaml").write_text(SITE)
+    inputs, far = prepared_in(tmp_path), load_profile("far", tmp_path / "cluster.yaml")
     monkeypatch.setattr(distributed.system, "MEMORY_LIMIT", 50 * MIB)
-    (first, *_) = memory_problems(sweep, None, 0)
-    assert "50.00 MiB for each of 1 worker" in str(first)
-    assert "more memory" in str(first)
+    assert not list(memory_warnings(inputs, far, None))
+    (first, *_) = memory_warnings(inputs, None, 0)
+    assert first.startswith("memory of this machine: 50.00 MiB for each of 1 worker")
+    assert "take a machine with more memory" in first
 
 
-def test_a_job_needs_room_for_all_its_workers(tmp_path: Path) -> None:
-    sweep = prepared_in(tmp_path)
-    need = max(worker_bytes(sweep, plan) for plan in sweep.inputs.plans)
-    queue = job_queue("slurm")
-    for memory, fits in ((NANNY + 3 * need, True), (NANNY + 3 * need - 10, False)):
-        options = queue(kind="slurm", cores=3, memory=memory)
-        profile = replace(load_profile(), options=options)
-        assert (not list(memory_problems(sweep, profile, None))) == fits
+@pytest.mark.parametrize(("missing", "fits"), [(0, True), (10, False)])
+def test_a_job_needs_room_for_all_its_workers(missing: int, fits: bool, tmp_path: Path) -> None:
+    inputs = prepared_in(tmp_path)
+    need = max(worker_bytes(inputs, plan) for plan in inputs.inputs.plans)
+    options = job_queue("slurm")(kind="slurm", cores=3, memory=NANNY + 3 * need - missing)
+    warnings = list(memory_warnings(inputs, replace(load_profile(), options=options), None))
+    assert (not warnings) == fits

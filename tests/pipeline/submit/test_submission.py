@@ -11,11 +11,12 @@ from processes.commandline import sweep
 from processes.sweeping import TINY, wait_until, write_spec
 from rich.console import Console
 
+from sweep_clustering.pipeline.jobs import slurm
 from sweep_clustering.pipeline.jobs.keys import JobQueue, job_queue
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, head_name
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.pipeline.run.request import Options, Request
-from sweep_clustering.pipeline.submit import jobplan, submission
+from sweep_clustering.pipeline.submit import submission
 from sweep_clustering.pipeline.submit.submission import submit
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.sweeps.errors import InputError, present
@@ -180,8 +181,8 @@ def test_the_limits_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise CommandFailed(command, "Unable to contact", transient=True)
             return answer
 
-        monkeypatch.setattr(jobplan, "run", run)
-        return list(jobplan.slurm_warnings(options, n_jobs))
+        monkeypatch.setattr(slurm, "run", run)
+        return list(submission.slurm_warnings(options, n_jobs))
 
     assert warnings() == warnings(sinfo="") == []
     wait = "5 jobs of 4 cores are more than the 16 of short: the others will wait"
