@@ -687,7 +687,7 @@ HINT = "a cell draws single annotations; a line of weight w stands for w of them
 
 def outside_note(rows: AnnotationRows, choice: TableChoice) -> tuple[str, ...]:
     """Say how many annotations were left out with rows of the table; nothing if none were."""
-    total, reason = len(rows) + rows.n_outside, choice.said("links_outside", "drop")
+    total, reason = len(rows) + rows.n_outside, choice.phrase("links_outside", "drop")
     text = f"{rows.n_outside:,} of {total:,} annotations, which are of rows that are left out ({reason})"
     return (text,) if rows.n_outside else ()
 

@@ -130,7 +130,7 @@ class Samples:
         if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
             row = int(cell) - first
         found, expected = f"sample {cell[:60]!r}", "a row that is used"
-        dropping, leaving = self.choice.said("missing", "drop"), self.choice.said("links_outside", "drop")
+        dropping, leaving = self.choice.phrase("missing", "drop"), self.choice.phrase("links_outside", "drop")
         hint = f"it has an empty cell, and {dropping} leaves it out; {leaving} leaves out its annotations"
         # of a table that could not be read it is not known how many rows it has
         numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"

@@ -34,10 +34,10 @@ from sweep_clustering.sweeps.files import read_file
 DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
 USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
 
-# Of a raw file, or of the zip it is published in.
+# Bytes of a raw file, or of the zip it is published in.
 MOST_BYTES = 2**28
 
-# The largest raw file in a zip has 0.5 MB. One far larger is none of them, and may be made to fill memory.
+# Bytes of a raw file in a zip: the largest has 0.5 MB, and one far larger may be made to fill memory.
 MEMBER_LIMIT = 32_000_000
 # Publishers put a zip into a zip; deeper, a zip that holds itself would be opened without end.
 ZIP_DEPTH = 2
@@ -52,12 +52,9 @@ class Damaged(Missing, ValueError):
 
 
 def data_folder(data_dir: Path | None) -> Path | None:
-    """The data directory: `data_dir`, else `SWEEP_DATA_DIR`, else None.
+    """Return the data directory: `data_dir`, else `SWEEP_DATA_DIR`, else None.
 
-    Raises
-    ------
-    InputError
-        If one is named that is not a directory: a misspelt name must not change where the data come from.
+    A name that is no directory is refused: a misspelt name must not change where the data come from.
     """
     named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)
     if not named:
@@ -70,7 +67,7 @@ def data_folder(data_dir: Path | None) -> Path | None:
 
 
 def user_cache() -> Path:
-    """Folder of downloaded raw files: `SWEEP_USER_CACHE`, else the operating system's user cache."""
+    """Return the folder of downloaded raw files: `SWEEP_USER_CACHE`, else the user cache of the system."""
     named = os.environ.get(USER_CACHE_VARIABLE)
     if named:
         return Path(named).expanduser()
@@ -80,14 +77,9 @@ def user_cache() -> Path:
 
 
 def find_in_folder(entry: RawFile, folder: Path) -> tuple[bytes, Path]:
-    """A raw file in a folder, by itself or inside the zip it is published in.
+    """Read and verify a raw file in a folder, by itself or inside the zip it is published in.
 
-    Returns
-    -------
-    content : bytes
-        The raw file, its checksum verified.
-    path : Path
-        The raw file, or the zip that holds it.
+    The path is that of the raw file, or of the zip.
 
     Raises
     ------
@@ -101,29 +93,29 @@ def find_in_folder(entry: RawFile, folder: Path) -> tuple[bytes, Path]:
         place = folder / entry.file
         if not folder.is_dir():
             raise Missing(f"{folder} does not exist")
-        paths = sorted(place.parent.iterdir()) if place.parent.is_dir() else []
-        found = [path for path in paths if path.name == place.name]
-        found += [path for path in paths if _letters(path.name) == _letters(published)]
-        if not found:
+        files = sorted(place.parent.iterdir()) if place.parent.is_dir() else []
+        paths = [path for path in files if path.name == place.name]
+        paths += [path for path in files if _letters(path.name) == _letters(published)]
+        if not paths:
             raise Missing(f"{folder} holds no {' or '.join(dict.fromkeys((entry.file, published)))}")
-        content = read_file(found[0], MOST_BYTES)
+        content = read_file(paths[0], MOST_BYTES)
     except InputError as error:
         raise Damaged(str(error)) from error
     except OSError as error:
         raise Damaged(f"{error.filename or folder} cannot be read: {error.strerror or error}") from error
     try:
-        return verified(content, entry), found[0]
+        return verified(content, entry), paths[0]
     except Damaged as damaged:
-        raise Damaged(f"{found[0]}: {damaged}") from None
+        raise Damaged(f"{paths[0]}: {damaged}") from None
 
 
 def _letters(name: str) -> str:
-    """Only the letters and digits: browsers save `a+b.zip` as `a b.zip` or `a_b.zip`."""
+    """Return only the letters and digits: browsers save `a+b.zip` as `a b.zip` or `a_b.zip`."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def verified(content: bytes, entry: RawFile) -> bytes:
-    """The raw file, from its own content or from that of a zip that holds it at any place.
+    """Return the raw file from its own content, or from that of a zip that holds it at any place.
 
     The checksum is that of the raw file, because a publisher may pack the same file again into another zip.
     pooch would need the checksum of the zip, and would unpack it into the folder; a data directory is the
@@ -134,23 +126,23 @@ def verified(content: bytes, entry: RawFile) -> bytes:
     Damaged
         If the checksum differs, or the zip is broken or holds no such member.
     """
-    found = hashlib.sha256(content).hexdigest()
-    if found == entry.sha256 or not entry.sha256:
+    sha256 = hashlib.sha256(content).hexdigest()
+    if sha256 == entry.sha256 or not entry.sha256:
         return content
     if not content.startswith(b"PK"):
-        raise Damaged(f"{len(content)} bytes with sha256 {found}, expected sha256 {entry.sha256}")
-    found = ""
+        raise Damaged(f"{len(content)} bytes with sha256 {sha256}, expected sha256 {entry.sha256}")
+    sha256 = ""
     try:
         for member in _members(content, entry.file, ZIP_DEPTH):
-            found = hashlib.sha256(member).hexdigest()
-            if found == entry.sha256:
+            sha256 = hashlib.sha256(member).hexdigest()
+            if sha256 == entry.sha256:
                 return member
     # an encrypted member is a RuntimeError, an unknown compression a NotImplementedError
     except (zipfile.BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
         raise Damaged(f"a broken zip ({error})") from error
-    if not found:
+    if not sha256:
         raise Damaged(f"a zip without a member {entry.file}")
-    raise Damaged(f"its member {entry.file} has sha256 {found}, expected {entry.sha256}")
+    raise Damaged(f"its member {entry.file} has sha256 {sha256}, expected {entry.sha256}")
 
 
 def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
@@ -168,14 +160,16 @@ def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
 
 logger = logging.getLogger(__name__)
 
-# Without an answer, after which a server is given up, and for which it is not asked again after that: sweeps
-# have many data sets of one server.
-SECONDS, QUIET = 10, 60
+# Seconds without an answer after which a server is given up.
+SECONDS = 10
+
+# Seconds for which it is not asked again after that: sweeps have many data sets of one server.
+QUIET = 60
 _quiet: dict[str, float] = {}
 
 
 def _cause(error: BaseException) -> str:
-    """What the first of a chain of errors says: those of requests after it only wrap it."""
+    """Return the message of the first of a chain of errors: those of requests after it only wrap it."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -189,7 +183,7 @@ class Unavailable(Exception):
     name : str
         The data set.
     reasons : tuple of str
-        What was found at each source, in the order they were tried.
+        Reason for each source, in the order in which they were tried.
     """
 
     def __init__(self, name: str, reasons: tuple[str, ...]) -> None:
@@ -203,11 +197,11 @@ class DataSet(NamedTuple):
     Parameters
     ----------
     table : LabelledTable
-        Features, classes and names; of a built-in data set verified.
+        Features, classes and names, verified if the data set is built in.
     n_clusters : int
         Number of clusters to look for.
     source : str
-        Where the table came from, for people.
+        Origin of the table, for people.
     path : Path
         The file, the zip that holds it, or the folder of scikit-learn's copies.
     """
@@ -230,14 +224,14 @@ class DataSet(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Entry):
-    """What is known of a built-in data set, and where it is on this machine.
+    """Entry of a built-in data set with its place on this machine.
 
     Parameters
     ----------
     source : str
-        Where it is without a download; empty if nowhere.
+        Place of the data set without a download; empty if there is none.
     reasons : tuple of str
-        If nowhere: what was found at each source.
+        Reason for each source if there is none.
     """
 
     source: str = ""
@@ -274,8 +268,7 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     folder, reasons = data_folder(data_dir), list[str]()
     for look in (_from_data_folder, _from_cache, _from_sklearn, _from_network):
         try:
-            table, source, path = look(entry, folder, download)
-            return DataSet(table, entry.n_clusters, source, path)
+            return look(entry, folder, download)
         except Damaged as damaged:
             raise Unavailable(name, (*reasons, str(damaged))) from damaged
         except Missing as missing:
@@ -284,13 +277,7 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
 
 
 def catalogue(data_dir: Path | None = None, names: Sequence[str] = BUILTIN) -> list[Record]:
-    """Built-in data sets as they are on this machine, verified; nothing is downloaded.
-
-    Raises
-    ------
-    InputError
-        If the data directory does not exist.
-    """
+    """List the built-in data sets as they are on this machine, verified; nothing is downloaded."""
     records = []
     for name in names:
         entry = REGISTRY[name]
@@ -301,28 +288,24 @@ def catalogue(data_dir: Path | None = None, names: Sequence[str] = BUILTIN) -> l
     return records
 
 
-# One source each: the table, where it comes from, and the file.
-Found = tuple[LabelledTable, str, Path]
-
-
-def _table(found: Sequence[tuple[bytes, Path]], entry: Entry, source: str) -> Found:
-    """The table of raw files."""
-    path = found[0][1]
+def _table(files: Sequence[tuple[bytes, Path]], entry: Entry, source: str) -> DataSet:
+    """Parse raw files."""
+    path = files[0][1]
     try:
-        table = parse([content for content, _ in found], entry)
+        table = parse([content for content, _ in files], entry)
     except ValueError as error:
         raise Damaged(f"{path}: {error}") from error
-    return table, f"{source} {path}", path
+    return DataSet(table, entry.n_clusters, f"{source} {path}", path)
 
 
-def _from_data_folder(entry: Entry, folder: Path | None, download: bool) -> Found:
+def _from_data_folder(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     if folder is None or not entry.files:
-        wanted = f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})"
-        raise Missing(wanted if entry.files else "")
+        reason = f"no data directory is set (--data-dir or {DATA_DIR_VARIABLE})"
+        raise Missing(reason if entry.files else "")
     return _table([find_in_folder(file, folder) for file in entry.files], entry, "data directory")
 
 
-def _from_cache(entry: Entry, folder: Path | None, download: bool) -> Found:
+def _from_cache(entry: Entry, folder: Path | None, download: bool) -> DataSet:
     if not entry.files:
         raise Missing
     cache = user_cache()
@@ -334,8 +317,8 @@ def _from_cache(entry: Entry, folder: Path | None, download: bool) -> Found:
         raise Missing(str(damaged)) from damaged
 
 
-def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> Found:
-    """The table that a loader of scikit-learn reads from a file of its package.
+def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> DataSet:
+    """Read the table of a loader of scikit-learn from a file of its package.
 
     It is read without scikit-learn, whose import takes longer than all else that a command does before a run.
     """
@@ -350,39 +333,32 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> Found:
         )
     except (OSError, ValueError):
         values = np.empty((0, 1))
-    found = values[:, -1]
+    classes = values[:, -1]
     codes = np.asarray(entry.sklearn_codes or range(entry.n_clusters))
-    kept = np.isin(found, codes)
+    kept = np.isin(classes, codes)
     X = np.ascontiguousarray(values[kept, :-1])
-    labels_true = np.searchsorted(codes, found[kept]).astype(np.int16)
+    labels_true = np.searchsorted(codes, classes[kept]).astype(np.int16)
     table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
     if table.checksum() != entry.checksum:
         raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")
-    return table, "scikit-learn's copy", folder
+    return DataSet(table, entry.n_clusters, "scikit-learn's copy", folder)
 
 
-def _from_network(entry: Entry, folder: Path | None, download: bool) -> Found:
-    """Download, verify and keep the raw files; a file that is not the right one is never kept.
-
-    Raises
-    ------
-    Missing
-        If one is not available; the text names address, cause, and what to do.
-    """
+def _from_network(entry: Entry, folder: Path | None, download: bool) -> DataSet:
+    """Download, verify and keep the raw files; a file that is not the right one is never kept."""
     if not download or not entry.files:
         raise Missing(f"{entry.files[0].url}: not downloaded yet" if entry.files else "")
-    found = [_downloaded(file) for file in entry.files]
+    files = [_downloaded(file) for file in entry.files]
     try:
-        table, _, path = _table(found, entry, "")
-    except Damaged:  # of sizes alone: what is not that table is not kept
-        for _, path in found:
+        return _table(files, entry, "")._replace(source=f"downloaded from {entry.files[0].url}")
+    except Damaged:  # by its sizes alone: what is not that table is not kept
+        for _, path in files:
             path.unlink(missing_ok=True)
         raise
-    return table, f"downloaded from {entry.files[0].url}", path
 
 
 def _downloaded(file: RawFile) -> tuple[bytes, Path]:
-    """One raw file, from the cache if it is there."""
+    """Return one raw file, from the cache if it is there."""
     import pooch
 
     pooch.get_logger().setLevel(logging.ERROR)  # its messages would come between those of the command

@@ -39,10 +39,10 @@ from sweep_clustering.sweeps.data.table import (
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 from sweep_clustering.sweeps.files import opened
 
-# Of a file, and of an array as it is in the file.
+# Bytes of a file, and of an array as it is in the file.
 MOST_BYTES = 2**30
 
-# Of an array of texts, which is held as a whole.
+# Bytes of an array of texts, which is held as a whole.
 MOST_TEXT_BYTES = 2**28
 
 # Cells of a sheet, empty ones and all.
@@ -51,9 +51,11 @@ MOST_SHEET = 2**22
 # Columns of row groups, or of batches: each takes some 40 microseconds.
 MOST_PARTS = 2**18
 
-# Of a workbook: bytes of rows and texts once unpacked, and of all else. A cell takes some 25 bytes and 5
-# microseconds.
-MOST_UNPACKED, MOST_BESIDE = 2**26, 2**21
+# Bytes of rows and texts of a workbook once unpacked; a cell takes some 25 bytes and 5 microseconds.
+MOST_UNPACKED = 2**26
+
+# Bytes of the rest of a workbook once unpacked.
+MOST_BESIDE = 2**21
 
 # Numbers that are read at once.
 PART = 2**17
@@ -70,18 +72,8 @@ EXTRA = "pip install 'sweep-clustering[tables]'"
 def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     """Read the array `X` and the classes of an .npz file; pickled arrays are refused.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    choice : TableChoice
-        Columns of `X` by position; `label_column`, `index_column` and `aside` name arrays with a text, or a
-        number, for each sample. Without `label_column` it is the one of `CLASSES` that is there, if any.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
+    Columns of `X` are chosen by position. `label_column`, `index_column` and `aside` name arrays with a text,
+    or a number, for each sample. Without `label_column` it is the one of `CLASSES` that is there, if any.
     """
     problems: list[Problem] = []
     X, label = np.empty((0, 0)), choice.label_column
@@ -105,10 +97,10 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
             candidates = [name for name in CLASSES if name in members]
             label = candidates[0] if candidates else None
             if len(candidates) > 1:
-                found, hint = " and ".join(map(repr, candidates)), f"name it as {choice.key('label_column')}"
-                problems.append(Problem(str(path), f"arrays {found}", "one of them", hint))
-        told = (("label_column", label), ("index_column", choice.index_column))
-        for key, name in (*told, *(("aside", each) for each in choice.aside)):
+                names, hint = " and ".join(map(repr, candidates)), f"name it as {choice.key('label_column')}"
+                problems.append(Problem(str(path), f"arrays {names}", "one of them", hint))
+        named = [("label_column", label), ("index_column", choice.index_column)]
+        for key, name in (*named, *(("aside", name) for name in choice.aside)):
             with collecting(problems):
                 if isinstance(name, int):
                     where, hint = f"{path}, {choice.key(key)}", "it is an .npz file"
@@ -121,13 +113,10 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                     "".join(texts[name]).encode()  # halves of a pair of UTF-16 are no text
     if not X.size:
         raise InputError(problems)
-    for name, each in [*texts.items()]:
-        if len(each) != len(X):
-            where = f"{path}, array {name!r}"
-            problems.append(
-                Problem(where, plural(len(each), "text"), f"one for each of {plural(len(X), 'row')}")
-            )
-            del texts[name]
+    for name in [name for name in texts if len(texts[name]) != len(X)]:
+        found, expected = plural(len(texts[name]), "text"), f"one for each of {plural(len(X), 'row')}"
+        problems.append(Problem(f"{path}, array {name!r}", found, expected))
+        del texts[name]
     label, index = (name if name in texts else None for name in (label, choice.index_column))
     aside = tuple(name for name in choice.aside if name in texts)
     choice = replace(choice, label_column=label, index_column=index, aside=aside)
@@ -135,13 +124,7 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
 
 
 def read_npy_table(path: Path, choice: TableChoice) -> LabelledTable:
-    """Read one array of numbers; columns are told by position.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file; a pickle is one.
-    """
+    """Read one array of numbers, whose columns are chosen by position; a pickle is refused."""
     with unbroken(path, "an .npy file"), opened(path, MOST_BYTES) as file:
         X = read_array(file, str(path), path.stat().st_size, _no_features, np.float64)
     return _selected(path, X, {}, replace(choice, label_column=None), [])
@@ -151,11 +134,6 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
     """Read a table of parquet, or of feather, which is Arrow's own file format.
 
     An index that pandas stored with it names the samples.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file, and if pyarrow is not there.
     """
     with open_arrow(path, MOST_BYTES) as file:
         if not len(file.schema):
@@ -170,11 +148,6 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
 
     Empty rows are skipped, and so are columns that are empty at the end. The first row is a header if none
     of its cells is a number.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file, and if openpyxl is not there.
     """
     need(path, "openpyxl")
     from openpyxl import load_workbook
@@ -185,8 +158,8 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
         with open_archive(path, file) as archive:
             _check_members(path, archive.infolist())
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
-        names, told = book.sheetnames, 0 if choice.sheet is None else choice.sheet
-        sheet = book[names[position(told, names, len(names), f"{path}, {choice.key('sheet')}")]]
+        names, name = book.sheetnames, 0 if choice.sheet is None else choice.sheet
+        sheet = book[names[position(name, names, len(names), f"{path}, {choice.key('sheet')}")]]
         sheet.reset_dimensions()  # what it says of its size; each row then has the cells that it has
         for number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
             row = list(map(text_of, values))
@@ -220,23 +193,22 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
 
 # Archives: how many members there are, before a record of each is made.
 
-# Members of an archive; what reads it makes a record of each, of some 500 bytes.
-MOST_MEMBERS, LONGEST_RECORD = 2**14, 2**9
+# Members of an archive.
+MOST_MEMBERS = 2**14
 
-# The last record of an archive; a comment of at most 64 KiB may follow.
-END, END_BYTES, COMMENT = b"PK\x05\x06", 22, 2**16
+# Bytes of the record that is made of each member.
+LONGEST_RECORD = 2**9
+
+# Begin, and bytes, of the last record of an archive; a comment may follow, of so many bytes at most.
+END = b"PK\x05\x06"
+END_BYTES = 22
+LONGEST_COMMENT = 2**16
 
 
 def open_archive(path: Path, file: IO[bytes]) -> zipfile.ZipFile:
-    """Open an archive that has no more members than are read.
-
-    Raises
-    ------
-    InputError
-        If it has more, by the number or by the size of its directory.
-    """
+    """Open an archive; one of more than `MOST_MEMBERS`, by number or by its directory, is refused."""
     size = file.seek(0, io.SEEK_END)
-    begin = file.seek(max(size - END_BYTES - COMMENT, 0))
+    begin = file.seek(max(size - END_BYTES - LONGEST_COMMENT, 0))
     tail = file.read()
     place = tail.rfind(END)
     if place >= 0 and len(tail) - place >= END_BYTES:
@@ -390,19 +362,8 @@ def is_text(kind: Any) -> bool:
 def unpacked_size(path: Path, file: IO[bytes]) -> tuple[int, int]:
     """Return rows and unpacked bytes of a file of Arrow, of whose messages only the heads are read.
 
-    Each head says how many rows there are. Compressed buffers begin with their size.
-
-    Parameters
-    ----------
-    path : Path
-        The file, for messages.
-    file : binary file
-        The same, open; it is at its begin again afterwards.
-
-    Raises
-    ------
-    InputError
-        If there are more than `MOST_PARTS` messages.
+    Each head says how many rows there are. Compressed buffers begin with their size. The file is at its begin
+    again afterwards.
     """
     file.seek(8)  # after the magic bytes
     n_rows = n_bytes = 0
@@ -426,7 +387,7 @@ def unpacked_size(path: Path, file: IO[bytes]) -> tuple[int, int]:
             for place, length in batch.pairs(2):
                 if is_packed and length >= 8:
                     file.seek(body + place)
-                    (length,) = (max(length, each) for each in struct.unpack("<q", file.read(8)))
+                    length = max(length, *struct.unpack("<q", file.read(8)))
                 n_bytes += length
         file.seek(body + message.number(3, "<q"))
     file.seek(0)
@@ -479,13 +440,7 @@ class _FlatTable(NamedTuple):
 
 
 def members_of(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Members of an .npz file by the names of their arrays.
-
-    Raises
-    ------
-    InputError
-        If a name stands twice: any of the arrays could be meant.
-    """
+    """Return the members of an .npz file by the names of their arrays, of which none may stand twice."""
     members: dict[str, zipfile.ZipInfo] = {}
     problems = list[Problem]()
     for member in archive.infolist():
@@ -499,7 +454,7 @@ def members_of(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInf
 
 
 class Header(NamedTuple):
-    """What an array says of itself."""
+    """Header of an array in numpy's format."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -507,25 +462,12 @@ class Header(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Size of the values, as they are written."""
+        """Size of the values in the file."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_header(stream: IO[bytes], where: str) -> Header:
-    """Read the header of an array in numpy's format; the stream then is at its values.
-
-    Parameters
-    ----------
-    stream : binary file
-        At the begin of the array.
-    where : str
-        For messages.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """Read the header of an array in numpy's format; the stream then is at its values."""
     parsers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     try:
         with warnings.catch_warnings():
@@ -553,16 +495,16 @@ def read_array(
     Parameters
     ----------
     stream : binary file
-        At the begin of the array.
+        Stream at the begin of the array.
     where : str
-        For messages.
+        Place of the array in messages.
     n_bytes : int
         Size of the array with its header.
     check : callable
         From the header to what is expected in its place; empty if the array may be read.
     dtype : type, optional
-        Type of the result, that of the file unless given. Numbers of another type are converted part by part,
-        so they are never in memory twice.
+        Type of the result if it is not that of the file. Numbers are converted part by part, so that they are
+        never in memory twice.
 
     Raises
     ------
@@ -577,16 +519,16 @@ def read_array(
         found = f"{n_bytes - stream.tell():,} bytes for shape {header.shape} of type {header.dtype}"
         raise refused(where, found, f"{header.n_bytes:,}")
     # of the byte order of this machine, whatever that of the file is
-    own = header.dtype.newbyteorder("=")
-    values = np.empty(header.shape, dtype or own, order="F" if header.fortran else "C")
+    native = header.dtype.newbyteorder("=")
+    values = np.empty(header.shape, dtype or native, order="F" if header.fortran else "C")
     flat, size = values.reshape(-1, order="A"), header.dtype.itemsize
     for start in range(0, len(flat) if size else 0, PART):
         part = flat[start : start + PART]
-        read = stream.read(len(part) * size)
-        if len(read) != len(part) * size:
-            raise EOFError(f"{len(read):,} bytes, expected {len(part) * size:,}")
+        content = stream.read(len(part) * size)
+        if len(content) != len(part) * size:
+            raise EOFError(f"{len(content):,} bytes, expected {len(part) * size:,}")
         with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
-            part[:] = np.frombuffer(read, header.dtype)
+            part[:] = np.frombuffer(content, header.dtype)
     stream.read(1)  # at its end an archive compares the checksum
     return values
 
@@ -609,14 +551,14 @@ def read_member(
 
 
 def _no_features(header: Header) -> str:
-    """What is expected in place of an array that holds no features; nothing of one that does."""
+    """Say what is expected in place of an array that holds no features; nothing of one that does."""
     if len(header.shape) != 2 or header.dtype.kind not in "biuf":
         return "numbers of shape (samples, features)"
     return "at least one sample and one feature" if 0 in header.shape else ""
 
 
 def _no_texts(header: Header) -> str:
-    """The same of an array that holds no text, or number, of each sample."""
+    """Say what is expected in place of an array without a text, or number, of each sample."""
     if len(header.shape) != 1 or header.dtype.kind not in "biufUS" or not header.n_bytes:
         return "whole numbers or texts of shape (samples,)"
     return "" if header.n_bytes <= MOST_TEXT_BYTES else f"at most {MOST_TEXT_BYTES:,} bytes"
@@ -625,7 +567,7 @@ def _no_texts(header: Header) -> str:
 def _selected(
     path: Path, X: NDArray[Any], texts: dict[str, list[str]], choice: TableChoice, problems: list[Problem]
 ) -> LabelledTable:
-    """Samples of `X`, with arrays of texts beside it as further columns."""
+    """Take samples of `X`, with arrays of texts beside it as further columns."""
     X = np.ascontiguousarray(X)
     width, names = X.shape[1], [*texts]
 
@@ -643,7 +585,7 @@ def _selected(
     table = Frame(path, len(X), width, [], where, cells, array=X)
     # columns of X are told by position, counted without those beside them
     columns, drop = (tuple(positions(choice, key, table, problems)) for key in ("columns", "drop"))
-    told = replace(
+    placed = replace(
         choice,
         columns=columns,
         drop=drop,
@@ -651,7 +593,7 @@ def _selected(
         index_column=beside(choice.index_column),
         aside=tuple(str(beside(name)) for name in choice.aside),
     )
-    return select(replace(table, width=width + len(names)), told, problems)
+    return select(replace(table, width=width + len(names)), placed, problems)
 
 
 # Tables of Arrow.
@@ -665,13 +607,7 @@ def _is_list_of_numbers(kind: Any) -> bool:
 
 
 def _matrix(path: Path, name: str, column: Any, n_rows: int) -> NDArray[Any]:
-    """A column of lists, such as embeddings, as one row of numbers each; float32 stays float32.
-
-    Raises
-    ------
-    InputError
-        With the rows that have no list, or one of another length than the first.
-    """
+    """Make a matrix of a column of lists of one length, such as embeddings; float32 stays float32."""
     import pyarrow.compute as pc
 
     missing = -1
@@ -723,8 +659,8 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
         raise refused(path, "no rows", "at least one sample")
     # the table without its rows has the names and the index that pandas stored with it
     empty = schema.empty_table().to_pandas()
-    told = (schema.pandas_metadata or {}).get("index_columns", [])
-    index = [schema.get_field_index(each) for each in told if isinstance(each, str)]
+    stored = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = [schema.get_field_index(name) for name in stored if isinstance(name, str)]
     columns = [number for number in range(len(schema)) if number not in index]
     if -1 in index or len(columns) != empty.shape[1]:
         raise ValueError("columns that its metadata do not have")
@@ -735,8 +671,7 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
     lists: dict[int, NDArray[Any]] = {}
     places = list[tuple[int, int | None]]()
     header = list[str]()
-    for number, told_name in zip(columns, empty.columns, strict=True):
-        name = str(told_name)
+    for number, name in zip(columns, map(str, empty.columns), strict=True):
         # one that is dropped is not read, and stays a column
         if name in choice.drop or not _is_list_of_numbers(schema.field(number).type):
             places.append((number, None))
@@ -759,30 +694,29 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
     def cells(chosen: Sequence[int]) -> list[Any]:
         fields = [places[column][0] for column in chosen if places[column][1] is None]
         plain = iter(file.arrays(fields) if fields else ())
-        found = list[Any]()
-        for number, item in (places[column] for column in chosen):
-            whole = lists.get(number)
-            values = None if whole is None else pd.arrays.NumpyExtensionArray(whole[:, item])
-            found.append(next(plain) if values is None else values)
-        return found
+        return [
+            next(plain) if item is None else pd.arrays.NumpyExtensionArray(lists[number][:, item])
+            for number, item in (places[column] for column in chosen)
+        ]
 
     return Frame(path, n_rows, len(header), header, where, cells, names)
 
 
-# Workbooks, and what is said of any file.
+# Workbooks, and files of any format.
 
 
 def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
     """Refuse what takes long to read: a sheet is read row by row, all else when a workbook is opened."""
     rows = ("xl/worksheets/", "xl/sharedStrings")
-    for what, is_rows, most in (
-        ("of rows and texts", True, MOST_UNPACKED),
-        ("of the rest", False, MOST_BESIDE),
+    sizes = {True: 0, False: 0}
+    for member in members:  # a part that is empty takes its time as well
+        sizes[member.filename.startswith(rows)] += member.file_size + 2**10
+    for part, size, most in (
+        ("rows and texts", sizes[True], MOST_UNPACKED),
+        ("the rest", sizes[False], MOST_BESIDE),
     ):
-        # a part that is empty takes its time as well
-        size = sum(each.file_size + 2**10 for each in members if each.filename.startswith(rows) == is_rows)
         if size > most:
-            found, hint = f"{size:,} bytes {what}, unpacked", "save the table as CSV or parquet"
+            found, hint = f"{size:,} bytes of {part}, unpacked", "save the table as CSV or parquet"
             raise refused(path, found, f"at most {most:,}", hint)
 
 

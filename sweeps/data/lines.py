@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +19,10 @@ from sweep_clustering.sweeps.files import opened
 
 PROBLEMS_SHOWN = 20
 
-# Problems of one kind that are looked at one by one; the last stands for those beyond.
+# Problems of one kind that are made one by one; the last stands for those beyond.
 MOST_SINGLE = 1000
 
-# Of a file of labels, links or annotations.
+# Bytes of a file of labels, links or annotations.
 MOST_BYTES = 2**28
 
 # Lines of any text file: each takes some 16 bytes beside its text.
@@ -43,7 +44,7 @@ class Line(NamedTuple):
 
     @property
     def where(self) -> str:
-        """File and line number, for problems."""
+        """File and line number for messages."""
         return f"{self.path}, line {self.number}"
 
 
@@ -54,9 +55,9 @@ class Lines:
     Parameters
     ----------
     path : Path
-        Where the text comes from.
+        File that the text comes from.
     content : bytes
-        All of it, valid UTF-8. A line ends at a line feed and nowhere else: what `str.splitlines` does would
+        The text in valid UTF-8. A line ends at a line feed and nowhere else: what `str.splitlines` does would
         also break at characters that editors do not count as line ends.
     """
 
@@ -73,18 +74,12 @@ class Lines:
 
     @property
     def first(self) -> Line | None:
-        """The first of them, if there is one."""
+        """First line, if there is one."""
         return next(iter(self), None)
 
 
 def read_lines(path: Path) -> Lines:
-    """Lines of a UTF-8 file, packed by gzip or not, without blank lines and those that start with #.
-
-    Raises
-    ------
-    InputError
-        As `read_text`.
-    """
+    """Read the lines of a UTF-8 file, packed by gzip or not, without blank lines and comments."""
     return Lines(path, read_text(path, MOST_BYTES))
 
 
@@ -127,15 +122,7 @@ def read_text(path: Path, most: int) -> bytes:
 
 
 def split_cells(text: str, separator: str = "") -> list[str]:
-    """Cells of a line; quotes group.
-
-    Parameters
-    ----------
-    text : str
-        The line.
-    separator : str
-        Of its cells; where it is empty, commas if there are any, else tabs, else blanks.
-    """
+    """Split a line, where quotes group, by a separator; by default commas, else tabs, else blanks."""
     separator = separator or ("," if "," in text else "\t" if "\t" in text else " ")
     if '"' not in text:
         return [cell.strip() for cell in text.split(None if separator == " " else separator)]
@@ -154,18 +141,18 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def as_cell(text: str) -> str:
-    """A text as a cell of a spreadsheet: one that would be a formula begins with a quote, numbers do not."""
+    """Write a text as a cell of a spreadsheet: one that would be a formula begins with a quote."""
     text = CONTROL.sub(" ", text)
     return f"'{text}" if FORMULA.match(text) and to_number(text) is None else text
 
 
 def of_cell(cell: str) -> str:
-    """The text of a cell that `as_cell` made."""
+    """Return the text of a cell that `as_cell` made."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def to_number(cell: str) -> float | None:
-    """The number a cell spells (NaN and infinities included), or None; 1_000 is not a number in a table."""
+    """Return the number that a cell spells, NaN and infinities included; None for 1_000."""
     if "_" in cell:
         return None
     try:
@@ -175,24 +162,16 @@ def to_number(cell: str) -> float | None:
 
 
 def counted(places: Sequence[int] | NDArray[np.intp], problem: Callable[[int], Problem]) -> list[Problem]:
-    """A problem for each of the first places, and one that stands for those beyond.
-
-    Parameters
-    ----------
-    places : sequence of int
-        Places of all of them.
-    problem : callable
-        From a place to its problem.
-    """
+    """Make a problem for each of the first places, and one that stands for those beyond."""
     first = [problem(int(place)) for place in places[:MOST_SINGLE]]
     beyond = len(places) - len(first)
     return [*first, replace(first[-1], count=beyond)] if beyond else first
 
 
-# Line or row of a problem, before what else says where it is.
+# Line or row of a problem, before its column.
 PLACE = re.compile(r"(?s)(.*), (line|row) (\d+)(.*)")
 
-# Lines with the same complaint that are told one by one; of more the first ones stand for all.
+# Lines with the same complaint that are named one by one; of more the first ones stand for all.
 ALONE = 3
 
 
@@ -208,7 +187,7 @@ class Complaint:
     last: str = ""
 
     def add(self, order: int, problem: Problem, number: str) -> None:
-        """One more, of a line that is no earlier one."""
+        """Add a problem of the same line as the last one, or of a later line."""
         self.count += problem.count
         if problem.count > 1 and self.numbers:  # it stands for as many further lines
             self.n_lines += problem.count
@@ -221,7 +200,7 @@ class Complaint:
             self.found[problem.found] = None
 
     def shown(self) -> Iterator[tuple[int, Problem]]:
-        """Each, or one for all; with its place among the problems of the file."""
+        """Yield each problem, or one for all, with its place among the problems of the file."""
         order, problem = self.first[0]
         place = PLACE.fullmatch(problem.where)
         if place is None:
@@ -238,7 +217,7 @@ class Complaint:
 
 
 class Complaints:
-    """Problems of one file as they are found, however many: those that differ in their line alone are one.
+    """Problems of one file, however many: those that differ in their line alone are one.
 
     Parameters
     ----------
@@ -252,29 +231,32 @@ class Complaints:
         self._n_added, self._n_beyond = 0, 0
 
     def add(self, problems: Iterable[Problem]) -> None:
-        """Further problems, in the order of the lines."""
-        for each in problems:
+        """Add problems in the order of the lines."""
+        for problem in problems:
             self._n_added += 1
-            place = PLACE.fullmatch(each.where)
-            file, unit, number, column = place.groups() if place else (each.where, "", "", "")
+            place = PLACE.fullmatch(problem.where)
+            file, unit, number, column = place.groups() if place else (problem.where, "", "", "")
             # what is found differs from line to line; without a line it tells problems apart
-            key = (file, unit, column, each.expected, each.hint, "" if place else each.found)
+            found = "" if place else problem.found
+            key = (file, unit, column, problem.expected, problem.hint, found)
             # of those beyond it only matters how many there are, and a file may have millions
             if key in self._of or len(self._of) < PROBLEMS_SHOWN:
-                self._of.setdefault(key, Complaint([], {}, [])).add(self._n_added, each, number)
+                self._of.setdefault(key, Complaint([], {}, [])).add(self._n_added, problem, number)
             else:
-                self._n_beyond += each.count
+                self._n_beyond += problem.count
 
     def shown(self) -> list[Problem]:
-        """The first of them, and how many there are beyond."""
-        every = sorted((each for of in self._of.values() for each in of.shown()), key=lambda each: each[0])
-        beyond = self._n_beyond + sum(problem.count for _, problem in every[PROBLEMS_SHOWN:])
+        """Return the first problems, and one that counts those beyond."""
+        ordered = sorted(
+            chain.from_iterable(of.shown() for of in self._of.values()), key=lambda item: item[0]
+        )
+        beyond = self._n_beyond + sum(problem.count for _, problem in ordered[PROBLEMS_SHOWN:])
         more = [Problem(str(self._path), plural(beyond, "more problem"), "", count=beyond)] if beyond else []
-        return [problem for _, problem in every[:PROBLEMS_SHOWN]] + more
+        return [problem for _, problem in ordered[:PROBLEMS_SHOWN]] + more
 
 
 def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
-    """Problems of a file, equal ones as one; the first of them, and how many there are beyond."""
+    """Join equal problems of a file; return the first ones, and one that counts those beyond."""
     complaints = Complaints(path)
     complaints.add(problems)
     return complaints.shown()

@@ -45,7 +45,7 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     path : Path
         The file.
     choice : TableChoice
-        What its columns are.
+        Choice of its columns.
 
     Returns
     -------
@@ -71,8 +71,7 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
         usual, word, known = PARAMETERS[name].default, getattr(choice, name), PARAMETERS[name].choices
         if word not in known:
             problems.append(not_one_of(f"{path}, {key(name)}", word, known))
-            right: Any = {name: usual}
-            choice = replace(choice, **right)
+            choice = replace(choice, **dict[str, Any]({name: usual}))
     if suffix in UNREAD:
         raise InputError([*problems, Problem(str(path), f"{suffix} file", UNREAD[suffix])])
     if reader is not read_text_table:
@@ -96,9 +95,9 @@ def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None
     path : Path
         Text table, array, parquet, feather or workbook.
     choice : TableChoice
-        What its columns are.
+        Choice of its columns.
     n_clusters : int, optional
-        Number of clusters; the number of classes unless given.
+        Number of clusters; by default the number of classes.
 
     Raises
     ------

@@ -25,10 +25,9 @@ class RawFile(NamedTuple):
     Parameters
     ----------
     file : str
-        Its path below a folder of raw files.
+        Path below a folder of raw files.
     sha256 : str
-        Its checksum; the same file inside a zip has the same. Empty if it is not known here: sizes are then
-        what is verified.
+        Checksum, which the same file inside a zip shares. Empty if it is not known: then sizes are verified.
     url : str
         Public download: the raw file, or a zip that holds it.
     """
@@ -49,7 +48,7 @@ class Entry:
     files : tuple of RawFile
         The raw file, or one of features and one of classes; none if scikit-learn's copy is the only source.
     landing_page, licence : str
-        Page that describes it, and the licence named there.
+        Page about the data set, and the licence named there.
     n_samples : int
         Rows after preprocessing.
     class_names : tuple of str
@@ -61,7 +60,7 @@ class Entry:
     class_column : int
         Column of the class.
     separator : str
-        Between cells; empty for any number of spaces or tabs.
+        Separator of cells; empty for any number of spaces or tabs.
     header_lines : int
         Lines to skip at the top.
     comment : str
@@ -71,13 +70,13 @@ class Entry:
     sklearn : str
         File of scikit-learn's own copy of the same table, if it has one.
     sklearn_header : int
-        Lines to skip at its top.
+        Lines to skip at the top of that copy.
     sklearn_codes : tuple of int
-        Its codes of the classes; from 0 unless given. Rows of other classes are left out.
+        Codes of the classes in that copy; from 0 by default. Rows of other classes are left out.
     n_noise : int
         Rows that belong to no class, and are left out.
     feature_names : tuple of str
-        As scikit-learn's copy or the publisher's page has them, if they do.
+        Names in scikit-learn's copy or on the publisher's page, if there are any.
     """
 
     name: str
@@ -112,7 +111,9 @@ class Entry:
 
 
 def _entry(name: str, keys: Mapping[str, Any]) -> Entry:
-    values: dict[str, Any] = {key: tuple(each) if type(each) is list else each for key, each in keys.items()}
+    values: dict[str, Any] = {
+        key: tuple(value) if type(value) is list else value for key, value in keys.items()
+    }
     place = [values.pop(key) for key in RawFile._fields if key in values]
     return Entry(name, files=(RawFile(*place),) if place else (), **values)
 
@@ -134,7 +135,7 @@ def _suite(row: Mapping[str, str]) -> Entry:
         SUITE_PAGE,
         "for research, see its README",
         n_samples=int(row["n_samples"]),
-        class_names=tuple(str(each + 1) for each in range(n_clusters)),
+        class_names=tuple(str(number) for number in range(1, n_clusters + 1)),
         checksum=row["checksum"],
         features=(0, int(row["n_features"])),
         class_column=0,
@@ -150,7 +151,7 @@ REGISTRY: Mapping[str, Entry] = {name: _entry(name, keys) for name, keys in _TAB
 }
 BUILTIN: tuple[str, ...] = tuple(REGISTRY)
 
-# For messages.
+# Names that messages expect.
 KNOWN = (
     f"one of {', '.join(name for name in BUILTIN if '/' not in name)}, suite/<battery>/<name>,"
     " a pattern such as suite/uci/*"
@@ -158,42 +159,29 @@ KNOWN = (
 
 
 def is_pattern(name: str) -> bool:
-    """Whether a name stands for all data sets that it fits: `suite/uci/*`."""
+    """Say whether a name stands for all data sets that it fits, as `suite/uci/*` does."""
     return any(sign in name for sign in "*?[")
 
 
 def fitting(pattern: str) -> list[str]:
-    """Names of data sets that a pattern fits, or a name itself; none if there is no such data set."""
+    """List the data sets that a pattern fits, or the one of a name; none if there is no such data set."""
     return [
         name for name in BUILTIN if name == pattern or (is_pattern(pattern) and fnmatchcase(name, pattern))
     ]
 
 
 def parse(contents: Sequence[bytes], entry: Entry) -> LabelledTable:
-    """Features and classes from the raw files of a data set.
-
-    Parameters
-    ----------
-    contents : sequence of bytes
-        Of each of `entry.files`, whose checksums were verified before where they are known.
-    entry : Entry
-        How they are read.
-
-    Raises
-    ------
-    ValueError
-        If they are not of the sizes of the entry.
-    """
+    """Parse the raw files of a data set; a ValueError says that they are not of the sizes of the entry."""
     first, *classes = contents
     return _parse_suite(first, classes[0], entry) if classes else parse_raw(first, entry)
 
 
-# Of a file of the suite, unpacked: the largest has 70,000 rows of 784 pixels.
+# Bytes of a file of the suite, unpacked: the largest has 70,000 rows of 784 pixels.
 MOST_UNPACKED = 2**29
 
 
 def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable:
-    """Rows of numbers, and whole numbers from 1 on, 0 for noise, which is left out."""
+    """Parse rows of numbers, and their classes from 1 on; 0 is noise, which is left out."""
     start, stop = entry.features
     try:
         X = np.fromiter(_numbers(features), np.float64).reshape(-1, stop - start)
@@ -201,17 +189,17 @@ def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(f"no table of {stop - start} numbers a row: {error}") from error
     kept = codes > 0 if len(codes) == len(X) else np.zeros(len(X), bool)
-    found = int(kept.sum()), int(codes.max(initial=0)), len(codes) - int(kept.sum())
-    if found != (entry.n_samples, entry.n_clusters, entry.n_noise) or len(codes) != len(X):
+    sizes = int(kept.sum()), int(codes.max(initial=0)), len(codes) - int(kept.sum())
+    if sizes != (entry.n_samples, entry.n_clusters, entry.n_noise) or len(codes) != len(X):
         expected = f"{entry.n_samples} rows of {entry.n_clusters} classes and {entry.n_noise} of noise"
-        raise ValueError(f"{len(X)} rows and {len(codes)} classes, {found[0]} above 0, expected {expected}")
+        raise ValueError(f"{len(X)} rows and {len(codes)} classes, {sizes[0]} above 0, expected {expected}")
     noise = f"{entry.n_noise} samples are noise (label 0) and left out"
     notes = (noise,) if entry.n_noise else ()
     return LabelledTable(X[kept], (codes[kept] - 1).astype(np.int16), entry.class_names, notes=notes)
 
 
 def _numbers(packed: bytes) -> Iterator[float]:
-    """Numbers of a packed text."""
+    """Yield the numbers of a packed text."""
     with gzip.open(io.BytesIO(packed)) as text:
         content = text.read(MOST_UNPACKED + 1)
     if len(content) > MOST_UNPACKED:
@@ -220,15 +208,7 @@ def _numbers(packed: bytes) -> Iterator[float]:
 
 
 def parse_raw(content: bytes, entry: Entry) -> LabelledTable:
-    """Features and classes of a raw file, in the order of its lines; its checksum was verified before.
-
-    Parameters
-    ----------
-    content : bytes
-        The raw file.
-    entry : Entry
-        How it is read.
-    """
+    """Parse a raw file in the order of its lines; its checksum was verified before."""
     codes = {class_name: code for code, class_name in enumerate(entry.class_names)}
     start, stop = entry.features
     rows: list[list[float]] = []

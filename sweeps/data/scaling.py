@@ -15,22 +15,22 @@ SMALL = 1e-140
 
 
 class Scaling(NamedTuple):
-    """What columns are scaled by: of another table as of the one it was made for."""
+    """Offset and width by which columns are scaled, also those of another table."""
 
     offset: NDArray[np.float64]
     width: NDArray[np.float64]
 
     def of(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scaled features."""
+        """Scale features."""
         return np.asarray((X - self.offset) / self.width)
 
     def back(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Features of scaled ones."""
+        """Return the features that were scaled."""
         return np.asarray(scaled * self.width + self.offset)
 
 
 def scaling_of(X: NDArray[np.float64], how: str) -> Scaling:
-    """What `scale` does to each column.
+    """Find offset and width of each column.
 
     Parameters
     ----------
@@ -50,10 +50,10 @@ def scaling_of(X: NDArray[np.float64], how: str) -> Scaling:
     if how == "minmax":
         offset, width = lowest, highest - lowest
     else:
-        # Of values this small the squares vanish. By a power of two, which rounds nothing.
+        # The squares of values this small vanish. By a power of two, which rounds nothing.
         shift = np.where(~constant & (highest - lowest < SMALL), 900, 0)
         larger = np.ldexp(X, shift)
-        offset, width = (np.ldexp(each, -shift) for each in (larger.mean(axis=0), larger.std(axis=0)))
+        offset, width = (np.ldexp(value, -shift) for value in (larger.mean(axis=0), larger.std(axis=0)))
     # Zeros of both signs less -0 are 0: a constant column has one bit pattern.
     still = np.where(lowest == 0.0, -0.0, lowest)
     offset, width = np.where(constant, still, offset), np.where(constant, 1.0, width)
@@ -61,7 +61,7 @@ def scaling_of(X: NDArray[np.float64], how: str) -> Scaling:
 
 
 def scale(X: NDArray[np.float64], how: str) -> NDArray[np.float64]:
-    """Scale the columns of a table, as `scaling_of` has it, into a new array."""
+    """Scale the columns of a table into a new array, see `scaling_of`."""
     return scaling_of(X, how).of(X)
 
 
@@ -70,20 +70,11 @@ ONE_UNIT = 3.0
 
 
 def left_alone(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Columns that the scale "auto" does not change.
+    """Say for each column whether the scale "auto" leaves it as it is.
 
-    Columns of nothing but 0 and 1, which stand for words; and all others where they seem to have one unit:
-    half of them have the same least and the same largest value, as pixels and grades do, or there is none of
-    0 and 1, and their standard deviations are within `ONE_UNIT`.
-
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Finite features.
-
-    Returns
-    -------
-    array of shape (n_features,)
+    Columns of nothing but 0 and 1, which stand for words, stay. So do all others if they seem to have one
+    unit: half of them have the same least and the same largest value, as pixels and grades do, or there is
+    none of 0 and 1, and their standard deviations are within `ONE_UNIT`.
     """
     lowest, highest = X.min(axis=0), X.max(axis=0)
     coded = ((X == 0.0) | (X == 1.0)).all(axis=0)

@@ -1,8 +1,7 @@
-"""From the columns of a file to a table of samples: features, classes, names of the samples.
+"""Tables of samples from the columns of a file: features, classes, names of the samples.
 
-A reader of a format makes a `Frame`, `TableChoice` says what its columns are, `select` takes the samples, and
-`LabelledTable` is what comes of it. `read_labels` reads classes from a file of
-their own.
+A reader of a format makes a `Frame`, `TableChoice` says what its columns are, and `select` takes the samples
+as a `LabelledTable`. `read_labels` reads classes from a file of their own.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ class SampleRows(NamedTuple):
     names : tuple of str
         Name of every row of the file; empty if it has no names.
     doubt : str
-        Why names that the file has do not tell its rows apart; empty where there are none of these. A number
-        may be such a name, and stands for no row then.
+        Reason why the names of the file do not tell its rows apart, if they do not. A number may be such a
+        name, and stands for no row then.
     """
 
     n_rows: int
@@ -66,11 +65,11 @@ class LabelledTable(NamedTuple):
     feature_names : tuple of str
         By the header of the file; empty if it has none.
     aside : tuple of (tuple of str)
-        Texts of the columns left out of the features, one for each row; of each column asked for.
+        Texts of the columns of `TableChoice.aside`, one for each row.
     rows : SampleRows or None
-        What the samples are in the file; None where they are its rows, one after the other, without names.
+        Rows of the file; None where all of them are samples without names.
     notes : tuple of str
-        What to know of the columns before the table is used.
+        Sentences about the columns for the user.
     """
 
     X: NDArray[np.float64]
@@ -89,7 +88,7 @@ class LabelledTable(NamedTuple):
         return tuple(self.rows.names[row] for row in self.rows.kept.tolist())
 
     def checksum(self) -> str:
-        """Sha256 over the shape, the features and the class codes, all little-endian.
+        """Return the sha256 of the shape, the features and the class codes, all little-endian.
 
         The names of the classes are left out: sources of one table spell them differently.
         """
@@ -110,7 +109,7 @@ NUMBERED = re.compile(r"-?\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True)
 class TableChoice:
-    """What is made of the columns of a table.
+    """Choice of what the columns of a table are.
 
     Parameters
     ----------
@@ -119,7 +118,7 @@ class TableChoice:
     drop : tuple of (str or int)
         Columns that are no features.
     index_column, label_column : str, int or None
-        Names of the samples, each once; classes.
+        Column of the names of the samples, each once, and of the classes.
     missing : {"error", "drop"}
         Whether a row with an empty cell is a problem, or is left out.
     links_outside : {"error", "drop"}
@@ -127,13 +126,13 @@ class TableChoice:
     categories : {"error", "onehot"}
         Whether a feature of texts is a problem, or becomes a column of 0 and 1 for each of its texts.
     sheet : str, int or None
-        Of a workbook, by name or position from 0; the first where it is left out.
+        Sheet of a workbook, by name or position from 0; the first one by default.
     aside : tuple of str
         Columns that are no features, and whose texts are kept.
     as_options : bool
         Whether messages name the options of a command, and not the keys of a file.
     search : NameSearch or None
-        Is shown the table before anything is made of it.
+        Search for the column of names, before samples are taken.
     """
 
     columns: tuple[Column, ...] = ()
@@ -150,49 +149,41 @@ class TableChoice:
 
     @property
     def named(self) -> tuple[Column, ...]:
-        """All columns that are told, and the parts of those that may be several."""
+        """All columns that are named, and the parts of those that may be several."""
         several = (*self.columns, *self.drop)
-        every = (self.label_column, self.index_column, *several, *expanded(several, ()), *self.aside)
-        return tuple(each for each in every if each is not None)
+        columns = (self.label_column, self.index_column, *several, *expanded(several, ()), *self.aside)
+        return tuple(column for column in columns if column is not None)
 
     def key(self, name: str) -> str:
-        """How a message names one of these."""
+        """Return the option or key of a parameter for messages."""
         return f"--{name.replace('_', '-')}" if self.as_options else name
 
-    def said(self, name: str, value: str) -> str:
-        """How a message says that one of these has a value."""
+    def phrase(self, name: str, value: str) -> str:
+        """Return a parameter with a value as an option or key, for messages."""
         return f"{self.key(name)} {value}" if self.as_options else f'{name} = "{value}"'
 
 
 def positions(choice: TableChoice, key: str, table: Frame, problems: list[Problem]) -> list[int]:
-    """Columns that a key of a choice names, each once.
+    """Return the positions of the columns that a parameter of a choice names, each once.
 
-    Parameters
-    ----------
-    choice : TableChoice
-        What was told.
-    key : str
-        One of its parameters. A text in `columns` or `drop` that is no name of a column may hold several.
-    table : Frame
-        Whose columns they are.
-    problems : list of Problem
-        Is extended by every name that is none of the columns, or comes twice.
+    A text in `columns` or `drop` that is no name of a column may hold several. Problems are added for every
+    name that is none of the columns, or comes twice.
     """
-    told = getattr(choice, key)
-    names = told if isinstance(told, tuple) else () if told is None else (told,)
+    value = getattr(choice, key)
+    names = value if isinstance(value, tuple) else () if value is None else (value,)
     where = f"{table.path}, {'column left out' if key == 'aside' else choice.key(key)}"
-    found: list[int] = []
+    places: list[int] = []
     for name in expanded(names, table.header) if key in ("columns", "drop") else names:
         with collecting(problems):
             place = position(name, table.header, table.width, where)
-            if place in found:
+            if place in places:
                 raise refused(where, f"{name!r} again", "each column once")
-            found.append(place)
-    return found
+            places.append(place)
+    return places
 
 
 def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]:
-    """Names one by one, where several stand in one text, between commas, that is no column itself.
+    """Yield the names of columns: a text that is no column may have several between commas.
 
     The name of a column of lists stands for all the features that are made of it.
     """
@@ -208,7 +199,7 @@ def expanded(names: Sequence[Column], header: Sequence[str]) -> Iterator[Column]
 
 
 def position(name: Column, header: Sequence[str], width: int, where: str) -> int:
-    """Position from 0 of a column of a table, or of a sheet of a workbook, by its name or its position."""
+    """Return the position from 0 of a column, or of a sheet, by its name or its position."""
     if isinstance(name, str) and header.count(name) == 1:
         return header.index(name)
     if not isinstance(name, str) or (NUMBERED.fullmatch(name) and name not in header):
@@ -221,19 +212,19 @@ def position(name: Column, header: Sequence[str], width: int, where: str) -> int
         hint = "several columns have that name; give a position"
     else:
         hint = did_you_mean(name, header)
-    names = ", ".join(each or "''" for each in header[:20])
+    names = ", ".join(column or "''" for column in header[:20])
     names += f" and {len(header) - 20} more" if len(header) > 20 else ""
     raise refused(where, repr(name), f"one of {names or f'{-width} to {width - 1}'}", hint)
 
 
-# What a table of any format is asked for, before it is known which of its columns are what.
+# Columns of a file of any format, before samples are taken.
 
 # Numbers of a table: 8 bytes each, and as text a third of a microsecond.
 MOST_CELLS = 100_000_000
 
 MOST_COLUMNS = 2**17
 
-# Different cells of features that are read one by one, as they are no numbers: a microsecond each.
+# Different cells of features that are no numbers, and are read one by one: a microsecond each.
 MOST_WORDS = 2**23
 
 # Different texts of a column; with what they are looked up by, each takes some 200 bytes.
@@ -268,12 +259,12 @@ EMPTY = frozenset(
 
 
 def is_empty(cell: str) -> bool:
-    """Whether a cell stands for a missing value."""
+    """Say whether a cell stands for a missing value."""
     return cell.strip().lower() in EMPTY
 
 
 def is_header(cells: Sequence[str], choice: TableChoice) -> bool:
-    """Whether a first row has names of columns: one that is told, or no number."""
+    """Say whether a first row has names of columns: one that is chosen, or no number."""
     return any(name in cells for name in choice.named) or all(
         lines.to_number(cell.replace(",", ".", 1)) is None for cell in cells
     )
@@ -292,7 +283,7 @@ class Frame:
     header : sequence of str
         Names of the columns; empty if they have none.
     where : callable
-        From a row and a column to the place of a cell, for problems.
+        From a row and a column to the place of a cell in messages.
     cells : callable
         From positions of columns to these columns: each a list of texts, or an array of pandas.
     index : tuple of str
@@ -314,13 +305,13 @@ class Frame:
     array: NDArray[np.float64] | None = None
 
     def numbers(self, columns: Sequence[int]) -> Numbers:
-        """Some columns as numbers."""
+        """Return columns as numbers."""
         n_others = np.zeros(len(columns), dtype=np.intp)
         if self.array is not None:
             # it may take half of the memory: one that is whole is not copied
             is_whole = list(columns) == list(range(self.array.shape[1]))
-            values = self.array if is_whole else self.array[:, list(columns)]
-            return Numbers(values, n_others, np.asarray(np.isnan(values).any(axis=1)))
+            array = self.array if is_whole else self.array[:, list(columns)]
+            return Numbers(array, n_others, np.asarray(np.isnan(array).any(axis=1)))
         X, empty, n_words = np.empty((self.n_rows, len(columns))), np.zeros(self.n_rows, dtype=np.bool_), 0
         for number, cells in enumerate(self.cells(columns) if columns else ()):
             kind = None if isinstance(cells, list) else cells.dtype
@@ -340,19 +331,19 @@ class Frame:
                     if not np.isnan(X[:, number]).any():
                         continue
             # a word is read once: most are there many times, and one that is no number takes long
-            known = {text: None if is_category else lines.to_number(text) for text in set(texts)}
-            found = [known[text] for text in texts]
-            X[:, number], n_others[number] = np.array(found, dtype=np.float64), found.count(None)
-            missing = set(filter(is_empty, known))
+            number_of = {text: None if is_category else lines.to_number(text) for text in set(texts)}
+            values = [number_of[text] for text in texts]
+            X[:, number], n_others[number] = np.array(values, dtype=np.float64), values.count(None)
+            missing = set(filter(is_empty, number_of))
             empty |= np.fromiter(map(missing.__contains__, texts), np.bool_, self.n_rows)
-            n_words += len(known)
+            n_words += len(number_of)
             if n_words > MOST_WORDS:
-                said = f"more than {MOST_WORDS:,} different cells of features that are not stored as numbers"
-                raise refused(self.path, said, "numbers", "drop columns of texts")
+                words = f"more than {MOST_WORDS:,} different cells of features that are not stored as numbers"
+                raise refused(self.path, words, "numbers", "drop columns of texts")
         return Numbers(X, n_others, empty)
 
     def texts(self, column: int) -> list[str]:
-        """Cells of a column as texts."""
+        """Return the cells of a column as texts."""
         texts = texts_of(self.cells([column])[0])
         different = set(texts)
         if len(different) > MOST_TEXTS or sum(map(len, different)) > LONGEST_TEXTS:
@@ -361,21 +352,21 @@ class Frame:
         return texts
 
     def named(self, column: int) -> str:
-        """A column, for problems."""
+        """Return the position of a column, and its name if it has one, for messages."""
         name = f" ({self.header[column]})" if self.header else ""
         return f"column {column + 1}{name}"
 
 
 @dataclass
 class NameSearch:
-    """Looks for the column of a table that has the names which annotations call its rows by.
+    """Search for the column of a table with the names by which annotations call its rows.
 
     Parameters
     ----------
     names : frozenset of str
-        What they are called, no numbers.
+        Names in annotations, no numbers.
     column : str
-        The column that is found, by its header or position; empty if none is.
+        Header or position of the column once it is found.
     """
 
     names: frozenset[str]
@@ -388,14 +379,14 @@ class NameSearch:
             cells: Any = table.cells([place])[0]
             if not isinstance(cells, list) and getattr(cells.dtype, "kind", "O") in "biuf":
                 continue
-            with suppress(InputError):  # of more texts than names can be
+            with suppress(InputError):  # more texts than names can be
                 counts = Counter(name for name in table.texts(place) if name in self.names)
-                is_known = list(table.header).count(table.header[place]) == 1 if table.header else False
+                is_unique = list(table.header).count(table.header[place]) == 1 if table.header else False
                 if len(counts) > most and max(counts.values()) == 1:
-                    most, self.column = len(counts), table.header[place] if is_known else str(place)
+                    most, self.column = len(counts), table.header[place] if is_unique else str(place)
 
     def hint(self, choice: TableChoice) -> str:
-        """How to say that the column has names; empty where none was found."""
+        """Say how the column can be chosen; nothing if there is none."""
         return f"{choice.key('index_column')} {shlex.quote(self.column)}" if self.column else ""
 
 
@@ -432,7 +423,7 @@ def texts_of(cells: Any) -> list[str]:
 
 
 def text_of(value: Any) -> str:
-    """Text of a cell; nothing where a value is missing, and whole numbers without a point."""
+    """Return the text of a cell: nothing if it is missing, and no point in a whole number."""
     if type(value) is str:
         return value.strip()
     import pandas as pd
@@ -449,7 +440,7 @@ def text_of(value: Any) -> str:
 
 
 def exact_below(value: Any) -> int:
-    """Number below which a float of the type of a value stands for one whole number alone."""
+    """Return the number below which a float of the type of a value stands for one whole number alone."""
     return int(2 ** (np.finfo(value.dtype).nmant + 1)) if isinstance(value, np.floating) else 2**53
 
 
@@ -458,7 +449,7 @@ SPELLED = re.compile(r"-?(?:0|[1-9][0-9]*)\.[0-9]*(?:[eE][+-]?[0-9]{1,3})?")
 
 
 def identity(text: str) -> str:
-    """What tells names and numbers of rows apart: 7.0 is 7, whatever the file; 007 and 7 are two names."""
+    """Return the form by which names and numbers are compared: 7.0 is 7, and 007 and 7 are two names."""
     if not SPELLED.fullmatch(text):
         return text
     number = Decimal(text)
@@ -467,20 +458,14 @@ def identity(text: str) -> str:
 
 
 def check_size(where: object, n_rows: int, n_columns: int) -> None:
-    """Refuse a table of more numbers than fit into memory.
-
-    Raises
-    ------
-    InputError
-        With what it has, and the most that is read.
-    """
+    """Refuse a table of more numbers than fit into memory."""
     if n_rows > lines.MOST_LINES or n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
         found = f"{n_rows:,} rows of {n_columns:,} cells"
         expected = f"at most {lines.MOST_LINES:,} rows, {MOST_COLUMNS:,} columns and {MOST_CELLS:,} cells"
         raise refused(where, found, expected)
 
 
-# What to know of the columns of a table before they are used as features.
+# Notes on the columns of a table before they are used as features.
 
 # Features, and rows, that are named.
 SHOWN = 12
@@ -499,56 +484,41 @@ def column_notes(
     places: Sequence[int],
     choice: TableChoice,
 ) -> Iterator[str]:
-    """Features that count or name the rows, and what all features are.
+    """Say which features count or name the rows, and list all features.
 
-    Parameters
-    ----------
-    X : array of shape (n_samples, n_features)
-        Features, unscaled.
-    names : sequence of str
-        One for each.
-    header : sequence of str
-        Names of the columns of the table; empty if it has none.
-    places : sequence of int
-        Column of the table that each comes from.
-    choice : TableChoice
-        What was told.
-
-    Yields
-    ------
-    str
-        A sentence.
+    Each feature has a name, and a place: the column of the table that it comes from. The header is empty if
+    the table has none.
     """
     n, remedy = len(X), f"{choice.key('index_column')} or {choice.key('drop')}"
     for values, name, place in zip(X.T, names, places, strict=True):
         if n < SHORTEST or (values != np.floor(values)).any() or len(np.unique(values)) < n:
             continue
-        least, told = values.min(), f" ({name!r})" if header and name else ""
+        least, named = values.min(), f" ({name!r})" if header and name else ""
         if least in (0, 1) and values.max() == least + n - 1:
             kind = f"is {least:.0f} to {least + n - 1:.0f}, a number of the row"
         elif n >= FEWEST:
             kind = "is another whole number in each row"
         else:
             continue
-        yield f"column {place + 1}{told} {kind}: it tells rows apart, not clusters ({remedy})"
+        yield f"column {place + 1}{named} {kind}: it tells rows apart, not clusters ({remedy})"
     if header or choice.named:
-        shown = names if header else [f"{place + 1}" for place in places]
-        listed = ", ".join(repr(each) if "," in each else each for each in shown[:SHOWN])
-        listed += ", …" if len(shown) > SHOWN else ""
-        yield f"features used: {'' if header else 'columns '}{listed} ({len(shown)})"
+        features = names if header else [f"{place + 1}" for place in places]
+        listed = ", ".join(repr(name) if "," in name else name for name in features[:SHOWN])
+        listed += ", …" if len(features) > SHOWN else ""
+        yield f"features used: {'' if header else 'columns '}{listed} ({len(features)})"
 
 
 def dropped_note(rows: SampleRows, choice: TableChoice, first_row: int = 1) -> Iterator[str]:
-    """Rows that are left out, by their numbers, and by their names if they have some."""
+    """Say which rows are left out, by their numbers, and by their names if they have some."""
     if rows.kept is None:
         return
     out = np.setdiff1d(np.arange(rows.n_rows), rows.kept).tolist()
     numbers = [(row, row + first_row) for row in out[:SHOWN]]
-    shown = [f"{rows.names[row]} (row {number})" if rows.names else str(number) for row, number in numbers]
+    listed = [f"{rows.names[row]} (row {number})" if rows.names else str(number) for row, number in numbers]
     more = ", …" if len(out) > SHOWN else ""
     yield (
         f"{len(out)} of {rows.n_rows} rows have an empty cell and are left out"
-        f" ({choice.said('missing', 'drop')}): {', '.join(shown)}{more}"
+        f" ({choice.phrase('missing', 'drop')}): {', '.join(listed)}{more}"
     )
 
 
@@ -559,24 +529,10 @@ Encoded = tuple[NDArray[np.int16], tuple[str, ...]]
 
 
 def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encoded:
-    """Codes of classes, in sorted order.
+    """Return the codes of classes, and their names in sorted order, each as it is first spelled.
 
-    Classes that are all finite numbers are compared as numbers ("2" before "10", "1" the same as
-    "1.0"), others as text.
-
-    Parameters
-    ----------
-    values : sequence of str
-        Class of every sample.
-    where : callable
-        From the position of a sample to its place, for problems.
-
-    Returns
-    -------
-    codes : array of shape (n_samples,)
-        Positions in the class names.
-    class_names : tuple of str
-        Each as it is first spelled.
+    Classes that are all finite numbers are compared as numbers ("2" before "10", "1" the same as "1.0"),
+    others as text. `where` gives the place of a sample for messages.
 
     Raises
     ------
@@ -619,23 +575,18 @@ def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
     path : Path
         The file.
     n_rows : int, optional
-        Rows that have classes.
-
-    Returns
-    -------
-    codes, class_names
-        As of `encode_classes`.
+        Number of rows that have classes.
 
     Raises
     ------
     InputError
         If the file cannot be read or is empty, and as `encode_classes`.
     """
-    every = [(line.text, line.number) for line in lines.read_lines(path)]
-    entries = _of_lines(every, n_rows) if n_rows else None
+    texts = [(line.text, line.number) for line in lines.read_lines(path)]
+    entries = _of_lines(texts, n_rows) if n_rows else None
     if entries is None:
         entries = []
-        for text, number in every:
+        for text, number in texts:
             entries += [(cell, number) for cell in lines.split_cells(text)]
             if n_rows and len(entries) > n_rows + 1:
                 raise refused(path, f"more than {n_rows:,} labels", f"{n_rows:,}, one for each row")
@@ -651,19 +602,19 @@ def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
         raise InputError(lines.shortened(path, error.problems)) from None
 
 
-def _of_lines(every: list[tuple[str, int]], n_rows: int) -> list[tuple[str, int]] | None:
-    """Class and line of each sample, where each has a line; None where lines do not say so."""
-    begin = len(every) - n_rows
+def _of_lines(texts: list[tuple[str, int]], n_rows: int) -> list[tuple[str, int]] | None:
+    """Return class and line of each sample, where each has a line; None where lines do not say so."""
+    begin = len(texts) - n_rows
     if begin not in (0, 1):
         return None
-    first = every[0][0]
+    first = texts[0][0]
     separator = ";" if ";" in first else ""
     header = [cell.lower() for cell in lines.split_cells(first, separator)] if begin else []
     if len(header) > 1 and header.count(LABEL) == 1:
         column = header.index(LABEL)
-        rows = [(lines.split_cells(text, separator), number) for text, number in every[1:]]
+        rows = [(lines.split_cells(text, separator), number) for text, number in texts[1:]]
         return [(row[column] if column < len(row) else "", number) for row, number in rows]
-    cells = [(text.strip('"'), number) for text, number in every]
+    cells = [(text.strip('"'), number) for text, number in texts]
     # a header is no number, and no class of another line
     first = cells[0][0]
     is_class = lines.to_number(first) is not None or first in [cell for cell, _ in cells[1:]]
@@ -684,9 +635,9 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     table : Frame
         The table.
     choice : TableChoice
-        What its columns are.
+        Choice of its columns.
     problems : list of Problem
-        What was found wrong with it before.
+        Problems that its reader found.
 
     Returns
     -------
@@ -763,6 +714,14 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     return LabelledTable(X, codes, class_names, feature_names, texts, of_rows, notes)
 
 
+class _Features(NamedTuple):
+    """Features with the name of each, and the column of the table that it comes from."""
+
+    X: NDArray[np.float64]
+    names: list[str]
+    places: list[int]
+
+
 def _features(
     table: Frame,
     choice: TableChoice,
@@ -770,8 +729,8 @@ def _features(
     numbers: Numbers,
     rows: NDArray[np.intp],
     wrong: list[Problem],
-) -> tuple[NDArray[np.float64], list[str], list[int]]:
-    """Numbers, and the name and the column of each; with problems the numbers that are right, and zeros."""
+) -> _Features:
+    """Return the features; those that are right, with zeros, if there are problems."""
     if not places:
         beside = " beside the classes" if choice.label_column is not None else ""
         raise refused(table.path, f"no column{beside}", "at least one feature")
@@ -800,37 +759,37 @@ def _features(
 
         def problem(row: int, place: int = places[column], cells: Any = cells) -> Problem:
             cell = text_of(cells[row])
-            leaving = f"{choice.said('missing', 'drop')} leaves out such rows"
+            leaving = f"{choice.phrase('missing', 'drop')} leaves out such rows"
             hint = leaving if is_empty(cell) else _comma_hint(cell)
             found = repr(cell[:60]) if cell else "an empty cell"
             return Problem(table.where(row, place), found, "a finite number", hint)
 
         of_column = rows[np.flatnonzero(is_wrong[:, column])]
         by_row += zip(of_column.tolist(), lines.counted(of_column, problem), strict=False)
-    problems += [each for _, each in sorted(by_row, key=lambda pair: pair[0])]
+    problems += [problem for _, problem in sorted(by_row, key=lambda pair: pair[0])]
     wrong += problems
     if problems:  # further checks are made of what is right, unless they would take much memory
         is_small = values.size <= MOST_WORDS
         right = np.where(is_wrong, 0.0, values)[:, n_texts < len(rows)] if is_small else values[:, :0]
-        return right, [""] * right.shape[1], [0] * right.shape[1]
+        return _Features(right, [""] * right.shape[1], [0] * right.shape[1])
     if not encoded:
-        return np.ascontiguousarray(values), names, list(places)
+        return _Features(np.ascontiguousarray(values), names, list(places))
     parts = [encoded.get(i, (values[:, i : i + 1], names[i : i + 1])) for i in range(len(places))]
     X = np.ascontiguousarray(np.hstack([part for part, _ in parts]))
     origins = [place for place, (_, of_part) in zip(places, parts, strict=True) for _ in of_part]
-    return X, [name for _, of_part in parts for name in of_part], origins
+    return _Features(X, [name for _, of_part in parts for name in of_part], origins)
 
 
 def _one_hot(
     table: Frame, choice: TableChoice, place: int, name: str, rows: NDArray[np.intp], width: int
 ) -> tuple[NDArray[np.float64], list[str]]:
-    """A column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
+    """Make a column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
     cells, where = _picked(table.texts(place), rows), f"{table.path}, {table.named(place)}"
     if choice.categories != "onehot":
         hint = _comma_hint(cells[0]) or (
             f"name it as {choice.key('label_column')} if it holds the classes, or as"
             f" {choice.key('index_column')} if it holds names; else {choice.key('drop')} it, or"
-            f" {choice.said('categories', 'onehot')}"
+            f" {choice.phrase('categories', 'onehot')}"
         )
         raise refused(where, f"no number, first {cells[0][:60]!r}", "numbers", hint)
     empty = [row for row, cell in zip(rows.tolist(), cells, strict=True) if is_empty(cell)]
@@ -849,13 +808,13 @@ def _one_hot(
 
 
 def _comma_hint(cell: str) -> str:
-    """What to know of a cell that is a number but for its decimal comma; nothing of any other."""
-    is_one = "," in cell and lines.to_number(cell.replace(",", ".", 1)) is not None
-    return "decimal commas are read in text whose cells are separated by semicolons" if is_one else ""
+    """Hint on a cell that is a number but for its decimal comma; nothing for any other."""
+    has_comma = "," in cell and lines.to_number(cell.replace(",", ".", 1)) is not None
+    return "decimal commas are read in text whose cells are separated by semicolons" if has_comma else ""
 
 
 def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[tuple[str, ...], str]:
-    """Names of all rows; those of a column that do not tell rows apart are refused, others are a doubt."""
+    """Return the names of all rows, and the doubt if those of a stored index do not tell rows apart."""
     names = table.index if index is None else tuple(table.texts(index))
     counts = Counter(map(identity, names))
     wrong = [row for row, name in enumerate(names) if not name or counts[identity(name)] > 1]

@@ -27,20 +27,22 @@ from sweep_clustering.sweeps.data.table import (
 )
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, plural, refused
 
-# Of a table: as texts its cells take several times the memory; an .npz file has no such limit.
+# Bytes of a table: as texts its cells take several times the memory; an .npz file has no such limit.
 MOST_BYTES = 2**27
 
 # Bytes of a line.
 LONGEST_ROW = 2**23
 
-SEMICOLON, BLANK = ";", " "
+SEMICOLON = ";"
+BLANK = " "
+
 # What may separate cells beside blanks; the first of several that are as good.
 MARKS = (",", SEMICOLON, "\t")
 
 # A first line that tells Excel the separator, which the other lines show.
 TOLD = re.compile(r'"?sep=.?"?')
 
-# Rows from which the separator is told.
+# Rows that show the separator.
 LOOKED_AT = 10
 
 
@@ -48,16 +50,9 @@ def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
     """Read a table of comma, semicolon, tab or blank separated cells, packed by gzip or not.
 
     Blank lines and those that start with # are skipped. The first row is a header if none of its cells
-    is a number, or if one is a name that the choice tells. The separator is the one that gives most of the
+    is a number, or if one is a name in the choice. The separator is the one that gives most of the
     first rows as many cells; of a file with semicolons a number may have a decimal comma. A cell in quotes
     may hold separators and line ends.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    choice : TableChoice
-        What its columns are.
 
     Raises
     ------
@@ -109,7 +104,7 @@ def read_text_table(path: Path, choice: TableChoice) -> LabelledTable:
 
 
 def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str], int, int]]:
-    """Rows of a text, one after the other: cells, each on one line; number of the first line; how many lines.
+    """Yield the rows of a text: cells, each on one line; number of the first line; number of lines.
 
     Blank lines and those that start with # are skipped, unless they are inside a cell in quotes, and so is a
     first line such as `sep=;`.
@@ -117,16 +112,16 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
     Parameters
     ----------
     path : Path
-        Where it comes from, for messages.
+        File for messages.
     text : bytes
         Valid UTF-8.
     separator : str
-        Of cells; a blank stands for any number of blanks and tabs.
+        Separator of cells; a blank stands for any number of blanks and tabs.
 
     Raises
     ------
     InputError
-        At a cell that does not end, and at a row of more than is read; what is behind it is not told.
+        At a cell that does not end, and at a row of more than is read; no row behind it is read.
     """
     file, number = io.BytesIO(text), 0
 
@@ -134,8 +129,8 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
         return refused(f"{path}, line {number}", found, expected, hint)
 
     def further() -> Iterator[str]:
-        """The lines of a row after its first."""
-        yield from (each.decode() for each in file)
+        """Yield the lines of a row after its first."""
+        yield from (content.decode() for content in file)
         raise wrong("a cell whose quote is never closed", "another quote")
 
     for content in file:
@@ -163,14 +158,14 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
 
 
 def separator_of(path: Path, text: bytes) -> str:
-    """What separates the cells of the first rows of a table.
+    """Find the separator of the cells of a table by its first rows.
 
     It gives the most of them as many cells. Where several do, most of the cells of a row are numbers by it:
     commas may be decimal ones, and texts may have as many marks in each row.
     """
 
     def fit(mark: str) -> tuple[int, float]:
-        """How many rows have the commonest number of cells, unless one; the share of numbers in the last."""
+        """Return how many rows are of the commonest width above 1, and the share of numbers in the last."""
         rows: list[list[str]] = []
         with suppress(InputError):  # is said of the whole file
             rows.extend(cells for cells, *_ in islice(rows_of(path, text[:LONGEST_ROW], mark), LOOKED_AT))

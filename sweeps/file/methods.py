@@ -56,7 +56,7 @@ SECONDS = Real("a number of seconds above 0, at most 86,400", gt=0, le=86_400)
 
 
 def _options(value: Any) -> dict[str, Any]:
-    """A table of plain values: what TOML and JSON both have."""
+    """Check a table of values that TOML and JSON both have."""
     if not isinstance(value, Mapping):
         raise refusal("a table of options")
     for item in value.values():
@@ -110,18 +110,18 @@ class Method(Called):
 
     @property
     def plan(self) -> MethodPlan:
-        """What a grid holds of it."""
+        """Name and restarts of the method for the plan."""
         return MethodPlan(self.name, self.restarts)
 
     @property
     def science(self) -> dict[str, Any]:
-        """All that its answers depend on, by key."""
+        """Values by key that the answers depend on."""
         file, _, function = self.call.rpartition(":")
         call = f"{Path(file).name}:{function}" if self.path else self.call
         return {"call": call, **self.model_dump(include={"code", "options", "restarts", "uses"})}
 
     def source(self) -> str | None:
-        """Text of the file, None for a method of a package.
+        """Return the text of the file, None for a method of a package.
 
         Raises
         ------
@@ -132,14 +132,14 @@ class Method(Called):
             return None
         try:
             content = read_code(Path(self.path))
-            if (found := checksum(content)) != self.code:
-                raise ValueError(f"{self.path} with {found}, not {self.code}")
+            if (code := checksum(content)) != self.code:
+                raise ValueError(f"{self.path} with {code}, not {self.code}")
             return text_of_code(Path(self.path), content)
         except InputError as error:
             raise ValueError(f"{self.path}: {error.problems[0].found}") from None
 
     def as_file(self) -> dict[str, Any]:
-        """Table of a sweep file that gives this method."""
+        """Return the table of a sweep file that gives this method."""
         call = f"{self.path}:{self.call.rpartition(':')[2]}" if self.path else self.call
         return {**self.model_dump(exclude={"call", "code", "path"}), "call": call}
 
@@ -150,12 +150,12 @@ class MethodEntry(Called):
     @model_validator(mode="before")
     @classmethod
     def _from_name(cls, value: Any) -> Any:
-        """A shipped method by name; a table of one needs no other name."""
+        """Make a table of a shipped method from its name; a table of one needs no other name."""
         if isinstance(value, str):
             if value not in SHIPPED:
-                own = 'one of your own is {name = "...", call = "file.py:function"}'
+                hint = 'one of your own is {name = "...", call = "file.py:function"}'
                 model = "it is a model: it belongs in models of [grid]" if value in MODEL_CODES else ""
-                hint = model or did_you_mean(value, SHIPPED) or own
+                hint = model or did_you_mean(value, SHIPPED) or hint
                 raise refusal("one of " + ", ".join(SHIPPED) + ", or a table", hint)
             return {"name": value, "call": value}
         if not isinstance(value, Mapping | StandIn):
@@ -167,7 +167,7 @@ class MethodEntry(Called):
     @field_validator("call")
     @classmethod
     def _is_there(cls, call: str, info: ValidationInfo) -> str:
-        """What is called is there; looked at here, so that it is reported with what else is wrong."""
+        """Check that the function exists, here and now, so that it is reported with what else is wrong."""
         if ":" not in call and call not in SHIPPED:
             raise refusal(FORMS, did_you_mean(call, SHIPPED) or "shipped ones: " + ", ".join(SHIPPED))
         context: Any = info.context
@@ -201,8 +201,8 @@ class MethodEntry(Called):
         return {"anyOf": [{"type": "string", "enum": list(SHIPPED)}, table]}
 
 
-def _found(entry: MethodEntry, info: ValidationInfo) -> Method:
-    """The method, with the checksum or version of its code.
+def _method(entry: MethodEntry, info: ValidationInfo) -> Method:
+    """Add the checksum or version of its code to a method.
 
     The context of validation has the `folder` of the sweep file, and the most `restarts` that a cell has.
     """
@@ -211,36 +211,29 @@ def _found(entry: MethodEntry, info: ValidationInfo) -> Method:
     default = 1 if shipped is None else min(shipped.restarts, context["restarts"])
     uses = entry.uses or ("links" if shipped is None else shipped.uses)
     code, path = _code(entry.call, context["folder"])
-    own = {"uses": uses, "restarts": entry.restarts or default, "code": code, "path": path}
-    return Method(**{**dict(entry), **own})
+    known = {"uses": uses, "restarts": entry.restarts or default, "code": code, "path": path}
+    return Method(**{**dict(entry), **known})
 
 
 # Methods as a sweep file asks for them.
 METHODS = Annotated[
-    tuple[Annotated[MethodEntry, AfterValidator(_found)], ...], Each(lambda entry: name_of(entry), shortest=0)
+    tuple[Annotated[MethodEntry, AfterValidator(_method)], ...],
+    Each(lambda entry: name_of(entry), shortest=0),
 ]
 
 
 def name_of(entry: Any) -> Any:
-    """What tells entries apart: the name; of what is neither name nor table the value and its type."""
+    """Return the name of an entry, or the value and its type if it is neither name nor table."""
     if isinstance(entry, Mapping):
         return entry.get("name", entry.get("call"))
     return entry if isinstance(entry, str) else (type(entry), entry)  # 1 == true
 
 
 def entry_of(text: str) -> dict[str, Any]:
-    """A method as a command line names it, as the entry of a sweep file in any folder.
+    """Make the entry of a sweep file in any folder from a method of a command line.
 
-    Parameters
-    ----------
-    text : str
-        What is called, a file relative to the working directory; its name in the sweep is then that of the
-        file, or of the function of a package. Or, in braces, a table as a sweep file has it.
-
-    Raises
-    ------
-    InputError
-        If it begins with a brace, and is no table.
+    The text is a call, whose file is relative to the working directory. The method is then named by the file,
+    or by the function of a package. In braces, the text is a table as a sweep file has it.
     """
     entry: dict[str, Any] = {"call": text}
     if text.startswith("{"):
@@ -258,7 +251,7 @@ def entry_of(text: str) -> dict[str, Any]:
 
 
 def uses_links(entry: Any) -> bool:
-    """Whether a method, as a file has it before anything is checked, sees annotations."""
+    """Say whether a method sees annotations, before its entry is checked."""
     table = entry if isinstance(entry, Mapping) else {"call": entry}
     call = table.get("call")
     shipped = SHIPPED.get(call) if isinstance(call, str) else None
@@ -266,12 +259,12 @@ def uses_links(entry: Any) -> bool:
 
 
 def checksum(content: bytes) -> str:
-    """What a cube keeps of a file with a method."""
+    """Return the checksum of a file with a method, as a cube keeps it."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def _code(call: str, folder: Path) -> tuple[str, str]:
-    """Checksum and absolute path of a file; version of a package, and no path."""
+    """Return checksum and absolute path of a file, or the version of a package and no path."""
     shipped = SHIPPED.get(call)
     if shipped is not None:
         if shipped.missing:
@@ -300,7 +293,7 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
 
 
 def _package_code(module: str) -> str:
-    """Version of the package of a module; where it has none, checksum of the module's file."""
+    """Return the version of the package of a module, or the checksum of the module's file if it has none."""
     package, *parts = module.split(".")
     try:
         spec = find_spec(package)

@@ -63,7 +63,7 @@ from sweep_clustering.sweeps.words import (
 
 # The text of a sweep file as plain values, within bounds.
 
-# Of a file; the shipped ones have less than 2,000.
+# Bytes of a file; the shipped ones have less than 2,000.
 MOST_BYTES = 2**20
 
 # Levels of tables and lists; a sweep file has five.
@@ -76,18 +76,7 @@ LONG_KEY = re.compile(
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, is no TOML, or is larger or nested deeper than a sweep file needs.
-    """
+    """Read a TOML file that is no larger and nested no deeper than a sweep file needs."""
     content = read_file(path, MOST_BYTES, "a readable sweep file", pipe=True)
     try:
         text = content.decode()
@@ -99,18 +88,18 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise refused(f"{path}, line {line}", f"a key of more than {MOST_NESTED} parts", "a short key")
     try:
         values = tomllib.loads(text)
-        nested = _is_nested(values)
+        is_nested = _is_nested(values)
     except RecursionError:
-        nested = True
+        is_nested = True
     except ValueError as error:  # a whole number of more than 4,300 digits is no TOMLDecodeError
         raise refused(path, f"a TOML error: {error}", "a TOML file") from error
-    if nested:
+    if is_nested:
         raise refused(path, f"tables or lists nested deeper than {MOST_NESTED} levels", "a sweep file")
     return values
 
 
 def _is_nested(values: object) -> bool:
-    """Whether tables and lists are too deep, without recursion."""
+    """Say whether tables and lists are nested too deep, without recursion."""
     level = [values]
     for _ in range(MOST_NESTED):
         level = [
@@ -143,8 +132,8 @@ def _known(value: Any) -> str:
         raise refusal("the name of a data set, or a table")
     if not fitting(value):
         is_path = "/" in value or "\\" in value or Path(value).suffix != ""
-        own = 'a table of your own is {name = "...", path = "..."}'
-        raise refusal(f"{KNOWN}, or a table", did_you_mean(value, BUILTIN) or (own if is_path else ""))
+        hint = 'a table of your own is {name = "...", path = "..."}' if is_path else ""
+        raise refusal(f"{KNOWN}, or a table", did_you_mean(value, BUILTIN) or hint)
     return value
 
 
@@ -170,10 +159,10 @@ class KnownEntry(spec.Builtin):
 
 
 def _kind_of(value: Any) -> str:
-    """Tag of an entry. One with keys of a recipe beside its name is told where these belong."""
+    """Return the tag of an entry. One with keys of a recipe beside its name learns where these belong."""
     kind = spec.kind_of(value)
-    misplaced = kind != "(table)" and isinstance(value, Mapping) and Recipe.model_fields.keys() & value.keys()
-    return "(entry)" if misplaced else kind
+    keys = value.keys() if isinstance(value, Mapping) else ()
+    return "(entry)" if kind != "(table)" and Recipe.model_fields.keys() & keys else kind
 
 
 Entry = Annotated[
@@ -183,14 +172,14 @@ Entry = Annotated[
 
 
 def _names(entry: Any) -> list[Any]:
-    """Names of the data sets that an entry asks for."""
+    """Return the names of the data sets that an entry asks for."""
     table = entry if isinstance(entry, Mapping) else {"name": entry}
     if "mixture" not in table:
         name = table.get("name")
         return fitting(name) if isinstance(name, str) and is_pattern(name) else [name]
     name, mixture = table.get("name", MixtureEntry.model_fields["name"].default), table["mixture"]
-    wanted = mixture.get("n_clusters") if isinstance(mixture, Mapping) else None
-    return [spec.mixtures_name(name, k) for k in wanted] if isinstance(wanted, list) else []
+    counts = mixture.get("n_clusters") if isinstance(mixture, Mapping) else None
+    return [spec.mixtures_name(name, k) for k in counts] if isinstance(counts, list) else []
 
 
 SETTING = {setting.name: setting for setting in declared.SETTINGS}
@@ -210,8 +199,8 @@ def _datasets(entry: KnownEntry | spec.UserTable | MixtureEntry, folder: Path) -
     if isinstance(entry, KnownEntry):
         yield from (spec.Builtin(name=name, scale=entry.scale) for name in fitting(entry.name))
     elif isinstance(entry, spec.UserTable):
-        given = {key: getattr(entry, key) for key in ("path", "annotations")}
-        paths = {key: str((folder / path).resolve()) for key, path in given.items() if path is not None}
+        files = {"path": entry.path, "annotations": entry.annotations}
+        paths = {key: str((folder / path).resolve()) for key, path in files.items() if path is not None}
         yield entry.model_copy(update=paths)
     else:
         shared = {key: getattr(entry.mixture, key) for key in spec.Draw.model_fields}
@@ -247,14 +236,14 @@ class GridTable(spec.Grid):
     @model_validator(mode="before")
     @classmethod
     def _needed(cls, values: Any) -> Any:
-        """What uses annotations needs `p`, `m` and `replicates`; a list that is given is not empty."""
+        """Mark `p`, `m` and `replicates` as lacking where annotations are used, and lists that are empty."""
         if not isinstance(values, Mapping):
             return values
         models, methods = values.get("models"), values.get("methods")
-        given = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
-        called = {model for model in given if model in SHIPPED}
+        names = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
+        called = {model for model in names if model in SHIPPED}
         # a misspelt model needs what the one needs that its message suggests
-        meant = {closest(model, MODEL_CODES) for model in given} - {"", *BASELINES}
+        meant = {closest(model, MODEL_CODES) for model in names} - {"", *BASELINES}
         entries = methods if isinstance(methods, list) else []
         needed = ["p", "m", "replicates"] if meant or any(map(uses_links, (*entries, *called))) else []
         needed += [] if "methods" in values else ["models"]
@@ -265,7 +254,7 @@ class GridTable(spec.Grid):
 
 
 def _method_among_models(model: Any) -> Any:
-    """What stands for a method in the list of models."""
+    """Replace a method in the list of models by its problem."""
     if not isinstance(model, str) or model not in SHIPPED:
         return model
     return StandIn(repr(model), "a model", "it is a method: it belongs in methods of [grid]")
@@ -283,18 +272,18 @@ class SweepFile(spec.SweepSpec):
     data: DataTable = Field(DataTable(), description=spec.SweepSpec.model_fields["data"].description)
 
     def resolved(self) -> spec.SweepSpec:
-        """The sweep with the scale of [data] moved to the data sets, which is what a cube keeps."""
-        given = {key: value for key, value in self if value is not None}
+        """Return the sweep with the scale of [data] moved to the data sets, which is what a cube keeps."""
+        values = {key: value for key, value in self if value is not None}
         data = spec.Data(unavailable=self.data.unavailable)
-        return spec.SweepSpec(**{**given, "grid": spec.Grid(**dict(self.grid)), "data": data})
+        return spec.SweepSpec(**{**values, "grid": spec.Grid(**dict(self.grid)), "data": data})
 
     @model_validator(mode="before")
     @classmethod
     def _mark_contradictions(cls, values: Any) -> Any:
-        """Put in place of a value what other tables rule out.
+        """Replace values that other tables rule out by their problems.
 
-        All of it is looked at before the values are validated, so that it is reported with what else is
-        wrong; what is misspelt may be meant to be right.
+        This comes before the values are validated, so that all problems are reported together. A misspelt
+        value may be meant to be right.
         """
         grid = values.get("grid") if isinstance(values, Mapping) else None
         if not isinstance(grid, Mapping):
@@ -309,24 +298,20 @@ class SweepFile(spec.SweepSpec):
                 never = StandIn(found, "fewer than restarts of [grid]", "no cell could stop early")
                 values["stop"] = {**stop, "r_min": never}
         designs = grid.get("design", list(DEFAULT))
-        if "ask" in values and isinstance(designs, list) and all(each in DRAWN for each in designs):
+        if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*DRAWN}:
             expected = f"one of {', '.join(ASKED)} in design of [grid]"
             values["ask"] = StandIn("a table without a design that asks", expected)
         # a method searches by itself: several searches would repeat it
         if not listed and grid.get("methods") and names_several(values.get("search")):
             expected = "one, or a model in [grid]: methods do not search"
             values["search"] = StandIn("several searches without a model", expected)
+        right = [model for model in models if isinstance(model, str) and model in MODEL_CODES]
         # every cell of a shape whose likelihood is unbounded would fail without a prior
-        unbounded = [
-            model
-            for model in models
-            if isinstance(model, str) and model in MODEL_CODES and shape_of(model) in SINGULAR
-        ]
+        unbounded = [model for model in right if shape_of(model) in SINGULAR]
         # classes that are unions of components have one term, and what is open is a model's to choose
-        others = [model for model in models if isinstance(model, str) and model in MODEL_CODES]
         others = [
             model
-            for model in others
+            for model in right
             if split_model(model)[0] not in UNION.terms or shape_of(model) in (ANY, AUTO, "common")
         ]
         # predictions of annotations that no model has would be none
@@ -337,11 +322,11 @@ class SweepFile(spec.SweepSpec):
             if alone and search.get(HELD_OUT) is True:
                 expected = "false, or such a model in [grid]"
                 marked[HELD_OUT] = StandIn("true without a model that uses annotations", expected)
-            named = {name: search[name] for name in ("components", "subspace") if name in search}
-            named = {name: value for name, value in named.items() if value != getattr(SETTINGS, name)}
+            pairs = ((name, search.get(name)) for name in ("components", "subspace") if name in search)
+            named = {name: value for name, value in pairs if value != getattr(SETTINGS, name)}
             for name, value in named.items():
                 if not SETTING[name].allows(value):
-                    continue  # which is said of it alone
+                    continue  # it has a problem of its own
                 if value == AUTO:
                     hint = f"the model {MODEL_ANY} chooses it"
                     marked[name] = StandIn(repr(value), "a value that is named", hint)
@@ -363,7 +348,7 @@ class SweepFile(spec.SweepSpec):
 
         search = values.get("search")
         if isinstance(search, list):
-            values["search"] = [judged(each) if isinstance(each, Mapping) else each for each in search]
+            values["search"] = [judged(table) if isinstance(table, Mapping) else table for table in search]
         elif isinstance(search, Mapping):
             values["search"] = judged(search)
         return values
@@ -377,7 +362,7 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
     path : str or Path
         TOML file; a `path` inside it is relative to its folder.
     methods : sequence of mapping
-        Entries to take in the place of its models and methods, from `sweeps.file.methods.entry_of`: the same
+        Entries from `sweeps.file.methods.entry_of` that replace the models and methods of the file: the same
         cells, of other methods, under a name of their own.
 
     Returns
@@ -402,7 +387,7 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
         values = _of_methods(values, methods)
     data = values.get("data")
     scale = data.get("scale") if isinstance(data, dict) else None
-    # a wrong scale is reported where it stands; the data sets are validated with one that is right
+    # a wrong scale has a problem of its own; the data sets are validated with one that is right
     restarts = values["grid"].get("restarts") if isinstance(values.get("grid"), dict) else None
     context = {
         "folder": path.parent,
@@ -423,7 +408,7 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
 
 
 def _own_tables(values: Mapping[str, Any], folder: Path) -> Iterator[spec.UserTable]:
-    """The user's own tables in a file with problems, without the keys that are wrong."""
+    """Yield the user's own tables in a file with problems, without the keys that are wrong."""
     grid = values.get("grid")
     entries = grid.get("datasets") if isinstance(grid, dict) else None
     for entry in entries if isinstance(entries, list) else ():
@@ -432,13 +417,13 @@ def _own_tables(values: Mapping[str, Any], folder: Path) -> Iterator[spec.UserTa
         table = spec.UserTable(name="table", path=entry["path"] or ".")
         for key, value in entry.items():
             with suppress(ValueError):
-                given = spec.UserTable.model_validate({"name": "table", "path": table.path, key: value})
-                table = table.model_copy(update={key: getattr(given, key)})
+                right = spec.UserTable.model_validate({"name": "table", "path": table.path, key: value})
+                table = table.model_copy(update={key: getattr(right, key)})
         yield from _datasets(table, folder)
 
 
 def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a sweep file holds, with other methods alone; what is wrong in it stays."""
+    """Return the values of a sweep file with other methods alone; what is wrong in it stays."""
     name, grid, search = (values.get(key) for key in ("name", "grid", "search"))
     changed = dict[str, Any]()
     if isinstance(name, str):
@@ -456,21 +441,21 @@ def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) ->
 
 
 def sweep_schema() -> str:
-    """JSON Schema of the sweep file, from which an editor completes and checks it."""
+    """Return the JSON Schema of the sweep file, by which an editor completes and checks it."""
     schema = SweepFile.model_json_schema(schema_generator=Terse)
     about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Sweep file"}
     return json.dumps({**schema, **about}, indent=1) + "\n"
 
 
 def as_file(sweep: spec.SweepSpec) -> dict[str, Any]:
-    """Tables of a sweep file that gives this sweep, every default filled in."""
-    # the method is for the reader: every key that goes by it is given, too
+    """Return the tables of a sweep file that gives this sweep, every default filled in."""
+    # the method is for the reader: every key that goes by it stands there, too
     searches = [
-        ({} if each.name is None else {NAME: each.name})
-        | each.written()
-        | vars(each.settings)
-        | {HELD_OUT: each.held_out}
-        for each in sweep.search
+        ({} if search.name is None else {NAME: search.name})
+        | search.written()
+        | vars(search.settings)
+        | {HELD_OUT: search.held_out}
+        for search in sweep.search
     ]
     values = sweep.dump() | {"search": searches if sweep.search_names else searches[0]}
     grid = values["grid"]
@@ -480,14 +465,14 @@ def as_file(sweep: spec.SweepSpec) -> dict[str, Any]:
     ]
     grid["m"] = [int(text) if text.isdecimal() else text for text in grid["m"]]
     if sweep.grid.methods:
-        grid["methods"] = [each.as_file() for each in sweep.grid.methods]
+        grid["methods"] = [method.as_file() for method in sweep.grid.methods]
     # Without a model that uses annotations `p` and `m` are empty, and a file with an empty list is refused.
     values["grid"] = {key: value for key, value in grid.items() if value != []}
     return values
 
 
 def as_toml(sweep: spec.SweepSpec) -> str:
-    """Text of a sweep file that gives this sweep, every default filled in."""
+    """Return the text of a sweep file that gives this sweep, every default filled in."""
     return tomli_w.dumps(as_file(sweep))
 
 

@@ -41,7 +41,7 @@ from sweep_clustering.sweeps.unions import room_for
 from sweep_clustering.sweeps.words import is_model, shape_of
 
 # Settings that a method names.
-BY_METHOD = tuple(each.name for each in declared.SETTINGS if each.by_method)
+BY_METHOD = tuple(setting.name for setting in declared.SETTINGS if setting.by_method)
 
 NAME = "name"
 HELD_OUT = "held_out"
@@ -58,48 +58,49 @@ HELD_OUT_KEY = (
 class Search(declared.Settings):
     """Settings of the search (docs/model.md, sections 3 and 6) and of the objective (section 2).
 
-    What a cube keeps: values alone, whatever named them. So a cube says what it was made with also when a
-    method has other values by then, and is grown by any file that comes to the same values.
+    A cube keeps values alone, whatever named them. So a cube says what it was made with also when a method
+    has other values by then, and is grown by any file that comes to the same values.
 
     Parameters
     ----------
     held_out : bool
-        Whether every model with annotations is asked to predict those that it has not seen, in short searches
-        beside the restarts. No setting: no solution depends on it.
+        Whether every model with annotations predicts those that it has not seen, in short searches beside the
+        restarts. It is no setting: no solution depends on it.
     name : str or None
-        What it is called in a sweep of several searches. No setting either.
+        Name in a sweep of several searches. It is no setting either.
     """
 
     held_out: bool = False
     name: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings by name; those of later generations, which come last, only if not at their defaults.
+        """Return settings by name; those of later generations come last, and only if not at their defaults.
 
         So a cube made before a setting was added stays growable.
         """
         settings = {
-            each.name: getattr(self, each.name)
-            for each in sorted(declared.SETTINGS, key=lambda each: each.since)
-            if each.since == 1 or getattr(self, each.name) != each.default
+            setting.name: getattr(self, setting.name)
+            for setting in sorted(declared.SETTINGS, key=lambda setting: setting.since)
+            if setting.since == 1 or getattr(self, setting.name) != setting.default
         }
         name = {} if self.name is None else {NAME: self.name}
         return name | settings | ({HELD_OUT: True} if self.held_out else {})
 
     @property
     def settings(self) -> declared.Settings:
-        """The settings alone."""
-        return declared.Settings(**{each.name: getattr(self, each.name) for each in declared.SETTINGS})
+        """Settings without name and held-out annotations."""
+        names = (setting.name for setting in declared.SETTINGS)
+        return declared.Settings(**{name: getattr(self, name) for name in names})
 
     def named(self) -> dict[str, Any]:
-        """The method, and the settings that its name does not tell, as `to_dict`: for people."""
-        told = {NAME, *BY_METHOD} - declared.LENGTHS
-        others = {name: value for name, value in self.to_dict().items() if name not in told}
+        """Return the method, and the settings that do not follow from its name, for people."""
+        implied = {NAME, *BY_METHOD} - declared.LENGTHS
+        others = {name: value for name, value in self.to_dict().items() if name not in implied}
         others |= {HELD_OUT: "true"} if self.held_out else {}
         return {"method": declared.method_words(self), **others}
 
     def written(self) -> dict[str, Any]:
-        """Fewest keys of a sweep file that give what goes by the method: its name, and what differs."""
+        """Return the fewest keys of a sweep file that give the settings of a method."""
         method, others = declared.method_of(self)
         return {"method": method, **others}
 
@@ -117,7 +118,7 @@ class Search(declared.Settings):
 
 
 def unions_of(searches: Iterable[Search], plan: DatasetPlan) -> tuple[UnionPlan, ...]:
-    """The models and searches of a data set whose classes are unions of Gaussians."""
+    """List the models and searches of a data set whose classes are unions of Gaussians."""
     sizes = (plan.n_samples, plan.n_features, plan.n_clusters)
     return tuple(
         UnionPlan(model, search.name, *room_for(shape_of(model), search, *sizes))
@@ -127,15 +128,15 @@ def unions_of(searches: Iterable[Search], plan: DatasetPlan) -> tuple[UnionPlan,
     )
 
 
-def asked(**given: Any) -> Search:
-    """Search by the method and settings that are given, as in a sweep file."""
-    held_out, name = bool(given.get(HELD_OUT, False)), given.get(NAME)
-    return Search(**vars(declared.settings_of(given)), held_out=held_out, name=name)
+def asked(**keys: Any) -> Search:
+    """Make a search from the keys of a sweep file, with or without a method."""
+    held_out, name = bool(keys.get(HELD_OUT, False)), keys.get(NAME)
+    return Search(**vars(declared.settings_of(keys)), held_out=held_out, name=name)
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Type of a key: what its setting is declared to be, or None where that stands for the method's value."""
+    """Type of a key, as its setting is declared; None may stand for the value of the method."""
 
     setting: declared.Setting
     may_be_none: bool = False
@@ -161,23 +162,22 @@ class Declared:
     ) -> Any:
         """Refuse a value, right by itself, that the settings declared before this one rule out."""
         if self.may_be_none and value is None:
-            if "method" not in info.data:  # it was refused: nothing to judge
+            if "method" not in info.data:  # it was refused
                 return None
         else:
             value = alone(value)
         # a table may name several methods, each of which has to allow the value
         methods = info.data.get("method")
-        for each in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
-            for setting, found, expected in declared.wrong_settings(
-                {**info.data, **each, self.setting.name: value}
-            ):
+        for known in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
+            values = {**info.data, **known, self.setting.name: value}
+            for setting, found, expected in declared.wrong_settings(values):
                 if setting == self.setting:
                     raise refusal(expected, found=found)
         return value
 
 
 def _key(setting: declared.Setting, default: Any) -> Any:
-    """A key of a table; a default may be ruled out by a setting that is given, so it is validated as well."""
+    """Declare a key of a table; its default is validated too, as another setting may rule it out."""
     kind: Any = Annotated[type(setting.default), Declared(setting, may_be_none=default is None)]
     left_out = f" Left out: {setting.unless_given}." if setting.by_method else ""
     return kind, Field(default, description=setting.meaning + left_out, validate_default=True)
@@ -187,13 +187,13 @@ SearchTable = create_model(
     "Search",
     __base__=Record,
     __doc__="Settings of the search and of its objective.",
-    **{each.name: _key(each, each.offered) for each in declared.OFFERED},
+    **{setting.name: _key(setting, setting.offered) for setting in declared.OFFERED},
     held_out=HELD_OUT_KEY,
 )
 KeptTable = create_model(
     "Kept",
     __base__=Record,
-    **{each.name: _key(each, each.default) for each in declared.SETTINGS},
+    **{setting.name: _key(setting, setting.default) for setting in declared.SETTINGS},
     held_out=HELD_OUT_KEY,
     name=(Annotated[Name | None, Given()], None),
 )
@@ -204,11 +204,12 @@ KeptTable = create_model(
 # A file names several as `[search] method = ["published", "strong"]`, or as tables `[[search]]`.
 
 # Forms in which searches are written; messages leave these words out.
-ONE, SEVERAL = "(one)", "(several)"
+ONE = "(one)"
+SEVERAL = "(several)"
 
 
 def names_several(search: object) -> bool:
-    """Whether what a file has in the place of its search, not validated yet, would be several."""
+    """Say whether a value of the key search, before it is validated, means several."""
     listed = search.get("method") if isinstance(search, Mapping) else search
     return isinstance(listed, list) and len(listed) > 1
 
@@ -218,25 +219,25 @@ def _form(value: object) -> str:
 
 
 def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
-    """Refuse settings that are there twice, and some that hold out where others do not."""
+    """Refuse searches of the same settings, and some that hold out annotations beside others that do not."""
     if not searches:
         raise refusal(EMPTY.expected, found=EMPTY.found)
-    for search, other in combinations(searches, 2):
-        if search.held_out != other.held_out:
+    for first, second in combinations(searches, 2):
+        if first.held_out != second.held_out:
             raise refusal("the same in all searches", key=HELD_OUT, found="true and false")
-        if search.settings == other.settings:
-            found = f"{other.name!r} with the settings of {search.name!r}"
+        if first.settings == second.settings:
+            found = f"{second.name!r} with the settings of {first.name!r}"
             raise refusal("searches that differ", found=found)
     return searches
 
 
 def _dumped(searches: tuple[Search, ...]) -> Any:
-    return searches[0].to_dict() if len(searches) == 1 else [each.to_dict() for each in searches]
+    return searches[0].to_dict() if len(searches) == 1 else [search.to_dict() for search in searches]
 
 
 def _kept(value: Search | tuple[Search, ...]) -> tuple[Search, ...]:
     searches = (value,) if isinstance(value, Search) else value
-    wrong = [each.name for each in searches if (each.name is None) != (len(searches) == 1)]
+    wrong = [search.name for search in searches if (search.name is None) != (len(searches) == 1)]
     if wrong:
         found = "a search without a name" if wrong[0] is None else f"one search named {wrong[0]!r}"
         raise refusal("a table without a name, or several with one each", found=found)
@@ -244,12 +245,12 @@ def _kept(value: Search | tuple[Search, ...]) -> tuple[Search, ...]:
 
 
 def _asked_one(table: Record) -> tuple[Search, ...]:
-    """One search, or one for each method that the table names."""
-    given = dict(table)
-    methods = given.pop("method")
+    """Make one search, or one for each method that the table names."""
+    keys = dict(table)
+    methods = keys.pop("method")
     if len(methods) == 1:
-        return (asked(**given, method=methods[0]),)
-    return _different(tuple(asked(**given, method=method, name=method) for method in methods))
+        return (asked(**keys, method=methods[0]),)
+    return _different(tuple(asked(**keys, method=method, name=method) for method in methods))
 
 
 def _asked_several(tables: tuple[Record, ...]) -> tuple[Search, ...]:
@@ -291,7 +292,7 @@ _in_file = (
     | Annotated[tuple[NamedTable, ...], Listed(), ONCE, AfterValidator(_asked_several), Tag(SEVERAL)]
 )
 _in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(), ONCE, Tag(SEVERAL)]
-# Searches as a sweep file asks for them: what the file leaves out is what the method says.
+# Searches as a sweep file has them: the method decides what the file leaves out.
 WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
 
 # Searches as a cube keeps them: a table, or a list of tables with names.

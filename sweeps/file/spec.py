@@ -67,14 +67,14 @@ class AnnotationCount:
     text: str
 
     def resolve(self, n_samples: int) -> int:
-        """Return the whole number for `n_samples`: floor(f·N), exact for the decimal digits written."""
+        """Return the whole number for `n_samples`: floor(f·N), exact for decimal digits."""
         if self.text.endswith("N"):
             return math.floor(Fraction(self.text[:-1] or "1") * n_samples)
         return int(self.text)
 
 
 def annotation_count(value: Any) -> AnnotationCount:
-    """Number of annotations as a file, or the text kept in a cube, has it."""
+    """Read a number of annotations of a file, or the text that a cube keeps."""
     if isinstance(value, AnnotationCount):
         return value
     if isinstance(value, str) and value.isdecimal() and len(value) < 12:
@@ -245,22 +245,22 @@ class Mixtures(Draw, _OneSize):
 
     @property
     def draws(self) -> range:
-        """Return the numbers of the mixtures."""
+        """Numbers of the mixtures."""
         return range(self.first, self.first + self.count * self.step, self.step)
 
 
 def mixtures_name(name: str, n_clusters: object) -> str:
-    """Name of the data set with one number of clusters, of an entry that asks for several."""
+    """Return the name of the data set with one number of clusters, of an entry with several."""
     return f"{name}_k{n_clusters}"
 
 
 def base_name(name: str, n_clusters: int) -> str:
-    """Name of the entry that a data set of mixtures comes from, given that of the data set."""
+    """Return the name of the entry that a data set of mixtures comes from."""
     return name.removesuffix(mixtures_name("", n_clusters))
 
 
 def kind_of(value: Any) -> str:
-    """Tag of the member of a union that a table, or a record, is; found by a key that only that one has."""
+    """Return the tag of a table, or record, in a union, by a key that only one member has."""
     for key, kind in (("mixture", "(entry)"), ("count", "(mixtures)"), ("path", "(table)")):
         if key in (value if isinstance(value, Mapping) else getattr(value, "model_fields_set", ())):
             return kind
@@ -306,17 +306,17 @@ class Grid(Record):
     def supervised(self) -> tuple[str, ...]:
         """Models and methods that use annotations."""
         models = tuple(model for model in self.models if model not in BASELINES)
-        return models + tuple(each.name for each in self.methods if each.uses == "links")
+        return models + tuple(method.name for method in self.methods if method.uses == "links")
 
     @property
     def baselines(self) -> tuple[str, ...]:
         """Models and methods that use none."""
         models = tuple(model for model in self.models if model in BASELINES)
-        return models + tuple(each.name for each in self.methods if each.uses == "nothing")
+        return models + tuple(method.name for method in self.methods if method.uses == "nothing")
 
     @property
     def n_cells(self) -> int:
-        """Cells of one real data set, whatever its size."""
+        """Number of cells of one real data set, whatever its size."""
         graphs = len(self.p) * len(self.m) * len(self.design) * self.replicates
         return graphs * len(self.supervised) + len(self.baselines)
 
@@ -352,11 +352,11 @@ class SweepSpec(Record):
     @property
     def search_names(self) -> tuple[str, ...]:
         """Names of the searches where there are several; none where there is one."""
-        return tuple(each.name for each in self.search if each.name is not None)
+        return tuple(search.name for search in self.search if search.name is not None)
 
     def search_of(self, name: str | None) -> Search:
-        """The search of a name; the first one for None, which is that of a sweep of one search."""
-        return self.search[0] if name is None else next(each for each in self.search if each.name == name)
+        """Return the search of a name; the first one for None, which is that of a sweep of one search."""
+        return self.search[0] if name is None else next(item for item in self.search if item.name == name)
 
     @property
     def held_out(self) -> bool:
@@ -364,7 +364,7 @@ class SweepSpec(Record):
         return self.search[0].held_out
 
     def dump(self) -> dict[str, Any]:
-        """Plain JSON values that `load` reads back; what the cube keeps, and compares."""
+        """Return plain JSON values that `load` reads back, and that a cube keeps and compares."""
         plain = self.model_dump(mode="json")
         # without what no older cube has: those stay growable
         if self.stop is None:
@@ -391,9 +391,9 @@ def load(where: str, dump: object) -> SweepSpec:
     Parameters
     ----------
     where : str
-        For messages.
+        Place of the sweep in messages.
     dump : object
-        From `SweepSpec.dump`.
+        Values of `SweepSpec.dump`.
 
     Raises
     ------
