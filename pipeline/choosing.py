@@ -1,6 +1,6 @@
-"""Numbers of clusters as they are written (5, 2..8, or 2,3,5), and the figure of the choice among them.
+"""Numbers of clusters as people write them (5, 2..8, or 2,3,5), and the figure of the choice among them.
 
-`read_counts` reads them, `pipeline.fit.counts` takes one, and `draw_choice` draws the criterion against the
+`read_counts` reads them, `pipeline.fit.counts` chooses one, and `draw_choice` draws the criterion against the
 number.
 """
 
@@ -31,23 +31,13 @@ PANEL = (3.6, 2.3)
 
 
 def read_counts(text: str) -> tuple[tuple[int, ...], list[Problem]]:
-    """Numbers of clusters of a text, ascending.
+    """Return numbers of clusters, ascending, each once, and the problems of their text; with problems only
+    (1,).
 
-    A single number is not judged here, as it is with the other options of a fit.
-
-    Parameters
-    ----------
-    text : str
-        A number, a range of which both ends belong to it, or numbers and ranges with commas.
-
-    Returns
-    -------
-    counts : tuple of int
-        Each once; (1,) if something is wrong.
-    problems : list of Problem
-        Everything that is.
+    A text has numbers and ranges with commas; both ends belong to a range. A single number is judged with the
+    other options of a fit.
     """
-    found: list[int] = []
+    counts: list[int] = []
     problems: list[Problem] = []
     parts = text.split(",")
     for part in parts:
@@ -60,30 +50,20 @@ def read_counts(text: str) -> tuple[tuple[int, ...], list[Problem]]:
             return (low,), []
         if low > high:
             problems.append(Problem(OPTION, part.strip(), "the smaller number first"))
-        wrong = [end for end in dict.fromkeys((low, high)) if not 1 <= end < MAX_CLASSES]
-        problems += [Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}") for end in wrong]
-        found += [] if wrong else range(low, high + 1)
-    repeated = [count for count, times in sorted(Counter(found).items()) if times > 1]
+        outside = [end for end in dict.fromkeys((low, high)) if not 1 <= end < MAX_CLASSES]
+        problems += [Problem(OPTION, str(end), f"1 or more, and less than {MAX_CLASSES}") for end in outside]
+        counts += [] if outside else range(low, high + 1)
+    repeated = [count for count, times in sorted(Counter(counts).items()) if times > 1]
     if repeated:
         twice = f"{', '.join(map(str, repeated))} more than once"
         problems.append(Problem(OPTION, twice, "each number once"))
-    return ((1,), problems) if problems else (tuple(sorted(found)), [])
+    return ((1,), problems) if problems else (tuple(sorted(counts)), [])
 
 
 def option_problems(
     counts: Sequence[int], *, figure: Path | None, out: Path | None, overwrite: bool
 ) -> Iterator[Problem]:
-    """What is wrong with `--figure` and `--force`.
-
-    Parameters
-    ----------
-    counts : sequence of int
-        Numbers of clusters; empty if they are wrong.
-    figure, out : Path or None
-        Files to write.
-    overwrite : bool
-        Whether they may be there.
-    """
+    """Yield the problems of `--figure` and `--force`; the counts are empty if they are wrong."""
     yield from place_problems("--figure", figure, overwrite)
     if figure is not None and figure.suffix.lower() not in SUFFIXES:
         yield Problem("--figure", str(figure), f"a name that ends in {', '.join(SUFFIXES)}")
@@ -96,39 +76,30 @@ def option_problems(
 
 
 def draw_choice(choice: ClusterChoice) -> Figure:
-    """Draw what decides, and BIC and ICL beside it where that is neither; the number taken is marked.
-
-    Parameters
-    ----------
-    choice : ClusterChoice
-        Two candidates or more.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Made in the style of the report; `write_figure` writes it.
-    """
+    """Draw the criterion, and BIC and ICL beside a log loss; the chosen number is marked."""
     from matplotlib.ticker import MaxNLocator
 
     from sweep_clustering.pipeline.report import look
 
-    counts = [each.n_clusters for each in choice.candidates]
+    counts = [candidate.n_clusters for candidate in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
-    with_loss, with_bic = choice.criterion != BIC, choice.criterion != FEWEST
-    bic, icl = ([getattr(each.criteria, name) for each in choice.candidates] for name in ("bic", "icl"))
+    has_loss, has_bic = choice.criterion != BIC, choice.criterion != FEWEST
+    bic, icl = (
+        [getattr(candidate.criteria, name) for candidate in choice.candidates] for name in ("bic", "icl")
+    )
     with look.house_style():
-        figure, [panels] = look.panels(1, with_loss + with_bic, PANEL)
+        figure, [panels] = look.panels(1, has_loss + has_bic, PANEL)
         first, last = panels[0], panels[-1]
-        looks: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
-        if with_loss:
+        style: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
+        if has_loss:
             errors = [error for _, error in gains(choice.candidates)]
-            first.errorbar(counts, choice.values, yerr=errors, elinewidth=1.0, capsize=2.5, **looks)
+            first.errorbar(counts, choice.values, yerr=errors, elinewidth=1.0, capsize=2.5, **style)
             first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
-        if with_bic:
-            looks = {"color": look.GREY if with_loss else look.BLUE, "markersize": 4}
-            last.plot(counts, bic, marker="s", label="BIC", **looks)
-            looks |= {"color": look.GREY, "linestyle": "--", "markerfacecolor": look.PAPER}
-            last.plot(counts, icl, marker="^", label="ICL", **looks)
+        if has_bic:
+            style = {"color": look.GREY if has_loss else look.BLUE, "markersize": 4}
+            last.plot(counts, bic, marker="s", label="BIC", **style)
+            style |= {"color": look.GREY, "linestyle": "--", "markerfacecolor": look.PAPER}
+            last.plot(counts, icl, marker="^", label="ICL", **style)
             last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
         for axes in panels:
             axes.set_xlabel("number of clusters K")
@@ -142,15 +113,7 @@ def draw_choice(choice: ClusterChoice) -> Figure:
 
 
 def picture(figure: Figure, path: Path) -> bytes:
-    """The file of a figure: the same bits whenever it is made.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        From `draw_choice`.
-    path : Path
-        Its ending, svg, png or pdf, is the format.
-    """
+    """Return a figure as the bytes of a file of the path's format, the same bits whenever it is made."""
     from sweep_clustering.pipeline.report import look
     from sweep_clustering.pipeline.report.figures import UNDATED
 

@@ -1,6 +1,6 @@
-"""What all rooms share: numbers and times in words, the best of several objectives, exit codes, own names.
+"""Functions of all rooms: numbers and times in words, the best of several objectives, exit codes, own names.
 
-It imports nothing of the other rooms, and little else: every command loads it.
+It imports nothing of the other rooms, and little else, because every command loads it.
 """
 
 from __future__ import annotations
@@ -17,62 +17,57 @@ from typing import TYPE_CHECKING, Any
 
 from sweep_clustering.sweeps.errors import InputError, Problem, plain_lines
 from sweep_clustering.sweeps.errors import (
-    plural as plural,  # which stands with the other words below for all rooms
+    plural as plural,  # it belongs with the other words below
 )
 
 if TYPE_CHECKING:
     from sweep_clustering.sweeps.file.spec import SweepSpec
 
 
-# Steps of something that takes long, and what they are: whoever calls it may show how far it is.
+# A function that goes through the steps of a long task, with a title, and may show progress.
 Progress = Callable[[Sequence[Any], str], Iterable[Any]]
 
 
 def silent(steps: Sequence[Any], title: str) -> Iterable[Any]:
-    """Go through steps, and tell nobody."""
+    """Go through steps without showing progress."""
     return steps
 
 
-# Numbers and times in words, as logs, commands and pages write them.
-
-
 class PlainFormatter(logging.Formatter):
-    """A log of which each line begins as a line of ours does, whatever the message has from others."""
+    """Formatter of logs in which each line begins with our prefix, even inside messages of others."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Lines of a message, each with what goes before it."""
-        whole = logging.Formatter().format(record)  # message and traceback alone
+        """Return the lines of a message, each with its prefix."""
+        text = logging.Formatter().format(record)  # message and traceback without prefix
         bare = record.__dict__ | dict.fromkeys(("args", "exc_info", "exc_text", "stack_info"))
-        lines = [logging.makeLogRecord(bare | {"msg": line}) for line in plain_lines(whole).split("\n")]
+        lines = [logging.makeLogRecord(bare | {"msg": line}) for line in plain_lines(text).split("\n")]
         return "\n".join(map(super().format, lines))
 
 
 def duration(seconds: float) -> str:
-    """Seconds as `h:mm:ss`."""
+    """Return seconds as `h:mm:ss`."""
     whole = max(0, round(seconds))
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
 def at_hand(spec: SweepSpec, skipped: Container[str]) -> str | None:
-    """How many data sets of a sweep are at hand, and what that leaves out; None where all of them are."""
+    """Return how many data sets of a sweep are at hand, and the cells left out, in words; None if all are."""
     cells = cells_left_out(spec, skipped)
     if not cells:
         return None
     names = [entry.name for entry in spec.grid.datasets]
-    there = sum(name not in skipped for name in names)
-    return (
-        f"{there} of {plural(len(names), 'data set')} at hand, {plural(cells, 'cell')} left out:"
-        " sweep datasets fetch"
-    )
+    n_at_hand = sum(name not in skipped for name in names)
+    datasets = f"{n_at_hand} of {plural(len(names), 'data set')} at hand"
+    return f"{datasets}, {plural(cells, 'cell')} left out: sweep datasets fetch"
 
 
 def cells_left_out(spec: SweepSpec, skipped: Container[str]) -> int:
-    """Cells of the data sets of a sweep that are not at hand."""
+    """Return the number of cells of the data sets of a sweep that are not at hand."""
     return spec.grid.n_cells * sum(entry.name in skipped for entry in spec.grid.datasets)
 
 
 def span(seconds: float) -> str:
-    """Seconds in the largest unit that fits: `3 hours`."""
+    """Return seconds in the largest unit that fits: `3 hours`."""
     for unit, length in (("day", 86_400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
             return plural(int(seconds // length), unit)
@@ -80,7 +75,7 @@ def span(seconds: float) -> str:
 
 
 def estimate(least: float, most: float) -> str:
-    """Say how long something will take, in units that suit both times: `8 to 20 minutes`."""
+    """Return in words how long something will take, in units that suit both times: `8 to 20 minutes`."""
     (low, unit), (high, noun) = map(_rounded, (least, most))
     if (low, unit) == (high, noun):
         return f"about {high} {noun}"
@@ -92,7 +87,7 @@ def estimate(least: float, most: float) -> str:
 
 
 def _rounded(seconds: float) -> tuple[str, str]:
-    """Return a number and its unit, which is not the smaller one from two of it on."""
+    """Return a number and its unit, which is the largest with a number of two or more."""
     units = ("hours", 3600), ("minutes", 60), ("seconds", 1)
     noun, length = next((unit for unit in units if seconds >= 2 * unit[1]), units[-1])
     count = seconds / length
@@ -102,19 +97,13 @@ def _rounded(seconds: float) -> tuple[str, str]:
     return str(whole), noun if whole > 1 else noun.removesuffix("s")
 
 
-# When two objectives count as the same optimum, and which restart is the best.
-
-# Nats. Objectives that differ by no more belong to one optimum: sums in another order differ by less.
+# Objectives that differ by no more nats belong to one optimum: sums in another order differ by less.
 SAME_OPTIMUM = 1e-6
 
 
 def best_of(objectives: Sequence[float]) -> int:
-    """Position of the largest objective, the lowest on ties.
-
-    Raises
-    ------
-    ArithmeticError
-        If an objective is not a finite number.
+    """Return the position of the largest objective, the lowest on ties; one that is not finite is an
+    error.
     """
     if not all(map(math.isfinite, objectives)):
         raise ArithmeticError(f"an objective that is not finite: {list(objectives)}")
@@ -128,24 +117,16 @@ COMPLETE = 0
 INTERNAL = 1
 # Nothing was started, and nothing is lost.
 BAD_INPUT = 2
-# Finished, but cells failed; with `--strict`, also when data sets were skipped.
+# The run is finished, but cells failed; with `--strict`, also if data sets were skipped.
 FAILED_CELLS = 3
 
 
-# Cores.
-
-
 def core_count(root: Path = Path("/")) -> int:
-    """Return how many cores this process may use.
+    """Return how many cores this process may use; part of a core counts as one.
 
-    The count is that of the machine, or of the affinity of the process where the system has one, and at most
-    the quota of its control groups. The quota of each group above counts, too: a container, a job of a queue
-    or a slice of systemd may have one where the innermost group has none. Part of a core counts as one.
-
-    Parameters
-    ----------
-    root : Path
-        Folder that has `proc` and `sys`.
+    The count is that of the machine, or of the affinity of the process if the system has one, and at most the
+    quota of its control groups. The quota of each group above counts, too: a container, a job of a queue or a
+    slice of systemd may have one if the innermost group has none. The folder `root` has `proc` and `sys`.
     """
     count: int | None
     if sys.version_info >= (3, 13):
@@ -158,12 +139,14 @@ def core_count(root: Path = Path("/")) -> int:
 
 
 def _cpu_quotas(root: Path) -> Iterator[float]:
-    """Quotas in cores of the control groups of this process and of all groups above, of both versions."""
+    """Yield the quotas, in cores, of the control groups of this process and of all groups above, of both
+    versions.
+    """
     mounted = root / "sys/fs/cgroup"
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
-        # Of version 1 there are cpu,cpuacct, cpuacct,cpu or cpu alone, and links from one to another.
-        of_version_1 = [each for each in mounted.iterdir() if "cpu" in each.name.split(",")]
+        # Version 1 has cpu,cpuacct, cpuacct,cpu or cpu alone, and links from one to another.
+        of_version_1 = [folder for folder in mounted.iterdir() if "cpu" in folder.name.split(",")]
     except OSError:  # no Linux
         return
     for line in lines:
@@ -173,7 +156,7 @@ def _cpu_quotas(root: Path) -> Iterator[float]:
         group = PurePosixPath(path.strip("/"))
         for mount in of_version_1 if controllers else (mounted, mounted / "unified"):
             # A container that sees the path of its host has its own group at the top.
-            for folder in (mount / each for each in (group, *group.parents)):
+            for folder in (mount / path for path in (group, *group.parents)):
                 with suppress(OSError, ValueError, ZeroDivisionError):
                     if controllers:
                         files = (folder / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
@@ -184,44 +167,33 @@ def _cpu_quotas(root: Path) -> Iterator[float]:
                         yield quota / period
 
 
-# Names under which the pages of a run answer: a stranger's page may have a name of its own lead here.
-
-# Of a page that listens on loopback, at any port: that of a tunnel may be another.
+# Pages of a run answer under these names alone, because the name of a stranger's page may lead here. They are
+# the names of loopback, at any port, as a tunnel may have another port.
 NAMES = ("localhost", "127.0.0.1", "[::1]")
 
-# More names, with commas: those under which a proxy of the machine passes requests on.
+# Environment variable with more names, separated by commas, for a proxy of the machine.
 VARIABLE = "SWEEP_HOSTS"
 
 HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::\d{1,5})?", re.IGNORECASE)
 
 
 def own_names() -> frozenset[str]:
-    """All names, in small letters.
-
-    Raises
-    ------
-    InputError
-        If the variable holds what is no name of a host.
-    """
+    """Return all names, in small letters; a name in the variable that is no host is an `InputError`."""
     more = [name.strip().lower() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
-    wrong = [name for name in more if (found := HOST.fullmatch(name)) is None or found[1] != name]
-    if wrong:
+    if problems := [name for name in more if (match := HOST.fullmatch(name)) is None or match[1] != name]:
         expected = "names of hosts with commas, without port: hub.example.org"
-        raise InputError([Problem(VARIABLE, repr(name), expected) for name in wrong])
+        raise InputError([Problem(VARIABLE, repr(name), expected) for name in problems])
     return frozenset((*NAMES, *more))
 
 
 def is_own(headers: Mapping[str, str]) -> bool:
     """Whether a request is for one of the names, and not from a page that came from elsewhere.
 
-    Parameters
-    ----------
-    headers : mapping of str to str
-        Of the request; several of a name are one with commas, which is no name of a host.
+    Several headers of a name are one with commas, which is no name of a host.
     """
     host = headers.get("Host", "")
-    found = HOST.fullmatch(host)
-    if found is None or found[1].lower() not in own_names():
+    match = HOST.fullmatch(host)
+    if match is None or match[1].lower() not in own_names():
         return False
-    origin = headers.get("Origin")  # of a websocket, which browsers let any page open
+    origin = headers.get("Origin")  # browsers let any page open a websocket
     return origin is None or origin.lower().partition("://")[2] == host.lower()

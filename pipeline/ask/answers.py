@@ -16,9 +16,10 @@ from sweep_clustering.sweeps.annotations.rows import FIRST_ROW
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.lines import MOST_BYTES, Lines, as_cell, read_lines
 from sweep_clustering.sweeps.data.text import rows_of
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
+from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present, refused
 from sweep_clustering.sweeps.files import opened
 
+# Words of the column answer.
 WORDS = {MUST: "yes", CANNOT: "no", None: "skip"}
 
 
@@ -31,30 +32,15 @@ class HeldError(RuntimeError):
 
 
 class NotSavedError(RuntimeError):
-    """An answer is not in the file."""
+    """An answer could not be saved in the file."""
 
 
 class AnswersFile:
     """A question file to which answers are added, one row each.
 
-    A row is written by one call, and is on the disk when `add` returns: whatever ends the process, rows that
-    were there before stay as they are, and a row that broke off is read as one without an answer.
-
-    Parameters
-    ----------
-    path : Path
-        The file, as `check_answers_file` wants it; it is made if it is not there.
-    annotator : str
-        Who answers.
-    samples : Samples
-        What samples are called in this file.
-
-    Raises
-    ------
-    HeldError
-        If another session has the file.
-    InputError, StorageError
-        If the file is no question file any more, or cannot be written.
+    A row is written by one call, and is on the disk when `add` returns: whatever ends the process, earlier
+    rows stay as they are, and an incomplete row is read as one without an answer. The file is made if it is
+    not there. A `HeldError` is raised if another session has it.
     """
 
     def __init__(self, path: Path, annotator: str, samples: Samples) -> None:
@@ -69,11 +55,11 @@ class AnswersFile:
             if not self.path.exists():
                 PLAIN.put(self.path, self._header)
                 sync_directory(self.path.absolute().parent)
-            with opened(self.path, MOST_BYTES):  # a pipe would be waited for
+            with opened(self.path, MOST_BYTES):  # os.open would wait for a pipe
                 file = os.open(self.path, os.O_RDWR)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if read_lines(self.path).first is None:  # blank lines and comments
+                if read_lines(self.path).first is None:  # it has blank lines and comments only
                     _end_last_line(file, ",", 0)
                     os.pwrite(file, self._header, os.fstat(file).st_size)
                 header = _header(read_lines(self.path))
@@ -89,19 +75,16 @@ class AnswersFile:
 
     @property
     def _header(self) -> bytes:
-        """First line of a file that is made; it says from where rows count, where it has numbers."""
+        """Return the first line of a new file, which has the number of the first row if rows have numbers."""
         mark = [FIRST_ROW] if self.samples.are_written_as_numbers else []
         return (",".join(["i", "j", ANNOTATOR, *mark, "answer"]) + "\n").encode()
 
     def add(self, first: int, second: int, kind: int | None) -> None:
-        """Write an answer on two samples from 0, `MUST` or `CANNOT`, or None for one that was skipped.
+        """Write an answer on two samples from 0: `MUST`, `CANNOT`, or None for a skipped pair.
 
-        If another program wrote to the file since, the answer goes to the file as it is now.
-
-        Raises
-        ------
-        NotSavedError
-            If the disk fails, or the file is none for answers any more; nothing of the answer is then in it.
+        If another program wrote to the file since, the answer is added to the changed file. A `NotSavedError`
+        says that the disk fails, or that the file takes no answers any more; nothing of the answer is then in
+        it.
         """
         try:
             with storage_errors(self.path):
@@ -119,9 +102,9 @@ class AnswersFile:
     def _write(self, row: bytes) -> None:
         begin = end = self._ends[-1]
         try:
-            while row:  # of a disk that gets full a part is written first, and then it is said why not all
-                written = os.pwrite(self._file, row, end)
-                row, end = row[written:], end + written
+            while row:  # a full disk first takes a part, and then raises
+                n_written = os.pwrite(self._file, row, end)
+                row, end = row[n_written:], end + n_written
             os.fsync(self._file)
         except OSError:
             with suppress(OSError):
@@ -130,16 +113,9 @@ class AnswersFile:
         self._ends.append(end)
 
     def undo(self) -> None:
-        """Take back the last answer that was added; earlier ones are not touched.
+        """Take back the last answer of this session, if there is one (else `IndexError`).
 
-        Raises
-        ------
-        ChangedError
-            If somebody else wrote to the file since.
-        IndexError
-            If none was added.
-        StorageError
-            If the disk fails.
+        A `ChangedError` says that somebody else wrote to the file since.
         """
         if len(self._ends) == 1:
             raise IndexError("no answer of this session")
@@ -157,9 +133,9 @@ class AnswersFile:
             os.close(file)
 
     def _is_changed(self) -> bool:
-        with suppress(OSError):  # closed, or gone
-            own, named = os.fstat(self._file), os.stat(self.path)
-            return not os.path.samestat(own, named) or own.st_size != self._ends[-1]
+        with suppress(OSError):  # the file is closed, or gone
+            ours, current = os.fstat(self._file), os.stat(self.path)
+            return not os.path.samestat(ours, current) or ours.st_size != self._ends[-1]
         return True
 
     def _row(self, first: int, second: int, kind: int | None) -> bytes:
@@ -177,7 +153,7 @@ class AnswersFile:
 
 
 def check_answers_file(path: Path) -> list[Problem]:
-    """What keeps a session from adding answers to a file."""
+    """Return the reasons why a session cannot add answers to a file."""
     if not path.exists():
         return list(place_problems(str(path), path, overwrite=True))
     problems: list[Problem] = []
@@ -190,17 +166,17 @@ def check_answers_file(path: Path) -> list[Problem]:
 
 
 def _header(lines: Lines) -> str:
-    """The first line, where it is the header of a file that takes answers."""
+    """Return the first line, which must be the header of a file that takes answers."""
     first = present(lines.first)
     if separator_of(first.text) is None:
         hint = "name a new file last: --annotations may be given several times"
         expected = "a header with the columns i, j and answer, for answers to be added, or no file yet"
-        raise InputError([Problem(first.where, repr(first.text[:60]), expected, hint)])
+        raise refused(first.where, repr(first.text[:60]), expected, hint)
     return first.text
 
 
 def _end_last_line(file: int, separator: str, n_columns: int) -> int:
-    """End the last line, or take it away if it is a row that broke off; where the next row begins."""
+    """End the last line, or remove it if it is an incomplete row; return where the next row begins."""
     size = os.fstat(file).st_size
     content = os.pread(file, size, 0)
     begin = max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
@@ -208,10 +184,10 @@ def _end_last_line(file: int, separator: str, n_columns: int) -> int:
     if not last:
         return size
     cells = next(csv.reader([last], delimiter=separator, skipinitialspace=True))
-    with suppress(InputError, UnicodeDecodeError):  # a row may have begun in a line before
+    with suppress(InputError, UnicodeDecodeError):  # a row may begin in an earlier line
         for row, line, n_lines in rows_of(Path(), content, separator):
             if content.count(b"\n") + 2 == line + n_lines:
-                cells, begin = row, sum(len(each) + 1 for each in content.split(b"\n")[: line - 1])
+                cells, begin = row, sum(len(text) + 1 for text in content.split(b"\n")[: line - 1])
     if len(cells) < n_columns and not last.startswith("#"):
         os.ftruncate(file, begin)
         return begin

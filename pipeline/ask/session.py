@@ -1,6 +1,6 @@
 """Questions for people: one after the other in a terminal, as a file to fill in, as JSON or as a table.
 
-A `Session` asks batch after batch through a `Terminal` or a `Pipe`, and each answer is saved before the next
+A `Session` asks batch after batch through a `Terminal` or a `Pipe`, and saves each answer before the next
 question; `csv_text`, `to_json` and `table_lines` give one batch at once.
 """
 
@@ -31,9 +31,9 @@ from sweep_clustering.pipeline.ask.answers import AnswersFile, ChangedError
 from sweep_clustering.pipeline.ask.questions import Question
 from sweep_clustering.pipeline.ask.summary import (
     AskOptions,
-    Standing,
-    accuracy_given,
+    Assessment,
     confidence,
+    has_accuracy,
     outlook_words,
 )
 from sweep_clustering.pipeline.common import plural
@@ -44,28 +44,27 @@ from sweep_clustering.sweeps.annotations.rows import FIRST_ROW, Annotation, Row,
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.lines import as_cell
 
-# Where a session shows its questions, and where its keys come from: a terminal, or lines of a pipe.
+CTRL_D = "\x04"
+ESCAPE = "\x1b"
 
-CTRL_D, ESCAPE = "\x04", "\x1b"
-
-# Bytes.
+# Most bytes that one key sends.
 LONGEST_KEY = 16
 
 
 class Pipe:
-    """Lines on stdout, and lines from stdin, of which the first letter counts."""
+    """Questions as lines on stdout, and answers as lines from stdin, of which the first letter counts."""
 
     def show(self, lines: Sequence[str]) -> None:
-        """Show the lines below the others."""
+        """Show the lines below earlier ones."""
         click.echo("\n".join(["", *lines]))
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Nothing is to be prepared for keys inside the block."""
+        """Prepare nothing: lines need no preparation."""
         yield
 
     def key(self) -> str:
-        """First letter of the next line that is not blank, a small one; empty at the end of the input."""
+        """Return the first letter, a small one, of the next line that is not blank; empty at the end."""
         lines = (line.strip() for line in iter(sys.stdin.readline, ""))
         return next((line[0].lower() for line in lines if line), "")
 
@@ -73,31 +72,31 @@ class Pipe:
 class Terminal(Pipe):
     """A real terminal: each question has the screen for itself, and keys need no Enter.
 
-    Keys typed before a question is on the screen do not count: they were no answer to it.
+    Keys typed before a question is on the screen do not count, as they do not answer it.
     """
 
     def show(self, lines: Sequence[str]) -> None:
-        """Clear, and show."""
-        with suppress(termios.error):  # the terminal was closed: the next key says so
+        """Clear the screen, and show the lines."""
+        with suppress(termios.error):  # the terminal was closed, which `key` reports
             termios.tcflush(sys.stdin, termios.TCIFLUSH)
         with suppress(OSError):
             click.clear()
         click.echo("\n".join(lines))
 
     def key(self) -> str:
-        """Wait for a key; for one that sends several characters, such as an arrow, these.
+        """Wait for a key, and return it; for one that sends several characters, such as an arrow, these.
 
         A signal that comes after Python has looked for one, and before a read begins, does not end that read.
-        It leaves a byte in the pipe of `opened`, so that the wait for both ends in any case.
+        It leaves a byte in the pipe of `opened`, so that waiting for both always ends.
         """
         try:
             sys.stdout.flush()
             while self._woken in select.select([sys.stdin, self._woken], [], [])[0]:
                 os.read(self._woken, LONGEST_KEY)
-            found = os.read(sys.stdin.fileno(), LONGEST_KEY)
+            data = os.read(sys.stdin.fileno(), LONGEST_KEY)
         except OSError:  # the terminal was closed
             return ""
-        text = found.decode(errors="replace").lower()
+        text = data.decode(errors="replace").lower()
         return "" if text in ("", CTRL_D) else text if text.startswith(ESCAPE) else text[0]
 
     @contextmanager
@@ -124,46 +123,36 @@ class Terminal(Pipe):
 KEYS = "[y]es together   [n]o, apart   [s]kip   [u]ndo   [q]uit"
 QUESTION = "Do these two belong together?"
 
-# Of a column's name, in characters.
+# Most characters of a column's name.
 WIDEST_NAME = 24
 
-# Lines of a screen that are not of the two rows: three of progress, two blank ones, question and keys, one
-# on a wrong key, and where the cursor stands.
-BESIDE = 9
+# Lines of a screen beside those of the two rows: three of progress, two blank ones, question and keys, one
+# on a wrong key, and that of the cursor.
+OTHER_LINES = 9
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What is shown of a table.
+    """Contents of a table that questions show."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples, n_features)
-        Features as they are in the file.
-    feature_names : sequence of str
-        One for each.
-    names : sequence of str or None
-        Name of every row.
-    columns : dict of str to sequence of str
-        Other columns to show, by name.
-    samples : Samples
-        What rows are called in files: by the index column, else by number.
-    """
-
+    # Features as they are in the file, of shape (n_samples, n_features).
     values: NDArray[np.float64]
     feature_names: Sequence[str]
+    # The name of every row.
     names: Sequence[str] | None
+    # Other columns, by name.
     columns: dict[str, Sequence[str]]
+    # Names of rows in files: from the index column, else numbers.
     samples: Samples
 
     def title(self, sample: int) -> str:
-        """Number and name of a row."""
+        """Return number and name of a row."""
         name = f" {one_line(self.names[sample])}" if self.names else ""
         return f"row {one_line(self.samples.text(sample))}{name}"
 
 
 def rows_of(options: AskOptions, inputs: FitInputs) -> Rows:
-    """What is to be shown of the table of a fit."""
+    """Return the contents to show of the table of a fit."""
     table = inputs.table
     texts = dict(zip(options.aside, table.aside, strict=True))
     features = table.feature_names or [f"column {number + 1}" for number in range(table.X.shape[1])]
@@ -172,135 +161,115 @@ def rows_of(options: AskOptions, inputs: FitInputs) -> Rows:
 
 
 def question_lines(rows: Rows, first: int, second: int, width: int = 80, height: int = 24) -> list[str]:
-    """Two rows side by side: names, texts, then features, those that differ most first.
+    """Return two rows side by side: names, texts, then features, those that differ most first.
 
-    Differences are in standard deviations of the feature. What does not fit is cut, or counted.
-
-    Parameters
-    ----------
-    rows : Rows
-        The table.
-    first, second : int
-        Samples from 0.
-    width, height : int
-        Of the terminal, in characters.
+    Differences are in standard deviations of the feature. The end of a long text is cut off, and features
+    beyond the height of the terminal, in characters, are counted.
     """
-    height = max(height - BESIDE, 4)
+    height = max(height - OTHER_LINES, 4)
     widest = max(map(cell_len, [*rows.columns, *rows.feature_names]), default=0)
-    left = min(widest, WIDEST_NAME, width // 3)
-    cell = (width - left - 4) // 2
+    name_width = min(widest, WIDEST_NAME, width // 3)
+    cell_width = (width - name_width - 4) // 2
 
     def line(name: str, a: str, b: str) -> str:
-        return f"{fitted(name, left)}  {fitted(a, cell)}  {fitted(b, cell)}".rstrip()
+        return f"{fitted(name, name_width)}  {fitted(a, cell_width)}  {fitted(b, cell_width)}".rstrip()
 
     lines = [line("", rows.title(first), rows.title(second))]
     for name, texts in rows.columns.items():
-        both = zip_longest(_wrapped(texts[first], cell), _wrapped(texts[second], cell), fillvalue="")
-        lines += [line("" if number else name, a, b) for number, (a, b) in enumerate(both)]
-    # those that differ most first, in standard deviations
+        pairs = zip_longest(
+            _wrapped(texts[first], cell_width), _wrapped(texts[second], cell_width), fillvalue=""
+        )
+        lines += [line("" if number else name, a, b) for number, (a, b) in enumerate(pairs)]
     spread, n_features = rows.values.std(axis=0), len(rows.feature_names)
     difference = np.abs(rows.values[first] - rows.values[second]) / np.where(spread > 0, spread, 1.0)
     order = np.argsort(-difference, kind="stable").tolist()
-    room = max(height - len(lines), 1)
-    shown = order if n_features <= room else order[: max(room - 1, 1)]
-    for feature in shown:
+    n_free = max(height - len(lines), 1)
+    visible = order if n_features <= n_free else order[: max(n_free - 1, 1)]
+    for feature in visible:
         a, b = (f"{rows.values[sample, feature]:.6g}" for sample in (first, second))
         lines.append(line(rows.feature_names[feature], a, b))
-    if len(shown) < n_features:
+    if len(visible) < n_features:
         lines.append(
-            fitted(f"and {plural(n_features - len(shown), 'feature')} that differ less", width).rstrip()
+            fitted(f"and {plural(n_features - len(visible), 'feature')} that differ less", width).rstrip()
         )
     return lines
 
 
-# Of a text that is shown.
+# Most lines of a text.
 MOST_LINES = 3
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """A text in as many lines as it needs, `MOST_LINES` at most; the last one has what is left."""
+    """Return a text in as many lines as it needs, `MOST_LINES` at most; the last one has the rest."""
     lines = [line.plain.rstrip() for line in Text(one_line(text)).wrap(Console(), width)] or [""]
     rest = " ".join(lines[MOST_LINES - 1 :])
     return [*lines[: MOST_LINES - 1], rest] if rest else lines
 
 
 def fitted(text: str, width: int) -> str:
-    """A text of just this width: blanks added, or its end cut and marked."""
+    """Return a text of exactly this width: padded with blanks, or with its end cut off and marked."""
     line = Text(one_line(text))
     line.truncate(max(width, 1), overflow="ellipsis", pad=True)
     return line.plain
 
 
 def one_line(text: str) -> str:
-    """A text without line ends, tabs and what a terminal would obey."""
+    """Return a text without line ends, tabs and control characters, which a terminal would obey."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-# Questions as a file to fill in, as JSON, and as a table for a terminal.
-
-
 def csv_text(questions: Sequence[Question], rows: Rows, annotator: str) -> str:
-    """A question file: one row for each question, best first, the last column to be filled in.
+    """Return a question file: one row for each question, best first, the last column to be filled in.
 
-    Parameters
-    ----------
-    questions : sequence of Question
-        What to ask.
-    rows : Rows
-        Names and texts that stand beside the numbers of the two samples.
-    annotator : str
-        Who will answer; named in a column unless it is `ASKED`.
+    Names and texts of rows stand beside the numbers of the two samples; the annotator has a column unless it
+    is `ASKED`.
     """
     texts = {**({"name": rows.names} if rows.names else {}), **rows.columns}
-    beside = [f"{column}_{side}" for column in texts for side in "ij"]
-    named = {ANNOTATOR: as_cell(annotator)} if annotator != ASKED else {}
-    # so that it is read as it was written, whatever other files count from
+    text_columns = [f"{column}_{side}" for column in texts for side in "ij"]
+    annotators = {ANNOTATOR: as_cell(annotator)} if annotator != ASKED else {}
+    # the first row makes the numbers unambiguous, whatever other files count from
     marks = {FIRST_ROW: rows.samples.first_row} if rows.samples.are_written_as_numbers else {}
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    told = "i", "j", "together", "information", SETTLES
-    writer.writerow([*told, *map(as_cell, beside), *marks, *named, "answer"])
-    for each in questions:
-        pair = each.first, each.second
+    columns = "i", "j", "together", "information", SETTLES
+    writer.writerow([*columns, *map(as_cell, text_columns), *marks, *annotators, "answer"])
+    for question in questions:
+        pair = question.first, question.second
+        numbers = f"{question.together:.3f}", f"{question.information:.4f}"
         cells = [as_cell(one_line(column[sample])) for column in texts.values() for sample in pair]
-        shares = f"{each.together:.3f}", f"{each.information:.4f}"
-        writer.writerow(
-            [
-                *map(rows.samples.cell, pair),
-                *shares,
-                as_cell(each.settles),
-                *cells,
-                *marks.values(),
-                *named.values(),
-                "",
-            ]
-        )
+        row = [*map(rows.samples.cell, pair), *numbers, as_cell(question.settles), *cells]
+        writer.writerow([*row, *marks.values(), *annotators.values(), ""])
     return text.getvalue()
 
 
-def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[str, Any]:
-    """Questions and where the labels stand, as plain values.
+def to_json(options: AskOptions, assessment: Assessment, samples: Samples) -> dict[str, Any]:
+    """Return questions and the state of the labels, as plain values.
 
-    Samples are numbers of rows, or their names where they have names; labels count from 0.
+    Samples are numbers of rows, or their names if they have names; labels count from 0.
     """
-    belief, outlook = standing.belief, standing.outlook
+    belief, outlook = assessment.belief, assessment.outlook
     until = None
     if outlook is not None:
         until = {"level": options.until, "passed": outlook.high == 0, "reason": outlook.reason}
         until |= {"questions_low": outlook.low, "questions_high": outlook.high}
     return {
         "questions": [
-            {"i": samples.identifier(each.first), "j": samples.identifier(each.second)}
-            | {name: getattr(each, name) for name in ("together", "information", "settles")}
-            for each in standing.questions
+            {
+                "i": samples.identifier(question.first),
+                "j": samples.identifier(question.second),
+                "together": question.together,
+                "information": question.information,
+                "settles": question.settles,
+            }
+            for question in assessment.questions
         ],
         "strategy": options.strategy,
         "model": "conditional",
         "covariance": belief.covariance,
-        "answers": {"yes": standing.n_yes, "no": standing.n_no, "skipped": standing.n_skipped},
+        "answers": {"yes": assessment.n_yes, "no": assessment.n_no, "skipped": assessment.n_skipped},
         "accuracy": belief.accuracy,
-        "accuracy_given": accuracy_given(options),
-        "confidence": standing.share._asdict(),
+        "accuracy_given": has_accuracy(options),
+        "confidence": assessment.share._asdict(),
         "until": until,
         "labels": belief.labels.tolist(),
         "index": list(map(samples.identifier, range(len(belief.labels)))),
@@ -308,116 +277,96 @@ def to_json(options: AskOptions, standing: Standing, samples: Samples) -> dict[s
 
 
 def table_lines(questions: Sequence[Question], rows: Rows) -> Iterator[str]:
-    """Questions as lines of a terminal, best first."""
+    """Yield questions as lines of a terminal, best first."""
     yield f"{'i':<16}  {'j':<16}  together   nats  what the answer would settle"
-    for each in questions:
-        i, j = (fitted(rows.title(k).removeprefix("row "), 16) for k in (each.first, each.second))
-        yield f"{i}  {j}  {each.together:8.2f}  {each.information:5.3f}  {each.settles}"
+    for question in questions:
+        i, j = (fitted(rows.title(k).removeprefix("row "), 16) for k in (question.first, question.second))
+        yield f"{i}  {j}  {question.together:8.2f}  {question.information:5.3f}  {question.settles}"
 
 
-# What each key answers, and how that is said.
+# The kind of annotation of each key, and its word in messages.
 KINDS = {"y": (MUST, "together"), "n": (CANNOT, "apart"), "s": (None, "skipped")}
 NOTHING_LEFT = "no pair is left that was not asked; --strategy again asks those in doubt once more"
 
-# From all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.stand`.
-Stand = Callable[[Sequence[Row], int, NDArray[np.int16] | None], Standing]
+# Takes all answers, the number of the batch, and the solution before it: `pipeline.ask.summary.assess`.
+Assess = Callable[[Sequence[Row], int, NDArray[np.int16] | None], Assessment]
 
 
 @dataclass
 class Session:
-    """Asks until somebody quits, or no question is left.
-
-    Parameters
-    ----------
-    options : AskOptions
-        Of the command.
-    table : Rows
-        What is shown.
-    rows : list of Annotation or Skip
-        Answers before the session, and then those of it as well.
-    file : AnswersFile
-        Where answers go.
-    console : Pipe
-        Where questions go, and keys come from.
-    stand : callable
-        Fits and chooses.
-    done : list of Question
-        Those of this session that were answered or skipped.
-    last : str
-        What became of the last key, for the head of the next question.
-    """
+    """A session that asks until somebody quits, or no question is left."""
 
     options: AskOptions
     table: Rows
+    # The answers before the session, and then those of the session as well.
     rows: list[Row]
+    # File for the answers.
     file: AnswersFile
+    # Where questions are shown, and keys come from.
     console: Pipe
-    stand: Stand
+    assess: Assess
+    # Questions of this session that were answered or skipped.
     done: list[Question] = field(default_factory=list)
+    # The result of the last key, for the head of the next question.
     last: str = ""
 
     def run(self) -> None:
-        """Ask batch after batch.
+        """Ask batch after batch; Ctrl-C is a `KeyboardInterrupt`.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            At Ctrl-C.
-        OSError
-            If the disk, or the terminal, fails; answers that were saved stay.
+        An `OSError` says that the disk, or the terminal, fails; saved answers stay.
         """
         start: NDArray[np.int16] | None = None
         for batch in count():
             click.echo(f"choosing the next {plural(self.options.count, 'question')} ...")
-            standing = self.stand(self.rows, batch, start)
-            if not standing.questions:
+            assessment = self.assess(self.rows, batch, start)
+            if not assessment.questions:
                 click.echo(NOTHING_LEFT)
                 return
-            queue = deque(standing.questions)
+            queue = deque(assessment.questions)
             while queue:
-                key = self._key(queue[0], standing)
+                key = self._key(queue[0], assessment)
                 if key in ("", "q"):
                     return
                 if key == "u":
                     queue.extendleft(self._undo())
                 else:
                     self._answer(queue.popleft(), *KINDS[key])
-            start = standing.belief.labels
+            start = assessment.belief.labels
 
-    def _key(self, question: Question, standing: Standing) -> str:
-        """Show a question, and wait for one of the keys."""
+    def _key(self, question: Question, assessment: Assessment) -> str:
+        """Show a question, and return one of the keys."""
         lines = question_lines(
             self.table, question.first, question.second, *shutil.get_terminal_size((80, 24))
         )
-        self.console.show([*self._progress(standing), "", *lines, "", QUESTION, KEYS])
+        self.console.show([*self._progress(assessment), "", *lines, "", QUESTION, KEYS])
         while (key := self.console.key()) not in ("", *KINDS, "u", "q"):
             click.echo(f"no such key: {KEYS}")
         return key
 
-    def _progress(self, standing: Standing) -> Iterator[str]:
+    def _progress(self, assessment: Assessment) -> Iterator[str]:
         n_answers = sum(isinstance(row, Annotation) for row in self.rows)
         yield f"question {len(self.done) + 1}, {plural(n_answers, 'answer')} so far{self.last}"
-        answers = plural(standing.n_answers, "answer")
-        yield f"expected right: {confidence(standing)} of the labels, at {answers}"
-        if standing.outlook is not None:
-            yield f"to {self.options.until:.0%}: {outlook_words(standing.outlook)}"
+        answers = plural(assessment.n_answers, "answer")
+        yield f"expected right: {confidence(assessment)} of the labels, at {answers}"
+        if assessment.outlook is not None:
+            yield f"to {self.options.until:.0%}: {outlook_words(assessment.outlook)}"
 
-    def _answer(self, question: Question, kind: int | None, said: str) -> None:
+    def _answer(self, question: Question, kind: int | None, word: str) -> None:
         first, second = question.first, question.second
         self.file.add(first, second, kind)
         if kind is None:
             self.rows.append(Skip(first, second))
         else:
-            who = self.options.annotator
-            self.rows.append(Annotation(self.file.path, 0, first, second, kind, 1.0, who))
+            annotator = self.options.annotator
+            self.rows.append(Annotation(self.file.path, 0, first, second, kind, 1.0, annotator))
         self.done.append(question)
-        self.last = f"; saved: {self._names(question)} {said}"
+        self.last = f"; saved: {self._names(question)} {word}"
 
     def _names(self, question: Question) -> str:
         return " and ".join(map(self.table.samples.text, (question.first, question.second)))
 
     def _undo(self) -> list[Question]:
-        """Take the last answer back; its question, to be asked again."""
+        """Take the last answer back, and return its question, to be asked again."""
         try:
             self.file.undo()
         except (ChangedError, IndexError) as error:

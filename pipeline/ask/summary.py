@@ -1,7 +1,7 @@
-"""What `sweep ask` is given, and where the labels stand.
+"""Options of `sweep ask`, and the state of the labels after some answers.
 
-`read_ask` checks the options with the files, `stand` fits and chooses the next questions, and
-`standing_lines` says what came out.
+`read_ask` checks the options with the files, `assess` fits and chooses the next questions, and
+`assessment_lines` shows the result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,57 +30,33 @@ if TYPE_CHECKING:
     from sweep_clustering.pipeline.ask.questions import Outlook, Question
     from sweep_clustering.pipeline.asking.belief import Belief, Share
 
-# Reading and checking what `sweep ask` is given: bad input is answered before a compiler is loaded.
-
 
 @dataclass(frozen=True, kw_only=True)
 class AskOptions(FitOptions):
-    """What `sweep ask` is given, beside what `sweep fit` has too.
+    """Options of `sweep ask`, with those that it shares with `sweep fit`."""
 
-    Parameters
-    ----------
-    count : int
-        Questions wanted, or those of a batch.
-    strategy : str
-        One of `STRATEGIES`.
-    names : str or None
-        Column with the names of rows.
-    show : tuple of str
-        Columns to show.
-    out : Path or None
-        File to write the questions to.
-    until : float or None
-        Share of right labels that is wanted.
-    annotator : str
-        Who answers.
-    interactive : bool
-        Whether questions are asked in the terminal; the last of `annotations` then takes the answers.
-    as_json : bool
-        Whether the questions are printed as JSON.
-    jobs : int or None
-        Fits at a time; None for as many as there are cores.
-    """
-
+    # The number of questions, or those of a batch.
     count: int = 20
+    # One of `STRATEGIES`.
     strategy: str = "overall"
+    # The column with the names of rows, and those to show.
     names: str | None = None
     show: tuple[str, ...] = ()
+    # File to write the questions to.
     out: Path | None = None
+    # The share of right labels that is the aim.
     until: float | None = None
+    # Name of the person who answers.
     annotator: str = ASKED
+    # Whether questions are asked in the terminal; the last of `annotations` then takes the answers.
     interactive: bool = False
     as_json: bool = False
+    # Number of fits at a time; None for as many as there are cores.
     jobs: int | None = None
 
 
 def read_ask(options: AskOptions) -> FitInputs:
-    """Read the files of `sweep ask`, and check them with the options.
-
-    Raises
-    ------
-    InputError
-        With the problems of all options and all files.
-    """
+    """Read the files of `sweep ask`, or raise one `InputError` with the problems of all options and files."""
     problems = list(_option_problems(options))
     if options.interactive and options.annotations:
         problems += check_answers_file(options.annotations[-1])
@@ -90,99 +66,71 @@ def read_ask(options: AskOptions) -> FitInputs:
 
 
 def _option_problems(options: AskOptions) -> Iterator[Problem]:
-    count, until, who = options.count, options.until, options.annotator
-    made, writes = "it is made if it is not there", "a session writes to --annotations"
-    both, session = ("--interactive as well", "one of the two", writes), options.interactive
-    file, joined = "a file for the answers of --interactive", "with one cluster all rows belong together"
-    for is_wrong, problem in (
-        (options.strategy not in STRATEGIES, not_one_of("--strategy", options.strategy, STRATEGIES)),
-        (count < 1, Problem("-n", str(count), "1 or more")),
-        (
-            until is not None and not 0 < until < 1,
-            Problem("--until", str(until), "a share above 0 and below 1"),
-        ),
-        (not (who.strip() and who.isprintable()), Problem("--annotator", repr(who), "a name")),
-        (options.n_clusters == 1, Problem("-k", "1", "2 or more", joined)),
-        (session and not options.annotations, Problem("--annotations", "nothing", file, made)),
-        (session and options.out is not None, Problem("--out", *both)),
-        (session and options.as_json, Problem("--json", *both)),
-    ):
-        if is_wrong:
-            yield problem
+    if options.strategy not in STRATEGIES:
+        yield not_one_of("--strategy", options.strategy, STRATEGIES)
+    if options.count < 1:
+        yield Problem("-n", str(options.count), "1 or more")
+    if options.until is not None and not 0 < options.until < 1:
+        yield Problem("--until", str(options.until), "a share above 0 and below 1")
+    if not (options.annotator.strip() and options.annotator.isprintable()):
+        yield Problem("--annotator", repr(options.annotator), "a name")
+    if options.n_clusters == 1:
+        yield Problem("-k", "1", "2 or more", "with one cluster all rows belong together")
+    if options.interactive:
+        if not options.annotations:
+            expected = "a file for the answers of --interactive"
+            yield Problem("--annotations", "nothing", expected, "it is made if it is not there")
+        for option, is_set in (("--out", options.out is not None), ("--json", options.as_json)):
+            if is_set:
+                hint = "a session writes to --annotations"
+                yield Problem(option, "--interactive as well", "one of the two", hint)
     yield from fit_inputs.chance_problems("--accuracy", options.accuracy)
-    wrong = list(fit_inputs.place_problems("--out", options.out, overwrite=True))
-    yield from wrong
-    if options.out is not None and not wrong and options.out.exists() and options.out.stat().st_size:
+    problems = list(fit_inputs.place_problems("--out", options.out, overwrite=True))
+    yield from problems
+    if options.out is not None and not problems and options.out.exists() and options.out.stat().st_size:
         rows: list[Row] | None = None
         with suppress(InputError):
             rows = read_answers(options.out, 10**9)
         if rows != []:  # questions never overwrite answers
             hint = "name another: answers that are there are not overwritten"
-            found = f"{options.out}, a file with answers or of another kind"
-            yield Problem("--out", found, "a new file", hint)
-
-
-# Where a course of questions stands: answers so far, what they say, and what to ask next.
+            yield Problem(
+                "--out", f"{options.out}, a file with answers or of another kind", "a new file", hint
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
-    """What features and answers say, and the questions that follow from it.
-
-    Parameters
-    ----------
-    belief : Belief
-        Given all answers.
-    questions : list of Question
-        Best first.
-    share : Share
-        Of labels that are right.
-    outlook : Outlook or None
-        Questions left to the level, if one was named.
-    n_yes, n_no, n_skipped : int
-        Answers so far.
-    """
+class Assessment:
+    """The state of the labels after some answers, and the next questions."""
 
     belief: Belief
+    # The questions, best first.
     questions: list[Question]
+    # Share of right labels.
     share: Share
+    # Estimate of the questions left, if a share of right labels is the aim.
     outlook: Outlook | None
+    # Numbers of answers and skipped pairs.
     n_yes: int
     n_no: int
     n_skipped: int
 
     @property
     def n_answers(self) -> int:
-        """Answers that say something."""
+        """Return the number of answers without skipped pairs."""
         return self.n_yes + self.n_no
 
 
-def stand(
+def assess(
     options: AskOptions,
     inputs: FitInputs,
     rows: Sequence[Row],
     batch: int = 0,
     start: NDArray[np.int16] | None = None,
-) -> Standing:
-    """Fit, and choose the next questions.
+) -> Assessment:
+    """Fit to the answers so far, and choose the next questions.
 
-    Parameters
-    ----------
-    options : AskOptions
-        Of the command.
-    inputs : FitInputs
-        Features.
-    rows : sequence of Annotation or Skip
-        All answers so far.
-    batch : int
-        Number of the batch in a session: part of the random stream.
-    start : ndarray of shape (n_samples,), int16, optional
-        Solution of the batch before.
-
-    Raises
-    ------
-    ValueError
-        If the problem admits no solution.
+    The number of the batch in a session is part of the random stream, and `start` is the solution of the
+    batch before, of shape (n_samples,), int16. A problem without a solution is a `ValueError`.
     """
     from sweep_clustering.kernels.choice.held_out import below
     from sweep_clustering.kernels.interrupt import run_interruptibly
@@ -192,7 +140,7 @@ def stand(
 
     answers = answered(rows)
     seed = np.random.SeedSequence(options.seed, spawn_key=(batch,) if batch else ())
-    with progress(not options.interactive) as bar:  # a session has the terminal to itself
+    with progress(not options.interactive) as bar:  # a session needs the terminal for itself
         run = runner(options.jobs or -1, bar)
         belief = run_interruptibly(
             lambda: believe(
@@ -211,68 +159,74 @@ def stand(
     outlook = None
     if options.until is not None:
         outlook = questions_left(belief, options.until, len(answers), below(seed, 5))
-    wanted: Any = {"strategy": options.strategy, "count": options.count, "samples": inputs.samples}
-    questions = next_questions(belief, rows, seed=below(seed, 4), **wanted)
-    n_yes = sum(each.kind == MUST for each in answers)
+    questions = next_questions(
+        belief,
+        rows,
+        strategy=options.strategy,
+        count=options.count,
+        seed=below(seed, 4),
+        samples=inputs.samples,
+    )
+    n_yes = sum(answer.kind == MUST for answer in answers)
     n_no, n_skipped = len(answers) - n_yes, len(rows) - len(answers)
     share = share_at(belief.claimed_wrong, len(belief.X), belief.lines)
-    return Standing(belief, questions, share, outlook, n_yes, n_no, n_skipped)
+    return Assessment(belief, questions, share, outlook, n_yes, n_no, n_skipped)
 
 
-# In two lines.
+# Two lines of a message.
 WHY_CONDITIONAL = (
     "the model is conditional: posterior and likelihood would take",
     "the choice of the pairs, not only the answers, as evidence",
 )
 
 
-def standing_lines(options: AskOptions, standing: Standing) -> list[str]:
-    """Where the labels stand, for people."""
-    belief = standing.belief
-    skipped = f"; {standing.n_skipped} skipped" if standing.n_skipped else ""
-    source = "estimated from the answers" if standing.n_answers else "assumed before there are answers"
-    if accuracy_given(options):
+def assessment_lines(options: AskOptions, assessment: Assessment) -> list[str]:
+    """Return the state of the labels for people."""
+    belief = assessment.belief
+    skipped = f"; {assessment.n_skipped} skipped" if assessment.n_skipped else ""
+    source = "estimated from the answers" if assessment.n_answers else "assumed before there are answers"
+    if has_accuracy(options):
         source = "as given"
     sizes = " ".join(str(int((belief.labels == k).sum())) for k in range(belief.n_clusters))
-    made_of = f"{belief.covariance}{' covariance' if belief.covariance in COVARIANCES else ''}"
+    shape = f"{belief.covariance}{' covariance' if belief.covariance in COVARIANCES else ''}"
     lines = [
-        f"answers    {standing.n_answers}: {standing.n_yes} yes, {standing.n_no} no{skipped}",
+        f"answers    {assessment.n_answers}: {assessment.n_yes} yes, {assessment.n_no} no{skipped}",
         f"accuracy   {belief.accuracy:.2f}, {source}",
-        f"sizes      {sizes}, {made_of}",
-        f"confidence {confidence(standing)} of the labels expected right",
+        f"sizes      {sizes}, {shape}",
+        f"confidence {confidence(assessment)} of the labels expected right",
     ]
-    if standing.outlook is not None:
-        lines.append(f"until {options.until:<4g} {outlook_words(standing.outlook)}")
-        if standing.outlook.high:
+    if assessment.outlook is not None:
+        lines.append(f"until {options.until:<4g} {outlook_words(assessment.outlook)}")
+        if assessment.outlook.high:
             lines.append("           (simulated as if the model were right, widened by a factor of 2)")
     return lines
 
 
-def confidence(standing: Standing) -> str:
-    """Expected share of right labels with its interval."""
-    mean, low, high = standing.share
+def confidence(assessment: Assessment) -> str:
+    """Return the expected share of right labels with its interval, in words."""
+    mean, low, high = assessment.share
     return f"{mean:.0%} ({low:.0%} to {high:.0%})"
 
 
 def outlook_words(outlook: Outlook) -> str:
-    """How many questions are left, in words."""
+    """Return the number of questions left, in words."""
     if outlook.low is None or outlook.high is None:
         return outlook.reason
-    # two digits of a guess say something
+    # a guess has two digits
     low, high = (round(count, 2 - max(len(str(count)), 2)) for count in (outlook.low, outlook.high))
     if not high:
         return "passed"
     return f"about {f'{low} to ' if low < high else ''}{plural(high, 'more question')}"
 
 
-def accuracy_given(options: AskOptions) -> bool:
-    """Whether the accuracy of who answers was told."""
+def has_accuracy(options: AskOptions) -> bool:
+    """Whether the accuracy of the person who answers was given."""
     names = [text.rpartition("=")[0] for text in options.annotator_accuracy]
     return options.accuracy is not None or options.annotator in names
 
 
 def following(out: Path) -> Path:
-    """A name for the next file of questions: ask2.csv after ask.csv, ask3.csv after ask2.csv."""
+    """Return a name for the next file of questions: ask2.csv after ask.csv, ask3.csv after ask2.csv."""
     stem = out.stem.rstrip("0123456789")
     number = out.stem[len(stem) :]
     return out.with_name(f"{stem}{int(number) + 1 if number else 2}{out.suffix}")

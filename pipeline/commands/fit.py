@@ -424,12 +424,12 @@ def _write_questions(options: AskOptions, inputs: FitInputs) -> None:
     from sweep_clustering.pipeline.ask import session, summary
 
     rows = session.rows_of(options, inputs)
-    standing = summary.stand(options, inputs, list(inputs.rows))
-    questions = session.csv_text(standing.questions, rows, options.annotator)
+    assessment = summary.assess(options, inputs, list(inputs.rows))
+    questions = session.csv_text(assessment.questions, rows, options.annotator)
     if options.out is not None:
         put_file(options.out, questions)
     if options.as_json:
-        document = session.to_json(options, standing, inputs.samples) | inputs.numbering.to_json()
+        document = session.to_json(options, assessment, inputs.samples) | inputs.numbering.to_json()
         document["links_dropped"] = inputs.rows.n_outside
         document["fit"] = shlex.split(_fit_of_answers().replace("\\\n", ""))
         click.echo(json.dumps(document, allow_nan=False))
@@ -438,10 +438,10 @@ def _write_questions(options: AskOptions, inputs: FitInputs) -> None:
     if is_piped:
         click.echo(questions, nl=False)
     elif options.out is None:
-        show(list(session.table_lines(standing.questions, rows)))
-    n_asked = plural(len(standing.questions), "question")
-    lines = [*inputs.lines(), *summary.standing_lines(options, standing)]
-    if len(standing.questions) < options.count:
+        show(list(session.table_lines(assessment.questions, rows)))
+    n_asked = plural(len(assessment.questions), "question")
+    lines = [*inputs.lines(), *summary.assessment_lines(options, assessment)]
+    if len(assessment.questions) < options.count:
         lines.append(f"note       {n_asked}: every other pair was already asked")
     lines += [f"{'' if number else 'note':<11}{line}" for number, line in enumerate(summary.WHY_CONDITIONAL)]
     if options.out is None:
@@ -481,8 +481,8 @@ def _ask_in_terminal(options: AskOptions, inputs: FitInputs) -> None:
     file = answers.AnswersFile(path, options.annotator, inputs.numbering.of(path, inputs.samples))
     is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     console = session.Terminal() if is_terminal else session.Pipe()
-    rows, stand = session.rows_of(options, inputs), partial(summary.stand, options, inputs)
-    asking = session.Session(options, rows, list(inputs.rows), file, console, stand)
+    rows, assess = session.rows_of(options, inputs), partial(summary.assess, options, inputs)
+    asking = session.Session(options, rows, list(inputs.rows), file, console, assess)
     try:
         with closing(file), console.opened():
             try:

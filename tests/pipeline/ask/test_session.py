@@ -22,7 +22,7 @@ from sweep_clustering.pipeline.ask import questions as asking
 from sweep_clustering.pipeline.ask.answers import AnswersFile
 from sweep_clustering.pipeline.ask.questions import Outlook, Question, next_questions, questions_left
 from sweep_clustering.pipeline.ask.session import (
-    BESIDE,
+    OTHER_LINES,
     Pipe,
     Rows,
     Session,
@@ -31,7 +31,7 @@ from sweep_clustering.pipeline.ask.session import (
     question_lines,
     table_lines,
 )
-from sweep_clustering.pipeline.ask.summary import AskOptions, Standing, read_ask, stand, standing_lines
+from sweep_clustering.pipeline.ask.summary import AskOptions, Assessment, assess, assessment_lines, read_ask
 from sweep_clustering.pipeline.asking.belief import Share, share_at
 from sweep_clustering.pipeline.asking.strategies import STRATEGIES
 from sweep_clustering.pipeline.fit.inputs import answered
@@ -119,7 +119,7 @@ def test_two_rows_side_by_side_those_that_differ_most_first() -> None:
         for first, second in ((0, 1), (1, 2)):
             lines = question_lines(rows(n, text=long), first, second, width, height)
             assert all(cell_len(line) <= width for line in lines)
-            assert len(lines) <= max(height - BESIDE, 4) + 4
+            assert len(lines) <= max(height - OTHER_LINES, 4) + 4
 
 
 QUESTIONS = [
@@ -167,15 +167,15 @@ def run(
     """A session whose questions are all pairs of four samples not asked yet, two at a time."""
     console, file, calls = Script(keys), AnswersFile(path, "asked", SAMPLES), []
 
-    def stand(rows: Sequence[Row], batch: int, start: np.ndarray | None) -> Standing:
+    def assess(rows: Sequence[Row], batch: int, start: np.ndarray | None) -> Assessment:
         calls.append((len(rows), batch, start is not None))
         seen = {(row.first, row.second) for row in rows}
         left = [(i, j) for i in range(3) for j in range(i + 1, 4) if (i, j) not in seen][:2]
         questions = [Question(i, j, 0.5, 0.1, "") for i, j in left]
-        return Standing(random_belief(0), questions, Share(0.83, 0.74, 0.91), outlook, len(rows), 0, 0)
+        return Assessment(random_belief(0), questions, Share(0.83, 0.74, 0.91), outlook, len(rows), 0, 0)
 
     options = AskOptions(features=Path("x.csv"), n_clusters=3, count=2, until=until, interactive=True)
-    Session(options, TABLE, [], file, console, stand).run()
+    Session(options, TABLE, [], file, console, assess).run()
     file.close()
     return console, calls
 
@@ -287,18 +287,18 @@ def test_answers_are_counted_and_questions_chosen(tmp_path: Path) -> None:
     plain = AskOptions(features=tmp_path / "x.data", n_clusters=3, restarts=2, count=4, until=0.9)
     options = replace(plain, annotations=(tmp_path / "a",))
     inputs = read_ask(options)
-    found = stand(options, inputs, list(inputs.rows))
+    found = assess(options, inputs, list(inputs.rows))
     assert (found.n_yes, found.n_no, found.n_skipped, found.n_answers) == (2, 1, 1, 3)
     assert (len(found.questions), found.outlook, found.share.mean > 0.9) == (4, (0, 0, ""), True)
     assert not {(0, 1), (0, 11), (2, 3), (4, 5)} & {(each.first, each.second) for each in found.questions}
-    assert stand(options, inputs, list(inputs.rows)).questions == found.questions
-    assert stand(options, inputs, list(inputs.rows), 1, found.belief.labels).questions != found.questions
+    assert assess(options, inputs, list(inputs.rows)).questions == found.questions
+    assert assess(options, inputs, list(inputs.rows), 1, found.belief.labels).questions != found.questions
     # three right answers beside ten of accuracy 0.9 that are assumed
     assert found.belief.accuracy == pytest.approx(12 / 13)
     told = replace(options, accuracy=0.8, annotator_accuracy=("ann=0.7",))
     for annotator, accuracy in (("ann", 0.7), ("bob", 0.8)):
         own = replace(told, annotator=annotator)
-        assert stand(own, read_ask(own), list(inputs.rows)).belief.accuracy == accuracy
+        assert assess(own, read_ask(own), list(inputs.rows)).belief.accuracy == accuracy
     # a session makes its file, and questions may stand where no answer is
     for changes in ({"interactive": True, "annotations": (tmp_path / "b",)}, {"out": tmp_path / "b"}):
         assert list(read_ask(replace(plain, **changes)).rows) == []  # type: ignore[arg-type]
@@ -310,15 +310,15 @@ def test_answers_are_counted_and_questions_chosen(tmp_path: Path) -> None:
 def test_standing_in_lines() -> None:
     options = AskOptions(features=Path("x.csv"), n_clusters=3)
     belief = made_up([[0, 0, 1, 1, 2]] * 3)
-    standing = Standing(belief, [], Share(0.83, 0.74, 0.91), Outlook(42, 187), 31, 26, 2)
-    assert standing_lines(replace(options, until=0.9), standing)[:5] == [
+    assessment = Assessment(belief, [], Share(0.83, 0.74, 0.91), Outlook(42, 187), 31, 26, 2)
+    assert assessment_lines(replace(options, until=0.9), assessment)[:5] == [
         "answers    57: 31 yes, 26 no; 2 skipped",
         "accuracy   0.90, estimated from the answers",
         "sizes      2 2 1, spherical covariance",
         "confidence 83% (74% to 91%) of the labels expected right",
         "until 0.9  about 42 to 190 more questions",
     ]
-    none = replace(standing, n_yes=0, n_no=0, n_skipped=0, outlook=None)
+    none = replace(assessment, n_yes=0, n_no=0, n_skipped=0, outlook=None)
     for own, source in (((), "assumed before there are answers"), (("asked=0.9",), "as given")):
-        lines = standing_lines(replace(options, annotator_accuracy=own), none)
+        lines = assessment_lines(replace(options, annotator_accuracy=own), none)
         assert lines[:2] == ["answers    0: 0 yes, 0 no", f"accuracy   0.90, {source}"]
