@@ -21,15 +21,14 @@ from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.executor import DaskExecutor
 from sweep_clustering.pipeline.cluster.pages import published
 from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL, cells_left_out, plural, span
-from sweep_clustering.pipeline.jobs.head import HeadJob
+from sweep_clustering.pipeline.jobs.cluster import HeadJob
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, other_head
 from sweep_clustering.pipeline.live.site import Site
 from sweep_clustering.pipeline.live.state import Crew, Feed, State
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.monitor.why import failed_causes
-from sweep_clustering.pipeline.run.driver import Driver, Executor, open_sweep
+from sweep_clustering.pipeline.run.driver import Driver, Executor, open_sweep, step
 from sweep_clustering.pipeline.run.ledger import Collector
-from sweep_clustering.pipeline.run.progress import step
 from sweep_clustering.pipeline.run.request import Request, Sweep, is_settled
 from sweep_clustering.pipeline.run.signals import Interrupt, Stopped, ignore_signals, log_file, stop_on_signal
 from sweep_clustering.pipeline.work.merge import Mismatch

@@ -19,8 +19,7 @@ from sweep_clustering.installation import check_numpy
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.common import COMPLETE, INTERNAL, at_hand, duration, own_names, plural, span
 from sweep_clustering.pipeline.jobs import slurm
-from sweep_clustering.pipeline.jobs.cluster import job_problems, job_script
-from sweep_clustering.pipeline.jobs.head import head_script
+from sweep_clustering.pipeline.jobs.cluster import head_script, job_problems, job_script
 from sweep_clustering.pipeline.jobs.keys import JobQueue, SlurmQueue
 from sweep_clustering.pipeline.monitor.status import last_lines, read_run_state
 from sweep_clustering.pipeline.run.head import DETACHED, report_done, run_head, withdraw_cancel

@@ -23,7 +23,7 @@ from processes.stranger import listening
 from sweep_clustering.pipeline.cluster.connect import connect, dashboard_address
 from sweep_clustering.pipeline.cluster.profiles import load_profile
 from sweep_clustering.pipeline.jobs import cluster, slurm
-from sweep_clustering.pipeline.jobs.head import HeadJob
+from sweep_clustering.pipeline.jobs.cluster import HeadJob
 from sweep_clustering.pipeline.jobs.slurm import head_name, job_prefix, live_jobs
 from sweep_clustering.pipeline.monitor.status import read_run_state
 from sweep_clustering.storage.errors import LeaseLost

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweep_clustering.pipeline.jobs import slurm
-from sweep_clustering.pipeline.jobs.head import HeadJob
+from sweep_clustering.pipeline.jobs.cluster import HeadJob
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, LiveJob, walltime_seconds
 
 Command = Callable[[str, str], Path]

@@ -24,10 +24,10 @@ from sweep_clustering.pipeline.common import COMPLETE, FAILED_CELLS, INTERNAL
 from sweep_clustering.pipeline.jobs import slurm
 from sweep_clustering.pipeline.jobs.keys import job_queue
 from sweep_clustering.pipeline.jobs.slurm import CommandFailed, ComputeClusterError, head_name
-from sweep_clustering.pipeline.run import head, progress
+from sweep_clustering.pipeline.run import driver, head
+from sweep_clustering.pipeline.run.driver import Clock, display, step
 from sweep_clustering.pipeline.run.head import End
 from sweep_clustering.pipeline.run.ledger import Work
-from sweep_clustering.pipeline.run.progress import Clock, display, step
 from sweep_clustering.pipeline.run.request import Options, Request, Selection, prepare
 from sweep_clustering.pipeline.run.signals import Stopped, stop_on_signal, uninterrupted
 from sweep_clustering.storage.errors import StorageError
@@ -245,7 +245,7 @@ def test_lines_and_states_come_now_and_then_and_at_the_end(
     caplog.set_level(logging.INFO)
     generation, now = next_generation(tmp_path / "tiny.zarr"), [100.0]
     lease: Any = SimpleNamespace(generation=generation, files=generation.files)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(driver.time, "monotonic", lambda: now[0])
     clock: Any = SimpleNamespace(left=lambda: 5.0)
     # twelve restarts, of which two are done, and three of five cells
     work = Work(cells=5, cells_done=3, restarts=12, left=10, questions=48, questions_left=40)
