@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field
 
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.records import Listed, Record
-from sweep_clustering.sweeps.solvers import PREFIX, solvers_of
+from sweep_clustering.sweeps.words import PREFIX, solvers_of
 
 # Part of every message about differing fingerprints.
 PROMISE = "equal bits are promised only for equal software and CPU model"

@@ -1,4 +1,4 @@
-"""Problems of an input, all reported at once, and text of others as a line that anything can show."""
+"""Problems of an input, all reported at once, and text of strangers as a line that anything can show."""
 
 from __future__ import annotations
 
@@ -19,17 +19,11 @@ LONGEST_TRACEBACK = 20_000
 
 
 def one_line(text: object, most: int = LONGEST_LINE) -> str:
-    """Text of anything on one line that terminals, logs and pages can show, and files can hold.
+    """Return text of anything on one line that terminals, logs and pages can show, and files can hold.
 
-    Line breaks become blanks. Whatever else cannot be printed is written as an escape: controls, halves of
-    characters (of file names that are not UTF-8), marks that turn the direction of reading.
-
-    Parameters
-    ----------
-    text : object
-        An exception for instance, even one whose `__str__` fails.
-    most : int
-        Characters of the result.
+    Line breaks become blanks. Other characters that cannot be printed become escapes: controls, halves of
+    characters (of file names that are not UTF-8), marks that turn the direction of reading. `text` may be an
+    exception whose `__str__` fails.
     """
     words = _words(text).strip()[: 4 * most]  # more than could be shown, and no more work than that
     line = _printable(re.sub(r"\s*[^\S ]\s*", " ", words))
@@ -37,12 +31,12 @@ def one_line(text: object, most: int = LONGEST_LINE) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """Kind and message of an error on one line, as failures are recorded."""
+    """Return kind and message of an error on one line, as failures are recorded."""
     return one_line(f"{type(error).__name__}: {_words(error)}")
 
 
 def plain_lines(text: str, most: int = LONGEST_TRACEBACK) -> str:
-    """The end of a text of several lines, each as `one_line` writes it but for its length."""
+    """Return the end of a text of several lines, with the escapes of `one_line`."""
     return "\n".join(_printable(line.expandtabs()) for line in text[-most:].splitlines())[-most:]
 
 
@@ -54,34 +48,22 @@ def _words(thing: object) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
-# What is found where a key is not there; no more has to be said.
+# Fault of a missing key, whose message needs no expected value.
 MISSING = "missing key"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with an input.
+    """One fault of an input."""
 
-    Parameters
-    ----------
-    where : str
-        File, table and key, line, or cell.
-    found, expected : str
-        What is there, and what should be; what is found alone says enough where nothing is expected.
-    hint : str
-        A remedy, for example a did-you-mean.
-    count : int
-        Problems that this one stands for.
-    """
-
-    where: str
+    where: str  # file, table and key, line, or cell
     found: str
-    expected: str
-    hint: str = ""
-    count: int = 1
+    expected: str  # may be empty
+    hint: str = ""  # a remedy
+    count: int = 1  # number of problems for which this one stands
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
@@ -95,7 +77,7 @@ OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def unstyled(text: str) -> str:
-    """A text without what a terminal would obey; names of a user's files may hold it."""
+    """Return a text without characters that a terminal obeys; names of a user's files may have some."""
     return OBEYED.sub("\ufffd", text)
 
 
@@ -105,9 +87,9 @@ class InputError(ValueError):
     Parameters
     ----------
     problems : iterable of Problem
-        Everything found wrong, not only the first.
+        all faults, not only the first
     rest : object, optional
-        What could be read in spite of the problems: further checks need it to find theirs in the same try.
+        Readable part of the input: further checks use it to find their problems in the same try.
     """
 
     def __init__(self, problems: Iterable[Problem], rest: Any = None) -> None:
@@ -124,42 +106,42 @@ class InputError(ValueError):
 
 
 def refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
-    """Error of one problem."""
+    """Return an error with a single problem."""
     return InputError([Problem(str(where), found, expected, hint)])
 
 
 def plural(count: int, noun: str, several: str = "") -> str:
-    """A number and its noun: `1 block`, `2 blocks`, or `several` of them where an s is not enough."""
+    """Return a number and its noun, such as `1 block` and `2 blocks`; `several` is an irregular plural."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {several or noun + 's'}"
 
 
 def present(value: T | None) -> T:
-    """A value that may be None elsewhere, and never is here."""
+    """Return a value that may be None elsewhere, but not here."""
     if value is None:
         raise TypeError("a value is missing that is always there")
     return value
 
 
-def closest(word: str, known: Iterable[str]) -> str:
-    """The known word that `word` may be a misspelling of, or an empty text."""
-    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
+def closest(word: str, words: Iterable[str]) -> str:
+    """Return the known word of which `word` may be a misspelling, or an empty text."""
+    return next(iter(difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)), "")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Hint naming the known word closest to `word`, or an empty text."""
-    close = closest(word, known)
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """Return a hint with the known word closest to `word`, or an empty text."""
+    close = closest(word, words)
     return f"did you mean {close!r}?" if close else ""
 
 
-def not_one_of(where: str, word: object, known: Iterable[str]) -> Problem:
-    """Problem of a value that is none of the known ones, with the closest word as its hint."""
-    words = tuple(known)
-    hint = did_you_mean(word, words) if isinstance(word, str) else ""
-    return Problem(where, repr(word), f"one of {', '.join(words)}", hint)
+def not_one_of(where: str, word: object, words: Iterable[str]) -> Problem:
+    """Return the problem of a value that is none of the known ones, with the closest word as its hint."""
+    options = tuple(words)
+    hint = did_you_mean(word, options) if isinstance(word, str) else ""
+    return Problem(where, repr(word), f"one of {', '.join(options)}", hint)
 
 
 def short_text(value: object) -> str:
-    """Short text of a value of TOML, YAML or JSON for a message."""
+    """Return a short text of a value of TOML, YAML or JSON for a message."""
     try:
         text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
     except ValueError:  # Python writes no number of more than 4,300 digits
@@ -169,13 +151,7 @@ def short_text(value: object) -> str:
 
 @contextmanager
 def collecting(problems: list[Problem]) -> Iterator[None]:
-    """Add the problems of an `InputError` raised inside to a list, and continue after the block.
-
-    Parameters
-    ----------
-    problems : list of Problem
-        Is extended; the caller raises them once everything has been checked.
-    """
+    """Add the problems of an `InputError` in the block to a list, and continue after the block."""
     try:
         yield
     except InputError as error:

@@ -1,7 +1,7 @@
-"""What a sweep runs on: `load_inputs` makes data and plans of the data sets in a sweep file.
+"""Data, plans and annotations of a sweep: `load_inputs` makes them for the data sets in a sweep file.
 
-A `Source` then gives the features of a cell, and `cell_annotations` its annotations, where its design draws
-them: both from the coordinates of the cell alone.
+A `Source` has the features of a cell, and `cell_annotations` draws its annotations: both depend on the
+coordinates of the cell alone.
 """
 
 import hashlib
@@ -29,8 +29,6 @@ from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 from sweep_clustering.sweeps.seeds import annotation_seed, data_seed, order_seed
 from sweep_clustering.sweeps.words import BIASED, DEFAULT, NEAR, UNIFORM, asked_of, asks
 
-# Drawing synthetic data: mixtures of spherical Gaussians.
-
 
 def draw_mixture(
     rng: np.random.Generator,
@@ -41,20 +39,20 @@ def draw_mixture(
     center: tuple[float, float] = (-1.0, 1.0),
     variance: tuple[float, float] = (0.0, 5.0),
 ) -> tuple[NDArray[np.float64], NDArray[np.int16]]:
-    """Draw a mixture and samples from it (docs/model.md, eq. (25)).
+    """Draw a mixture of spherical Gaussians, and samples from it (docs/model.md, eq. (25)).
 
     The order of the draws is fixed: centres, variances, labels, noise. A cluster may stay empty.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        The only source of randomness.
+        only source of randomness
     n_clusters, n_samples, n_features : int
-        Sizes.
+        sizes
     center : (low, high)
-        Interval every coordinate of every centre is uniform on.
+        Interval on which every coordinate of every centre is uniform.
     variance : (low, high)
-        Interval every cluster's variance is uniform on.
+        Interval on which every cluster's variance is uniform.
 
     Returns
     -------
@@ -71,36 +69,34 @@ def draw_mixture(
     return X, labels.astype(np.int16)
 
 
-# From the data sets of a sweep file to arrays, and to the plan of each.
-
 Arrays = tuple[NDArray[np.float64], NDArray[np.int16] | None]
 Texts = NDArray[np.object_]
 
-# Characters of a name that a cube keeps.
+# Longest name, in characters, that a cube keeps.
 LONGEST_NAME = 200
 
-# Parts in which features are looked at: no copy of them all, and the first says no for most tables.
+# Parts in which features are compared, without a copy of them all; for most tables the first one differs.
 SHORT_PARTS = 16
 
-# Features, and classes, that a cube keeps the names of.
+# Most features, or classes, whose names a cube keeps.
 MOST_NAMED = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class RealSource:
-    """A real data set, scaled, and annotations of the user's own where there are any."""
+    """A real data set, scaled, and annotations of a user's file, if there are any."""
 
     X: NDArray[np.float64]
     labels_true: NDArray[np.int16] | None
     pool: Pool | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Workers are sent features in 32 bits each where these hold them."""
+        """Send features to workers in 32 bits each, if these hold them."""
         X = self.X.astype(np.float32) if is_short(self.X) else self.X
         return _unpacked, (X, self.labels_true, self.pool)
 
     def arrays(self, mixture: int | None) -> Arrays:
-        """Features as used and true labels; a real data set has no mixtures."""
+        """Return features as used and true labels; a real data set has no mixtures."""
         return self.X, self.labels_true
 
 
@@ -111,7 +107,7 @@ def _unpacked(
 
 
 def is_short(X: NDArray[np.float64]) -> bool:
-    """Whether 32 bits hold every number exactly, as those of embeddings and of whole numbers."""
+    """Whether 32 bits hold every number exactly, as in embeddings and for whole numbers."""
     with np.errstate(over="ignore"):
         return all(np.array_equal(rows.astype(np.float32), rows) for rows in np.array_split(X, SHORT_PARTS))
 
@@ -125,7 +121,7 @@ class MixtureSource:
     pool: None = None  # the true labels of a mixture are known
 
     def arrays(self, mixture: int | None) -> Arrays:
-        """Features as used and true labels of one mixture."""
+        """Return features as used and true labels of one mixture."""
         rng = np.random.default_rng(data_seed(self.seed, self.recipe.name, present(mixture)))
         X, labels_true = draw_mixture(
             rng, **self.recipe.model_dump(exclude={"name", "count", "scale", "first", "step"})
@@ -133,36 +129,23 @@ class MixtureSource:
         return scale(X, self.recipe.scale), labels_true
 
 
-# What a worker needs to get the features of a cell, and the user's own annotations where there are any.
+# Source of a cell's features, and of annotations from a user's file, on a worker.
 Source = RealSource | MixtureSource
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything a sweep runs on.
+    """Data and plans of a sweep, with the unavailable data sets."""
 
-    Parameters
-    ----------
-    plans : tuple of DatasetPlan
-        In the order of the file.
-    sources : mapping of str to Source
-        By data set name.
-    skipped : mapping of str to tuple of str
-        Data sets that are unavailable, with the reason of each place tried.
-    notes : mapping of str to tuple of str
-        What to know of the columns of tables of the user's own, by data set name.
-    sample_names : mapping of str to tuple of str
-        Names of the samples, of data sets that have some.
-    """
-
-    plans: tuple[DatasetPlan, ...]
+    plans: tuple[DatasetPlan, ...]  # in the order of the file
+    # The mappings have names of data sets as their keys.
     sources: Mapping[str, Source]
-    skipped: Mapping[str, tuple[str, ...]]
-    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    skipped: Mapping[str, tuple[str, ...]]  # unavailable data sets, with the reason of each place
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # on columns of users' tables
     sample_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def stacked(self, plan: DatasetPlan) -> Arrays:
-        """Features and labels as the cube holds them: one real table, or all mixtures stacked."""
+        """Return features and labels as in the cube: one real table, or all mixtures stacked."""
         source = self.sources[plan.name]
         if plan.mixtures is None:
             return source.arrays(None)
@@ -170,10 +153,9 @@ class Inputs:
         return np.stack(features), np.stack(labels)
 
     def stored(self, plan: DatasetPlan) -> tuple[*Arrays, Pool | None, Texts | None]:
-        """All that the cube holds of a data set's inputs.
+        """Return features, labels, annotations of a user's file and names of the samples, for the cube.
 
-        Features, labels, annotations of the user's own, and names of the samples; these only if they are
-        those of the plan, as a cube has the names that it was made with.
+        The names are None if they are not those of the plan, because a cube has the names of its creation.
         """
         names = self.sample_names.get(plan.name, ())
         is_kept = bool(names) and plan.sample_names == names_checksum(names)
@@ -187,15 +169,11 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     Parameters
     ----------
     spec : SweepSpec
-        The sweep.
+        sweep
     where : str
-        Its file, for messages.
+        sweep file, for messages
     data_dir : Path or None
-        Where to look for raw files first.
-
-    Returns
-    -------
-    Inputs
+        first place to look for raw files
 
     Raises
     ------
@@ -206,20 +184,20 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     plans, sources, skipped, problems = [], {}, {}, list[Problem]()
     notes, names = dict[str, tuple[str, ...]](), dict[str, tuple[str, ...]]()
     for entry in spec.grid.datasets:
-        wrong: list[Problem] = []
+        problems_of_entry: list[Problem] = []
         try:
-            loaded = _load(entry, spec.seed, data_dir, wrong)
+            loaded = _load(entry, spec.seed, data_dir, problems_of_entry)
         except Unavailable as unavailable:
             skipped[entry.name] = unavailable.reasons
             continue
-        if loaded is not None:  # of a table with problems the grid may ask what it has not, too
-            with collecting(wrong):
+        if loaded is not None:  # the grid may be wrong for a table with problems, too
+            with collecting(problems_of_entry):
                 plan = _plan(spec, entry, loaded.data, loaded.source, where)
-            if not wrong:
+            if not problems_of_entry:
                 plans.append(plan)
                 sources[entry.name] = loaded.source
                 notes[entry.name], names[entry.name] = loaded.notes, loaded.names
-        problems += wrong
+        problems += problems_of_entry
     if spec.data.unavailable == "error":
         for name, reasons in skipped.items():
             found = f"{name!r}, which is not available: " + "; ".join(reasons)
@@ -228,7 +206,7 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
     elif not plans and not problems:
         problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
     if problems:
-        # once each: a folder of data that does not exist is found again for every data set
+        # without repeats: a missing folder of data is a problem of every data set
         raise InputError(dict.fromkeys(problems), tuple(plans))
     return Inputs(tuple(plans), sources, skipped, notes, names)
 
@@ -243,7 +221,7 @@ def table_problems(entries: Iterable[UserTable]) -> list[Problem]:
 
 @dataclass(frozen=True, eq=False)
 class _Loaded:
-    """A data set that was loaded, mixtures without data."""
+    """A data set that was loaded; mixtures have no data."""
 
     source: Source
     data: DataSet | None = None
@@ -256,38 +234,40 @@ class _Loaded:
 
 
 def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Problem]) -> _Loaded | None:
-    """Load a data set, or what is right of it beside its problems; None if its features cannot be read."""
+    """Load a data set, or its readable part beside its problems; None if its features cannot be read."""
     if isinstance(entry, Mixtures):
         return _Loaded(MixtureSource(entry, seed))
     if isinstance(entry, Builtin):
-        known: DataSet | None = None
+        data_set: DataSet | None = None
         with collecting(problems):
-            known = find(entry.name, data_dir=data_dir)
-        return known and _Loaded(RealSource(scale(known.X, entry.scale), known.labels_true), known)
+            data_set = find(entry.name, data_dir=data_dir)
+        return data_set and _Loaded(
+            RealSource(scale(data_set.X, entry.scale), data_set.labels_true), data_set
+        )
     keys = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
     choice = TableChoice(**{name: value for name, value in keys.items() if value is not None})
     data: DataSet | None = None
     pool: Pool | None = None
     notes: tuple[str, ...] = ()
-    is_right = True
+    is_valid = True
     try:
         data = load_table(Path(entry.path), choice, n_clusters=entry.n_clusters)
     except InputError as error:
         problems += error.problems
-        data, is_right = error.rest, False
-    # without a table, what else is wrong with the lines can still be said, but for names of samples
+        data, is_valid = error.rest, False
+    # without a table, problems of the pairs are still found, except for names of samples
     rows = SampleRows(MOST_ROWS) if data is None else data.table.rows or SampleRows(len(data.X))
     X = None if data is None else scale(data.X, entry.scale)
     if entry.annotations is not None and (rows.names or entry.index_column is None):
         samples = Samples(rows, choice=choice)
         with collecting(problems):
             file = PairFile.of(Path(entry.annotations))
-            features = X if is_right else None
+            features = X if is_valid else None
             numbering = numbering_of([file], str(entry.first_row), samples, features, "first_row = {}")
             problems += [numbering.problem] if numbering.problem else []
-            pool, outside = read_pool(file, numbering.of(file.path, samples))
+            pool, foreign_pairs = read_pool(file, numbering.of(file.path, samples))
             notes = tuple(" ".join(line.split()) for line in numbering.lines())
-            notes += tuple(f"left out: {note}" for note in outside)
+            notes += tuple(f"left out: {note}" for note in foreign_pairs)
     if data is None or X is None:
         return None
     return _Loaded(RealSource(X, data.labels_true, pool), data, (*data.table.notes, *notes))
@@ -297,45 +277,55 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
     grid, mixtures, pool = spec.grid, None, source.pool
     if isinstance(entry, Mixtures):
         mixtures = entry.count
-        # which mixtures there are is left out of the checksum: they may grow, and a part has some of them
+        # the checksum is without the numbers of mixtures, which may grow, and of which a part has some
         recipe = entry.model_dump(exclude={"count", "scale", "first", "step"})
-        its = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
-        its["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-        its |= {"source": "drawn from the sweep's seed", "has_labels": True}
+        fields_of_data = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
+        fields_of_data["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+        fields_of_data |= {"source": "drawn from the sweep's seed", "has_labels": True}
     else:
         data = present(data)
         table, place = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
             place += f", annotations {entry.annotations}"
-        its = {"n_samples": len(table.X), "n_features": table.X.shape[1], "n_clusters": data.n_clusters}
-        its |= {"source": place, "checksum": table.checksum(), "has_labels": table.labels_true is not None}
-        its |= {key: _kept_names(getattr(table, key), MOST_NAMED) for key in ("feature_names", "class_names")}
-        its["sample_names"] = names_checksum(_kept_names(table.sample_names, len(table.X)))
+        fields_of_data = {
+            "n_samples": len(table.X),
+            "n_features": table.X.shape[1],
+            "n_clusters": data.n_clusters,
+        }
+        fields_of_data |= {
+            "source": place,
+            "checksum": table.checksum(),
+            "has_labels": table.labels_true is not None,
+        }
+        fields_of_data |= {
+            key: _kept_names(getattr(table, key), MOST_NAMED) for key in ("feature_names", "class_names")
+        }
+        fields_of_data["sample_names"] = names_checksum(_kept_names(table.sample_names, len(table.X)))
     plan = DatasetPlan(
         name=entry.name,
         mixtures=mixtures,
         first_mixture=getattr(entry, "first", 0),
         mixture_step=getattr(entry, "step", 1),
         p=grid.p if grid.supervised else (),
-        m=tuple(count.resolve(its["n_samples"]) for count in grid.m) if grid.supervised else (),
+        m=tuple(count.resolve(fields_of_data["n_samples"]) for count in grid.m) if grid.supervised else (),
         replicates=grid.replicates,
         models=grid.supervised,
         baselines=grid.baselines,
         restarts=grid.restarts,
         mixture_chunk=mixtures or 1,
         replicate_chunk=grid.replicates,
-        # a chunk that is half new would have to be written again, and methods come one by one
+        # methods come one by one, and a chunk that is half new would have to be written again
         model_chunk=1 if grid.methods else max(1, len(grid.supervised)),
         scale=entry.scale,
         adaptive=spec.stop is not None,
         held_out=spec.held_out,
-        methods=tuple(each.plan for each in grid.methods),
+        methods=tuple(method.plan for method in grid.methods),
         n_annotations=0 if pool is None else len(pool),
         annotations_checksum="" if pool is None else pool_checksum(pool),
         designs=grid.design if grid.supervised else DEFAULT,
         searches=spec.search_names,
         short=isinstance(source, RealSource) and is_short(source.X),
-        **its,
+        **fields_of_data,
     )
     if problems := list(_problems(spec, entry, plan, pool, where)):
         raise InputError(problems)
@@ -343,34 +333,34 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
 
 
 def _kept_names(names: tuple[str, ...], most: int) -> tuple[str, ...]:
-    """Names of a kind that a cube keeps: none where there are more, or one is too long."""
+    """Return names for the cube: none if there are too many, or one is too long."""
     return names if len(names) <= most and max(map(len, names), default=0) <= LONGEST_NAME else ()
 
 
 def names_checksum(names: Sequence[str]) -> str:
-    """Sha256 over the names of samples in their order; nothing where there are none."""
+    """Return the sha256 of the names of samples in their order, or an empty text."""
     return hashlib.sha256(json.dumps(names).encode()).hexdigest() if names else ""
 
 
 def _problems(
     spec: SweepSpec, entry: Dataset, plan: DatasetPlan, pool: Pool | None, file: str
 ) -> Iterator[Problem]:
-    """What the grid asks of a data set that it does not have."""
+    """Yield the demands of the grid that a data set does not meet."""
     grid, n_samples, n_clusters = spec.grid, plan.n_samples, plan.n_clusters
     where, m = f"{file} [grid], data set {entry.name!r}", [count.resolve(n_samples) for count in grid.m]
     annotations = getattr(entry, "annotations", None)
     for count, value in zip(grid.m, m, strict=True):
         if value < 1:
-            found = f"{count.text} of {n_samples} samples = 0"
-            yield Problem(f"{where}: m", found, "at least 1 annotation")
+            words = f"{count.text} of {n_samples} samples = 0"
+            yield Problem(f"{where}: m", words, "at least 1 annotation")
         elif grid.supervised and pool is not None and value > len(pool):
-            said = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
+            count_words = f"{count.text} = {value:,}" if count.text.endswith("N") else f"{value:,}"
             expected = f"at most {len(pool):,}, the annotations in {annotations}"
-            yield Problem(f"{where}: m", f"{said} annotations", expected)
+            yield Problem(f"{where}: m", f"{count_words} annotations", expected)
     for value in sorted({value for value in m if m.count(value) > 1 and value > 0}):
-        texts = [repr(count.text) for count, other in zip(grid.m, m, strict=True) if other == value]
-        found = f"{' and '.join(texts)}, both {value}"
-        yield Problem(f"{where}: m", found, "each annotation count once")
+        texts = [repr(count.text) for count, designs in zip(grid.m, m, strict=True) if designs == value]
+        words = f"{' and '.join(texts)}, both {value}"
+        yield Problem(f"{where}: m", words, "each annotation count once")
     most = max(search.min_cluster_size for search in spec.search)
     if n_samples < n_clusters * most:
         expected = f"at least n_clusters · min_cluster_size = {n_clusters} · {most}"
@@ -381,13 +371,13 @@ def _problems(
         expected = f"a label column: annotations for {', '.join(grid.supervised)} are drawn from them"
         yield Problem(where, "no true labels", expected, "or annotations, a file with those to draw from")
     if asked_of(grid.design) and spec.ask.batch.resolve(n_samples) < 1:
-        found = f"{spec.ask.batch.text} of {n_samples} samples = 0"
-        yield Problem(f"{file} [ask] batch, data set {entry.name!r}", found, "at least 1 question")
-    other = [design for design in grid.design if design != UNIFORM]
-    if other and pool is not None:
-        found = f"{', '.join(map(repr, other))}, with the annotations in {annotations}"
+        words = f"{spec.ask.batch.text} of {n_samples} samples = 0"
+        yield Problem(f"{file} [ask] batch, data set {entry.name!r}", words, "at least 1 question")
+    designs = [design for design in grid.design if design != UNIFORM]
+    if designs and pool is not None:
+        words = f"{', '.join(map(repr, designs))}, with the annotations in {annotations}"
         hint = "annotations that are there are drawn, all alike; put the table into a sweep of its own"
-        yield Problem(f"{where}: design", found, f'"{UNIFORM}" alone', hint)
+        yield Problem(f"{where}: design", words, f'"{UNIFORM}" alone', hint)
 
 
 def cell_annotations(seed: int, cell: Cell, source: Source) -> NDArray[np.int32]:

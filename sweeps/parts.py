@@ -1,7 +1,7 @@
-"""Parts of a sweep, for several heads: each is a sweep of its own, of some data sets and some mixtures.
+"""Parts of a sweep, for several heads: each is a sweep with some data sets and some mixtures.
 
-A part has the cells of the whole, by the same names, and so the same seeds and the same bits; its own name
-gives it a cube and a run folder of its own.
+A part has cells of the whole sweep, with the same names, and so the same seeds and the same bits. Its name
+leads to its cube and run folder.
 """
 
 import re
@@ -14,45 +14,31 @@ from sweep_clustering.sweeps.plan import range_words
 
 WRITTEN = re.compile(r"([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 NAMED = re.compile(r"(.+)\.part-([1-9][0-9]{0,5})-of-([1-9][0-9]{0,5})")
-# Of a name, as `sweeps.plan.Name` has it.
+# Longest name, as in `sweeps.plan.Name`.
 LONGEST = 100
 
 
 @dataclass(frozen=True)
 class Part:
-    """Which part of a sweep, from the name of its cube.
+    """Part of a sweep, from the name of its cube."""
 
-    Parameters
-    ----------
-    sweep : str
-        Name of the whole.
-    number, of : int
-        Which one, from 1, and of how many.
-    """
-
-    sweep: str
-    number: int
-    of: int
+    sweep: str  # name of the whole sweep
+    number: int  # from 1
+    of: int  # number of parts
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
 
 def part_named(name: str) -> Part | None:
-    """The part that the name of a sweep says it is; None of a whole one."""
+    """Return the part with a name, None for a whole sweep."""
     match = NAMED.fullmatch(name)
     part = None if match is None else Part(match[1], int(match[2]), int(match[3]))
     return part if part is not None and part.number <= part.of else None
 
 
 def numbers_of(text: str) -> tuple[int, int]:
-    """Which part a text such as "1/4" names, and of how many.
-
-    Raises
-    ------
-    InputError
-        If it is not written so.
-    """
+    """Return number and count of a text such as "1/4"; another form is an InputError."""
     match = WRITTEN.fullmatch(text)
     if match is None or int(match[1]) > int(match[2]):
         expected = "NUMBER/PARTS, such as 1/4, the first of four"
@@ -61,7 +47,7 @@ def numbers_of(text: str) -> tuple[int, int]:
 
 
 def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = None) -> SweepSpec:
-    """Return a part of a sweep, which keeps what it has when mixtures are added.
+    """Return a part of a sweep, which keeps its data sets and mixtures when mixtures are added.
 
     A real data set and a mixture have the same number of cells. The real data sets are dealt to the parts in
     turn, and so are the mixtures of each entry.
@@ -69,19 +55,19 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
     Parameters
     ----------
     spec : SweepSpec
-        The whole.
+        the whole sweep
     text : str
-        Which part, such as "1/4".
+        the part, such as "1/4"
     made : mapping of int to SweepSpec, optional
-        Sweeps of the parts that have a cube, by their numbers.
+        sweeps of the parts that have a cube, by their numbers
 
     Raises
     ------
     InputError
-        If it is not written so, if a part would have nothing, or if a cube has what its part has not.
+        If the text has another form, if a part would be empty, or if a cube has data that its part lacks.
     """
     (number, parts), where = numbers_of(text), "--part"
-    # cubes of an earlier release may be as many as there are data sets and mixtures
+    # an earlier release may have made as many cubes as data sets and mixtures
     most = sum(map(_length, spec.grid.datasets)) if made else _most(spec)
     if parts > most:
         expected = f"at most {most:,} parts: a part is at least one data set or one mixture"
@@ -101,7 +87,7 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
 
 
 def _most(spec: SweepSpec) -> int:
-    """Return the most parts of which none is empty."""
+    """Return the largest number of parts of which none is empty."""
     # the mixtures of each entry begin one part after those of the entry before
     mixed = [entry.count for entry in spec.grid.datasets if isinstance(entry, Mixtures)]
     n_real = len(spec.grid.datasets) - len(mixed)
@@ -145,25 +131,27 @@ def _in_ranges(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
 def _changes(
     made: Mapping[int, SweepSpec], now: Mapping[int, list[Dataset]], *, is_growing: bool
 ) -> Iterator[Problem]:
-    """Yield what parts that have a cube would lose or get that they have no room for."""
+    """Yield the data that existing parts would lose, or gain without room for them."""
     for number, stored in made.items():
         entries = {entry.name: entry for entry in now[number]}
         for entry in stored.grid.datasets:
-            found = entries.get(entry.name)
-            if isinstance(entry, Mixtures) and isinstance(found, Mixtures):
-                is_kept = found.draws[: entry.count] == entry.draws
+            new_entry = entries.get(entry.name)
+            if isinstance(entry, Mixtures) and isinstance(new_entry, Mixtures):
+                is_kept = new_entry.draws[: entry.count] == entry.draws
                 # a range would grow over the next one
-                is_kept = is_kept and (is_growing or found.count == entry.count)
+                is_kept = is_kept and (is_growing or new_entry.count == entry.count)
             else:
-                is_kept = found is not None
+                is_kept = new_entry is not None
             if not is_kept:
-                there, here = (_words(each) for each in (entry, found))
+                words_now, words_new = (_words(row) for row in (entry, new_entry))
                 hint = "use another name; parts of an earlier release are ranges, which cannot grow"
-                yield Problem(f"{stored.name}: data set {entry.name}", here, f"{there}, as in its cube", hint)
+                yield Problem(
+                    f"{stored.name}: data set {entry.name}", words_new, f"{words_now}, as in its cube", hint
+                )
 
 
 def _words(entry: Dataset | None) -> str:
-    """Return what a part has of a data set in words."""
+    """Return the data that a part has of a data set in words."""
     if entry is None:
         return "nothing"
     return f"mixtures {range_words(entry.draws)}" if isinstance(entry, Mixtures) else "all of it"

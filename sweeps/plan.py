@@ -1,11 +1,9 @@
-"""What a sweep computes, as plain records: its grids, and the cells and blocks of each.
+"""The plan of a sweep, as plain records: its grids, and the cells and blocks of each.
 
-A `DatasetPlan` is the grid of one data set. It has a `Node` for each place in the cube that holds results:
-one of the models that use annotations, and one of each baseline. A node is a product of seven `Dim`, one for
-each coordinate of a cell. That list alone says which values there are, how the cube lays them out, and what
-the annotations depend on: cells and their names, blocks, arrays, growth and order all follow from it.
-
-`find_cell` reads the name of a cell back.
+A `DatasetPlan` is the grid of one data set. It has a `Node` for each place in the cube with results: one for
+the models that use annotations, and one for each baseline. A node is a product of seven `Dim`, one for each
+coordinate of a cell. That list alone gives the values, their layout in the cube, and the dependence of the
+annotations: cells and their names, blocks, arrays, growth and order all follow from it.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from sweep_clustering.sweeps.records import Choice, Each, Listed, Real, Text, Wh
 from sweep_clustering.sweeps.seeds import accuracy_code
 from sweep_clustering.sweeps.words import DEFAULT, DESIGNS, asks
 
-# What can name a cube or one of its nodes.
+# Name of a cube or one of its nodes.
 Name = Annotated[
     str,
     Text(
@@ -36,7 +34,7 @@ Name = Annotated[
     ),
 ]
 
-# What can name a data set: data sets of a suite stand in groups.
+# Name of a data set: data sets of a suite are in groups.
 DataName = Annotated[
     str,
     Text(
@@ -53,7 +51,7 @@ Clusters = Annotated[int, Whole(1, 32_767)]
 Length = Annotated[int, Whole(1, 10**6)]
 Source = Annotated[str, Text("a text of at most 10,000 characters", max_length=10_000)]
 Flag = Annotated[bool, Strict()]
-# Of features or classes, as a table has them: some may be the same.
+# Names of features or classes, as in a table: some may be equal.
 Names = Annotated[
     tuple[Annotated[str, Text("a text of at most 200 characters", max_length=200)], ...], Listed()
 ]
@@ -62,15 +60,12 @@ Names = Annotated[
 ACCURACY = ".9g"
 
 
-# Cells, and what they are laid out by.
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """The unit of result: one data set, mixture, accuracy, annotation count, replicate, search and model.
 
     A baseline has no `p`, `m`, `replicate` and `design`; a real data set has no `mixture`. There is no
-    `design` where the sweep names no other than "uniform", and no `search` where the sweep has one alone; a
+    `design` if the sweep names no other than "uniform", and no `search` if the sweep has a single one; a
     method among the baselines has none either.
     """
 
@@ -92,7 +87,7 @@ class Cell:
 AXES = ("mixture", "p", "m", "design", "replicate", "search", "model")
 
 
-# Those of which a sweep may name several, to be compared: each pair of them is a table of all others.
+# Coordinates with values to be compared: each pair of values is a table of all others.
 VARIANTS = ("design", "search")
 
 
@@ -109,15 +104,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AskedPath:
-    """Questions asked batch after batch: the annotations of each m of a design are the first m answers.
-
-    Parameters
-    ----------
-    dataset, mixture, p, replicate
-        As of the cells whose annotations it has.
-    design : str
-        One of `sweeps.words.ASKED`.
-    """
+    """Questions asked batch after batch: the annotations of each m of a design are the first m answers."""
 
     dataset: str
     mixture: int | None
@@ -127,7 +114,7 @@ class AskedPath:
 
     @classmethod
     def of(cls, cell: Cell) -> AskedPath:
-        """The path that the annotations of a cell come from, whose design asks for them."""
+        """Return the path with the annotations of a cell, whose design asks for them."""
         return cls(cell.dataset, cell.mixture, present(cell.p), present(cell.replicate), present(cell.design))
 
     def __str__(self) -> str:
@@ -135,64 +122,49 @@ class AskedPath:
 
 
 def _identity(value: object) -> object:
-    """What says whether two values are the same: accuracies are if they share their random streams."""
+    """Return what two equal values have in common: accuracies are equal if they share their streams."""
     return (accuracy_code(value),) if isinstance(value, float) and 0 < value <= 1 else value
 
 
 @dataclass(frozen=True, slots=True)
 class Dim:
-    """One coordinate of the cells of a node, and how the cube lays it out.
+    """One coordinate of the cells of a node, and its layout in the cube."""
 
-    Parameters
-    ----------
-    name : str
-        One of `AXES`.
-    values : sequence
-        As cells have them, in the order of the cube: None alone where these cells have none.
-    chunk : int
-        Values in a chunk of an array, and so in a block.
-    ranged : bool
-        Whether chunks hold several values, as many as there were at the creation of the cube; else a chunk
-        always holds one.
-    stored : bool
-        Whether arrays have a dimension for it: not where there was, and will be, one value.
-    of_graph : bool
-        Whether annotations depend on it; else it is of what solves, and cells that differ in it alone see the
-        same ones. Those dimensions are the last ones.
-    """
-
-    name: str
-    values: Sequence[Any]
-    chunk: int = 1
+    name: str  # one of `AXES`
+    values: Sequence[Any]  # in the order of the cube; None alone if cells lack the coordinate
+    chunk: int = 1  # values in a chunk of an array, and so in a block
+    # Whether chunks hold several values, as many as at the creation of the cube; other chunks hold one.
     ranged: bool = False
-    stored: bool = True
+    stored: bool = True  # whether arrays have a dimension for it; not if there is a single value for ever
+    # Whether annotations depend on it. The other dimensions are the last: cells that differ in them alone see
+    # the same annotations.
     of_graph: bool = True
 
     def index(self, value: object) -> int | None:
-        """Position of a value; None of one that is not there, or of another type."""
+        """Return the position of a value, None for a missing one or another type."""
         if isinstance(self.values, range):
             return self.values.index(value) if type(value) is int and value in self.values else None
-        wanted = _identity(value)
-        return next((at for at, each in enumerate(self.values) if _identity(each) == wanted), None)
+        identity = _identity(value)
+        return next((at for at, item in enumerate(self.values) if _identity(item) == identity), None)
 
     def chunk_at(self, index: int) -> range:
-        """Positions of the values that share a chunk with one of them."""
+        """Return the positions of the values that share a chunk with one of them."""
         start = index - index % self.chunk
         return range(start, min(start + self.chunk, len(self.values)))
 
     def chunks(self) -> list[range]:
-        """Positions in each chunk."""
+        """Return the positions in each chunk."""
         return [self.chunk_at(start) for start in range(0, len(self.values), self.chunk)]
 
     def read(self, text: str) -> int | None:
-        """Position of a value as a name of a cell has it."""
+        """Return the position of a value from a text in the name of a cell."""
         try:
             return self.index(type(self.values[0])(text))
         except ValueError:
             return None
 
     def shown(self) -> str:
-        """What values there are, for people."""
+        """Return the values in words."""
         if isinstance(self.values, range):
             return range_words(self.values)
         return " | ".join(map(_text, self.values))
@@ -206,36 +178,26 @@ def range_words(numbers: range) -> str:
 
 
 def _dim(name: str, values: Sequence[Any] = (), **layout: Any) -> Dim:
-    """A dimension; without values one of cells that do not have the coordinate."""
+    """Return a dimension; without values it belongs to cells that do not have the coordinate."""
     return Dim(name, values, **layout) if values else Dim(name, (None,), stored=False)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A place in the cube with results: the product of some dimensions.
+    """A place in the cube with results: the product of some dimensions."""
 
-    Parameters
-    ----------
-    path : str
-        Below the root of the cube.
-    dataset : str
-        Whose.
-    dims : tuple of Dim
-        One for each of `AXES`, in that order.
-    """
-
-    path: str
+    path: str  # below the root of the cube
     dataset: str
-    dims: tuple[Dim, ...]
+    dims: tuple[Dim, ...]  # one for each of `AXES`, in that order
 
     @property
     def stored(self) -> tuple[Dim, ...]:
-        """Those that arrays have."""
+        """Dimensions of its arrays."""
         return tuple(dim for dim in self.dims if dim.stored)
 
     @property
     def named(self) -> tuple[Dim, ...]:
-        """Those that names of cells have, beside the model."""
+        """Dimensions in the names of its cells, without the model."""
         return tuple(dim for dim in self.dims[:-1] if dim.values[0] is not None)
 
     @property
@@ -245,87 +207,69 @@ class Node:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells."""
         return prod(len(dim.values) for dim in self.dims)
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks: the last dimensions vary first, but those whose chunks hold several before others."""
+        """Yield all blocks: last dimensions vary first, but those whose chunks hold several before others."""
         order = sorted(self.dims, key=lambda dim: dim.ranged)
         for parts in product(*(dim.chunks() for dim in order)):
             ranges = {dim.name: part for dim, part in zip(order, parts, strict=True)}
             yield Block(self, tuple(ranges[axis] for axis in AXES))
 
     def cells(self, among: Mapping[str, Iterable[Any]]) -> Iterator[Cell]:
-        """Cells that have one of some values along some dimensions, in storage order.
-
-        Parameters
-        ----------
-        among : mapping of str to iterable
-            Values by dimension; all where it says nothing.
-        """
+        """Yield the cells with some values along some dimensions, in storage order."""
         for values in product(*(among.get(dim.name, dim.values) for dim in self.dims)):
             yield Cell(self.dataset, **dict(zip(AXES, values, strict=True)))
 
     def block_at(self, position: Sequence[int]) -> Block:
-        """Block at a chunk position of the stored dimensions."""
+        """Return the block at a chunk position of the stored dimensions."""
         chunks = iter(position)
         return Block(
             self, tuple(dim.chunk_at(next(chunks) * dim.chunk if dim.stored else 0) for dim in self.dims)
         )
 
     def indices(self, cell: Cell) -> tuple[int | None, ...]:
-        """Position of a cell along each dimension, None where it has another value."""
+        """Return the position of a cell along each dimension, None where it has another value."""
         return tuple(dim.index(getattr(cell, dim.name)) for dim in self.dims)
 
     def has_block(self, block: Block) -> bool:
-        """Whether a block, maybe of the node before it grew, is one of this node."""
+        """Whether a block, maybe of the node before it grew, belongs to this node."""
         if block.node is self:
             return True
         pairs = zip(self.dims, block.node.dims, block.ranges, strict=True)
         return block.node.path == self.path and all(
-            part == own.chunk_at(part.start)
-            and own.stored == other.stored
-            and own.values[part.start : part.stop] == other.values[part.start : part.stop]
-            for own, other, part in pairs
+            part == dim.chunk_at(part.start)
+            and dim.stored == block_dim.stored
+            and dim.values[part.start : part.stop] == block_dim.values[part.start : part.stop]
+            for dim, block_dim, part in pairs
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The unit of write: the cells of one chunk position of the cube.
-
-    Parameters
-    ----------
-    node : Node
-        Where it is.
-    ranges : tuple of range
-        Positions along each dimension of the node.
-    """
+    """The unit of write: the cells of one chunk position of the cube."""
 
     node: Node
-    ranges: tuple[range, ...]
+    ranges: tuple[range, ...]  # positions along each dimension of the node
 
     def __hash__(self) -> int:
         return hash((self.node.path, self.ranges))
 
     @property
     def dataset(self) -> str:
-        """Name of the data set."""
         return self.node.dataset
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Models of its cells."""
         return tuple(self.values("model"))
 
     @property
     def first(self) -> Cell:
-        """The first cell: all others have its coordinates too, but where chunks hold several values."""
+        """The first cell: all others have its coordinates too, except where chunks hold several values."""
         return next(self.cells())
 
     @property
     def n_cells(self) -> int:
-        """Number of cells."""
         return prod(map(len, self.ranges))
 
     @property
@@ -340,7 +284,7 @@ class Block:
 
     @property
     def region(self) -> tuple[slice, ...]:
-        """Part of each stored dimension: where its cells are in an array."""
+        """Part of each stored dimension: the place of its cells in an array."""
         return tuple(slice(part.start, part.stop) for dim, part in self._parts() if dim.stored)
 
     @property
@@ -356,20 +300,20 @@ class Block:
         return tuple(part.start // dim.chunk for dim, part in self._parts() if dim.stored)
 
     def values(self, name: str) -> Sequence[Any]:
-        """Values of its cells along a dimension."""
+        """Return the values of its cells along a dimension."""
         at = AXES.index(name)
         return self.node.dims[at].values[self.ranges[at].start : self.ranges[at].stop]
 
     def cells(self) -> Iterator[Cell]:
-        """Cells in storage order: the last dimension varies first."""
+        """Yield the cells in storage order: the last dimension varies first."""
         return self.node.cells({axis: self.values(axis) for axis in AXES})
 
     def graph_cells(self) -> list[Cell]:
-        """The first cell of each annotation graph."""
+        """Return the first cell of each annotation graph."""
         return list(self.cells())[:: self.per_graph]
 
     def position(self, cell: Cell) -> int:
-        """Place of `cell` in storage order: its row in every array of the block."""
+        """Return the place of `cell` in storage order: its row in every array of the block."""
         at = 0
         for (dim, part), index in zip(self._parts(), self.node.indices(cell), strict=True):
             if index is None or index not in part:
@@ -378,7 +322,7 @@ class Block:
         return at
 
     def graph(self, cell: Cell) -> int:
-        """Row of the annotations of `cell`."""
+        """Return the row of the annotations of `cell`."""
         return self.position(cell) // self.per_graph
 
     def __str__(self) -> str:
@@ -394,9 +338,6 @@ class Block:
         return zip(self.node.dims, self.ranges, strict=True)
 
 
-# The grid of a data set.
-
-
 @dataclass(frozen=True)
 class MethodPlan:
     """A method in the grid of a data set: its name, and its calls for each cell."""
@@ -409,7 +350,7 @@ class MethodPlan:
 
 @dataclass(frozen=True)
 class UnionPlan:
-    """Cells of a model and a search whose Gaussians are in the cube, and how long their rows have to be."""
+    """Cells of a model and a search whose Gaussians are in the cube, and the lengths of their rows."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
@@ -420,7 +361,7 @@ class UnionPlan:
 
     @property
     def of(self) -> tuple[str, str | None]:
-        """Of which cells it is."""
+        """Model and search of the cells."""
         return self.model, self.search
 
     def is_longer(self, components: int, entries: int) -> bool:
@@ -430,63 +371,7 @@ class UnionPlan:
 
 @dataclass(frozen=True)
 class DatasetPlan:
-    """The grid of one data set: one node of the cube.
-
-    Parameters
-    ----------
-    name : str
-        Node name.
-    n_samples, n_features, n_clusters : int
-        Sizes.
-    checksum : str
-        sha256 of the parsed table, or of the recipe of the mixtures.
-    source : str
-        Where the data came from, for people.
-    has_labels : bool
-        Whether true labels are known.
-    mixtures : int or None
-        Number of mixtures; None for a real data set.
-    p : tuple of float
-        Accuracies.
-    m : tuple of int
-        Annotation counts.
-    replicates : int
-        Redraws of the annotation graph.
-    models : tuple of str
-        Supervised models, and methods that use links.
-    baselines : tuple of str
-        Models without annotations, and methods that use none.
-    restarts : int
-        Restarts of each cell of a model, and the most of a method.
-    mixture_chunk, replicate_chunk, model_chunk : int
-        Chunk lengths: the lengths at the creation of the cube.
-    scale : str
-        How the features were scaled: none, standard or minmax.
-    adaptive : bool
-        Whether a cell of a model may end before its last restart.
-    held_out : bool
-        Whether every cell with annotations holds some out, to see how well its model predicts them.
-    methods : tuple of MethodPlan
-        Those of `models` and `baselines` that are methods.
-    n_annotations : int
-        Annotations of the user's own that cells draw from; 0 where they are drawn from the true labels.
-    annotations_checksum : str
-        Sha256 of them; empty where there are none.
-    designs : tuple of str
-        How annotated pairs are chosen; several are a dimension of the cell.
-    searches : tuple of str
-        Names of the searches, a dimension of the cell where there are several; empty where there is one.
-    feature_names, class_names : tuple of str
-        Of a table that has them; classes by their codes. Empty in cubes made before names were kept.
-    sample_names : str
-        Sha256 of the names of the samples; empty where they have none.
-    unions : tuple of UnionPlan
-        Where classes are unions of Gaussians; without those that a cube of format 2 holds already.
-    first_mixture, mixture_step : int
-        The first of the mixtures, and from one to the next: a part of a sweep has some of them.
-    short : bool
-        Whether 32 bits hold every feature as used, which the cube stores as float32 then.
-    """
+    """The grid of one data set: a group of nodes of the cube."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
 
@@ -494,51 +379,51 @@ class DatasetPlan:
     n_samples: Annotated[int, Whole(1, 10**9)]
     n_features: Length
     n_clusters: Clusters
-    checksum: Source
-    source: Source
+    checksum: Source  # sha256 of the parsed table, or of the recipe of the mixtures
+    source: Source  # origin of the data, for people
     has_labels: Flag
-    mixtures: Length | None
+    mixtures: Length | None  # None for a real data set
     p: Annotated[tuple[Accuracy, ...], Each(accuracy_code, shortest=0)]
     m: Annotated[tuple[Annotated[int, Whole(1, 2**31 - 1)], ...], Each(int, shortest=0)]
     replicates: Length
-    models: Annotated[tuple[Name, ...], Each(str, shortest=0)]
-    baselines: Annotated[tuple[Name, ...], Each(str, shortest=0)]
-    restarts: Length
+    models: Annotated[tuple[Name, ...], Each(str, shortest=0)]  # and methods that use links
+    baselines: Annotated[tuple[Name, ...], Each(str, shortest=0)]  # and methods without annotations
+    restarts: Length  # of each cell of a model, and the most of a method
+    # Chunk lengths are the lengths at the creation of the cube.
     mixture_chunk: Length
     replicate_chunk: Length
     model_chunk: Length
     scale: Scale = "none"
-    adaptive: Flag = False
-    held_out: Flag = False
-    methods: Annotated[tuple[MethodPlan, ...], Each(repr, shortest=0)] = ()
+    adaptive: Flag = False  # whether a cell of a model may end before its last restart
+    held_out: Flag = False  # whether every cell with annotations holds some out, to score its predictions
+    methods: Annotated[tuple[MethodPlan, ...], Each(repr, shortest=0)] = ()  # those in models and baselines
+    # Annotations of a user's file, from which cells draw; 0 if they are drawn from the true labels.
     n_annotations: Annotated[int, Whole(0, MOST_ANNOTATIONS)] = 0
     annotations_checksum: Source = ""
     designs: Annotated[tuple[Annotated[str, Choice(DESIGNS)], ...], Each(str)] = DEFAULT
-    searches: Annotated[tuple[Name, ...], Each(str, shortest=0)] = ()
+    searches: Annotated[tuple[Name, ...], Each(str, shortest=0)] = ()  # empty if there is a single one
     feature_names: Names = ()
-    class_names: Names = ()
-    sample_names: Source = ""
+    class_names: Names = ()  # by their codes
+    sample_names: Source = ""  # sha256 of the names
+    # Cells whose classes are unions of Gaussians, without those of a cube of format 2.
     unions: Annotated[tuple[UnionPlan, ...], Each(repr, shortest=0)] = ()
     first_mixture: Annotated[int, Whole(0, 10**6)] = 0
-    short: Flag = False
-    mixture_step: Annotated[int, Whole(1, 10**6)] = 1
+    short: Flag = False  # whether 32 bits hold every feature as used, so that the cube has float32
+    mixture_step: Annotated[int, Whole(1, 10**6)] = 1  # a part of a sweep has every n-th mixture
 
     @property
     def supervised(self) -> bool:
-        """Whether there is anything beside baselines."""
+        """Whether there are models other than baselines."""
         return bool(self.models)
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """Designs whose pairs are asked for; none where there is nothing beside baselines."""
+        """Designs whose pairs are asked for; none if all models are baselines."""
         return tuple(filter(asks, self.designs)) if self.supervised else ()
 
     @cached_property
     def dims(self) -> tuple[Dim, ...]:
-        """Of a cell that has all coordinates that any of this data set has.
-
-        Whoever adds a coordinate of cells adds a dimension here.
-        """
+        """Dimensions of a cell that has every coordinate. A new coordinate of cells gets a row here."""
         designs = () if self.designs == DEFAULT else self.designs
         replicates = range(self.replicates if self.models else 0)
         length = (self.mixtures or 0) * self.mixture_step
@@ -555,12 +440,14 @@ class DatasetPlan:
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """Where results lie in the cube: of each baseline, then of the models that use annotations."""
+        """Nodes of the cube: one for each baseline, then one for the models that use annotations."""
         nodes = []
         for name in self.baselines:
             # a method searches by itself
-            own = ("mixture",) if any(each.name == name for each in self.methods) else ("mixture", "search")
-            dims = [dim if dim.name in own else _dim(dim.name) for dim in self.dims[:-1]]
+            axes = (
+                ("mixture",) if any(method.name == name for method in self.methods) else ("mixture", "search")
+            )
+            dims = [dim if dim.name in axes else _dim(dim.name) for dim in self.dims[:-1]]
             model = Dim("model", (name,), ranged=True, stored=False, of_graph=False)
             nodes.append(Node(f"{self.name}/{name}", self.name, (*dims, model)))
         return (*nodes, Node(self.name, self.name, self.dims)) if self.models else tuple(nodes)
@@ -571,9 +458,9 @@ class DatasetPlan:
         return {model: node for node in self.nodes for model in node.dims[-1].values}
 
     def unions_of(self, models: Iterable[str], searches: Iterable[str | None]) -> list[UnionPlan]:
-        """Of some models and searches those whose cells have Gaussians in the cube."""
+        """Return the cells with Gaussians in the cube, for some models and searches."""
         pairs = set(product(models, searches))
-        return [each for each in self.unions if each.of in pairs]
+        return [union for union in self.unions if union.of in pairs]
 
     @property
     def n_paths(self) -> int:
@@ -582,55 +469,45 @@ class DatasetPlan:
 
     @property
     def n_cells(self) -> int:
-        """Number of cells, baselines included."""
+        """Number of cells, with those of baselines."""
         return sum(node.n_cells for node in self.nodes)
 
     @property
     def n_restarts(self) -> int:
-        """Restarts of all cells together."""
+        """Number of restarts of all cells together."""
         return sum(
             node.n_cells // len(node.dims[-1].values) * self.restarts_of(model)
             for model, node in self.node_of.items()
         )
 
     def restarts_of(self, model: str) -> int:
-        """Restarts of each cell of a model, or calls of a method."""
-        return next((each.restarts for each in self.methods if each.name == model), self.restarts)
+        """Return the restarts of each cell of a model, or calls of a method."""
+        return next((method.restarts for method in self.methods if method.name == model), self.restarts)
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks, baselines first, then by accuracy, annotation count, design and search."""
+        """Yield all blocks, baselines first, then by accuracy, annotation count, design and search."""
         return (block for node in self.nodes for block in node.blocks())
 
     def has(self, cell: Cell) -> bool:
-        """Whether the grid has a cell; values of other types are none of it."""
+        """Whether the grid has a cell with values of the right types."""
         node = self.node_of.get(cell.model)
         return node is not None and None not in node.indices(cell)
 
     def has_path(self, path: AskedPath) -> bool:
-        """Whether the grid has a path; values of other types are none of it."""
-        known = [
+        """Whether the grid has a path with values of the right types."""
+        positions = [
             dim.index(getattr(path, dim.name, None)) for dim in self.dims if dim.of_graph and dim.name != "m"
         ]
-        return path.design in self.asked and None not in known
+        return path.design in self.asked and None not in positions
 
     def block_of(self, cell: Cell) -> Block:
-        """Block that holds `cell`."""
         node = self.node_of[cell.model]
         indices = zip(node.dims, node.indices(cell), strict=True)
         return Block(node, tuple(dim.chunk_at(present(index)) for dim, index in indices))
 
 
-# Names of cells, `iris/p=0.8/m=75/replicate=0/posterior`, read back into cells of a sweep.
-
-
 def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[Cell]:
-    """Cells of several names, as `find_cell` finds one.
-
-    Raises
-    ------
-    InputError
-        With the problems of all names.
-    """
+    """Return the cells with some names; the problems of all names are one InputError."""
     cells: set[Cell] = set()
     problems: list[Problem] = []
     for name in names:
@@ -642,58 +519,48 @@ def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[
 
 
 def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
-    """The cell of a sweep that `str(cell)` names.
-
-    Parameters
-    ----------
-    name : str
-        Data set, coordinates in any order, model; mixtures have `mixture=NUMBER` as well, the cells of a
-        sweep that names another design than "uniform" have `design=DESIGN`, and those of a sweep of several
-        searches `search=SEARCH`.
-    plans : iterable of DatasetPlan
-        All data sets of the sweep.
-
-    Returns
-    -------
-    Cell
+    """Return the cell with a name, which is that of `str(cell)` with coordinates in any order.
 
     Raises
     ------
     InputError
-        With all problems of the name, and the coordinates the sweep has.
+        With all problems of the name, and the coordinates of the sweep.
     """
-    *before, model = [part.strip() for part in name.split("/")] if "/" in name else [name, ""]
-    known = {plan.name: plan for plan in plans}
-    # names of data sets may have slashes too: that of most parts is meant
-    meant = [length for length in range(len(before), 0, -1) if "/".join(before[:length]) in known]
-    length = meant[0] if meant else next((n for n, part in enumerate(before) if "=" in part), len(before))
-    dataset, pairs = "/".join(before[:length]), before[length:]
+    *parts, model = [part.strip() for part in name.split("/")] if "/" in name else [name, ""]
+    by_name = {plan.name: plan for plan in plans}
+    # Names of data sets may have slashes too: the longest one counts.
+    lengths = [n for n in range(len(parts), 0, -1) if "/".join(parts[:n]) in by_name]
+    lengths += [n for n, part in enumerate(parts) if "=" in part]
+    length = next(iter(lengths), len(parts))
+    dataset, coordinates = "/".join(parts[:length]), parts[length:]
     where = f"cell {name!r}"
-    if dataset not in known:
-        raise InputError([not_one_of(where, dataset, known)])
-    plan = known[dataset]
+    if dataset not in by_name:
+        raise InputError([not_one_of(where, dataset, by_name)])
+    plan = by_name[dataset]
     if model not in plan.node_of:
         raise InputError([not_one_of(where, model, (*plan.models, *plan.baselines))])
     node = plan.node_of[model]
     dims = {dim.name: dim for dim in node.named}
     problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any](dict.fromkeys(AXES))
-    # how names of the cells of this node are written
+    # the form of names of this node's cells
     words = {int: "NUMBER", float: "ACCURACY"}
     parts = (f"{axis}={words.get(type(dim.values[0]), axis.upper())}" for axis, dim in dims.items())
     form = "/".join(["DATASET", *parts, model])
-    for pair in pairs:
+    for pair in coordinates:
         axis, equals, text = pair.partition("=")
         if not equals or axis not in dims or axis in texts:
-            found = f"{axis!r} again" if axis in texts else repr(pair)
+            fault = f"{axis!r} again" if axis in texts else repr(pair)
             expected = f"each of {', '.join(dims)} once" if dims else "no coordinate"
-            problems.append(Problem(where, found, expected, f"the form is {form}"))
+            problems.append(Problem(where, fault, expected, f"the form is {form}"))
         texts.setdefault(axis, text)
     for axis, dim in dims.items():
         index = dim.read(texts[axis]) if axis in texts else None
         if index is None:
-            hint = did_you_mean(texts.get(axis, ""), [each for each in dim.values if isinstance(each, str)])
-            found = f"{axis}={texts[axis]}" if axis in texts else f"no {axis}"
-            problems.append(Problem(where, found, f"{axis}={dim.shown()}", hint))
+            hint = did_you_mean(
+                texts.get(axis, ""), [value for value in dim.values if isinstance(value, str)]
+            )
+            fault = f"{axis}={texts[axis]}" if axis in texts else f"no {axis}"
+            problems.append(Problem(where, fault, f"{axis}={dim.shown()}", hint))
         else:
             values[axis] = dim.values[index]
     if problems:

@@ -1,4 +1,4 @@
-"""Types of keys, as annotations: what pydantic checks, what the JSON Schema says, what a message expects."""
+"""Types of keys, as annotations: checks of pydantic, words of the JSON Schema, words of messages."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,14 +21,12 @@ from pydantic_core.core_schema import TupleSchema
 
 from sweep_clustering.sweeps.errors import MISSING, InputError, Problem, did_you_mean, short_text
 
-# Records read from files by pydantic, and its errors as problems that people can act on.
-
 R = TypeVar("R")
 
-# Type of the errors that bring the words of their message along.
+# Type of the errors that contain the words of their message.
 REFUSAL = "refusal"
 
-# What is expected, by the name of pydantic's error.
+# Expected values, by the name of pydantic's error.
 KINDS = {
     "bool_type": "true or false",
     "dict_type": "a table",
@@ -44,9 +42,9 @@ KINDS = {
 
 
 class Record(BaseModel):
-    """Values of one table of a file: of the very types declared, without any other key, never changed."""
+    """A frozen table of a file, with values of the declared types and no other key."""
 
-    # built when first used: a command that reads a cube needs no record of files
+    # Validators are built at the first use: a command that reads a cube needs few of them.
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", defer_build=True)
 
     @model_validator(mode="before")
@@ -58,24 +56,24 @@ class Record(BaseModel):
 
 
 def marked(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
-    """Return a table in which the unknown keys say what the known ones are."""
+    """Return a table in which the value of an unknown key lists the known ones."""
     names = tuple(known)
     return {key: value if key in names else Unknown(names) for key, value in values.items()}
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """Replaces the value of an unknown key; `known` are the keys of its table."""
+    """A marker in the place of an unknown key's value."""
 
-    known: tuple[str, ...]
+    keys: tuple[str, ...]  # the known ones
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """Replaces a value that other values rule out, and holds the words of the message.
+    """A marker in the place of a value that contradicts others, with the words of the message.
 
-    No type accepts it. So what is wrong between entries is found in the same validation as what is wrong with
-    each of them, and all of it is reported at once.
+    No type accepts it. So contradictions between entries are found in the same validation as the faults of
+    each entry, and all of them are reported at once.
     """
 
     found: str
@@ -95,50 +93,43 @@ def read(
     brackets: bool = False,
     context: Mapping[str, Any] | None = None,
 ) -> R:
-    """Validate what a file holds.
+    """Validate the content of a file.
 
     Parameters
     ----------
     record : type
-        What it should be: a `Record`, or a dataclass with annotated fields.
+        a `Record`, or a dataclass with annotated fields
     values : object
-        What TOML, YAML or JSON gave.
+        values of a TOML, YAML or JSON text
     where : str
-        File, and table where it is not the whole file, for messages.
+        file, and table if it is not the whole file, for messages
     brackets : bool
         Whether tables at the top are written as in TOML: `sweep.toml [grid] p`.
     context : mapping, optional
-        For the validators.
+        context of the validators
 
     Raises
     ------
     InputError
-        With everything that is wrong, in all of the tables.
+        With all faults, in all of the tables.
     """
     try:
-        found: R = _adapter(record).validate_python(values, context=context)
-        return found
+        content: R = _adapter(record).validate_python(values, context=context)
+        return content
     except ValidationError as error:
         problems = [_problem(line, where, brackets) for line in error.errors(include_url=False)]
         # from None: the text of pydantic's error would repeat in its own words what the problems say
         raise InputError(problems) from None
 
 
-# Of one kind of record; made once, as that takes longer than to read a record.
+# An adapter is made once for each kind of record, because that takes longer than to read a record.
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") -> PydanticCustomError:
-    """Error for a validator to raise.
+    """Return an error for a validator to raise.
 
-    Parameters
-    ----------
-    expected : str
-        What should stand there.
-    hint : str
-        A remedy.
-    key, found : str
-        Where keys of a table contradict each other: the key that the message names, and what was found there.
+    `key` and `found` are for tables whose keys contradict each other: the key and its value in the message.
     """
     words = {"expected": expected, "hint": hint, "key": key, "found": found}
     return PydanticCustomError(REFUSAL, "{expected}", words)
@@ -147,7 +138,7 @@ def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") ->
 def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
     value, words, names = line["input"], line.get("ctx", {}), _names(line["loc"])
     if isinstance(value, Unknown):
-        expected, hint = "one of " + ", ".join(sorted(value.known)), did_you_mean(names[-1], value.known)
+        expected, hint = "one of " + ", ".join(sorted(value.keys)), did_you_mean(names[-1], value.keys)
         table = _place(where, names[:-1], brackets, table=True)
         return Problem(table, f"unknown key {names[-1]!r}", expected, hint)
     expected = words["expected"] if line["type"] == REFUSAL else KINDS.get(line["type"], line["msg"])
@@ -165,7 +156,7 @@ def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
 
 
 def _names(loc: tuple[int | str, ...]) -> list[str]:
-    """Keys from the outermost to the innermost, with positions in lists; the tags of a union are left out."""
+    """Return keys from the outermost to the innermost, with positions in lists, without tags of a union."""
     names: list[str] = []
     for part in loc:
         if isinstance(part, int) and names:
@@ -176,7 +167,7 @@ def _names(loc: tuple[int | str, ...]) -> list[str]:
 
 
 def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
-    """File, tables and key: `sweep.toml [grid] datasets[1].mixture count`."""
+    """Return file, tables and key: `sweep.toml [grid] datasets[1].mixture count`."""
     if not names:
         return where.removesuffix(":")  # the message has one of its own
     tables, key = (names, "") if table else (names[:-1], names[-1])
@@ -189,17 +180,7 @@ def _place(where: str, names: list[str], brackets: bool, *, table: bool) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """A type with the words that a message has for it, in place of pydantic's own.
-
-    Parameters
-    ----------
-    expected, hint : str
-        As of `refusal`.
-    schema : core schema, optional
-        What is checked; that of the type it annotates unless given.
-    options : tuple of str
-        Words that the hint is chosen from.
-    """
+    """A type with words for messages, in place of pydantic's own, and options for the hint."""
 
     expected: str
     hint: str = ""
@@ -217,26 +198,26 @@ class Expected:
 
 
 def Whole(minimum: int, maximum: int | None = None) -> Expected:
-    """A whole number within bounds."""
+    """Return the type of a whole number within bounds."""
     bounds = f"of at least {minimum}" if maximum is None else f"{minimum}..{maximum}"
     number = core_schema.int_schema(strict=True, ge=minimum, le=maximum)
     return Expected(f"a whole number {bounds}", schema=number)
 
 
 def Real(expected: str, **bounds: Any) -> Expected:
-    """A finite number within bounds (`ge`, `gt`, `le`, `lt`); `expected` says them in words."""
+    """Return the type of a finite number within bounds (`ge`, `gt`, `le`, `lt`), which `expected` describes."""
     number = core_schema.float_schema(strict=True, allow_inf_nan=False, **bounds)
     return Expected(expected, schema=number)
 
 
 def Choice(words: tuple[str, ...]) -> Expected:
-    """One of a few words."""
+    """Return the type of one of a few words."""
     expected = "one of " + ", ".join(words)
     return Expected(expected, schema=core_schema.literal_schema(list(words)), options=words)
 
 
 def Text(expected: str = "a text", hint: str = "", **limits: Any) -> Expected:
-    """A text within a length (`min_length`, `max_length`) or of a `pattern`; `expected` says it in words.
+    """Return the type of a text with limits (`min_length`, `max_length`, `pattern`), which `expected` describes.
 
     The pattern is searched for: one for the whole text has `^` and `$`.
     """
@@ -248,7 +229,7 @@ def Interval(
     least: float | None = None,
     above: float | None = None,
 ) -> Expected:
-    """A pair [low, high], both at least `least` and `high` more than `above`."""
+    """Return the type of a pair [low, high], both at least `least` and `high` more than `above`."""
 
     def in_order(pair: tuple[float, float]) -> tuple[float, float]:
         if pair[0] > pair[1]:
@@ -263,13 +244,7 @@ def Interval(
 
 @dataclass(frozen=True, eq=False)
 class As:
-    """Another type in place of the one it annotates, which is what type checkers see.
-
-    Parameters
-    ----------
-    kind : type
-        What pydantic checks.
-    """
+    """Another type for pydantic in place of the annotated one, which type checkers see."""
 
     kind: Any
 
@@ -279,14 +254,9 @@ class As:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a function makes of a value; it raises `refusal` for what it does not take.
+    """A value that a function converts; it raises `refusal` for other values.
 
-    Parameters
-    ----------
-    check : callable
-        From what the file holds to the value of the record.
-    json_schema : mapping
-        What the JSON Schema says, from which editors complete and check a file.
+    The JSON Schema is for editors, which complete and check a file by it.
     """
 
     check: Callable[[Any], Any]
@@ -301,15 +271,10 @@ class Checked:
 
 @dataclass(frozen=True)
 class Each:
-    """A list, kept as a tuple, that repeats nothing.
+    """A list, kept as a tuple, without repeats.
 
-    Parameters
-    ----------
-    identity : callable
-        From an element as the file holds it to what tells elements apart. It may raise an error for a wrong
-        element: the type of the elements reports that one.
-    shortest : {0, 1}
-        Least number of elements.
+    `identity` returns the part of an element by which elements differ. It may raise an error for a wrong
+    element, which the type of the elements reports. `shortest`, 0 or 1, is the least number of elements.
     """
 
     identity: Callable[[Any], Hashable]
@@ -328,49 +293,44 @@ class Each:
             return values
         if len(values) < self.shortest:
             return EMPTY
-        seen: set[Hashable] = set()
+        identities: set[Hashable] = set()
         marked = []
         for value in values:
             try:
                 identity = self.identity(value)
                 again = StandIn(f"{short_text(value)} again", "each value once")
-                marked.append(again if identity in seen else value)
-                seen.add(identity)
+                marked.append(again if identity in identities else value)
+                identities.add(identity)
             except (TypeError, ValueError, ArithmeticError):
                 marked.append(value)
         return marked
 
 
 def named_once(names: Callable[[Any], Iterable[Any]]) -> BeforeValidator:
-    """A list of tables, of which each is called otherwise than those before it.
+    """Return a validator of a list of tables with distinct names, which `names` returns for a table.
 
-    Looked at before the tables are validated: every repeat is then reported with all else that is wrong.
-
-    Parameters
-    ----------
-    names : callable
-        From a table as the file holds it to what it names; what is no text is left to the type of its key.
+    It comes before the validation of the tables, so that repeats are reported with all other faults.
     """
 
     def mark(entries: Any) -> Any:
         if not isinstance(entries, list):
             return entries
-        seen: set[str] = set()
+        former_names: set[str] = set()
         marked = []
         for entry in entries:
-            own = [name for name in names(entry) if isinstance(name, str)]
-            again = next((name for name in own if name in seen), None)
+            table_names = [name for name in names(entry) if isinstance(name, str)]
+            again = next((name for name in table_names if name in former_names), None)
             name = StandIn(f"the name {again!r} again", "a name used once")
             table = entry if isinstance(entry, Mapping) else {}
             marked.append(entry if again is None else {**table, "name": name})
-            seen.update(own)
+            former_names.update(table_names)
         return marked
 
     return BeforeValidator(mark)
 
 
 class Given:
-    """A value, or None where its key is left out; null in a file is refused, as TOML has none."""
+    """A value, or None for a missing key; null in a file is refused, because TOML has none."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema: Any = handler(source)
@@ -379,21 +339,20 @@ class Given:
 
 
 class Listed:
-    """A tuple that TOML, YAML and JSON have as a list."""
+    """A tuple that is a list in TOML, YAML and JSON."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return _taking_lists(handler(source))
 
 
 class Terse(GenerateJsonSchema):
-    """JSON Schema without what an editor does not need: titles that repeat the key, and null."""
+    """JSON Schema without titles that repeat the key, and without null, which editors do not need."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """No title for any key."""
         return False
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        """Schema of a key with its default; a default of None is left out."""
+        """Return the schema of a key with its default, except a default of None."""
         if schema.get("default") is None:
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)

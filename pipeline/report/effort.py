@@ -21,8 +21,7 @@ from sweep_clustering.storage.cube.manifest import Manifest
 from sweep_clustering.storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.provenance import PROMISE
 from sweep_clustering.sweeps.plan import AskedPath
-from sweep_clustering.sweeps.solvers import PREFIX
-from sweep_clustering.sweeps.words import asks, is_model
+from sweep_clustering.sweeps.words import PREFIX, asks, is_model
 
 PANEL = (2.3, 1.6)
 # Points of a line that have a marker, or words beneath the pointer.

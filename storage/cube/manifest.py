@@ -31,8 +31,7 @@ from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.file.spec import SweepSpec, load
 from sweep_clustering.sweeps.plan import DatasetPlan
 from sweep_clustering.sweeps.records import ABSENT, Listed, Record, marked, read
-from sweep_clustering.sweeps.solvers import PREFIX, solver_name
-from sweep_clustering.sweeps.words import BASELINES, DEFAULT, MODEL_CODES
+from sweep_clustering.sweeps.words import BASELINES, DEFAULT, MODEL_CODES, PREFIX, solver_name
 
 FORMAT = "sweep cube"
 # A cube has the lowest version that describes it: 2, or 3 if it has Gaussians.
