@@ -60,19 +60,19 @@ class Problem:
     """One fault of an input."""
 
     where: str  # file, table and key, line, or cell
-    found: str
+    value: str  # content of that place
     expected: str  # may be empty
     hint: str = ""  # a remedy
     count: int = 1  # number of problems for which this one stands
 
     def __str__(self) -> str:
         hint = f" ({self.hint})" if self.hint else ""
-        if self.found == MISSING or not self.expected:
-            return unstyled(f"{self.where}: {self.found}{hint}")
-        return unstyled(f"{self.where}: found {self.found}, expected {self.expected}{hint}")
+        if self.value == MISSING or not self.expected:
+            return unstyled(f"{self.where}: {self.value}{hint}")
+        return unstyled(f"{self.where}: found {self.value}, expected {self.expected}{hint}")
 
 
-# Control characters but for line ends and tabs, and what no terminal can show.
+# Control characters except line ends and tabs, and characters that no terminal can show.
 OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -105,9 +105,9 @@ class InputError(ValueError):
         return InputError, (self.problems,)
 
 
-def refused(where: object, found: str, expected: str, hint: str = "") -> InputError:
+def refused(where: object, value: str, expected: str, hint: str = "") -> InputError:
     """Return an error with a single problem."""
-    return InputError([Problem(str(where), found, expected, hint)])
+    return InputError([Problem(str(where), value, expected, hint)])
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

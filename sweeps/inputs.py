@@ -200,9 +200,9 @@ def load_inputs(spec: SweepSpec, where: str, *, data_dir: Path | None = None) ->
         problems += problems_of_entry
     if spec.data.unavailable == "error":
         for name, reasons in skipped.items():
-            found = f"{name!r}, which is not available: " + "; ".join(reasons)
+            description = f"{name!r}, which is not available: " + "; ".join(reasons)
             hint = 'see "sweep datasets list"; [data] unavailable = "skip" runs the rest'
-            problems.append(Problem(f"{where} [grid] datasets", found, "an available data set", hint))
+            problems.append(Problem(f"{where} [grid] datasets", description, "an available data set", hint))
     elif not plans and not problems:
         problems.append(Problem(where, f"no available data set among {', '.join(skipped)}", "at least one"))
     if problems:

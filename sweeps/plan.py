@@ -135,7 +135,7 @@ class Dim:
     chunk: int = 1  # values in a chunk of an array, and so in a block
     # Whether chunks hold several values, as many as at the creation of the cube; other chunks hold one.
     ranged: bool = False
-    stored: bool = True  # whether arrays have a dimension for it; not if there is a single value for ever
+    stored: bool = True  # whether arrays have a dimension for it; not if there can only be a single value
     # Whether annotations depend on it. The other dimensions are the last: cells that differ in them alone see
     # the same annotations.
     of_graph: bool = True
@@ -163,7 +163,7 @@ class Dim:
         except ValueError:
             return None
 
-    def shown(self) -> str:
+    def words(self) -> str:
         """Return the values in words."""
         if isinstance(self.values, range):
             return range_words(self.values)
@@ -196,7 +196,7 @@ class Node:
         return tuple(dim for dim in self.dims if dim.stored)
 
     @property
-    def named(self) -> tuple[Dim, ...]:
+    def name_dims(self) -> tuple[Dim, ...]:
         """Dimensions in the names of its cells, without the model."""
         return tuple(dim for dim in self.dims[:-1] if dim.values[0] is not None)
 
@@ -279,7 +279,7 @@ class Block:
 
     @property
     def n_graphs(self) -> int:
-        """Number of annotation graphs; of a baseline, of draws of the data."""
+        """Number of annotation graphs; a baseline has one for each draw of the data."""
         return self.n_cells // self.per_graph
 
     @property
@@ -388,7 +388,7 @@ class DatasetPlan:
     replicates: Length
     models: Annotated[tuple[Name, ...], Each(str, shortest=0)]  # and methods that use links
     baselines: Annotated[tuple[Name, ...], Each(str, shortest=0)]  # and methods without annotations
-    restarts: Length  # of each cell of a model, and the most of a method
+    restarts: Length  # restarts of each cell of a model, and the most of a method
     # Chunk lengths are the lengths at the creation of the cube.
     mixture_chunk: Length
     replicate_chunk: Length
@@ -417,7 +417,7 @@ class DatasetPlan:
         return bool(self.models)
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def asking_designs(self) -> tuple[str, ...]:
         """Designs whose pairs are asked for; none if all models are baselines."""
         return tuple(filter(asks, self.designs)) if self.supervised else ()
 
@@ -465,7 +465,7 @@ class DatasetPlan:
     @property
     def n_paths(self) -> int:
         """Number of paths of questions, each up to the largest m."""
-        return (self.mixtures or 1) * len(self.p) * self.replicates * len(self.asked)
+        return (self.mixtures or 1) * len(self.p) * self.replicates * len(self.asking_designs)
 
     @property
     def n_cells(self) -> int:
@@ -498,7 +498,7 @@ class DatasetPlan:
         positions = [
             dim.index(getattr(path, dim.name, None)) for dim in self.dims if dim.of_graph and dim.name != "m"
         ]
-        return path.design in self.asked and None not in positions
+        return path.design in self.asking_designs and None not in positions
 
     def block_of(self, cell: Cell) -> Block:
         node = self.node_of[cell.model]
@@ -540,12 +540,12 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     if model not in plan.node_of:
         raise InputError([not_one_of(where, model, (*plan.models, *plan.baselines))])
     node = plan.node_of[model]
-    dims = {dim.name: dim for dim in node.named}
+    dims = {dim.name: dim for dim in node.name_dims}
     problems, texts, values = list[Problem](), dict[str, str](), dict[str, Any](dict.fromkeys(AXES))
     # the form of names of this node's cells
     words = {int: "NUMBER", float: "ACCURACY"}
-    parts = (f"{axis}={words.get(type(dim.values[0]), axis.upper())}" for axis, dim in dims.items())
-    form = "/".join(["DATASET", *parts, model])
+    fields = (f"{axis}={words.get(type(dim.values[0]), axis.upper())}" for axis, dim in dims.items())
+    form = "/".join(["DATASET", *fields, model])
     for pair in coordinates:
         axis, equals, text = pair.partition("=")
         if not equals or axis not in dims or axis in texts:
@@ -560,7 +560,7 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
                 texts.get(axis, ""), [value for value in dim.values if isinstance(value, str)]
             )
             fault = f"{axis}={texts[axis]}" if axis in texts else f"no {axis}"
-            problems.append(Problem(where, fault, f"{axis}={dim.shown()}", hint))
+            problems.append(Problem(where, fault, f"{axis}={dim.words()}", hint))
         else:
             values[axis] = dim.values[index]
     if problems:

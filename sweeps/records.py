@@ -55,9 +55,9 @@ class Record(BaseModel):
         return values
 
 
-def marked(values: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+def marked(values: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     """Return a table in which the value of an unknown key lists the known ones."""
-    names = tuple(known)
+    names = tuple(keys)
     return {key: value if key in names else Unknown(names) for key, value in values.items()}
 
 
@@ -76,7 +76,7 @@ class StandIn:
     each entry, and all of them are reported at once.
     """
 
-    found: str
+    value: str
     expected: str
     hint: str = ""
 
@@ -126,12 +126,12 @@ def read(
 _adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def refusal(expected: str, hint: str = "", *, key: str = "", found: str = "") -> PydanticCustomError:
+def refusal(expected: str, hint: str = "", *, key: str = "", value: str = "") -> PydanticCustomError:
     """Return an error for a validator to raise.
 
-    `key` and `found` are for tables whose keys contradict each other: the key and its value in the message.
+    `key` and `value` are for tables whose keys contradict each other: the key and its value in the message.
     """
-    words = {"expected": expected, "hint": hint, "key": key, "found": found}
+    words = {"expected": expected, "hint": hint, "key": key, "value": value}
     return PydanticCustomError(REFUSAL, "{expected}", words)
 
 
@@ -147,12 +147,12 @@ def _problem(line: ErrorDetails, where: str, brackets: bool) -> Problem:
     if line["type"] == "missing":
         value = ABSENT
     if isinstance(value, StandIn):
-        return Problem(place, value.found, value.expected, value.hint)
+        return Problem(place, value.value, value.expected, value.hint)
     if line["type"] != REFUSAL:
         return Problem(place, short_text(value), expected)
     options = words.get("options", ())
     hint = words["hint"] or (did_you_mean(value, options) if isinstance(value, str) else "")
-    return Problem(place, words.get("found") or short_text(value), expected, hint)
+    return Problem(place, words.get("value") or short_text(value), expected, hint)
 
 
 def _names(loc: tuple[int | str, ...]) -> list[str]:
@@ -205,7 +205,7 @@ def Whole(minimum: int, maximum: int | None = None) -> Expected:
 
 
 def Real(expected: str, **bounds: Any) -> Expected:
-    """Return the type of a finite number within bounds (`ge`, `gt`, `le`, `lt`), which `expected` describes."""
+    """Return the type of a finite number with bounds (`ge`, `gt`, `le`, `lt`), which `expected` describes."""
     number = core_schema.float_schema(strict=True, allow_inf_nan=False, **bounds)
     return Expected(expected, schema=number)
 
@@ -217,9 +217,9 @@ def Choice(words: tuple[str, ...]) -> Expected:
 
 
 def Text(expected: str = "a text", hint: str = "", **limits: Any) -> Expected:
-    """Return the type of a text with limits (`min_length`, `max_length`, `pattern`), which `expected` describes.
+    """Return the type of a text, which `expected` describes.
 
-    The pattern is searched for: one for the whole text has `^` and `$`.
+    The limits are `min_length`, `max_length` and `pattern`; a pattern for the whole text has `^` and `$`.
     """
     return Expected(expected, hint, core_schema.str_schema(strict=True, **limits))
 
@@ -334,7 +334,7 @@ class Given:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         schema: Any = handler(source)
-        inner: CoreSchema = schema["schema"]  # of the union with None
+        inner: CoreSchema = schema["schema"]  # the other member is None
         return inner
 
 

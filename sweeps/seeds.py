@@ -1,6 +1,6 @@
 """From the coordinates of a piece of work to its random stream.
 
-A stream is a function of coordinates alone, never of order, of positions in a list or of Python's `hash`:
+A stream is a function of coordinates alone, and not of orders, positions in a list or Python's `hash`:
 a grown or reordered sweep file draws the same numbers for the cells it shares with the old one. The layout
 of the spawn key is a contract, pinned by golden values in the tests.
 """
@@ -19,7 +19,7 @@ ABSENT = 2**32 - 1
 DATA = 0  # draw of a mixture
 ANNOTATIONS = 1
 SEARCH = 2  # one restart
-CHOICE = 3  # of a shape
+CHOICE = 3  # choice of a shape
 METHOD = 4
 PATH = 5  # a batch of questions
 

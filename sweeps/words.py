@@ -196,12 +196,12 @@ def text_of_code(path: Path, content: bytes) -> str:
     try:
         return decode_source(content)
     except (SyntaxError, ValueError) as error:
-        found = f"bytes that are no text ({error})"
-        raise refused(path, found, "a Python file, in UTF-8 or as it says") from None
+        description = f"bytes that are no text ({error})"
+        raise refused(path, description, "a Python file, in UTF-8 or as it says") from None
 
 
-# Versions of solvers by kind of model. Every run keeps them in its cube, so that cells of two releases can be
-# told apart. Raise one in the commit that changes a bit of such a cell's results while data,
+# Versions of solvers by kind of model. Every run keeps them in its cube, so that nobody mixes cells of two
+# solvers without notice. Raise one in the commit that changes a bit of such a cell's results while data,
 # seeds, settings and libraries stay the same: other starts, another order of a sum, another default. Golden
 # bits and archives of releases that change are the sign. A number is never lowered or used again. A change of
 # the search that all kinds share raises all of them.

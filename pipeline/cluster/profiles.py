@@ -171,10 +171,10 @@ class Address(Record):
         """Refuse an address without the files that it needs, and one that strangers could listen to."""
         parts = urlsplit(self.address)
         if parts.scheme == "tls" and self.tls is None:
-            raise refusal("the files {ca, cert, key}", key="tls", found="nothing")
+            raise refusal("the files {ca, cert, key}", key="tls", value="nothing")
         if parts.scheme == "tcp" and (self.tls is not None or not _is_loopback(parts.hostname)):
             why = "or one on this machine's loopback" if self.tls is None else "as the key tls is given"
-            raise refusal(f"a tls:// address, {why}", key="address", found=self.address)
+            raise refusal(f"a tls:// address, {why}", key="address", value=self.address)
         return self
 
 

@@ -133,7 +133,7 @@ class Driver:
                 self._timing.note_done(cell, self.collector.seconds(cell))
             needs = [cell for cell in self._timing.missing(plan) if asks(cell.design)]
             for path in (*self._timing.missing_paths(plan), *map(AskedPath.of, needs)):
-                batches[path] = inf if len(plan.asked) == len(plan.designs) else TIMED
+                batches[path] = inf if len(plan.asking_designs) == len(plan.designs) else TIMED
 
         def next_questions() -> Task | None:
             among = [path for path, count in batches.items() if count > 0]

@@ -632,7 +632,7 @@ class Paths:
 
 
 def _asked_blocks(plan: DatasetPlan) -> Iterable[Block]:
-    return (block for block in plan.blocks() if asks(block.first.design)) if plan.asked else ()
+    return (block for block in plan.blocks() if asks(block.first.design)) if plan.asking_designs else ()
 
 
 # In which order cells are run: some draws of every block first, then more of them, wave after wave.

@@ -46,7 +46,7 @@ def worker_bytes(sweep: Sweep, plan: DatasetPlan) -> int:
     was above the measured memory, and at most 2.6 times as much.
     """
     n, d, k = plan.n_samples, plan.n_features, plan.n_clusters
-    of_answers = (ASKED if plan.asked else DRAWN) * max(plan.m, default=0) + 12 * plan.n_annotations
+    of_answers = (ASKED if plan.asking_designs else DRAWN) * max(plan.m, default=0) + 12 * plan.n_annotations
     models = [model for model in (*plan.models, *plan.baselines) if is_model(model)]
     of_models = [_of_model(plan, model, search) for model in models for search in sweep.spec.search]
     # a method gets the features in a process of its own, and copies them as often

@@ -122,8 +122,10 @@ class Timing:
     def missing_paths(self, plan: DatasetPlan) -> list[AskedPath]:
         """Paths of the extreme accuracies with fewer than `TIMED` timed batches, of the first draws."""
         mixture = plan.dims[0].values[0]
-        corners = _ends(plan.p) if plan.asked else []
-        paths = [AskedPath(plan.name, mixture, p, 0, design) for p in corners for design in plan.asked]
+        corners = _ends(plan.p) if plan.asking_designs else []
+        paths = [
+            AskedPath(plan.name, mixture, p, 0, design) for p in corners for design in plan.asking_designs
+        ]
         timed = [key[:2] for key in self.measured]
         return [path for path in paths if timed.count(Key.of(path, 0)[:2]) < TIMED]
 

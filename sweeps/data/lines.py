@@ -197,7 +197,7 @@ class Complaint:
         if self.count <= ALONE or not self.first:
             self.first.append((order, problem))
         if len(self.found) <= ALONE:
-            self.found[problem.found] = None
+            self.found[problem.value] = None
 
     def shown(self) -> Iterator[tuple[int, Problem]]:
         """Yield each problem, or one for all, with its place among the problems of the file."""
@@ -213,7 +213,7 @@ class Complaint:
         more = f" and {self.n_lines - ALONE:,} more" if self.n_lines > ALONE else ""
         where = f"{file}, {unit}{'s' * (self.n_lines > 1)} {', '.join(self.numbers)}{more}{column}"
         found = "; ".join([*self.found][:ALONE]) + ("; ..." if len(self.found) > ALONE else "")
-        yield order, replace(problem, where=where, found=found, count=self.n_lines)
+        yield order, replace(problem, where=where, value=found, count=self.n_lines)
 
 
 class Complaints:
@@ -237,7 +237,7 @@ class Complaints:
             place = PLACE.fullmatch(problem.where)
             file, unit, number, column = place.groups() if place else (problem.where, "", "", "")
             # what is found differs from line to line; without a line it tells problems apart
-            found = "" if place else problem.found
+            found = "" if place else problem.value
             key = (file, unit, column, problem.expected, problem.hint, found)
             # of those beyond it only matters how many there are, and a file may have millions
             if key in self._of or len(self._of) < PROBLEMS_SHOWN:

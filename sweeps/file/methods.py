@@ -62,7 +62,7 @@ def _options(value: Any) -> dict[str, Any]:
     for item in value.values():
         if not _is_plain(item):
             raise refusal(
-                "numbers, texts, true or false, and lists and tables of them", found=short_text(item)
+                "numbers, texts, true or false, and lists and tables of them", value=short_text(item)
             )
     return dict(value)
 
@@ -136,7 +136,7 @@ class Method(Called):
                 raise ValueError(f"{self.path} with {code}, not {self.code}")
             return text_of_code(Path(self.path), content)
         except InputError as error:
-            raise ValueError(f"{self.path}: {error.problems[0].found}") from None
+            raise ValueError(f"{self.path}: {error.problems[0].value}") from None
 
     def as_file(self) -> dict[str, Any]:
         """Return the table of a sweep file that gives this method."""
@@ -192,7 +192,7 @@ class MethodEntry(Called):
             )
         if self.call in SHIPPED and self.uses not in (None, SHIPPED[self.call].uses):
             expected = f"{SHIPPED[self.call].uses!r}, or nothing"
-            raise refusal(expected, f"of {self.call}", key="uses", found=short_text(self.uses))
+            raise refusal(expected, f"of {self.call}", key="uses", value=short_text(self.uses))
         return self
 
     @classmethod
@@ -268,7 +268,7 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
     shipped = SHIPPED.get(call)
     if shipped is not None:
         if shipped.missing:
-            raise refusal(shipped.package, shipped.missing, found=f"no {shipped.package}, which {call} calls")
+            raise refusal(shipped.package, shipped.missing, value=f"no {shipped.package}, which {call} calls")
         return (installed_version(shipped.package) if shipped.package else ""), ""
     place, _, function = call.rpartition(":")
     if not (place.endswith(".py") or "/" in place):
@@ -279,16 +279,16 @@ def _code(call: str, folder: Path) -> tuple[str, str]:
         nodes = list(ast.walk(ast.parse(text_of_code(path, content))))
     except InputError as error:
         (problem,) = error.problems
-        raise refusal(problem.expected or "a Python file", found=f"{path}: {problem.found}") from None
+        raise refusal(problem.expected or "a Python file", value=f"{path}: {problem.value}") from None
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise refusal("a Python file", found=f"{path}: {error or type(error).__name__}") from None
+        raise refusal("a Python file", value=f"{path}: {error or type(error).__name__}") from None
     # what a module may define or import: names of its text, at whatever level
     names = [node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     names += [node.asname or node.name for node in nodes if isinstance(node, ast.alias)]
     names += [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     if function.partition(".")[0] not in names:
         hint = did_you_mean(function, names) or "it has " + (", ".join(dict.fromkeys(names)) or "none")
-        raise refusal("a function or a class of the file", hint, found=f"no {function!r} in {path}")
+        raise refusal("a function or a class of the file", hint, value=f"no {function!r} in {path}")
     return checksum(content), str(path)
 
 
@@ -301,12 +301,12 @@ def _package_code(module: str) -> str:
         spec = None
     if spec is None:
         hint = "install it where the driver and the workers run"
-        raise refusal("a package that is installed", hint, found=f"no package {package!r}")
+        raise refusal("a package that is installed", hint, value=f"no package {package!r}")
     for n_parts in range(1, len(parts) + 1):  # nothing of it is imported
         name, places = ".".join([package, *parts[:n_parts]]), spec.submodule_search_locations
         spec = PathFinder.find_spec(name, places) if places else None
         if spec is None:
-            raise refusal("a module of it", found=f"package {package!r} without {'.'.join(parts)!r}")
+            raise refusal("a module of it", value=f"package {package!r} without {'.'.join(parts)!r}")
     return installed_version(package) or (
         checksum(read_file(Path(spec.origin), MOST_OF_MODULE)) if spec.origin else ""
     )

@@ -172,7 +172,7 @@ class Declared:
             values = {**info.data, **known, self.setting.name: value}
             for setting, found, expected in declared.wrong_settings(values):
                 if setting == self.setting:
-                    raise refusal(expected, found=found)
+                    raise refusal(expected, value=found)
         return value
 
 
@@ -221,13 +221,13 @@ def _form(value: object) -> str:
 def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
     """Refuse searches of the same settings, and some that hold out annotations beside others that do not."""
     if not searches:
-        raise refusal(EMPTY.expected, found=EMPTY.found)
+        raise refusal(EMPTY.expected, value=EMPTY.value)
     for first, second in combinations(searches, 2):
         if first.held_out != second.held_out:
-            raise refusal("the same in all searches", key=HELD_OUT, found="true and false")
+            raise refusal("the same in all searches", key=HELD_OUT, value="true and false")
         if first.settings == second.settings:
             found = f"{second.name!r} with the settings of {first.name!r}"
-            raise refusal("searches that differ", found=found)
+            raise refusal("searches that differ", value=found)
     return searches
 
 
@@ -240,7 +240,7 @@ def _kept(value: Search | tuple[Search, ...]) -> tuple[Search, ...]:
     wrong = [search.name for search in searches if (search.name is None) != (len(searches) == 1)]
     if wrong:
         found = "a search without a name" if wrong[0] is None else f"one search named {wrong[0]!r}"
-        raise refusal("a table without a name, or several with one each", found=found)
+        raise refusal("a table without a name, or several with one each", value=found)
     return _different(searches)
 
 

@@ -40,7 +40,7 @@ def candidate(
 def test_counts_are_read_or_all_that_is_wrong_is_said(text: str, expected: object) -> None:
     counts, problems = choosing.read_counts(text)
     assert {problem.where for problem in problems} <= {"-k"}
-    assert ([problem.found for problem in problems] or counts) == expected
+    assert ([problem.value for problem in problems] or counts) == expected
     assert counts == (1,) or not problems
 
 

@@ -193,7 +193,7 @@ def test_designs_are_of_data_sets_that_use_annotations(tmp_path: Path) -> None:
     assert plan.designs == ("active", "uniform")
     assert (plan.n_paths, plan.n_cells) == (2, 2 * 2 * 2 + 1)
     (alone,) = load(tmp_path, design=designs, models=["unsupervised"]).plans
-    assert (alone.designs, alone.asked, alone.n_paths) == (("uniform",), (), 0)
+    assert (alone.designs, alone.asking_designs, alone.n_paths) == (("uniform",), (), 0)
     (tmp_path / "own.txt").write_text("1 2 must 12 ann\n")
     entry = {"name": "mine", "path": "mine.csv", "label_column": "class", "annotations": "own.txt"}
     (asked,) = said(tmp_path, datasets=[entry])

@@ -155,7 +155,7 @@ def test_every_problem_of_the_files_comes_before_anything_starts(folder: Path) -
     more = SWEEP.replace("24]", '"2N", 50]')
     with pytest.raises(InputError) as caught:
         made(folder, more)
-    assert [problem.found for problem in caught.value.problems] == ["2N = 48 annotations", "50 annotations"]
+    assert [problem.value for problem in caught.value.problems] == ["2N = 48 annotations", "50 annotations"]
     (folder / "answers.txt").write_text("1 2 must 0.5 ann\n25 1 must 1 ann\n1 2 mus 1 ann\n1 1 must 3 ann\n")
     (folder / "asked.csv").write_text("1,2\n3,x\n")
     with pytest.raises(InputError) as caught:

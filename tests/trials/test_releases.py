@@ -209,7 +209,7 @@ def test_its_own_file_asks_for_another_search_now_and_is_refused(folder: Path) -
         run(folder / "release.toml", folder)
     (problem,) = caught.value.problems
     assert problem.where.endswith("release.zarr: search.method")
-    assert problem.found == "'strong'"
+    assert problem.value == "'strong'"
     assert problem.expected == "'published', as in the cube"
     lengths = "population = 3, offspring = 2, generations = 2"  # of this file: with a method they are its own
     assert f'write method = "published", {lengths} under [search]' in problem.hint

@@ -49,7 +49,7 @@ def test_a_file_where_a_directory_belongs(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         prepare(write_spec(tmp_path), results=tmp_path / "mine" / "results", data_dir=None)
     (problem,) = refused.value.problems
-    assert (problem.found, problem.expected) == (f"{file} is a file", "a directory")
+    assert (problem.value, problem.expected) == (f"{file} is a file", "a directory")
 
 
 # Which cells a run computes, and when there is nothing left to do.

@@ -83,7 +83,7 @@ def test_growth_and_what_is_refused(old: DatasetPlan, changes: dict[str, Any], s
 def test_a_data_set_that_is_taken_away_is_refused_with_what_to_do() -> None:
     stored = manifest(*map(make_plan, "abc"), spec=make_spec("abc"))
     (problem,) = differences(stored, make_spec("b"), [make_plan("b")])
-    assert problem.found == "no 'a', 'c'"
+    assert problem.value == "no 'a', 'c'"
     assert problem.expected == "also 'a', 'c', which the cube holds"
     assert "add them to a copy of the file" in problem.hint
     assert "shipped" not in problem.hint
@@ -96,7 +96,7 @@ def test_a_cube_of_a_shipped_sweep_that_has_become_smaller_names_the_file_with_a
     there = [name for name in names if name in ("iris", "wine", "wdbc", "digits-389")]
     stored = manifest(*map(make_plan, there), spec=make_spec(names, name="uci"))
     (problem,) = differences(stored, make_spec(eight, name="uci"), [])
-    assert problem.found == "no 'wdbc', 'digits-389'"
+    assert problem.value == "no 'wdbc', 'digits-389'"
     assert problem.hint.endswith("; the shipped sweeps/ten-tables.toml has all of them, and its own cube")
 
 

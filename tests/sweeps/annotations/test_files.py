@@ -341,7 +341,7 @@ def test_what_a_text_stands_for() -> None:
         for cell, expected in wrong.items():
             with pytest.raises(InputError) as caught:
                 samples.position(cell, "FILE")
-            assert cell in caught.value.problems[0].found
+            assert cell in caught.value.problems[0].value
             assert str(caught.value).endswith(f", expected {expected}")
         assert str(samples.identifier(1)) == samples.text(1)
         assert samples.position(samples.text(1), "") == 1

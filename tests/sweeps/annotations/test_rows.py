@@ -183,7 +183,7 @@ def test_all_that_is_wrong_with_a_file_of_columns_is_named(suffix: str, tmp_path
     wrong = FRAME.assign(i=[1.5, 2.0, 9.0], kind=["must", "perhaps", "must"])
     with pytest.raises(InputError) as caught:
         read_annotations(path := written(tmp_path, wrong, suffix), 3)
-    found = [(each.where, each.found) for each in caught.value.problems]
+    found = [(each.where, each.value) for each in caught.value.problems]
     assert found == [
         (f"{path}, row 1", "sample '1.5'"),
         (f"{path}, row 2", "kind 'perhaps'"),
@@ -215,7 +215,7 @@ def test_files_that_are_no_columns_are_refused(name: str, message: str, tmp_path
     (tmp_path / "g.feather").write_bytes(b"")
     with pytest.raises(InputError) as caught:
         read_annotations(tmp_path / name, 3)
-    assert message in caught.value.problems[0].found
+    assert message in caught.value.problems[0].value
 
 
 def test_names_of_samples_are_the_same_by_columns_and_by_lines() -> None:

@@ -38,7 +38,7 @@ def fault(folder: Path, call: str) -> str:
     with pytest.raises(InputError) as raised:
         write(folder, f'{{name = "mine", call = "{call}"}}')
     (problem,) = raised.value.problems
-    return problem.found
+    return problem.value
 
 
 def test_a_shipped_method_by_its_name(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_shipped_method_without_its_package_names_the_extra(
     monkeypatch.setattr("sweep_clustering.sweeps.words.find_spec", lambda package: None)
     with pytest.raises(InputError) as raised:
         write(tmp_path, '"genie", {name = "even", call = "genie", options = {gini_threshold = 0.1}}, "ward"')
-    found = [(each.where.rpartition("[grid] ")[2], each.found, each.hint) for each in raised.value.problems]
+    found = [(each.where.rpartition("[grid] ")[2], each.value, each.hint) for each in raised.value.problems]
     what, how = "no genieclust, which genie calls", "pip install 'sweep-clustering[suite]'"
     assert found == [("methods[0] call", what, how), ("methods[1] call", what, how)]
 

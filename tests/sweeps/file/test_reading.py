@@ -245,7 +245,7 @@ def test_what_no_sweep_has_written_is_refused(tmp_path: Path) -> None:
     wrong["search"] = search | {"generations": 0, "method": "published", "crossover": None}
     with pytest.raises(InputError) as caught:
         load("cube", dump | wrong | {"data": {"unavailable": ""}})
-    assert sorted(f"{each.where}: {each.found}" for each in caught.value.problems) == [
+    assert sorted(f"{each.where}: {each.value}" for each in caught.value.problems) == [
         "cube data unavailable: ''", "cube grid m[0]: '0N'", "cube grid.datasets[0]: 'iris'",
         "cube search crossover: None", "cube search generations: 0", "cube search: unknown key 'method'",
         "cube seed: -1", "cube: unknown key 'colour'",
