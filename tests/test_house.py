@@ -168,19 +168,19 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
 
 
 MOST = {
-    "found": 293,
-    "each": 243,
-    "told, said": 191,
-    "descriptions with Of or What": 246,
-    "docstring longer than body": 189,
-    "tuples of three": 11,
-    "statements with several constants": 86,
-    "calls with splats": 154,
-    "uses of Any": 651,
-    "modules with code": 169,
+    "found": 199,
+    "each": 126,
+    "told, said": 131,
+    "descriptions with Of or What": 152,
+    "docstring longer than body": 132,
+    "tuples of three": 8,
+    "statements with several constants": 59,
+    "calls with splats": 151,
+    "uses of Any": 637,
+    "modules with code": 165,
     "lines of code": 28_359,
-    "lines of imports": 3_100,
-    "lines of docstrings for 100 lines of code": 37,
+    "lines of imports": 3_063,
+    "lines of docstrings for 100 lines of code": 32,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 

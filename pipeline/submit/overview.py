@@ -440,7 +440,9 @@ def _whole(plan: DatasetPlan, science: Science) -> Rest:
         alike = node.n_cells // len(cells)
         spans += [(Span(cell, 0, plan.restarts_of(cell.model)), alike) for cell in cells]
     mixture = plan.dims[0].values[0]
-    paths = [AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asking_designs)]
+    paths = [
+        AskedPath(plan.name, mixture, p, 0, design) for p, design in product(plan.p, plan.asking_designs)
+    ]
     batches = [(_questions_of(path, max(plan.m), science), plan.n_paths // len(paths)) for path in paths]
     questions = sum(span.size * times for span, times in batches)
     work = Work(plan.n_cells, 0, 0, plan.n_restarts, plan.n_restarts, questions, questions)
