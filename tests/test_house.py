@@ -177,9 +177,9 @@ MOST = {
     "statements with several constants": 59,
     "calls with splats": 151,
     "uses of Any": 637,
-    "modules with code": 165,
+    "modules with code": 163,
     "lines of code": 28_359,
-    "lines of imports": 3_063,
+    "lines of imports": 3_040,
     "lines of docstrings for 100 lines of code": 32,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
