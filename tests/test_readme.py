@@ -22,7 +22,7 @@ from sweep_clustering.pipeline.commands.main import COMMANDS
 from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.sweeps.file.methods import MethodEntry
 from sweep_clustering.sweeps.file.reading import load_sweep
-from sweep_clustering.sweeps.file.search import HELD_OUT, asked
+from sweep_clustering.sweeps.file.search import HELD_OUT, search_from
 from sweep_clustering.sweeps.file.spec import Ask, Stop, UserTable
 from sweep_clustering.sweeps.shapes import CODES
 from sweep_clustering.sweeps.words import DESIGNS, chooses, shape_of
@@ -163,8 +163,8 @@ def test_the_sweep_file_example_is_one(tmp_path: Path) -> None:
     path = tmp_path / "example.toml"
     path.write_text(example, encoding="utf-8")
     spec = load_sweep(path)
-    assert spec.search == (asked(),)  # "with these defaults"
-    told = {"method": METHOD.default, **vars(asked().settings), HELD_OUT: asked().held_out}
+    assert spec.search == (search_from(),)  # "with these defaults"
+    told = {"method": METHOD.default, **vars(search_from().settings), HELD_OUT: search_from().held_out}
     assert tomllib.loads(example)["search"] == told
     before, _, after = example.partition("[search]")
     for several, names in zip(searches, [("published", "strong"), ("short", "patient")], strict=True):

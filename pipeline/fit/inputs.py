@@ -322,7 +322,7 @@ def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int1
     if table is None:
         return read_labels(options.labels)[0]
     rows = table.rows or SampleRows(len(table.X))
-    n_rows, kept = rows.n_rows, rows.kept
+    n_rows, kept = rows.n_rows, rows.selection
     labels, _ = read_labels(options.labels, n_rows)
     if len(labels) != n_rows:
         expected = f"{n_rows}, one for each row of {options.features}"

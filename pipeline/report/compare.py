@@ -370,7 +370,7 @@ def _settings(spec: SweepSpec, other: SweepSpec) -> dict[tuple[str, str], Told]:
     found = {("", ""): ("", "", _flat(plain))}
     called = search_called(spec, other) if other.search_names else ""
     for search in spec.search:
-        named, name = search.named(), search.name or called
+        named, name = search.summary(), search.name or called
         told = ", ".join(f"{key} {value}" for key, value in named.items())
         # a search is said by its method, and what that leaves open
         left = {

@@ -326,7 +326,7 @@ def _facts(manifest: Manifest) -> dict[str, object]:
         "replicates": grid.replicates,
         "models": grid.models,
         "restarts of a cell": grid.restarts,
-        **{f"search {each.name}" if each.name else "search": each.named() for each in spec.search},
+        **{f"search {each.name}" if each.name else "search": each.summary() for each in spec.search},
     }
     if spec.stop is not None:
         facts["stop"] = dict(spec.stop)

@@ -209,7 +209,7 @@ def plan_lines(sweep: Sweep, plan: Mapping[str, Any]) -> list[str]:
     is_over = not total["restarts_left"] and not total["questions_left"]
     searches = [
         f"search{'' if search.name is None else ' ' + search.name}: "
-        + ", ".join(f"{key} {value}" for key, value in search.named().items())
+        + ", ".join(f"{key} {value}" for key, value in search.summary().items())
         for search in sweep.spec.search
     ]
     # the number that is left tells something only if it is not the whole

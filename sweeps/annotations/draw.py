@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Kinds of an annotation.
-MUST, CANNOT = 0, 1
+MUST = 0
+CANNOT = 1
 
-# Of a file that cells draw from. Each takes 12 bytes in cube and workers; a line may stand for many.
+# Most annotations of a file that cells draw from. Each takes 12 bytes in cube and workers, and a line may
+# stand for many.
 MOST_ANNOTATIONS = 10**7
 
 # How many times as often as others a biased design draws the samples of the first third of an order.

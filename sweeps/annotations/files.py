@@ -1,9 +1,9 @@
 """Annotations in files: links, annotations of several annotators, answers to questions.
 
 `read_links`, `read_annotations` and `read_answers` read them, `read_pool` those that cells draw from.
-Whatever the file, its rows become cells by name, and one function judges each kind of row. How a `PairFile`
-names samples is known before its rows are read: by that `sweeps.annotations.numbering` says whether the files
-of a command count rows from 0 or from 1.
+The rows of any file become cells by name, and one function judges each kind of row. How a `PairFile` names
+samples is known before its rows are read: by that `sweeps.annotations.numbering` says whether the files of a
+command count rows from 0 or from 1.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ CELLS = ("i", "j", "kind", "weight", ANNOTATOR, ACCURACY)
 NEEDED = ("i", "j", "answer")
 
 # Headers of files of questions as `sweep ask` wrote them before they had the column first_row.
-SETTLES, UNMARKED = "settles", ["i", "j", ANNOTATOR, "answer"]
+SETTLES = "settles"
+UNMARKED = ["i", "j", ANNOTATOR, "answer"]
 
 # Separators of the columns of a file of questions.
 SEPARATORS = (",", ";", "\t")
@@ -158,7 +159,7 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     right; without a name it is `ASKED`. A last line without a line end may break off: what is missing of it
     was never answered.
 
-    A line of any other file holds two numbers of samples (or names of samples, where they have names), the
+    A line of any other file holds two numbers of samples (or names of samples, if they have names), the
     kind (a word of `KINDS`, in any case), a weight, the annotator's name and, if the line has a sixth cell
     that is not empty, the probability that it is right. Cells are separated by blanks, commas, semicolons or
     tabs; `#` begins a comment. With a header, columns come in any order, and only `i`, `j` and `kind` are
@@ -166,7 +167,7 @@ def read_answers(path: Path, samples: Samples | int) -> list[Row]:
     link files: a self pair carries 2 per annotation. Lines of the same pair may repeat and contradict each
     other. An empty file is an empty annotation graph.
 
-    Where a file of any kind has a column `first_row`, each row says by 0 or 1 how it counts samples.
+    If a file of any kind has a column `first_row`, each row says by 0 or 1 how it counts samples.
 
     Parameters
     ----------
@@ -244,9 +245,9 @@ class _Cells(NamedTuple):
     is_questions : bool
         Whether it is a file of questions.
     expected : str
-        What is expected in place of a malformed line.
+        Cells that are expected in place of a malformed line.
     problems : tuple of Problem
-        Where reading ended before the file.
+        Problems that ended reading before the file.
     """
 
     columns: Columns
@@ -342,24 +343,24 @@ class PairFile:
         Raises
         ------
         InputError
-            If there are columns that are not known, or are missing, or none could be told from links.
+            If columns are unknown or missing, or the first line may be a header or links.
         """
         if isinstance(self.read, Columns):
             names, is_questions = self._names([name.strip().lower() for name in self.read.codes], "")
-            named = {old: name for old, name in zip(self.read.codes, names, strict=True) if name}
-            cells, has_header = _Cells(self.read.renamed(named), is_questions), True
+            new_names = {old: name for old, name in zip(self.read.codes, names, strict=True) if name}
+            cells, has_header = _Cells(self.read.renamed(new_names), is_questions), True
         else:
             header = _header(self.read, samples)
             has_header = header is not None
             if not has_header and self.kind is not None and _counts_lines(self.read):
-                found, expected = (
+                fault, expected = (
                     "a first column that counts the lines from 0",
                     "a header that says what it is",
                 )
                 hint = (
                     "begin the file with the header i,j,weight, or with ,i,j if the first column is an index"
                 )
-                raise refused(self.path, found, expected, hint)
+                raise refused(self.path, fault, expected, hint)
             if header not in self._parsed:
                 self._parsed[header] = self._parse(self.read, header)
             cells = self._parsed[header]
@@ -389,8 +390,8 @@ class PairFile:
         """
         is_questions = self.kind is None and "answer" in words
         needed = NEEDED if is_questions else LINK_CELLS[:2] if self.kind is not None else CELLS[:3]
-        known = CELLS if self.kind is None else LINK_CELLS
-        read = (*((*NEEDED, ANNOTATOR, ACCURACY) if is_questions else known), FIRST_ROW)
+        usual = CELLS if self.kind is None else LINK_CELLS
+        read = (*((*NEEDED, ANNOTATOR, ACCURACY) if is_questions else usual), FIRST_ROW)
         names = usual_names(words)
         if problems := [*header_problems(f"{self.path}{line}", words, names, needed, read, is_questions)]:
             raise InputError(problems)
@@ -414,9 +415,9 @@ class PairFile:
         if separator and not last and (columns := parse_plain(text, separator, names, least, skip, ENDS)):
             return _Cells(columns, is_questions)
         rows = split_rows(text, header, last) if header else split_lines(text, least, len(names))
-        kept = [*filter(None, names), MALFORMED]
-        numbers, codes = array("i"), {name: array("i") for name in kept}
-        texts: dict[str, dict[str, int]] = {name: {} for name in kept}
+        columns_read = [*filter(None, names), MALFORMED]
+        numbers, codes = array("i"), {name: array("i") for name in columns_read}
+        texts: dict[str, dict[str, int]] = {name: {} for name in columns_read}
         malformed, problems = "", list[Problem]()
         with collecting(problems):
             for line, cells in rows:
@@ -426,15 +427,15 @@ class PairFile:
                 else:
                     row = dict(zip(names, cells, strict=False))
                 numbers.append(line)
-                for name in kept:
+                for name in columns_read:
                     codes[name].append(texts[name].setdefault(row.get(name, ABSENT), len(texts[name])))
         columns = Columns(
             text.path,
             np.array(numbers, dtype=np.int32),
-            {name: np.array(codes[name], dtype=np.int32) for name in kept},
-            {name: [*texts[name]] for name in kept},
+            {name: np.array(codes[name], dtype=np.int32) for name in columns_read},
+            {name: [*texts[name]] for name in columns_read},
         )
-        used = (name for name in kept if name in ENDS or {*texts[name]} - {ABSENT})
+        used = (name for name in columns_read if name in ENDS or {*texts[name]} - {ABSENT})
         columns = columns.renamed({name: name for name in used})
         return _Cells(columns, is_questions, expected, tuple(problems))
 
@@ -444,7 +445,7 @@ class PairFile:
         row_0, marks, texts, has_numbers = 0, set[int](), set[str](), False
         largest = largest_line = 0
         cells: list[tuple[int, str, int]] = []
-        with suppress(InputError):  # what is wrong is said when it is read
+        with suppress(InputError):  # problems come when rows are read
             columns = self._cells(Samples.of(0)).columns
             if MALFORMED in columns.codes:
                 is_right = np.array([text == ABSENT for text in columns.texts[MALFORMED]], dtype=np.bool_)
@@ -492,7 +493,7 @@ def split_lines(text: Lines, least: int, most: int) -> Iterator[tuple[int, list[
 def split_rows(text: Lines, header: Header, last: int) -> Iterator[tuple[int, list[str] | str]]:
     """Split each row below a header; one with too few cells, or too many, gives their number in words.
 
-    Of the last line, which may break off, nothing is said: what broke off was never answered.
+    Cells that the last line lacks are no problem if it may break off: what broke off was never answered.
     """
     rows = rows_of(text.path, text.content, header.separator)
     next(rows)
@@ -516,7 +517,7 @@ def _header(text: Lines, samples: Samples) -> Header | None:
     """Return the first line of a text if it is a header.
 
     A header has no number, and names both samples, or any other column. Rows may be called as columns are: i
-    and j are a header then, and any other pair of such names alone is refused, as it may be either.
+    and j are a header then, and any other pair of such names alone is refused, because it may be either.
 
     Raises
     ------
@@ -527,7 +528,7 @@ def _header(text: Lines, samples: Samples) -> Header | None:
     most = 0
     for separator in (*SEPARATORS, BLANK):
         row: tuple[list[str], int, int] | None = None
-        with suppress(InputError):  # is said when its lines are read
+        with suppress(InputError):  # the problem comes when its lines are read
             row = next(rows_of(text.path, text.content, separator), None)
         if row is None:
             continue
@@ -547,8 +548,8 @@ def _header(text: Lines, samples: Samples) -> Header | None:
         if {*ENDS} <= columns:
             if all(are_rows) and len(words) == 2 and {*cells} != {*ENDS}:
                 hint = "begin the file with the header i,j, and the links below it"
-                found = f"{content}, which names two rows, and two columns as well"
-                raise refused(where, found, "a header or a link", hint)
+                fault = f"{content}, which names two rows, and two columns as well"
+                raise refused(where, fault, "a header or a link", hint)
             # a third cell is a kind, or the name of a column
             is_data = all(are_rows) and len(words) > 2 and words[2] in KINDS and {*cells[:2]} != {*ENDS}
         if not is_data and len(columns) > most:
@@ -595,21 +596,21 @@ def header_problems(
     may_have_others: bool,
 ) -> Iterator[Problem]:
     """Find the columns that are not known, come twice, or are lacking."""
-    meant = set[str]()
+    suggestions = set[str]()
     for word, name in zip(words, columns, strict=True):
         if name and name not in read and not may_have_others:
             free = [column for column in read if column not in columns]
             hint = did_you_mean(word, free or read)
-            meant |= {column for column in free if repr(column) in hint}
+            suggestions |= {column for column in free if repr(column) in hint}
             if not hint and name in (*CELLS, "answer"):
                 hint = "an annotation file may have it"
             yield Problem(where, f"column {word!r}", f"one of {', '.join(read)}", hint)
     for name in (column for column in read if columns.count(column) > 1):
         alike = [word for word, column in zip(words, columns, strict=True) if column == name]
         is_one = len({*alike}) == 1
-        found = f"several columns {name!r}" if is_one else f"columns {' and '.join(map(repr, alike))}"
-        yield Problem(where, found, "one of each name")
-    if lacking := [column for column in needed if column not in columns and column not in meant]:
+        fault = f"several columns {name!r}" if is_one else f"columns {' and '.join(map(repr, alike))}"
+        yield Problem(where, fault, "one of each name")
+    if lacking := [column for column in needed if column not in columns and column not in suggestions]:
         yield Problem(
             where, f"no column {' and '.join(map(repr, lacking))}", f"a header with {', '.join(needed)}"
         )
@@ -625,7 +626,7 @@ def _lines_before(content: bytes) -> int:
     return sum(1 for _ in before)
 
 
-_meant = lru_cache(maxsize=1000)(did_you_mean)
+suggestion = lru_cache(maxsize=1000)(did_you_mean)
 
 
 def _row(
@@ -636,7 +637,7 @@ def _row(
     kind: int | None = None,
     unit: str = "line",
 ) -> Row | None:
-    """Judge the cells of a row by name; `kind` is that of all rows, where no cell has it."""
+    """Judge the cells of a row by name; `kind` is that of all rows if no cell has it."""
     where, problems, ends = f"{path}, {unit} {line}", list[Problem](), list[int]()
     count, accuracy, word = 1.0, None, ""
     for end in (cells["i"], cells["j"]):
@@ -649,20 +650,20 @@ def _row(
     if (mark := cells.get(FIRST_ROW, "")) not in ("", "0", "1"):
         problems.append(Problem(where, f"{FIRST_ROW} {mark[:60]!r}", "0 or 1"))
     for key in WORDS.keys() & cells.keys():
-        known, expected, words = WORDS[key]
+        kinds, expected, words = WORDS[key]
         word = lines.of_cell(cells[key]).lower()
-        kind = known.get(word)
+        kind = kinds.get(word)
         if kind is None and not (key == "answer" and word in ("", *SKIPS)):
-            hint = _meant(word, words)
+            hint = suggestion(word, words)
             problems.append(Problem(where, f"{key} {cells[key][:60]!r}", expected, hint))
     if (text := cells.get("weight")) is not None:
         weight, is_self = lines.to_number(text), pair[0] == pair[1] != OUTSIDE
         if weight is None or not LEAST_WEIGHT <= weight <= LARGEST_WEIGHT:
             problems.append(Problem(where, f"weight {text}", WEIGHTS))
         elif is_self and weight % 2 == 1:
-            found = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
+            fault = f"weight {weight:g} for the self pair of sample {samples.text(pair[0])}"
             hint = "a self pair carries weight 2 per annotation"
-            problems.append(Problem(where, found, "an even weight", hint))
+            problems.append(Problem(where, fault, "an even weight", hint))
         else:
             count = weight / SELF_PAIR_WEIGHT if is_self else weight
     if not cells.get(ANNOTATOR, LINKS):
@@ -678,7 +679,7 @@ def _row(
     return Annotation(path, line, *pair, kind, count, cells.get(ANNOTATOR, LINKS), accuracy)
 
 
-# Annotations of one's own as cells draw them: single ones, without replacement, from a file.
+# Annotations of a file as cells draw them: single ones, without replacement.
 
 Pool = NDArray[np.int32]
 
@@ -696,7 +697,7 @@ def read_pool(file: PairFile, samples: Samples | int) -> tuple[Pool, tuple[str, 
     """Read an annotation file as the single annotations that cells of a sweep draw from.
 
     A line stands for as many annotations as its weight says. Those of all annotators are taken together, and
-    what a line says of its own accuracy is not used: every model and method of a cell is told the same `p`.
+    the accuracy of a line is not used: every model and method of a cell gets the same `p`.
 
     Parameters
     ----------

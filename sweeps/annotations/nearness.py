@@ -1,7 +1,7 @@
 """Choice between two numberings of rows by the answers on pairs.
 
 Under the right numbering must-linked rows are nearer to each other than cannot-linked rows. How much the
-distances say of the answers is a log-likelihood: that of the best curve by which the share of must-links
+distances explain the answers is a log-likelihood: that of the best curve by which the share of must-links
 falls, or stays, as rows are farther apart, less that of a share that is the same everywhere. Its signed root
 is compared with what chance gives. Chance is measured where all rows that the answers name are moved along
 the table by other steps: what pairs have in common, such as rows that come often, or a sorted table, stays.
@@ -85,7 +85,7 @@ def verdict(
     from_1: Pairs,
     is_must: NDArray[np.bool_],
     n_rows: int | None = None,
-    kept: NDArray[np.intp] | None = None,
+    selection: NDArray[np.intp] | None = None,
     usual: int | None = None,
 ) -> Verdict:
     """Say which numbering of rows the answers speak for.
@@ -101,7 +101,7 @@ def verdict(
         Whether an answer says that its rows belong together.
     n_rows : int, optional
         Rows of the table; as many as samples where it is not given.
-    kept : array of shape (n_samples,), optional
+    selection : array of shape (n_samples,), optional
         Rows that are samples; all where it is not given.
     usual : int, optional
         Number that is taken unless the answers speak against it; they need not speak for it.
@@ -119,7 +119,7 @@ def verdict(
         return UNCLEAR
     ranks = _Ranks(X, rng)
     place = np.full(n_rows, -1)
-    place[np.arange(n_rows) if kept is None else kept] = np.arange(len(X))
+    place[np.arange(n_rows) if selection is None else selection] = np.arange(len(X))
 
     def curve(step: int) -> _Curve:
         return _curve_of(ranks.of(place[(from_0 - step * moves) % n_rows]), is_must)
@@ -204,15 +204,15 @@ def _curve_of(intervals: NDArray[np.int64], is_must: NDArray[np.bool_]) -> _Curv
         random: Floats = np.diff(np.concatenate([[0.0], EDGES, [1.0]])) * TIMES_AS_MANY * is_there.sum()
         must, cannot = (count if count.sum() else random for count in counts)
     both = must + cannot
-    known = both > 0
+    has_answers = both > 0
     if not is_there.any():
         return _Curve(0.0, np.zeros(len(intervals)))
     overall = must.sum() / both.sum()
     shares = np.full(n_intervals, overall)
     # half an answer of the overall share keeps each share off 0 and 1
-    weights = both[known] + 0.5
-    shares[known] = isotonic_regression(
-        (must[known] + 0.5 * overall) / weights, weights=weights, increasing=False
+    weights = both[has_answers] + 0.5
+    shares[has_answers] = isotonic_regression(
+        (must[has_answers] + 0.5 * overall) / weights, weights=weights, increasing=False
     ).x
     of_must, of_cannot = np.log(shares / overall), np.log((1.0 - shares) / (1.0 - overall))
     gain = float(must @ of_must + cannot @ of_cannot)

@@ -1,8 +1,8 @@
 """Numbering of rows in the files of a command: `numbering_of` says whether they count from 0 or from 1.
 
-Names of rows need no numbering. What the user says comes first, then a file that names row 0 or, of N rows, a
-row N. If none does, both readings are possible, and the answers decide (`sweeps.annotations.nearness`) where
-they are clear; where they are not, the numbering has a problem, which asks the user.
+Names of rows need no numbering. The choice of the user comes first, then a file that names row 0 or the last
+of N rows as row N. If none does, both readings are possible, and the answers decide if they are clear
+(`sweeps.annotations.nearness`). If they are not, the numbering has a problem, which asks the user.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _by_answers(
         pairs.append(np.stack(rows).astype(np.int64))
         kinds.append(both[0]["kind"] == MUST)
     from_0, from_1 = np.concatenate(pairs, axis=1)
-    opinion = verdict(X, from_0, from_1, np.concatenate(kinds), n_rows, samples.rows.kept)
+    opinion = verdict(X, from_0, from_1, np.concatenate(kinds), n_rows, samples.rows.selection)
     above = [f"{deviations:.1f}" for deviations in opinion.above_chance or ()]
     if (first := opinion.first_row) is not None:
         why = (
@@ -165,7 +165,7 @@ def _by_answers(
             f" {above[first]} standard deviations above chance; counted from {1 - first}, {above[1 - first]}"
         )
         return Numbering(first, why)
-    found = (
+    fault = (
         f"numbers of rows that may count from 0 or from 1: no line names row 0 or row {n_rows}, and the"
         " answers are not clear"
     )
@@ -176,5 +176,5 @@ def _by_answers(
             f" {above[0]} standard deviations above chance, counted from 0, and by {above[1]}, counted from 1"
         )
     where = ", ".join(dict.fromkeys(str(file.path) for file in files))
-    problem = Problem(where, found, f"{option.format(0)} or {option.format(1)}", hint)
+    problem = Problem(where, fault, f"{option.format(0)} or {option.format(1)}", hint)
     return Numbering(why=f"unless {option.format(0)} is given", problem=problem)

@@ -1,7 +1,7 @@
 """Rows of annotation files: one by one, and as columns, of which a file may have millions.
 
-`read_rows` makes them of the distinct cells of a file. What the cells of a row say is decided by the reader
-of single rows alone. It reads one row of each kind, and the first rows of each kind that is wrong.
+`read_rows` makes them of the distinct cells of a file. The reader of single rows judges one row of each
+kind, and the first rows of each kind that is wrong.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ RIGHT = -1
 # Rows of a kind that are read to say what is wrong with all of it.
 MOST_ALIKE = 20
 
-# Kinds of wrong rows that are told apart.
+# Kinds of wrong rows that have problems of their own.
 MOST_KINDS = 100
 
 
@@ -326,4 +326,4 @@ def _problems(
             more = Problem(str(wrong.path), f"{plural(count, 'more row')} with problems like these", "")
             rest = problems[-1].values() if is_alike else [more]
             complaints.add(replace(problem, count=count) for problem in rest)
-    return complaints.shown()
+    return complaints.problems()

@@ -25,7 +25,7 @@ MOST_HINTS = 50
 # More rows than a table can have.
 MOST_ROWS = 10**9
 
-# Choice for a table of which nothing is said.
+# Choice for a table without any options.
 PLAIN = TableChoice()
 
 
@@ -66,7 +66,9 @@ class Samples:
     ) -> None:
         self._rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
         self._outside = OUTSIDE if choice.links_outside == "drop" else None
-        self._row_of: Sequence[int] = range(rows.n_rows) if rows.kept is None else rows.kept.tolist()
+        self._row_of: Sequence[int] = (
+            range(rows.n_rows) if rows.selection is None else rows.selection.tolist()
+        )
         self.are_numbered = not rows.doubt and not any(map(is_number, rows.names))
 
     @classmethod
@@ -96,7 +98,7 @@ class Samples:
     @property
     def every_row(self) -> Samples:
         """Samples that are all rows of the table."""
-        return Samples(self._rows._replace(kept=None), self.first_row)
+        return Samples(self._rows._replace(selection=None), self.first_row)
 
     def __contains__(self, name: str) -> bool:
         return identity(name) in self._by_name
@@ -111,7 +113,7 @@ class Samples:
         if row is None and self.are_numbered and WHOLE.fullmatch(cell) is not None:
             row = int(cell) - first
             row = row if 0 <= row < self._rows.n_rows else None
-        return row if self._rows.kept is None or row is None else self._positions.get(row, self._outside)
+        return row if self._rows.selection is None or row is None else self._positions.get(row, self._outside)
 
     def position(self, cell: str, where: str) -> int:
         """Return the position of a sample from 0, see `find`; `where` is for messages.
@@ -129,22 +131,22 @@ class Samples:
         row = self._by_name.get(cell)
         if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
             row = int(cell) - first
-        found, expected = f"sample {cell[:60]!r}", "a row that is used"
+        fault, expected = f"sample {cell[:60]!r}", "a row that is used"
         dropping, leaving = self.choice.phrase("missing", "drop"), self.choice.phrase("links_outside", "drop")
         hint = f"it has an empty cell, and {dropping} leaves it out; {leaving} leaves out its annotations"
-        # of a table that could not be read it is not known how many rows it has
+        # the number of rows is not known if the table could not be read
         numbers = f"{first} to {last}" if last < MOST_ROWS else f"{first} or more"
         if row is None and rows.doubt:
             expected, hint = "names that tell the rows of the table apart", rows.doubt
         elif row is None and rows.names:
-            hint = self._meant(cell)
+            hint = self._suggestion(cell)
             expected = "the name of a row" + (f", or {numbers}" if self.are_numbered else "")
         elif row is None:
-            found = f"sample {int(cell)}" if is_number else found
+            fault = f"sample {int(cell)}" if is_number else fault
             expected, hint = numbers, f"samples are counted from {first}{self._why}"
             if self._hint and not is_number:
                 expected, hint = "the number of a row, as rows have no names", self._hint
-        raise refused(where, found, expected, hint)
+        raise refused(where, fault, expected, hint)
 
     def text(self, position: int) -> str:
         """Return the name of a sample, or the number of its row."""
@@ -168,8 +170,8 @@ class Samples:
         plain = lines.of_cell(cell)
         return plain if plain in self else cell
 
-    def _meant(self, cell: str) -> str:
-        """Suggest the name that a cell may mean; only for the first different cells, as each takes long."""
+    def _suggestion(self, cell: str) -> str:
+        """Suggest the name that a cell may mean; only for the first cells, because each takes long."""
         if cell not in self._hints and len(self._hints) < MOST_HINTS:
             self._hints[cell] = did_you_mean(cell, self._rows.names[:MOST_COMPARED])
         return self._hints.get(cell, "")

@@ -29,7 +29,7 @@ from sweep_clustering.sweeps.data.table import LabelledTable
 from sweep_clustering.sweeps.errors import InputError, did_you_mean, refused
 from sweep_clustering.sweeps.files import read_file
 
-# Finding the raw file of a built-in data set in folders and zips.
+# Finding raw files in folders and zips.
 
 DATA_DIR_VARIABLE = "SWEEP_DATA_DIR"
 USER_CACHE_VARIABLE = "SWEEP_USER_CACHE"
@@ -56,21 +56,21 @@ def data_folder(data_dir: Path | None) -> Path | None:
 
     A name that is no directory is refused: a misspelt name must not change where the data come from.
     """
-    named = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)
-    if not named:
+    path = data_dir if data_dir is not None else os.environ.get(DATA_DIR_VARIABLE)
+    if not path:
         return None
-    folder = Path(named).expanduser()
+    folder = Path(path).expanduser()
     if not folder.is_dir():
         where = "--data-dir" if data_dir is not None else DATA_DIR_VARIABLE
-        raise refused(where, repr(str(named)), "a directory that exists")
+        raise refused(where, repr(str(path)), "a directory that exists")
     return folder
 
 
 def user_cache() -> Path:
     """Return the folder of downloaded raw files: `SWEEP_USER_CACHE`, else the user cache of the system."""
-    named = os.environ.get(USER_CACHE_VARIABLE)
-    if named:
-        return Path(named).expanduser()
+    path = os.environ.get(USER_CACHE_VARIABLE)
+    if path:
+        return Path(path).expanduser()
     import pooch
 
     return Path(pooch.os_cache("sweep")) / "data"
@@ -156,7 +156,7 @@ def _members(content: bytes, file: str, depth: int) -> Iterator[bytes]:
             yield from _members(member, file, depth - 1) if nested else [member]
 
 
-# Downloading the raw file of a built-in data set into the user cache.
+# Downloading raw files into the user cache.
 
 logger = logging.getLogger(__name__)
 
@@ -213,18 +213,18 @@ class DataSet(NamedTuple):
 
     @property
     def X(self) -> NDArray[np.float64]:
-        """Features, of shape (n_samples, n_features)."""
+        """Features as an array of shape (n_samples, n_features)."""
         return self.table.X
 
     @property
     def labels_true(self) -> NDArray[np.int16] | None:
-        """Positions of the classes in `class_names`, of shape (n_samples,); None without classes."""
+        """Positions in `class_names` as an array of shape (n_samples,); None without classes."""
         return self.table.labels_true
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Entry):
-    """Entry of a built-in data set with its place on this machine.
+    """Entry of the registry with its place on this machine.
 
     Parameters
     ----------
@@ -239,11 +239,11 @@ class Record(Entry):
 
 
 def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> DataSet:
-    """Find a built-in data set.
+    """Find a data set of the registry.
 
     Sources, in order: `data_dir` (or `SWEEP_DATA_DIR`), the user cache, scikit-learn's own copy (iris, wine,
-    wdbc, digits and three of them), the public address. Every raw file is checked against its sha256; where
-    that is not known, the sizes of the table are.
+    wdbc, digits and three of them), the public address. Every raw file is checked against its sha256, or
+    by the sizes of the table if that is not known.
 
     Parameters
     ----------
@@ -335,9 +335,9 @@ def _from_sklearn(entry: Entry, folder: Path | None, download: bool) -> DataSet:
         values = np.empty((0, 1))
     classes = values[:, -1]
     codes = np.asarray(entry.sklearn_codes or range(entry.n_clusters))
-    kept = np.isin(classes, codes)
-    X = np.ascontiguousarray(values[kept, :-1])
-    labels_true = np.searchsorted(codes, classes[kept]).astype(np.int16)
+    is_known = np.isin(classes, codes)
+    X = np.ascontiguousarray(values[is_known, :-1])
+    labels_true = np.searchsorted(codes, classes[is_known]).astype(np.int16)
     table = LabelledTable(X, labels_true, entry.class_names, entry.feature_names)
     if table.checksum() != entry.checksum:
         raise Missing(f"scikit-learn {version('scikit-learn')} ships another table")

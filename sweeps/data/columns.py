@@ -19,9 +19,13 @@ from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, Codes, codes_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
 from sweep_clustering.sweeps.files import bounded, opened
 
-# Bytes of a file, of all that it holds once it is unpacked, and of an array of an .npz file.
+# Bytes of a file.
 MOST_BYTES = 2**28
+
+# Bytes of a file once it is unpacked.
 MOST_UNPACKED = 2**30
+
+# Bytes of an array in an .npz file.
 MOST_ARRAY = 2**29
 
 # Values of all columns: each takes some 4 bytes beside the file.
@@ -35,7 +39,7 @@ ARROW = (".parquet", ".pq", ".feather", ".arrow")
 # Lines whose cells are texts at the same time.
 CHUNK = 2**18
 
-# What no file holds, as texts with such a character are refused.
+# Text that no file holds, because this character is refused.
 ABSENT = "\0"
 
 # Bytes of a cell that is compared as one number.
@@ -105,7 +109,7 @@ def groups(codes: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDA
         _, first, group = np.unique(codes, return_index=True, return_inverse=True)
         return first, group
     first = np.full(count, -1, dtype=np.int64)  # a table takes a tenth of the time of sorting
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several that are set the last one stays
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last of several assignments stays
     is_used = first >= 0
     return first[is_used], (np.cumsum(is_used) - 1)[codes]
 
@@ -135,16 +139,16 @@ def read_columns(path: Path) -> Columns:
         (_read_arrow if is_arrow else _read_arrays)(path, columns, problems)
     for name, (_, texts) in columns.items():
         if sum(map(len, texts)) > LONGEST_TEXTS:
-            found = f"more than {LONGEST_TEXTS:,} characters of different texts"
-            problems.append(Problem(f"{path}, column {name[:60]!r}", found, "fewer"))
+            fault = f"more than {LONGEST_TEXTS:,} characters of different texts"
+            problems.append(Problem(f"{path}, column {name[:60]!r}", fault, "fewer"))
     if problems:
         raise InputError(problems)
     if not columns:
         raise refused(path, "no columns", "i, j and the others of an annotation file")
     lengths = {name: len(codes) for name, (codes, _) in columns.items()}
     if len({*lengths.values()}) > 1:
-        found = ", ".join(f"{length:,} of {name[:60]!r}" for name, length in [*lengths.items()][:10])
-        raise refused(path, found, "as many values in each array")
+        fault = ", ".join(f"{length:,} of {name[:60]!r}" for name, length in [*lengths.items()][:10])
+        raise refused(path, fault, "as many values in each array")
     return Columns(
         path,
         np.arange(1, max(lengths.values()) + 1, dtype=np.int32),
@@ -191,11 +195,11 @@ def _check_size(path: Path, n_rows: int, n_bytes: int, n_columns: int) -> None:
     if n_columns > MOST_COLUMNS:
         problems.append(Problem(str(path), f"{n_columns:,} columns", f"at most {MOST_COLUMNS}"))
     if n_rows > MOST_LINES or n_rows * n_columns > MOST_VALUES:
-        found, most = f"{n_rows:,} rows of {n_columns:,} columns", f"{MOST_LINES:,} rows"
-        problems.append(Problem(str(path), found, f"at most {most}, and {MOST_VALUES:,} values"))
+        fault, most = f"{n_rows:,} rows of {n_columns:,} columns", f"{MOST_LINES:,} rows"
+        problems.append(Problem(str(path), fault, f"at most {most}, and {MOST_VALUES:,} values"))
     if n_bytes > MOST_UNPACKED:
-        found = f"{n_bytes:,} bytes once unpacked"
-        problems.append(Problem(str(path), found, f"at most {MOST_UNPACKED:,}"))
+        fault = f"{n_bytes:,} bytes once unpacked"
+        problems.append(Problem(str(path), fault, f"at most {MOST_UNPACKED:,}"))
     if problems:
         raise InputError(problems)
 
@@ -287,16 +291,16 @@ def _factorized(
     import pandas as pd
 
     lengths = ends - starts
-    if (most := int(lengths.max())) <= WORD:  # a cell is a number then, as no text has a byte 0
+    if (most := int(lengths.max())) <= WORD:  # a cell is a number then, because no text has a byte 0
         words = np.zeros(len(starts), dtype=np.uint64)
         for at in range(most):
             byte = text[np.minimum(starts + at, len(text) - 1)].astype(np.uint64)
             words |= np.where(at < lengths, byte, 0) << np.uint64(8 * at)
         codes, distinct = pd.factorize(words)
         return codes, [int(word).to_bytes(WORD, "little").rstrip(b"\0").decode() for word in distinct]
-    known, parts, content = dict[bytes, int](), list[Codes](), text.tobytes()
+    code_of, parts, content = dict[bytes, int](), list[Codes](), text.tobytes()
     for begin in range(0, len(starts), CHUNK):
         part = slice(begin, begin + CHUNK)
         cells = [content[i:j] for i, j in zip(starts[part].tolist(), ends[part].tolist(), strict=True)]
-        parts.append(np.array([known.setdefault(cell, len(known)) for cell in cells], dtype=np.int32))
-    return np.concatenate(parts), [cell.decode() for cell in known]
+        parts.append(np.array([code_of.setdefault(cell, len(code_of)) for cell in cells], dtype=np.int32))
+    return np.concatenate(parts), [cell.decode() for cell in code_of]

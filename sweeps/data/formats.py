@@ -1,7 +1,7 @@
 """A user's table in a file that is no text: arrays (.npz, .npy), parquet, feather, a sheet of a workbook.
 
-Each reader makes a `Frame`, from which `sweeps.data.table.select` takes the samples. What a file says of its
-size is checked before memory is taken for it; what it does not say is bounded by `sweeps.files.bounded`.
+Each reader makes a `Frame`, from which `sweeps.data.table.select` takes the samples. The size
+that a file names is checked before memory is taken for it; `sweeps.files.bounded` bounds any other size.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ MOST_BESIDE = 2**21
 # Numbers that are read at once.
 PART = 2**17
 
-# What `numpy.savez` and `numpy.savez_compressed` write; others unpack slowly.
+# Methods of `numpy.savez` and `numpy.savez_compressed`; others unpack slowly.
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 FEATURES = "X"
@@ -87,8 +87,8 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
 
         def array(name: str, check: Callable[[Header], str], dtype: Any = None) -> NDArray[Any]:
             if name not in members:
-                found, hint = f"arrays {', '.join([*members][:20])}", did_you_mean(name, members)
-                raise refused(path, found, f"an array {name!r}", hint)
+                fault, hint = f"arrays {', '.join([*members][:20])}", did_you_mean(name, members)
+                raise refused(path, fault, f"an array {name!r}", hint)
             return read_member(path, archive, name, members[name], check, dtype)
 
         with collecting(problems):
@@ -99,8 +99,8 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
             if len(candidates) > 1:
                 names, hint = " and ".join(map(repr, candidates)), f"name it as {choice.key('label_column')}"
                 problems.append(Problem(str(path), f"arrays {names}", "one of them", hint))
-        named = [("label_column", label), ("index_column", choice.index_column)]
-        for key, name in (*named, *(("aside", name) for name in choice.aside)):
+        columns = [("label_column", label), ("index_column", choice.index_column)]
+        for key, name in (*columns, *(("aside", name) for name in choice.aside)):
             with collecting(problems):
                 if isinstance(name, int):
                     where, hint = f"{path}, {choice.key(key)}", "it is an .npz file"
@@ -114,8 +114,8 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
     if not X.size:
         raise InputError(problems)
     for name in [name for name in texts if len(texts[name]) != len(X)]:
-        found, expected = plural(len(texts[name]), "text"), f"one for each of {plural(len(X), 'row')}"
-        problems.append(Problem(f"{path}, array {name!r}", found, expected))
+        fault, expected = plural(len(texts[name]), "text"), f"one for each of {plural(len(X), 'row')}"
+        problems.append(Problem(f"{path}, array {name!r}", fault, expected))
         del texts[name]
     label, index = (name if name in texts else None for name in (label, choice.index_column))
     aside = tuple(name for name in choice.aside if name in texts)
@@ -160,7 +160,7 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
         book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
         names, name = book.sheetnames, 0 if choice.sheet is None else choice.sheet
         sheet = book[names[position(name, names, len(names), f"{path}, {choice.key('sheet')}")]]
-        sheet.reset_dimensions()  # what it says of its size; each row then has the cells that it has
+        sheet.reset_dimensions()  # its own size may be wrong; each row then has the cells that it has
         for number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
             row = list(map(text_of, values))
             while row and not row[-1]:
@@ -181,9 +181,9 @@ def read_workbook(path: Path, choice: TableChoice) -> LabelledTable:
         raise refused(f"{path}, sheet {sheet.title!r}", "no rows", "at least one sample")
 
     def where(row: int, column: int) -> str:
-        named = f" ({header[column]})" if header else ""
+        name = f" ({header[column]})" if header else ""
         cell = f"{get_column_letter(column + 1)}{numbers[bool(header) + row]}"
-        return f"{path}, sheet {sheet.title!r}, cell {cell}{named}"
+        return f"{path}, sheet {sheet.title!r}, cell {cell}{name}"
 
     def columns(chosen: Sequence[int]) -> list[list[str]]:
         return [[row[column] for row in rows] for column in chosen]
@@ -199,8 +199,10 @@ MOST_MEMBERS = 2**14
 # Bytes of the record that is made of each member.
 LONGEST_RECORD = 2**9
 
-# Begin, and bytes, of the last record of an archive; a comment may follow, of so many bytes at most.
+# Begin of the last record of an archive.
 END = b"PK\x05\x06"
+
+# Bytes of that record, and of the comment that may follow it.
 END_BYTES = 22
 LONGEST_COMMENT = 2**16
 
@@ -234,7 +236,7 @@ class ArrowFile:
     schema : pyarrow.Schema
         Names and types of its columns.
     n_rows, n_bytes, n_parts : int
-        Number of rows, of bytes once unpacked, and of row groups or batches, as the file says.
+        Numbers of rows, bytes once unpacked, and row groups or batches, as the file says.
     read : callable
         From positions of columns, ascending, to a table of these.
     """
@@ -249,9 +251,9 @@ class ArrowFile:
     def check_parts(self) -> None:
         """Refuse a file of more parts than are read."""
         if self.n_parts * len(self.schema) > MOST_PARTS:
-            found = f"{self.n_parts:,} parts of {len(self.schema):,} columns"
+            fault = f"{self.n_parts:,} parts of {len(self.schema):,} columns"
             hint = "write it again in fewer parts"
-            raise refused(self.path, found, f"at most {MOST_PARTS:,} columns of parts", hint)
+            raise refused(self.path, fault, f"at most {MOST_PARTS:,} columns of parts", hint)
 
     def arrays(self, places: Sequence[int]) -> list[Any]:
         """Read columns as arrays of pandas.
@@ -267,8 +269,8 @@ class ArrowFile:
         order = sorted(places)
         for field in map(self.schema.field, order):
             if pa.types.is_nested(field.type):
-                found = f"values of type {field.type}"[:80]
-                raise refused(f"{self.path}, column {field.name}", found, "numbers or texts", "drop it")
+                fault = f"values of type {field.type}"[:80]
+                raise refused(f"{self.path}, column {field.name}", fault, "numbers or texts", "drop it")
         table = self.read(order)
         # where texts end is read from the file, and would be followed beyond it
         table.validate(full=True)
@@ -332,14 +334,14 @@ def open_arrow(path: Path, most_bytes: int, *, has_repeated_texts: bool = False)
         def read_parquet(places: Sequence[int]) -> Any:
             if len(set(schema.names)) == len(schema):
                 return stored.read([schema.names[place] for place in places], use_threads=False)
-            # of several columns of a name none can be read alone
+            # several columns with one name cannot be read alone
             return stored.read(use_threads=False).select(places)
 
         yield ArrowFile(path, schema, about.num_rows, n_bytes, n_parts, read_parquet)
 
 
 def is_number(kind: Any) -> bool:
-    """Say whether a type of Arrow is that of numbers, of truth values, or of missing values alone."""
+    """Say whether a type of Arrow holds numbers, truth values, or missing values alone."""
     from pyarrow import types
 
     return bool(
@@ -395,7 +397,8 @@ def unpacked_size(path: Path, file: IO[bytes]) -> tuple[int, int]:
 
 
 # Kinds of messages in a file of Arrow.
-DICTIONARY_BATCH, RECORD_BATCH = 2, 3
+DICTIONARY_BATCH = 2
+RECORD_BATCH = 3
 
 
 class _FlatTable(NamedTuple):
@@ -478,8 +481,8 @@ def read_header(stream: IO[bytes], where: str) -> Header:
     except (MemoryError, zipfile.BadZipFile):
         raise
     except Exception as error:  # numpy evaluates it as a Python literal, of which anything may come
-        found = f"a header that is none ({type(error).__name__}: {error})"[:200]
-        raise refused(where, found, "an array as numpy writes it") from error
+        fault = f"a header that is none ({type(error).__name__}: {error})"[:200]
+        raise refused(where, fault, "an array as numpy writes it") from error
     return Header(tuple(map(int, shape)), dtype, fortran)
 
 
@@ -516,9 +519,9 @@ def read_array(
         raise refused(where, f"shape {header.shape} of type {header.dtype}", expected)
     check_size(where, header.shape[0], math.prod(header.shape[1:]))
     if header.n_bytes != n_bytes - stream.tell():
-        found = f"{n_bytes - stream.tell():,} bytes for shape {header.shape} of type {header.dtype}"
-        raise refused(where, found, f"{header.n_bytes:,}")
-    # of the byte order of this machine, whatever that of the file is
+        fault = f"{n_bytes - stream.tell():,} bytes for shape {header.shape} of type {header.dtype}"
+        raise refused(where, fault, f"{header.n_bytes:,}")
+    # in the byte order of this machine, whatever that of the file is
     native = header.dtype.newbyteorder("=")
     values = np.empty(header.shape, dtype or native, order="F" if header.fortran else "C")
     flat, size = values.reshape(-1, order="A"), header.dtype.itemsize
@@ -527,7 +530,7 @@ def read_array(
         content = stream.read(len(part) * size)
         if len(content) != len(part) * size:
             raise EOFError(f"{len(content):,} bytes, expected {len(part) * size:,}")
-        with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
+        with np.errstate(over="ignore"):  # infinite if the type has a wider range, and refused
             part[:] = np.frombuffer(content, header.dtype)
     stream.read(1)  # at its end an archive compares the checksum
     return values
@@ -544,8 +547,8 @@ def read_member(
     """Read an array of an .npz file, see `read_array`."""
     where = f"{path}, array {name[:60]!r}"
     if member.compress_type not in METHODS:
-        found = f"compression method {member.compress_type}"
-        raise refused(where, found, "none or deflate, as numpy writes them")
+        fault = f"compression method {member.compress_type}"
+        raise refused(where, fault, "none or deflate, as numpy writes them")
     with archive.open(member) as stream:
         return read_array(stream, where, member.file_size, check, dtype)
 
@@ -558,7 +561,7 @@ def _no_features(header: Header) -> str:
 
 
 def _no_texts(header: Header) -> str:
-    """Say what is expected in place of an array without a text, or number, of each sample."""
+    """Say what is expected in place of an array that has no text or number for each sample."""
     if len(header.shape) != 1 or header.dtype.kind not in "biufUS" or not header.n_bytes:
         return "whole numbers or texts of shape (samples,)"
     return "" if header.n_bytes <= MOST_TEXT_BYTES else f"at most {MOST_TEXT_BYTES:,} bytes"
@@ -583,7 +586,7 @@ def _selected(
         return width + names.index(name) if name in names else None
 
     table = Frame(path, len(X), width, [], where, cells, array=X)
-    # columns of X are told by position, counted without those beside them
+    # columns of X are chosen by position, counted without those beside them
     columns, drop = (tuple(positions(choice, key, table, problems)) for key in ("columns", "drop"))
     placed = replace(
         choice,
@@ -618,9 +621,9 @@ def _matrix(path: Path, name: str, column: Any, n_rows: int) -> NDArray[Any]:
     check_size(f"{path}, column {name}", n_rows, width)
 
     def problem(row: int) -> Problem:
-        found = "no list" if lengths[row] == missing else f"a list of {lengths[row]:,} numbers"
+        fault = "no list" if lengths[row] == missing else f"a list of {lengths[row]:,} numbers"
         where = f"{path}, row {row + 1}, column {name}"
-        return Problem(where, found, f"a list of {width:,} numbers, as in the other rows")
+        return Problem(where, fault, f"a list of {width:,} numbers, as in the other rows")
 
     wrong = np.flatnonzero((lengths != width) | (lengths < 1)).tolist()
     if wrong:
@@ -664,7 +667,7 @@ def _frame(file: ArrowFile, choice: TableChoice) -> Frame:
     columns = [number for number in range(len(schema)) if number not in index]
     if -1 in index or len(columns) != empty.shape[1]:
         raise ValueError("columns that its metadata do not have")
-    if len(index) > 1 or (index and empty.index.name in choice.named):
+    if len(index) > 1 or (index and empty.index.name in choice.column_names):
         # several of them name no row alone, and one that is asked for by its name is a column
         empty, columns, index = empty.reset_index(), index + columns, []
     # a column of lists of numbers is one feature for each place of its lists
@@ -716,23 +719,23 @@ def _check_members(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
         ("the rest", sizes[False], MOST_BESIDE),
     ):
         if size > most:
-            found, hint = f"{size:,} bytes of {part}, unpacked", "save the table as CSV or parquet"
-            raise refused(path, found, f"at most {most:,}", hint)
+            fault, hint = f"{size:,} bytes of {part}, unpacked", "save the table as CSV or parquet"
+            raise refused(path, fault, f"at most {most:,}", hint)
 
 
 def need(path: Path, package: str) -> None:
-    """Refuse a file that an extra package reads, where that is not installed."""
+    """Refuse a file if the extra package that reads it is not installed."""
     if find_spec(package) is None:
         raise refused(path, f"no {package}, which reads {path.suffix} files", package, EXTRA)
 
 
 @contextmanager
 def unbroken(path: Path, expected: str) -> Iterator[None]:
-    """Say of whatever a file of XML, of Arrow or of zip makes its reader raise that the file is broken."""
+    """Report a file as broken if its reader of XML, Arrow or zip raises anything."""
     try:
         yield
     except (InputError, MemoryError):
         raise
     except Exception as error:
-        found = " ".join(str(error).split())[:200] or type(error).__name__
-        raise refused(path, f"a broken file ({found})", expected) from error
+        fault = " ".join(str(error).split())[:200] or type(error).__name__
+        raise refused(path, f"a broken file ({fault})", expected) from error

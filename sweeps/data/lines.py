@@ -105,15 +105,15 @@ def read_text(path: Path, most: int) -> bytes:
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise refused(path, f"a broken file ({error})", "a file of gzip") from error
     if len(content) > most:
-        found = f"more than {most:,} bytes{' once unpacked' if is_packed else ''}"
-        raise refused(path, found, f"at most {most:,}")
+        fault = f"more than {most:,} bytes{' once unpacked' if is_packed else ''}"
+        raise refused(path, fault, f"at most {most:,}")
     content = content.removeprefix(BOM).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     try:
         content.decode()
     except UnicodeDecodeError as error:
-        line, found = content.count(b"\n", 0, error.start) + 1, f"byte {content[error.start]:#04x}"
+        line, fault = content.count(b"\n", 0, error.start) + 1, f"byte {content[error.start]:#04x}"
         hint = "save it again as UTF-8; spreadsheets call that CSV UTF-8"
-        raise refused(f"{path}, line {line}", found, "a text file in UTF-8", hint) from error
+        raise refused(f"{path}, line {line}", fault, "a text file in UTF-8", hint) from error
     if b"\0" in content:
         raise refused(path, "NUL characters", "a text file")
     if content.count(b"\n") >= MOST_LINES:
@@ -136,7 +136,7 @@ def split_cells(text: str, separator: str = "") -> list[str]:
 # Begin of a text that a spreadsheet takes as a formula, and of one that was marked as none.
 FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
-# What a terminal or a spreadsheet may obey.
+# Characters that a terminal or a spreadsheet may obey.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -180,7 +180,7 @@ class Complaint:
     """Problems of lines that expect the same, and give the same hint: the first of them, and counts."""
 
     first: list[tuple[int, Problem]]
-    found: dict[str, None]
+    faults: dict[str, None]
     numbers: list[str]
     count: int = 0
     n_lines: int = 0
@@ -196,10 +196,10 @@ class Complaint:
             self.numbers += [number] if self.n_lines <= ALONE else []
         if self.count <= ALONE or not self.first:
             self.first.append((order, problem))
-        if len(self.found) <= ALONE:
-            self.found[problem.value] = None
+        if len(self.faults) <= ALONE:
+            self.faults[problem.value] = None
 
-    def shown(self) -> Iterator[tuple[int, Problem]]:
+    def problems(self) -> Iterator[tuple[int, Problem]]:
         """Yield each problem, or one for all, with its place among the problems of the file."""
         order, problem = self.first[0]
         place = PLACE.fullmatch(problem.where)
@@ -212,8 +212,8 @@ class Complaint:
         file, unit, _, column = place.groups()
         more = f" and {self.n_lines - ALONE:,} more" if self.n_lines > ALONE else ""
         where = f"{file}, {unit}{'s' * (self.n_lines > 1)} {', '.join(self.numbers)}{more}{column}"
-        found = "; ".join([*self.found][:ALONE]) + ("; ..." if len(self.found) > ALONE else "")
-        yield order, replace(problem, where=where, value=found, count=self.n_lines)
+        fault = "; ".join([*self.faults][:ALONE]) + ("; ..." if len(self.faults) > ALONE else "")
+        yield order, replace(problem, where=where, value=fault, count=self.n_lines)
 
 
 class Complaints:
@@ -237,18 +237,18 @@ class Complaints:
             place = PLACE.fullmatch(problem.where)
             file, unit, number, column = place.groups() if place else (problem.where, "", "", "")
             # what is found differs from line to line; without a line it tells problems apart
-            found = "" if place else problem.value
-            key = (file, unit, column, problem.expected, problem.hint, found)
-            # of those beyond it only matters how many there are, and a file may have millions
+            fault = "" if place else problem.value
+            key = (file, unit, column, problem.expected, problem.hint, fault)
+            # only the number of those beyond matters, and a file may have millions
             if key in self._of or len(self._of) < PROBLEMS_SHOWN:
                 self._of.setdefault(key, Complaint([], {}, [])).add(self._n_added, problem, number)
             else:
                 self._n_beyond += problem.count
 
-    def shown(self) -> list[Problem]:
+    def problems(self) -> list[Problem]:
         """Return the first problems, and one that counts those beyond."""
         ordered = sorted(
-            chain.from_iterable(of.shown() for of in self._of.values()), key=lambda item: item[0]
+            chain.from_iterable(of.problems() for of in self._of.values()), key=lambda item: item[0]
         )
         beyond = self._n_beyond + sum(problem.count for _, problem in ordered[PROBLEMS_SHOWN:])
         more = [Problem(str(self._path), plural(beyond, "more problem"), "", count=beyond)] if beyond else []
@@ -259,4 +259,4 @@ def shortened(path: Path, problems: Iterable[Problem]) -> list[Problem]:
     """Join equal problems of a file; return the first ones, and one that counts those beyond."""
     complaints = Complaints(path)
     complaints.add(problems)
-    return complaints.shown()
+    return complaints.problems()

@@ -65,12 +65,12 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
         hint = f"what {key('columns')} does not name is no feature already"
         problems.append(Problem(f"{path}, {key('drop')}", f"{key('columns')} as well", "one of them", hint))
     if choice.sheet is not None and reader is not formats.read_workbook:
-        found, expected = repr(choice.sheet), "nothing: it is no .xlsx workbook"
-        problems.append(Problem(f"{path}, {key('sheet')}", found, expected))
+        fault, expected = repr(choice.sheet), "nothing: it is no .xlsx workbook"
+        problems.append(Problem(f"{path}, {key('sheet')}", fault, expected))
     for name in ("missing", "categories"):
-        usual, word, known = PARAMETERS[name].default, getattr(choice, name), PARAMETERS[name].choices
-        if word not in known:
-            problems.append(not_one_of(f"{path}, {key(name)}", word, known))
+        usual, word, words = PARAMETERS[name].default, getattr(choice, name), PARAMETERS[name].choices
+        if word not in words:
+            problems.append(not_one_of(f"{path}, {key(name)}", word, words))
             choice = replace(choice, **dict[str, Any]({name: usual}))
     if suffix in UNREAD:
         raise InputError([*problems, Problem(str(path), f"{suffix} file", UNREAD[suffix])])
@@ -111,15 +111,15 @@ def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None
         problems, table = [*error.problems], error.rest
     if table is None:
         raise InputError(problems)
-    where, wanted = f"{path}, n_clusters", len(table.class_names) if n_clusters is None else n_clusters
+    where, count = f"{path}, n_clusters", len(table.class_names) if n_clusters is None else n_clusters
     is_known = n_clusters is not None or table.labels_true is not None
     if not is_known and choice.label_column is None:
         problems.append(Problem(where, "neither classes nor n_clusters", "label_column or n_clusters"))
     distinct = len(np.unique(table.X, axis=0))
-    if is_known and not 1 <= wanted <= distinct:
-        found = f"{wanted} for {plural(distinct, 'distinct row')}"
-        problems.append(Problem(where, found, "at least 1, and no more than distinct rows"))
-    data = DataSet(table, wanted, f"file {path}", path)
+    if is_known and not 1 <= count <= distinct:
+        fault = f"{count} for {plural(distinct, 'distinct row')}"
+        problems.append(Problem(where, fault, "at least 1, and no more than distinct rows"))
+    data = DataSet(table, count, f"file {path}", path)
     if problems:
         raise InputError(problems, data)
     return data

@@ -39,7 +39,7 @@ class RawFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Entry:
-    """One built-in data set.
+    """One data set of the registry.
 
     Parameters
     ----------
@@ -188,14 +188,16 @@ def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable
         codes = np.fromiter(_numbers(classes), np.float64).astype(np.int64)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(f"no table of {stop - start} numbers a row: {error}") from error
-    kept = codes > 0 if len(codes) == len(X) else np.zeros(len(X), bool)
-    sizes = int(kept.sum()), int(codes.max(initial=0)), len(codes) - int(kept.sum())
+    is_classified = codes > 0 if len(codes) == len(X) else np.zeros(len(X), bool)
+    sizes = int(is_classified.sum()), int(codes.max(initial=0)), len(codes) - int(is_classified.sum())
     if sizes != (entry.n_samples, entry.n_clusters, entry.n_noise) or len(codes) != len(X):
         expected = f"{entry.n_samples} rows of {entry.n_clusters} classes and {entry.n_noise} of noise"
         raise ValueError(f"{len(X)} rows and {len(codes)} classes, {sizes[0]} above 0, expected {expected}")
     noise = f"{entry.n_noise} samples are noise (label 0) and left out"
     notes = (noise,) if entry.n_noise else ()
-    return LabelledTable(X[kept], (codes[kept] - 1).astype(np.int16), entry.class_names, notes=notes)
+    return LabelledTable(
+        X[is_classified], (codes[is_classified] - 1).astype(np.int16), entry.class_names, notes=notes
+    )
 
 
 def _numbers(packed: bytes) -> Iterator[float]:

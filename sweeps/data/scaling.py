@@ -38,7 +38,7 @@ def scaling_of(X: NDArray[np.float64], how: str) -> Scaling:
         Finite features.
     how : {"none", "standard", "minmax", "auto"}
         Leave alone; mean 0 and standard deviation 1 (ddof 0); minimum 0 and maximum 1. The last two
-        turn a constant column into zeros. "auto" is "standard" but for the columns of `left_alone`.
+        turn a constant column into zeros. "auto" is "standard" except for the columns of `left_alone`.
     """
     offset, width = np.zeros(X.shape[1]), np.ones(X.shape[1])
     if how == "none":

@@ -36,7 +36,7 @@ class SampleRows(NamedTuple):
     ----------
     n_rows : int
         Rows of the file.
-    kept : array of int, or None
+    selection : array of int, or None
         Positions of the rows that are samples, ascending; None if all are.
     names : tuple of str
         Name of every row of the file; empty if it has no names.
@@ -46,7 +46,7 @@ class SampleRows(NamedTuple):
     """
 
     n_rows: int
-    kept: NDArray[np.intp] | None = None
+    selection: NDArray[np.intp] | None = None
     names: tuple[str, ...] = ()
     doubt: str = ""
 
@@ -83,9 +83,9 @@ class LabelledTable(NamedTuple):
     @property
     def sample_names(self) -> tuple[str, ...]:
         """Names of the samples; empty if the table has none."""
-        if self.rows is None or self.rows.kept is None or not self.rows.names:
+        if self.rows is None or self.rows.selection is None or not self.rows.names:
             return self.rows.names if self.rows else ()
-        return tuple(self.rows.names[row] for row in self.rows.kept.tolist())
+        return tuple(self.rows.names[row] for row in self.rows.selection.tolist())
 
     def checksum(self) -> str:
         """Return the sha256 of the shape, the features and the class codes, all little-endian.
@@ -148,7 +148,7 @@ class TableChoice:
     search: NameSearch | None = field(default=None, compare=False, repr=False)
 
     @property
-    def named(self) -> tuple[Column, ...]:
+    def column_names(self) -> tuple[Column, ...]:
         """All columns that are named, and the parts of those that may be several."""
         several = (*self.columns, *self.drop)
         columns = (self.label_column, self.index_column, *several, *expanded(several, ()), *self.aside)
@@ -242,7 +242,7 @@ class Numbers(NamedTuple):
     values : array of shape (n_rows, n_columns)
         NaN where a cell is no number.
     n_others : array of shape (n_columns,)
-        How many cells of a column are texts.
+        Number of cells of a column that are texts.
     is_empty : array of shape (n_rows,)
         Whether a row has a cell that stands for a missing value.
     """
@@ -265,7 +265,7 @@ def is_empty(cell: str) -> bool:
 
 def is_header(cells: Sequence[str], choice: TableChoice) -> bool:
     """Say whether a first row has names of columns: one that is chosen, or no number."""
-    return any(name in cells for name in choice.named) or all(
+    return any(name in cells for name in choice.column_names) or all(
         lines.to_number(cell.replace(",", ".", 1)) is None for cell in cells
     )
 
@@ -316,7 +316,7 @@ class Frame:
         for number, cells in enumerate(self.cells(columns) if columns else ()):
             kind = None if isinstance(cells, list) else cells.dtype
             if kind is not None and getattr(kind, "kind", "O") in "biuf":  # numbers, or missing
-                with np.errstate(over="ignore"):  # of a type with a wider range: infinite, and refused
+                with np.errstate(over="ignore"):  # infinite if the type has a wider range, and refused
                     X[:, number] = cells.to_numpy(dtype=np.float64, na_value=np.nan)
                 empty |= np.isnan(X[:, number])
                 continue
@@ -347,11 +347,11 @@ class Frame:
         texts = texts_of(self.cells([column])[0])
         different = set(texts)
         if len(different) > MOST_TEXTS or sum(map(len, different)) > LONGEST_TEXTS:
-            found = f"more than {MOST_TEXTS:,} different texts, or {LONGEST_TEXTS:,} characters of them"
-            raise refused(f"{self.path}, {self.named(column)}", found, "fewer", "is it a feature?")
+            fault = f"more than {MOST_TEXTS:,} different texts, or {LONGEST_TEXTS:,} characters of them"
+            raise refused(f"{self.path}, {self.place_of(column)}", fault, "fewer", "is it a feature?")
         return texts
 
-    def named(self, column: int) -> str:
+    def place_of(self, column: int) -> str:
         """Return the position of a column, and its name if it has one, for messages."""
         name = f" ({self.header[column]})" if self.header else ""
         return f"column {column + 1}{name}"
@@ -400,18 +400,18 @@ def codes_of(cells: Any) -> tuple[Codes, list[str]]:
     """Return codes and distinct texts of the cells of an array; a missing cell is an empty text."""
     import pandas as pd
 
-    known = dict[str, int]()
+    code_of = dict[str, int]()
     codes = np.empty(len(cells), dtype=np.int32)
     is_text = cells.dtype.kind in "US" if isinstance(cells, np.ndarray) else False
     size = PART if is_text else max(1, len(cells))
     for begin in range(0, len(cells), size):
         part = cells[begin : begin + size]
         places, values = pd.factorize(part.astype(object) if is_text else part)
-        numbers = [known.setdefault(text_of(value), len(known)) for value in values]
+        numbers = [code_of.setdefault(text_of(value), len(code_of)) for value in values]
         # a cell without a value has the place -1, the last
-        numbers.append(known.setdefault("", len(known)) if (places < 0).any() else 0)
+        numbers.append(code_of.setdefault("", len(code_of)) if (places < 0).any() else 0)
         codes[begin : begin + size] = np.array(numbers, dtype=np.int32)[places]
-    return codes, [*known]
+    return codes, [*code_of]
 
 
 def texts_of(cells: Any) -> list[str]:
@@ -460,9 +460,9 @@ def identity(text: str) -> str:
 def check_size(where: object, n_rows: int, n_columns: int) -> None:
     """Refuse a table of more numbers than fit into memory."""
     if n_rows > lines.MOST_LINES or n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
-        found = f"{n_rows:,} rows of {n_columns:,} cells"
+        fault = f"{n_rows:,} rows of {n_columns:,} cells"
         expected = f"at most {lines.MOST_LINES:,} rows, {MOST_COLUMNS:,} columns and {MOST_CELLS:,} cells"
-        raise refused(where, found, expected)
+        raise refused(where, fault, expected)
 
 
 # Notes on the columns of a table before they are used as features.
@@ -493,15 +493,15 @@ def column_notes(
     for values, name, place in zip(X.T, names, places, strict=True):
         if n < SHORTEST or (values != np.floor(values)).any() or len(np.unique(values)) < n:
             continue
-        least, named = values.min(), f" ({name!r})" if header and name else ""
+        least, label = values.min(), f" ({name!r})" if header and name else ""
         if least in (0, 1) and values.max() == least + n - 1:
             kind = f"is {least:.0f} to {least + n - 1:.0f}, a number of the row"
         elif n >= FEWEST:
             kind = "is another whole number in each row"
         else:
             continue
-        yield f"column {place + 1}{named} {kind}: it tells rows apart, not clusters ({remedy})"
-    if header or choice.named:
+        yield f"column {place + 1}{label} {kind}: it tells rows apart, not clusters ({remedy})"
+    if header or choice.column_names:
         features = names if header else [f"{place + 1}" for place in places]
         listed = ", ".join(repr(name) if "," in name else name for name in features[:SHOWN])
         listed += ", …" if len(features) > SHOWN else ""
@@ -510,9 +510,9 @@ def column_notes(
 
 def dropped_note(rows: SampleRows, choice: TableChoice, first_row: int = 1) -> Iterator[str]:
     """Say which rows are left out, by their numbers, and by their names if they have some."""
-    if rows.kept is None:
+    if rows.selection is None:
         return
-    out = np.setdiff1d(np.arange(rows.n_rows), rows.kept).tolist()
+    out = np.setdiff1d(np.arange(rows.n_rows), rows.selection).tolist()
     numbers = [(row, row + first_row) for row in out[:SHOWN]]
     listed = [f"{rows.names[row]} (row {number})" if rows.names else str(number) for row, number in numbers]
     more = ", …" if len(out) > SHOWN else ""
@@ -550,8 +550,8 @@ def encode_classes(values: Sequence[str], where: Callable[[int], str]) -> Encode
     first = {key: value for value, key in reversed(keys.items())}
     code = {key: number for number, key in enumerate(sorted(first))}
     if len(code) > MAX_CLASSES:
-        found, hint = f"the first of {len(code)} classes", "is it a feature?"
-        problems.append(Problem(where(0), found, f"at most {MAX_CLASSES}", hint))
+        fault, hint = f"the first of {len(code)} classes", "is it a feature?"
+        problems.append(Problem(where(0), fault, f"at most {MAX_CLASSES}", hint))
     if problems:
         raise InputError(problems)
     codes = np.fromiter((code[keys[value]] for value in values), np.int16, len(values))
@@ -566,7 +566,7 @@ def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
     """Read a file of classes, one per sample, separated by line ends, commas, tabs or blanks.
 
     With as many lines as there are rows each line is a class, whatever it is made of; and so with one more,
-    which is a header if it is no number and no class of another line. Of a table with a column `label` that
+    which is a header if it is no number and no class of another line. In a table with a column `label` that
     cell is the class. Else every entry is one, and a first one that is not a number, before entries that all
     are, is a header.
 
@@ -642,7 +642,7 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     Returns
     -------
     LabelledTable
-        Finite features that vary, of the rows that are kept.
+        Finite features that vary, for the rows that are kept.
 
     Raises
     ------
@@ -658,16 +658,17 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     )
     aside, drop, columns = (positions(choice, key, table, problems) for key in ("aside", "drop", "columns"))
     # a misspelt name may mean the column that its message suggests, and that one is no feature then
-    unknown = [name for name in choice.named if isinstance(name, str) and name not in table.header]
-    meant = {closest(name, table.header) for name in unknown} - {""}
-    others = {label, index, *aside, *drop, *(at for at, name in enumerate(table.header) if name in meant)}
+    unknown = [name for name in choice.column_names if isinstance(name, str) and name not in table.header]
+    suggestions = {closest(name, table.header) for name in unknown} - {""}
+    misspelt = (place for place, name in enumerate(table.header) if name in suggestions)
+    others = {label, index, *aside, *drop, *misspelt}
     features = [column for column in range(table.width) if column not in others]
     features = columns if choice.columns else features
     used: dict[int | None, str] = {}
     for key, at in (("label_column", label), ("index_column", index), *(("columns", at) for at in features)):
         if at is not None and at in used:
-            found = f"{table.named(at)}, which is {choice.key(used[at])}"
-            problems.append(Problem(f"{table.path}, {choice.key(key)}", found, "another column"))
+            fault = f"{table.place_of(at)}, which is {choice.key(used[at])}"
+            problems.append(Problem(f"{table.path}, {choice.key(key)}", fault, "another column"))
         used.setdefault(at, key)
     classes: list[str] | None = None
     if label is not None:
@@ -677,18 +678,18 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
     with collecting(problems):
         check_size(f"{table.path}, features", table.n_rows, len(features))
         numbers = table.numbers(features)
-    kept = np.ones(table.n_rows, dtype=np.bool_)
+    is_used = np.ones(table.n_rows, dtype=np.bool_)
     if choice.missing == "drop" and numbers is not None:
-        kept = ~numbers.is_empty
+        is_used = ~numbers.is_empty
         if classes is not None:
             missing = {text for text in set(classes) if not text or math.isnan(lines.to_number(text) or 0.0)}
-            kept &= np.fromiter((text not in missing for text in classes), np.bool_, len(classes))
-        if not kept.any():
+            is_used &= np.fromiter((text not in missing for text in classes), np.bool_, len(classes))
+        if not is_used.any():
             where = f"{table.path}, {choice.key('missing')}"
             hint = "drop the columns that are empty in most rows"
             problems.append(Problem(where, "no row without an empty cell", "one at least", hint))
             numbers = None
-    rows = np.flatnonzero(kept)
+    rows = np.flatnonzero(is_used)
     X, names, places = np.empty((len(rows), 0)), list[str](), list[int]()
     encoded: Encoded | None = None
     of_rows = SampleRows(table.n_rows)
@@ -703,7 +704,7 @@ def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> Labell
             encoded = encode_classes(_picked(classes, rows), lambda row: table.where(int(rows[row]), label))
     with collecting(problems):
         row_names, doubt = _names(table, choice, index)
-        of_rows = SampleRows(table.n_rows, None if kept.all() else rows, row_names, doubt)
+        of_rows = SampleRows(table.n_rows, None if is_used.all() else rows, row_names, doubt)
     codes, class_names = encoded or (None, ())
     if problems:
         rest = LabelledTable(X, codes, class_names, rows=of_rows)
@@ -740,7 +741,7 @@ def _features(
     # rows are left out for empty cells alone: of a column that is all texts otherwise none is a number
     n_texts = numbers.n_others if is_whole else np.isnan(values).sum(axis=0)
     problems = list[Problem]()
-    names = [table.header[place] if table.header else table.named(place) for place in places]
+    names = [table.header[place] if table.header else table.place_of(place) for place in places]
     encoded: dict[int, tuple[NDArray[np.float64], list[str]]] = {}
     for column in np.flatnonzero(n_texts == len(rows)).tolist() if len(rows) > 1 else ():
         # one problem for the column, not one for each cell
@@ -751,7 +752,7 @@ def _features(
     by_row: list[tuple[int, Problem]] = []
     is_wrong = ~np.isfinite(values)
     for number, column in enumerate(np.flatnonzero(is_wrong.any(axis=0)).tolist()):
-        if number == lines.PROBLEMS_SHOWN:  # of further columns it only matters how many cells are wrong
+        if number == lines.PROBLEMS_SHOWN:  # in further columns only the number of wrong cells matters
             count = int(np.count_nonzero(is_wrong[:, column:]))
             by_row.append((len(rows), Problem(str(table.path), "no finite number", "", count=count)))
             break
@@ -761,8 +762,8 @@ def _features(
             cell = text_of(cells[row])
             leaving = f"{choice.phrase('missing', 'drop')} leaves out such rows"
             hint = leaving if is_empty(cell) else _comma_hint(cell)
-            found = repr(cell[:60]) if cell else "an empty cell"
-            return Problem(table.where(row, place), found, "a finite number", hint)
+            fault = repr(cell[:60]) if cell else "an empty cell"
+            return Problem(table.where(row, place), fault, "a finite number", hint)
 
         of_column = rows[np.flatnonzero(is_wrong[:, column])]
         by_row += zip(of_column.tolist(), lines.counted(of_column, problem), strict=False)
@@ -784,7 +785,7 @@ def _one_hot(
     table: Frame, choice: TableChoice, place: int, name: str, rows: NDArray[np.intp], width: int
 ) -> tuple[NDArray[np.float64], list[str]]:
     """Make a column of 0 and 1 for each text of a column, in sorted order, beside `width` others."""
-    cells, where = _picked(table.texts(place), rows), f"{table.path}, {table.named(place)}"
+    cells, where = _picked(table.texts(place), rows), f"{table.path}, {table.place_of(place)}"
     if choice.categories != "onehot":
         hint = _comma_hint(cells[0]) or (
             f"name it as {choice.key('label_column')} if it holds the classes, or as"
@@ -799,16 +800,16 @@ def _one_hot(
         )
     different, codes = np.unique(np.array(cells, dtype=object), return_inverse=True)
     if len(different) > MOST_TEXTS_IN_ONE_HOT or len(different) == len(cells):
-        found = f"{len(different)} different texts in {len(cells)} rows"
+        fault = f"{len(different)} different texts in {len(cells)} rows"
         expected = f"at most {MOST_TEXTS_IN_ONE_HOT}, and not another one in each row"
         hint = "names of samples are no feature: drop it, or name it as index_column"
-        raise refused(where, found, expected, hint)
+        raise refused(where, fault, expected, hint)
     check_size(f"{table.path}, features", len(cells), width + len(different))
     return np.eye(len(different))[codes], [f"{name}={text}" for text in different]
 
 
 def _comma_hint(cell: str) -> str:
-    """Hint on a cell that is a number but for its decimal comma; nothing for any other."""
+    """Hint on a cell that is a number except for its decimal comma; nothing for any other."""
     has_comma = "," in cell and lines.to_number(cell.replace(",", ".", 1)) is not None
     return "decimal commas are read in text whose cells are separated by semicolons" if has_comma else ""
 
@@ -827,9 +828,9 @@ def _names(table: Frame, choice: TableChoice, index: int | None) -> tuple[tuple[
         return () if wrong else names, doubt
 
     def problem(row: int) -> Problem:
-        found = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"
+        fault = f"{names[row][:60]!r}, more than once" if names[row] else "an empty cell"
         expected = f"another name in each row, as {choice.key('index_column')}"
-        return Problem(table.where(row, index), found, expected)
+        return Problem(table.where(row, index), fault, expected)
 
     if wrong:
         raise InputError(lines.counted(wrong, problem))

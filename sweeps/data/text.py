@@ -36,7 +36,7 @@ LONGEST_ROW = 2**23
 SEMICOLON = ";"
 BLANK = " "
 
-# What may separate cells beside blanks; the first of several that are as good.
+# Separators of cells beside blanks; the first of several that are as good is taken.
 MARKS = (",", SEMICOLON, "\t")
 
 # A first line that tells Excel the separator, which the other lines show.
@@ -125,8 +125,8 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
     """
     file, number = io.BytesIO(text), 0
 
-    def wrong(found: str, expected: str, hint: str = "") -> InputError:
-        return refused(f"{path}, line {number}", found, expected, hint)
+    def wrong(fault: str, expected: str, hint: str = "") -> InputError:
+        return refused(f"{path}, line {number}", fault, expected, hint)
 
     def further() -> Iterator[str]:
         """Yield the lines of a row after its first."""
@@ -160,14 +160,14 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
 def separator_of(path: Path, text: bytes) -> str:
     """Find the separator of the cells of a table by its first rows.
 
-    It gives the most of them as many cells. Where several do, most of the cells of a row are numbers by it:
+    It gives the most of them as many cells. If several do, most of the cells of a row are numbers by it:
     commas may be decimal ones, and texts may have as many marks in each row.
     """
 
     def fit(mark: str) -> tuple[int, float]:
         """Return how many rows are of the commonest width above 1, and the share of numbers in the last."""
         rows: list[list[str]] = []
-        with suppress(InputError):  # is said of the whole file
+        with suppress(InputError):  # the problem comes when the whole file is read
             rows.extend(cells for cells, *_ in islice(rows_of(path, text[:LONGEST_ROW], mark), LOOKED_AT))
         width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (1, 0)
         if width == 1:

@@ -1,4 +1,4 @@
-"""Methods of a sweep file: shipped ones by name, and one's own, of a package or of a file beside it.
+"""Methods of a sweep file: shipped ones by name, and your own in a package or in a file beside it.
 
 A file has a `MethodEntry`, which names what is called; a cube keeps a `Method`, which says what it was.
 """
@@ -79,7 +79,7 @@ Uses = Annotated[str, Choice(("links", "nothing"))]
 
 
 class Called(Record):
-    """What is said of a method in a sweep file."""
+    """Keys of a method in a sweep file."""
 
     name: Name = Field(description="Name in the cube; default: the name of the shipped method.")
     call: Call = Field(
@@ -183,7 +183,7 @@ class MethodEntry(Called):
         return restarts
 
     @model_validator(mode="after")
-    def _named(self) -> MethodEntry:
+    def _check_name(self) -> MethodEntry:
         if self.name in MODEL_CODES:
             raise refusal("another name", "a model of this name is one of [grid] models", key="name")
         if self.name in SHIPPED and self.call != self.name:
@@ -211,8 +211,8 @@ def _method(entry: MethodEntry, info: ValidationInfo) -> Method:
     default = 1 if shipped is None else min(shipped.restarts, context["restarts"])
     uses = entry.uses or ("links" if shipped is None else shipped.uses)
     code, path = _code(entry.call, context["folder"])
-    known = {"uses": uses, "restarts": entry.restarts or default, "code": code, "path": path}
-    return Method(**{**dict(entry), **known})
+    values = {"uses": uses, "restarts": entry.restarts or default, "code": code, "path": path}
+    return Method(**{**dict(entry), **values})
 
 
 # Methods as a sweep file asks for them.
@@ -246,8 +246,8 @@ def entry_of(text: str) -> dict[str, Any]:
         return entry
     place, colon, function = call.rpartition(":")
     is_file = place.endswith(".py") or "/" in place
-    named = {"name": Path(place).stem if is_file else function.rpartition(".")[2]} if colon else {}
-    return named | entry | ({"call": f"{Path(place).resolve()}:{function}"} if is_file else {})
+    name_key = {"name": Path(place).stem if is_file else function.rpartition(".")[2]} if colon else {}
+    return name_key | entry | ({"call": f"{Path(place).resolve()}:{function}"} if is_file else {})
 
 
 def uses_links(entry: Any) -> bool:

@@ -1,8 +1,8 @@
 """The sweep file as people write it, read into the sweep that it asks for.
 
 `load_sweep` reads one, `as_file` and `as_toml` write a sweep as one, and `sweep_schema` is what editors check
-it with. What values of several tables rule out is marked before anything is validated, so that all problems
-come at once.
+it with. Contradictions between tables are marked before anything is validated, so that all problems come at
+once.
 """
 
 import json
@@ -32,7 +32,7 @@ from sweep_clustering.sweeps.data.registry import BUILTIN, KNOWN, fitting, is_pa
 from sweep_clustering.sweeps.errors import InputError, Problem, closest, collecting, did_you_mean, refused
 from sweep_clustering.sweeps.file import spec
 from sweep_clustering.sweeps.file.methods import METHODS, Method, name_of, uses_links
-from sweep_clustering.sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, asked, names_several
+from sweep_clustering.sweeps.file.search import HELD_OUT, NAME, WRITTEN, Search, names_several, search_from
 from sweep_clustering.sweeps.files import NO_FILE, read_file
 from sweep_clustering.sweeps.plan import Clusters, Name, Scale
 from sweep_clustering.sweeps.records import (
@@ -127,7 +127,7 @@ class MixtureEntry(Record):
     scale: Scale = Field("none", description=spec.SCALE)
 
 
-def _known(value: Any) -> str:
+def _check_name(value: Any) -> str:
     if not isinstance(value, str):
         raise refusal("the name of a data set, or a table")
     if not fitting(value):
@@ -143,7 +143,7 @@ KNOWN_SCHEMA = {"anyOf": [{"enum": list(BUILTIN)}, {"pattern": r"[*?\[]"}], "typ
 class KnownEntry(spec.Builtin):
     """One of the data sets that come with this package, or that it can fetch."""
 
-    name: Annotated[str, Checked(_known, KNOWN_SCHEMA)] = Field(
+    name: Annotated[str, Checked(_check_name, KNOWN_SCHEMA)] = Field(
         description="Name of the data set; a pattern such as suite/uci/* stands for all whose names it fits."
     )
 
@@ -218,13 +218,13 @@ DATASETS = Annotated[
 
 
 class DataTable(spec.Data):
-    """What a sweep file says of all of its data sets."""
+    """Keys of all data sets in a sweep file."""
 
     scale: Scale = Field("none", description="How the features are scaled.")
 
 
 class GridTable(spec.Grid):
-    """What is crossed with what, as a sweep file has it."""
+    """Values that are crossed with each other, as a sweep file has them."""
 
     datasets: Annotated[tuple[spec.Dataset, ...], As(DATASETS)] = Field(
         description=spec.Grid.model_fields["datasets"].description
@@ -243,9 +243,9 @@ class GridTable(spec.Grid):
         names = [model for model in models if isinstance(model, str)] if isinstance(models, list) else []
         called = {model for model in names if model in SHIPPED}
         # a misspelt model needs what the one needs that its message suggests
-        meant = {closest(model, MODEL_CODES) for model in names} - {"", *BASELINES}
+        suggestions = {closest(model, MODEL_CODES) for model in names} - {"", *BASELINES}
         entries = methods if isinstance(methods, list) else []
-        needed = ["p", "m", "replicates"] if meant or any(map(uses_links, (*entries, *called))) else []
+        needed = ["p", "m", "replicates"] if suggestions or any(map(uses_links, (*entries, *called))) else []
         needed += [] if "methods" in values else ["models"]
         empty = {key: EMPTY for key in ("p", "m", "models", "methods") if values.get(key) == []}
         if called:
@@ -265,9 +265,9 @@ class SweepFile(spec.SweepSpec):
 
     grid: GridTable = Field(description="Values that are crossed with each other.")
     search: Annotated[tuple[Search, ...], As(WRITTEN)] = Field(
-        default_factory=lambda: (asked(),),
+        default_factory=lambda: (search_from(),),
         description=spec.SweepSpec.model_fields["search"].description,
-        json_schema_extra={"default": asked().written()},
+        json_schema_extra={"default": search_from().written()},
     )
     data: DataTable = Field(DataTable(), description=spec.SweepSpec.model_fields["data"].description)
 
@@ -294,8 +294,8 @@ class SweepFile(spec.SweepSpec):
         if isinstance(stop, Mapping):  # a stop whose rule is never tested would do nothing
             r_min = stop.get("r_min", spec.Stop.model_fields["r_min"].default)
             if type(r_min) is type(restarts) is int and r_min >= restarts > 1:
-                found = f"{r_min} of at most {restarts} restarts"
-                never = StandIn(found, "fewer than restarts of [grid]", "no cell could stop early")
+                fault = f"{r_min} of at most {restarts} restarts"
+                never = StandIn(fault, "fewer than restarts of [grid]", "no cell could stop early")
                 values["stop"] = {**stop, "r_min": never}
         designs = grid.get("design", list(DEFAULT))
         if "ask" in values and isinstance(designs, list) and {*map(str, designs)} <= {*DRAWN}:
@@ -323,27 +323,27 @@ class SweepFile(spec.SweepSpec):
                 expected = "false, or such a model in [grid]"
                 marked[HELD_OUT] = StandIn("true without a model that uses annotations", expected)
             pairs = ((name, search.get(name)) for name in ("components", "subspace") if name in search)
-            named = {name: value for name, value in pairs if value != getattr(SETTINGS, name)}
-            for name, value in named.items():
+            changes = {name: value for name, value in pairs if value != getattr(SETTINGS, name)}
+            for name, value in changes.items():
                 if not SETTING[name].allows(value):
                     continue  # it has a problem of its own
                 if value == AUTO:
                     hint = f"the model {MODEL_ANY} chooses it"
                     marked[name] = StandIn(repr(value), "a value that is named", hint)
                 elif others:
-                    found, fitting = f"{value!r} with {others[0]!r}", " or ".join(UNION.terms)
+                    fault, fitting = f"{value!r} with {others[0]!r}", " or ".join(UNION.terms)
                     expected = f"{getattr(SETTINGS, name)!r}, or models of {fitting} alone in [grid]"
-                    marked[name] = StandIn(found, expected)
-            for name in UNION.unused if named else ():
+                    marked[name] = StandIn(fault, expected)
+            for name in UNION.unused if changes else ():
                 plain = getattr(SETTINGS, name)
                 if search.get(name, plain) != plain:
-                    expected = f"{plain!r}: it has no place with {', '.join(named)}"
+                    expected = f"{plain!r}: it has no place with {', '.join(changes)}"
                     marked[name] = StandIn(repr(search[name]), expected)
             prior = search.get("covariance_prior")
             if unbounded and type(prior) in (int, float) and prior == 0:
-                found = f"{prior!r} with {unbounded[0]!r}"
+                fault = f"{prior!r} with {unbounded[0]!r}"
                 hint = "diagonal covariances do without the prior"
-                marked["covariance_prior"] = StandIn(found, "a number above 0", hint)
+                marked["covariance_prior"] = StandIn(fault, "a number above 0", hint)
             return marked
 
         search = values.get("search")
@@ -363,7 +363,7 @@ def load_sweep(path: str | Path, methods: Sequence[Mapping[str, Any]] = ()) -> s
         TOML file; a `path` inside it is relative to its folder.
     methods : sequence of mapping
         Entries from `sweeps.file.methods.entry_of` that replace the models and methods of the file: the same
-        cells, of other methods, under a name of their own.
+        cells with other methods, under a name of their own.
 
     Returns
     -------
@@ -429,8 +429,8 @@ def _of_methods(values: dict[str, Any], methods: Sequence[Mapping[str, Any]]) ->
     if isinstance(name, str):
         changed["name"] = "-".join([name, *(str(name_of(entry)) for entry in methods)])
     if isinstance(grid, Mapping):
-        kept = {key: value for key, value in grid.items() if key != "models"}
-        changed["grid"] = kept | {"methods": list(methods)}
+        others = {key: value for key, value in grid.items() if key != "models"}
+        changed["grid"] = others | {"methods": list(methods)}
     if isinstance(search, list) and len(search) > 1 and isinstance(search[0], Mapping):
         # a method searches by itself
         changed["search"] = {key: value for key, value in search[0].items() if key != "name"}

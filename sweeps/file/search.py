@@ -92,7 +92,7 @@ class Search(declared.Settings):
         names = (setting.name for setting in declared.SETTINGS)
         return declared.Settings(**{name: getattr(self, name) for name in names})
 
-    def named(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, Any]:
         """Return the method, and the settings that do not follow from its name, for people."""
         implied = {NAME, *BY_METHOD} - declared.LENGTHS
         others = {name: value for name, value in self.to_dict().items() if name not in implied}
@@ -107,13 +107,13 @@ class Search(declared.Settings):
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_wrap_validator_function(
-            cls._taken,
+            cls._from_value,
             handler.generate_schema(KeptTable),
             serialization=core_schema.plain_serializer_function_ser_schema(cls.to_dict),
         )
 
     @classmethod
-    def _taken(cls, value: Any, table: ValidatorFunctionWrapHandler) -> Search:
+    def _from_value(cls, value: Any, table: ValidatorFunctionWrapHandler) -> Search:
         return value if isinstance(value, cls) else cls(**dict(table(value)))
 
 
@@ -128,7 +128,7 @@ def unions_of(searches: Iterable[Search], plan: DatasetPlan) -> tuple[UnionPlan,
     )
 
 
-def asked(**keys: Any) -> Search:
+def search_from(**keys: Any) -> Search:
     """Make a search from the keys of a sweep file, with or without a method."""
     held_out, name = bool(keys.get(HELD_OUT, False)), keys.get(NAME)
     return Search(**vars(declared.settings_of(keys)), held_out=held_out, name=name)
@@ -168,11 +168,11 @@ class Declared:
             value = alone(value)
         # a table may name several methods, each of which has to allow the value
         methods = info.data.get("method")
-        for known in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
-            values = {**info.data, **known, self.setting.name: value}
-            for setting, found, expected in declared.wrong_settings(values):
+        for choice in [{"method": method} for method in methods] if isinstance(methods, tuple) else [{}]:
+            values = {**info.data, **choice, self.setting.name: value}
+            for setting, fault, expected in declared.wrong_settings(values):
                 if setting == self.setting:
-                    raise refusal(expected, value=found)
+                    raise refusal(expected, value=fault)
         return value
 
 
@@ -226,8 +226,8 @@ def _different(searches: tuple[Search, ...]) -> tuple[Search, ...]:
         if first.held_out != second.held_out:
             raise refusal("the same in all searches", key=HELD_OUT, value="true and false")
         if first.settings == second.settings:
-            found = f"{second.name!r} with the settings of {first.name!r}"
-            raise refusal("searches that differ", value=found)
+            fault = f"{second.name!r} with the settings of {first.name!r}"
+            raise refusal("searches that differ", value=fault)
     return searches
 
 
@@ -235,12 +235,12 @@ def _dumped(searches: tuple[Search, ...]) -> Any:
     return searches[0].to_dict() if len(searches) == 1 else [search.to_dict() for search in searches]
 
 
-def _kept(value: Search | tuple[Search, ...]) -> tuple[Search, ...]:
+def _check_names(value: Search | tuple[Search, ...]) -> tuple[Search, ...]:
     searches = (value,) if isinstance(value, Search) else value
     wrong = [search.name for search in searches if (search.name is None) != (len(searches) == 1)]
     if wrong:
-        found = "a search without a name" if wrong[0] is None else f"one search named {wrong[0]!r}"
-        raise refusal("a table without a name, or several with one each", value=found)
+        fault = "a search without a name" if wrong[0] is None else f"one search named {wrong[0]!r}"
+        raise refusal("a table without a name, or several with one each", value=fault)
     return _different(searches)
 
 
@@ -249,14 +249,14 @@ def _asked_one(table: Record) -> tuple[Search, ...]:
     keys = dict(table)
     methods = keys.pop("method")
     if len(methods) == 1:
-        return (asked(**keys, method=methods[0]),)
-    return _different(tuple(asked(**keys, method=method, name=method) for method in methods))
+        return (search_from(**keys, method=methods[0]),)
+    return _different(tuple(search_from(**keys, method=method, name=method) for method in methods))
 
 
 def _asked_several(tables: tuple[Record, ...]) -> tuple[Search, ...]:
     if len(tables) == 1:  # a name that tells nothing apart is none
-        return (asked(**{**dict(tables[0]), NAME: None}),)
-    return _different(tuple(asked(**dict(table)) for table in tables))
+        return (search_from(**{**dict(tables[0]), NAME: None}),)
+    return _different(tuple(search_from(**dict(table)) for table in tables))
 
 
 Method = Annotated[str, Choice(declared.METHOD.choices)]
@@ -296,4 +296,4 @@ _in_cube = Annotated[Search, Tag(ONE)] | Annotated[tuple[Search, ...], Listed(),
 WRITTEN = Annotated[_in_file, Discriminator(_form), PlainSerializer(_dumped)]
 
 # Searches as a cube keeps them: a table, or a list of tables with names.
-KEPT = Annotated[_in_cube, Discriminator(_form), AfterValidator(_kept), PlainSerializer(_dumped)]
+KEPT = Annotated[_in_cube, Discriminator(_form), AfterValidator(_check_names), PlainSerializer(_dumped)]

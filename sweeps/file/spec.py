@@ -41,7 +41,7 @@ RULES = ("boender-rinnooy-kan", "good-turing")
 
 
 class Stop(Record):
-    """When a cell has had restarts enough."""
+    """Rule by which a cell stops before all of its restarts."""
 
     rule: Annotated[str, Choice(RULES)] = Field(
         RULES[0], description="How the probability that a restart finds something new is estimated."
@@ -127,18 +127,20 @@ class Ask(Record):
 ColumnKey = Annotated[str | int, Expected("a column's name or index")]
 Columns = Annotated[tuple[ColumnKey, ...], Each(repr)]
 
-MISSING, CATEGORIES, OUTSIDE = (PARAMETERS[name] for name in ("missing", "categories", "links_outside"))
+MISSING = PARAMETERS["missing"]
+CATEGORIES = PARAMETERS["categories"]
+OUTSIDE = PARAMETERS["links_outside"]
 
 SCALE = "How the features are scaled; that of [data] where it is left out."
 
 
-def _own(name: str) -> str:
+def _check_name(name: str) -> str:
     if name == "suite":
         raise refusal("another name", "data sets of the suite stand in a group of the cube that is called so")
     return name
 
 
-OwnName = Annotated[Name, AfterValidator(_own)]
+OwnName = Annotated[Name, AfterValidator(_check_name)]
 
 
 class Named(Record):
@@ -250,7 +252,7 @@ class Mixtures(Draw, _OneSize):
 
 
 def mixtures_name(name: str, n_clusters: object) -> str:
-    """Return the name of the data set with one number of clusters, of an entry with several."""
+    """Return the name of the data set with one number of clusters in an entry with several."""
     return f"{name}_k{n_clusters}"
 
 
@@ -322,7 +324,7 @@ class Grid(Record):
 
 
 class Data(Record):
-    """What is done about the data sets."""
+    """Keys of all data sets."""
 
     unavailable: Annotated[str, Choice(("error", "skip"))] = Field(
         "error", description="What to do about a data set that is not available."

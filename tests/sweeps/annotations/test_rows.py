@@ -41,7 +41,7 @@ COLUMNS = {
 SAMPLES = {
     "numbers": Samples.of(3),
     "names": Samples(SampleRows(3, names=("a", "b c", "ä"))),
-    "kept": Samples(SampleRows(3, kept=np.array([0, 2]))),
+    "kept": Samples(SampleRows(3, selection=np.array([0, 2]))),
     "named by numbers": Samples(SampleRows(3, names=("2", "3", "1"))),
 }
 
@@ -78,7 +78,7 @@ def read_one_by_one(columns: Columns, find: object, read: Callable[[int, Any], R
             row = read(line, columns.row(place))
             rows += [] if row is None else [row]
         complaints.add(problems)
-    if problems := complaints.shown():
+    if problems := complaints.problems():
         raise InputError(problems, AnnotationRows.of(rows).inside)
     return AnnotationRows.of(rows).inside
 

@@ -113,7 +113,7 @@ def test_a_messy_table_without_cleaning(tmp_path: Path) -> None:
     assert table.class_names == ("Iris setosa", "Iris virginica")
     assert table.labels_true.tolist() == [0, 1, 1]
     assert table.sample_names == ("Ann", "Eve", "Lee")
-    assert (table.rows.n_rows, table.rows.kept.tolist()) == (6, [0, 2, 4])
+    assert (table.rows.n_rows, table.rows.selection.tolist()) == (6, [0, 2, 4])
     assert table.rows.names == ("Ann", "Bob", "Eve", "Kim", "Lee", "Zoe")
     assert table.notes == (
         '3 of 6 rows have an empty cell and are left out (missing = "drop"): '

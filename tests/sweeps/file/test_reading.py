@@ -15,7 +15,7 @@ from processes.sweeping import TINY
 from sweep_clustering import sweeps
 from sweep_clustering.sweeps.errors import InputError
 from sweep_clustering.sweeps.file.reading import MOST_BYTES, as_file, as_toml, load_sweep, sweep_schema
-from sweep_clustering.sweeps.file.search import Search, asked
+from sweep_clustering.sweeps.file.search import Search, search_from
 from sweep_clustering.sweeps.file.spec import Builtin, Mixtures, Stop, SweepSpec, UserTable, load
 
 # The text of a sweep file: what takes too much to read is refused at once.
@@ -152,7 +152,7 @@ def test_a_good_file_is_read_whole(tmp_path: Path) -> None:
     assert spec.grid.p == (0.8, 1.0)
     assert [count.resolve(145) for count in spec.grid.m] == [72, 75, 145]
     assert (spec.grid.supervised, spec.grid.baselines) == (("posterior",), ("unsupervised",))
-    assert spec.search == (asked(),)
+    assert spec.search == (search_from(),)
     assert "annotations" not in spec.dump()["grid"]["datasets"][2]
     text = GOOD.replace("tables/mine.csv", "/own.csv").replace("label_column = -1", 'annotations = "a/../b"')
     spec = load_sweep(write(tmp_path, text))
@@ -165,7 +165,10 @@ def test_stop_designs_and_how_they_ask_are_kept_where_they_are_named(tmp_path: P
     assert not {"stop", "ask"} & dump.keys()
     assert "design" not in dump["grid"]
     assert json.loads(json.dumps(dump)) == dump
-    assert (dump["search"]["population"], dump["grid"]["m"]) == (asked().population, ["0.5N", "75", "1N"])
+    assert (dump["search"]["population"], dump["grid"]["m"]) == (
+        search_from().population,
+        ["0.5N", "75", "1N"],
+    )
     named = load_sweep(write(tmp_path, GOOD.replace("restarts = 3", 'restarts = 3\ndesign = ["uniform"]')))
     assert named.dump() == dump
     spec, stop = load_sweep(write(tmp_path, EVERYTHING)), Stop(rule="boender-rinnooy-kan", risk=0.1, r_min=2)
@@ -209,7 +212,7 @@ def test_a_cube_keeps_values_whatever_named_them(tmp_path: Path) -> None:
         assert Search(**found) == search == Search(**kept)
         assert asdict(search) == asdict(Search()) | kept
         assert load("cube", spec.dump()) == spec
-        assert search.held_out == ("held_out" in search.named()) == ("held_out" in kept)
+        assert search.held_out == ("held_out" in search.summary()) == ("held_out" in kept)
         assert load_sweep(write(tmp_path, as_toml(spec), "again.toml")) == spec
 
 
@@ -223,7 +226,7 @@ def test_several_searches_are_kept_and_written_back(tmp_path: Path) -> None:
     spec = read(tmp_path, LIST)
     assert spec.search_names == ("published", "strong")
     for name in spec.search_names:
-        assert spec.search_of(name).settings == asked(method=name, population=4).settings
+        assert spec.search_of(name).settings == search_from(method=name, population=4).settings
     assert [each["name"] for each in spec.dump()["search"]] == ["published", "strong"]
     for search in (LIST, TABLES, TABLES.replace("[[search]]\n", "[[search]]\nheld_out = true\n")):
         spec = read(tmp_path, search)
