@@ -1,9 +1,9 @@
 """Annotations in files: links, annotations of several annotators, answers to questions.
 
-`read_links`, `read_annotations` and `read_answers` read them, `read_pool` those that cells draw from.
-The rows of any file become cells by name, and one function judges each kind of row. How a `PairFile` names
-samples is known before its rows are read: by that `sweeps.annotations.numbering` says whether the files of a
-command count rows from 0 or from 1.
+`PairFile` and `read_answers` read them, `read_pool` those that cells draw from. The rows of any file become
+cells by name, and one function judges each kind of row. How a `PairFile` names samples is known before its
+rows are read: by that `sweeps.annotations.numbering` says whether the files of a command count rows from 0 or
+from 1.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import io
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -43,7 +43,7 @@ from sweep_clustering.sweeps.annotations.samples import MOST_COMPARED, WHOLE, Sa
 from sweep_clustering.sweeps.data import lines
 from sweep_clustering.sweeps.data.columns import ABSENT, Columns, is_columnar, parse_plain, read_columns
 from sweep_clustering.sweeps.data.lines import Lines
-from sweep_clustering.sweeps.data.table import TableChoice, identity
+from sweep_clustering.sweeps.data.table import Coding, TableChoice, identity
 from sweep_clustering.sweeps.data.text import BLANK, rows_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, plural, refused
 
@@ -119,68 +119,8 @@ MALFORMED = "malformed"
 MOST_MALFORMED = 10
 
 
-def read_links(path: Path, samples: Samples | int, kind: int) -> list[Annotation]:
-    """Read a link file in the order of its lines.
-
-    A line holds two numbers of samples, or names of samples, and a weight, separated by blanks, commas,
-    semicolons or tabs. Without a weight the line is one annotation. A self pair carries weight 2 per
-    annotation. `#` begins a comment. A first line that names the columns is a header: columns then come in
-    any order. Lines of the same pair, in either order, add up when they are laid out for the kernels. An
-    empty file is an empty annotation graph.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    samples : Samples or int
-        Samples that the first two cells name, or their number if they are counted from 1.
-    kind : int
-        Kind of all links, `sweeps.annotations.draw.MUST` or `CANNOT`.
-
-    Raises
-    ------
-    InputError
-        With every line that is not a link.
-    """
-    return _answered(PairFile.of(path, kind).table(Samples.of(samples)))
-
-
-def read_annotations(path: Path, samples: Samples | int) -> list[Annotation]:
-    """Read an annotation file, or a file of questions without the pairs that were skipped."""
-    return _answered(read_answers(path, samples))
-
-
 def read_answers(path: Path, samples: Samples | int) -> list[Row]:
-    """Read an annotation file, or a file of questions with the pairs that were skipped, by lines.
-
-    A file whose first line is a header with the columns `i`, `j` and `answer` is one of questions. A row
-    without an answer says nothing. Answers are words of `ANSWERS`, skipped pairs words of `SKIPS`, in any
-    case. The column `annotator` names who answered, the column `accuracy` the probability that the answer is
-    right; without a name it is `ASKED`. A last line without a line end may break off: what is missing of it
-    was never answered.
-
-    A line of any other file holds two numbers of samples (or names of samples, if they have names), the
-    kind (a word of `KINDS`, in any case), a weight, the annotator's name and, if the line has a sixth cell
-    that is not empty, the probability that it is right. Cells are separated by blanks, commas, semicolons or
-    tabs; `#` begins a comment. With a header, columns come in any order, and only `i`, `j` and `kind` are
-    needed; in it `#` begins a comment where blanks separate, and at the begin of a line. Weights are those of
-    link files: a self pair carries 2 per annotation. Lines of the same pair may repeat and contradict each
-    other. An empty file is an empty annotation graph.
-
-    If a file of any kind has a column `first_row`, each row says by 0 or 1 how it counts samples.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    samples : Samples or int
-        Samples that the first two cells name, or their number if they are counted from 1.
-
-    Raises
-    ------
-    InputError
-        With every problem of every line.
-    """
+    """Read a file one row after the other, see `PairFile.table`."""
     return list(PairFile.of(path).table(Samples.of(samples)))
 
 
@@ -293,7 +233,21 @@ class PairFile:
         return "row" if isinstance(self.read, Columns) else "line"
 
     def table(self, samples: Samples) -> AnnotationRows:
-        """Return the rows in the order of the lines, see `read_links` and `read_answers`.
+        """Return the rows in the order of the lines.
+
+        A line of a link file holds two numbers of samples, or names of samples, and a weight, separated by
+        blanks, commas, semicolons or tabs. Without a weight the line is one annotation. A self pair carries
+        weight 2 per annotation. `#` begins a comment. In an annotation file the kind (a word of `KINDS`, in
+        any case) stands before the weight. Then come the name of the annotator and, if the line has a sixth
+        cell that is not empty, the probability that the annotation is right. Lines of the same pair, in
+        either order, add up or contradict each other. An empty file is an empty annotation graph.
+
+        A first line that names the columns is a header: columns then come in any order, and `#` begins a
+        comment if blanks separate, and at the begin of a line. A file whose header has the columns `i`, `j`
+        and `answer` is one of questions. A row without an answer says nothing. Answers are words of
+        `ANSWERS`, skipped pairs words of `SKIPS`, in any case; without a name the annotator is `ASKED`. A
+        last line without a line end may break off: what is missing of it was never answered. In a column
+        `first_row`, each row says by 0 or 1 how it counts samples.
 
         Raises
         ------
@@ -346,8 +300,8 @@ class PairFile:
             If columns are unknown or missing, or the first line may be a header or links.
         """
         if isinstance(self.read, Columns):
-            names, is_questions = self._names([name.strip().lower() for name in self.read.codes], "")
-            new_names = {old: name for old, name in zip(self.read.codes, names, strict=True) if name}
+            names, is_questions = self._names([name.strip().lower() for name in self.read.codings], "")
+            new_names = {old: name for old, name in zip(self.read.codings, names, strict=True) if name}
             cells, has_header = _Cells(self.read.renamed(new_names), is_questions), True
         else:
             header = _header(self.read, samples)
@@ -365,14 +319,14 @@ class PairFile:
                 self._parsed[header] = self._parse(self.read, header)
             cells = self._parsed[header]
         columns = cells.columns
-        if FIRST_ROW in columns.codes:
+        if FIRST_ROW in columns.codings:
             columns = columns.changed(FIRST_ROW, identity)
         if cells.is_questions:  # see `Samples.cell`
             for end in ENDS:
                 columns = columns.changed(end, samples.named_by)
-            if ANNOTATOR in columns.codes:
+            if ANNOTATOR in columns.codings:
                 columns = columns.changed(ANNOTATOR, lambda cell: lines.of_cell(cell) or ASKED)
-        if has_header and self.kind is None and ANNOTATOR not in columns.codes:
+        if has_header and self.kind is None and ANNOTATOR not in columns.codings:
             columns = columns.with_column(ANNOTATOR, ASKED)
         return cells._replace(columns=columns)
 
@@ -429,14 +383,9 @@ class PairFile:
                 numbers.append(line)
                 for name in columns_read:
                     codes[name].append(texts[name].setdefault(row.get(name, ABSENT), len(texts[name])))
-        columns = Columns(
-            text.path,
-            np.array(numbers, dtype=np.int32),
-            {name: np.array(codes[name], dtype=np.int32) for name in columns_read},
-            {name: [*texts[name]] for name in columns_read},
-        )
         used = (name for name in columns_read if name in ENDS or {*texts[name]} - {ABSENT})
-        columns = columns.renamed({name: name for name in used})
+        codings = {name: Coding(np.array(codes[name], dtype=np.int32), [*texts[name]]) for name in used}
+        columns = Columns(text.path, np.array(numbers, dtype=np.int32), codings)
         return _Cells(columns, is_questions, expected, tuple(problems))
 
     @cached_property
@@ -447,12 +396,12 @@ class PairFile:
         cells: list[tuple[int, str, int]] = []
         with suppress(InputError):  # problems come when rows are read
             columns = self._cells(Samples.of(0)).columns
-            if MALFORMED in columns.codes:
-                is_right = np.array([text == ABSENT for text in columns.texts[MALFORMED]], dtype=np.bool_)
-                columns = columns.at(is_right[columns.codes[MALFORMED]])
+            if MALFORMED in columns.codings:
+                codes, words = columns.codings[MALFORMED]
+                columns = columns.at(np.array([word == ABSENT for word in words], dtype=np.bool_)[codes])
             mark_of = marks_of(columns)
             for end in ENDS:
-                codes, words = columns.codes[end], columns.texts[end]
+                codes, words = columns.codings[end]
                 cells += (
                     (int(columns.lines[place]), words[codes[place]], int(mark_of[place]))
                     for place in columns.firsts(end, mark_of)
@@ -616,10 +565,6 @@ def header_problems(
         )
 
 
-def _answered(rows: Iterable[Row]) -> list[Annotation]:
-    return [row for row in rows if isinstance(row, Annotation)]
-
-
 def _lines_before(content: bytes) -> int:
     """Count the comments and blank lines before the first row."""
     before = takewhile(lambda line: not line.strip() or line.strip().startswith(b"#"), io.BytesIO(content))
@@ -702,7 +647,7 @@ def read_pool(file: PairFile, samples: Samples | int) -> tuple[Pool, tuple[str, 
     Parameters
     ----------
     file : PairFile
-        The file, see `read_annotations`.
+        The file.
     samples : Samples or int
         Samples that the first two cells name, or their number if they are counted from 1.
 

@@ -210,11 +210,10 @@ MOST_KINDS = 100
 
 def marks_of(columns: Columns) -> NDArray[np.int8]:
     """Return for each row 1 or 2 if it says that samples are counted from 0 or from 1, else 0."""
-    if FIRST_ROW not in columns.codes:
+    if FIRST_ROW not in columns.codings:
         return np.zeros(len(columns), dtype=np.int8)
-    texts = columns.texts[FIRST_ROW]
-    marks = [COUNTS.index(text) + 1 if text in COUNTS else 0 for text in texts]
-    return np.array(marks, dtype=np.int8)[columns.codes[FIRST_ROW]]
+    codes, texts = columns.codings[FIRST_ROW]
+    return np.array([COUNTS.index(text) + 1 if text in COUNTS else 0 for text in texts], dtype=np.int8)[codes]
 
 
 def read_rows(
@@ -243,10 +242,9 @@ def read_rows(
     # rows whose other cells are the same, and that are self pairs or not, say the same of their pairs
     is_self = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] != OUTSIDE)
     alike, count = is_self.astype(np.int64), 2
-    for name, codes in columns.codes.items():
-        n_texts = len(columns.texts[name])
-        if name not in ENDS and n_texts > 1:
-            first, alike = groups(alike * n_texts + codes, count * n_texts)
+    for name, (codes, texts) in columns.codings.items():
+        if name not in ENDS and len(texts) > 1:
+            first, alike = groups(alike * len(texts) + codes, count * len(texts))
             count = len(first)
     annotators = dict[str, int]()
     there = np.flatnonzero(is_there)
@@ -293,12 +291,13 @@ def _ends(columns: Columns, find: Callable[[str, str], int | None]) -> NDArray[n
     marks = marks_of(columns)
     ends = np.empty((len(columns), 2), dtype=np.int32)
     for column, name in enumerate(ENDS):
-        places = np.full((1 + len(COUNTS), len(columns.texts[name])), NOBODY, dtype=np.int32)
+        codes, texts = columns.codings[name]
+        places = np.full((1 + len(COUNTS), len(texts)), NOBODY, dtype=np.int32)
         for mark in np.unique(marks):
-            for code, cell in enumerate(columns.texts[name]):
+            for code, cell in enumerate(texts):
                 place = find(cell, ("", *COUNTS)[mark])
                 places[mark, code] = NOBODY if place is None else min(place, BEYOND)
-        ends[:, column] = places[marks, columns.codes[name]]
+        ends[:, column] = places[marks, codes]
     return ends
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sweep_clustering.sweeps.data import formats
 from sweep_clustering.sweeps.data.lines import MOST_LINES, Lines
-from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, Codes, codes_of
+from sweep_clustering.sweeps.data.table import LONGEST_TEXTS, Codes, Coding, coding_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, refused
 from sweep_clustering.sweeps.files import bounded, opened
 
@@ -56,51 +56,45 @@ class Columns:
         The file.
     lines : array of shape (n_rows,)
         Number of the line of each row, from 1.
-    codes : mapping of str to array of shape (n_rows,)
-        For each column the place of each cell among the distinct texts.
-    texts : mapping of str to list of str
-        Distinct texts of each column; `ABSENT` stands where a row has no such cell.
+    codings : mapping of str to Coding
+        Codes and distinct texts of each column; `ABSENT` stands where a row has no such cell.
     """
 
     path: Path
     lines: NDArray[np.int32]
-    codes: Mapping[str, Codes]
-    texts: Mapping[str, list[str]]
+    codings: Mapping[str, Coding]
 
     def __len__(self) -> int:
         return len(self.lines)
 
     def row(self, place: int) -> dict[str, str]:
         """Return the cells of a row by the names of their columns."""
-        cells = {name: self.texts[name][codes[place]] for name, codes in self.codes.items()}
+        cells = {name: texts[codes[place]] for name, (codes, texts) in self.codings.items()}
         return {name: text for name, text in cells.items() if text != ABSENT}
 
     def firsts(self, name: str, marks: NDArray[np.int8]) -> list[int]:
         """Return the first place of each pair of a distinct text and a mark of its row, which is below 3."""
-        return list(groups(3 * self.codes[name].astype(np.int64) + marks, 3 * len(self.texts[name]))[0])
+        codes, texts = self.codings[name]
+        return list(groups(3 * codes.astype(np.int64) + marks, 3 * len(texts))[0])
 
     def at(self, places: NDArray[np.integer] | NDArray[np.bool_]) -> Columns:
         """Select rows."""
-        return replace(
-            self, lines=self.lines[places], codes={name: codes[places] for name, codes in self.codes.items()}
-        )
+        codings = {name: Coding(codes[places], texts) for name, (codes, texts) in self.codings.items()}
+        return Columns(self.path, self.lines[places], codings)
 
     def renamed(self, names: Mapping[str, str]) -> Columns:
         """Select columns and give them other names."""
-        return replace(
-            self,
-            codes={new: self.codes[old] for old, new in names.items()},
-            texts={new: self.texts[old] for old, new in names.items()},
-        )
+        return replace(self, codings={new: self.codings[old] for old, new in names.items()})
 
     def changed(self, name: str, change: Callable[[str], str]) -> Columns:
         """Change the texts of a column."""
-        return replace(self, texts={**self.texts, name: [*map(change, self.texts[name])]})
+        codes, texts = self.codings[name]
+        return replace(self, codings={**self.codings, name: Coding(codes, [*map(change, texts)])})
 
     def with_column(self, name: str, text: str) -> Columns:
         """Add a column whose cells are all the same."""
-        codes = np.zeros(len(self), dtype=np.int8)
-        return replace(self, codes={**self.codes, name: codes}, texts={**self.texts, name: [text]})
+        coding = Coding(np.zeros(len(self), dtype=np.int8), [text])
+        return replace(self, codings={**self.codings, name: coding})
 
 
 def groups(codes: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -133,34 +127,28 @@ def read_columns(path: Path) -> Columns:
     is_arrow = path.suffix.lower() in ARROW
     if is_arrow:
         formats.load_arrow()
-    columns: dict[str, tuple[Codes, list[str]]] = {}
+    codings: dict[str, Coding] = {}
     problems: list[Problem] = []
     with bounded(path):
-        (_read_arrow if is_arrow else _read_arrays)(path, columns, problems)
-    for name, (_, texts) in columns.items():
+        (_read_arrow if is_arrow else _read_arrays)(path, codings, problems)
+    for name, (_, texts) in codings.items():
         if sum(map(len, texts)) > LONGEST_TEXTS:
             fault = f"more than {LONGEST_TEXTS:,} characters of different texts"
             problems.append(Problem(f"{path}, column {name[:60]!r}", fault, "fewer"))
     if problems:
         raise InputError(problems)
-    if not columns:
+    if not codings:
         raise refused(path, "no columns", "i, j and the others of an annotation file")
-    lengths = {name: len(codes) for name, (codes, _) in columns.items()}
+    lengths = {name: len(codes) for name, (codes, _) in codings.items()}
     if len({*lengths.values()}) > 1:
         fault = ", ".join(f"{length:,} of {name[:60]!r}" for name, length in [*lengths.items()][:10])
         raise refused(path, fault, "as many values in each array")
-    return Columns(
-        path,
-        np.arange(1, max(lengths.values()) + 1, dtype=np.int32),
-        {name: codes for name, (codes, _) in columns.items()},
-        {name: texts for name, (_, texts) in columns.items()},
-    )
+    return Columns(path, np.arange(1, max(lengths.values()) + 1, dtype=np.int32), codings)
 
 
-def _read_arrow(path: Path, columns: dict[str, tuple[Codes, list[str]]], problems: list[Problem]) -> None:
+def _read_arrow(path: Path, codings: dict[str, Coding], problems: list[Problem]) -> None:
     with formats.open_arrow(path, MOST_BYTES, has_repeated_texts=True) as file:
         _check_size(path, file.n_rows, file.n_bytes, len(file.schema))
-        file.check_parts()
         names = [str(name) for name in file.schema.names]
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
@@ -173,10 +161,10 @@ def _read_arrow(path: Path, columns: dict[str, tuple[Codes, list[str]]], problem
             for place, name in enumerate(names):
                 # an index that pandas stored beside the columns is none of them
                 if not name.startswith("__index_level_"):
-                    columns[name] = codes_of(file.arrays([place])[0])
+                    codings[name] = coding_of(file.arrays([place])[0])
 
 
-def _read_arrays(path: Path, columns: dict[str, tuple[Codes, list[str]]], problems: list[Problem]) -> None:
+def _read_arrays(path: Path, codings: dict[str, Coding], problems: list[Problem]) -> None:
     with (
         formats.unbroken(path, "an .npz file"),
         opened(path, MOST_BYTES) as file,
@@ -186,7 +174,7 @@ def _read_arrays(path: Path, columns: dict[str, tuple[Codes, list[str]]], proble
         _check_size(path, 0, sum(member.file_size for member in members), len(members))
         for name, member in formats.members_of(path, archive).items():
             with collecting(problems):
-                columns[name] = codes_of(formats.read_member(path, archive, name, member, _no_column))
+                codings[name] = coding_of(formats.read_member(path, archive, name, member, _no_column))
 
 
 def _check_size(path: Path, n_rows: int, n_bytes: int, n_columns: int) -> None:
@@ -253,21 +241,23 @@ def parse_plain(
     width = marks.shape[1] - 1
     if not least <= width <= len(names):
         return None
-    codes, texts = dict[str, Codes](), dict[str, list[str]]()
+    codings: dict[str, Coding] = {}
     for column, name in enumerate(names[:width]):
         # a tab at the end of a line separates in a file with a header, and does not in any other
         is_last = separator == "\t" and column == width - 1
         if not (name or is_last or separator in " ;"):
             continue
-        codes[name], cells = _factorized(text, marks[:, column] + 1, marks[:, column + 1])
-        texts[name] = [cell.strip() for cell in cells]
+        codes, cells = _factorized(text, marks[:, column] + 1, marks[:, column + 1])
+        texts = [cell.strip() for cell in cells]
         # other blanks separate as well, before semicolons do, and a row without cells says nothing
         if separator in " ;" and not all(cell.split() == [cell] for cell in cells):
             return None
-        if "" in texts[name] and (is_last or name in full):
+        if "" in texts and (is_last or name in full):
             return None
+        if name:
+            codings[name] = Coding(codes, texts)
     lines = np.arange(skip + 1, skip + 1 + len(marks), dtype=np.int32)
-    return Columns(file.path, lines, codes, texts).renamed({name: name for name in codes if name})
+    return Columns(file.path, lines, codings)
 
 
 def _marks(text: NDArray[np.uint8], separator: int) -> NDArray[np.int64]:
@@ -284,9 +274,7 @@ def _marks(text: NDArray[np.uint8], separator: int) -> NDArray[np.int64]:
     return np.empty((0, 1), dtype=np.int64)
 
 
-def _factorized(
-    text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> tuple[Codes, list[str]]:
+def _factorized(text: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Coding:
     """Return codes and distinct texts of the cells between some places of a text."""
     import pandas as pd
 
@@ -297,10 +285,10 @@ def _factorized(
             byte = text[np.minimum(starts + at, len(text) - 1)].astype(np.uint64)
             words |= np.where(at < lengths, byte, 0) << np.uint64(8 * at)
         codes, distinct = pd.factorize(words)
-        return codes, [int(word).to_bytes(WORD, "little").rstrip(b"\0").decode() for word in distinct]
+        return Coding(codes, [int(word).to_bytes(WORD, "little").rstrip(b"\0").decode() for word in distinct])
     code_of, parts, content = dict[bytes, int](), list[Codes](), text.tobytes()
     for begin in range(0, len(starts), CHUNK):
         part = slice(begin, begin + CHUNK)
         cells = [content[i:j] for i, j in zip(starts[part].tolist(), ends[part].tolist(), strict=True)]
         parts.append(np.array([code_of.setdefault(cell, len(code_of)) for cell in cells], dtype=np.int32))
-    return np.concatenate(parts), [cell.decode() for cell in code_of]
+    return Coding(np.concatenate(parts), [cell.decode() for cell in code_of])

@@ -138,8 +138,6 @@ def read_arrow_table(path: Path, choice: TableChoice) -> LabelledTable:
     with open_arrow(path, MOST_BYTES) as file:
         if not len(file.schema):
             raise refused(path, "no columns", "at least one feature")
-        check_size(path, 1, len(file.schema))
-        file.check_parts()
         return select(_frame(file, choice), choice, [])
 
 
@@ -235,8 +233,8 @@ class ArrowFile:
         The file.
     schema : pyarrow.Schema
         Names and types of its columns.
-    n_rows, n_bytes, n_parts : int
-        Numbers of rows, bytes once unpacked, and row groups or batches, as the file says.
+    n_rows, n_bytes : int
+        Numbers of rows, and of bytes once unpacked, as the file says.
     read : callable
         From positions of columns, ascending, to a table of these.
     """
@@ -245,15 +243,7 @@ class ArrowFile:
     schema: Any
     n_rows: int
     n_bytes: int
-    n_parts: int
     read: Callable[[Sequence[int]], Any]
-
-    def check_parts(self) -> None:
-        """Refuse a file of more parts than are read."""
-        if self.n_parts * len(self.schema) > MOST_PARTS:
-            fault = f"{self.n_parts:,} parts of {len(self.schema):,} columns"
-            hint = "write it again in fewer parts"
-            raise refused(self.path, fault, f"at most {MOST_PARTS:,} columns of parts", hint)
 
     def arrays(self, places: Sequence[int]) -> list[Any]:
         """Read columns as arrays of pandas.
@@ -322,11 +312,13 @@ def open_arrow(path: Path, most_bytes: int, *, has_repeated_texts: bool = False)
                 options = ipc.IpcReadOptions(included_fields=list(places), use_threads=False)
                 return ipc.open_file(file, options=options).read_all()
 
-            yield ArrowFile(path, schema, n_rows, n_bytes, n_parts, read_feather)
+            _check_parts(path, n_parts, len(schema))
+            yield ArrowFile(path, schema, n_rows, n_bytes, read_feather)
             return
         stored = parquet.ParquetFile(file, pre_buffer=False)
         schema, about, n_parts = stored.schema_arrow, stored.metadata, stored.num_row_groups
-        n_bytes = sum(about.row_group(number).total_byte_size for number in range(min(n_parts, MOST_PARTS)))
+        _check_parts(path, n_parts, len(schema))
+        n_bytes = sum(about.row_group(number).total_byte_size for number in range(n_parts))
         if has_repeated_texts:
             texts = [field.name for field in schema if is_text(field.type)]
             stored = parquet.ParquetFile(file, pre_buffer=False, read_dictionary=texts)
@@ -337,7 +329,15 @@ def open_arrow(path: Path, most_bytes: int, *, has_repeated_texts: bool = False)
             # several columns with one name cannot be read alone
             return stored.read(use_threads=False).select(places)
 
-        yield ArrowFile(path, schema, about.num_rows, n_bytes, n_parts, read_parquet)
+        yield ArrowFile(path, schema, about.num_rows, n_bytes, read_parquet)
+
+
+def _check_parts(path: Path, n_parts: int, n_columns: int) -> None:
+    """Refuse a file of more columns, or row groups or batches, than are read."""
+    check_size(path, 1, n_columns)
+    if n_parts * n_columns > MOST_PARTS:
+        fault, hint = f"{n_parts:,} parts of {n_columns:,} columns", "write it again in fewer parts"
+        raise refused(path, fault, f"at most {MOST_PARTS:,} columns of parts", hint)
 
 
 def is_number(kind: Any) -> bool:
@@ -603,10 +603,10 @@ def _selected(
 
 
 def _is_list_of_numbers(kind: Any) -> bool:
-    import pyarrow as pa
+    from pyarrow import types
 
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return bool(is_list and (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)))
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(is_list and (types.is_integer(kind.value_type) or types.is_floating(kind.value_type)))
 
 
 def _matrix(path: Path, name: str, column: Any, n_rows: int) -> NDArray[Any]:
@@ -614,9 +614,7 @@ def _matrix(path: Path, name: str, column: Any, n_rows: int) -> NDArray[Any]:
     import pyarrow.compute as pc
 
     missing = -1
-    lengths = np.concatenate(
-        [pc.fill_null(pc.list_value_length(chunk), missing).to_numpy() for chunk in column.chunks]
-    )
+    lengths = pc.fill_null(pc.list_value_length(column), missing).to_numpy()
     width = int(next(iter(lengths[lengths != missing]), 0))
     check_size(f"{path}, column {name}", n_rows, width)
 
@@ -625,8 +623,7 @@ def _matrix(path: Path, name: str, column: Any, n_rows: int) -> NDArray[Any]:
         where = f"{path}, row {row + 1}, column {name}"
         return Problem(where, fault, f"a list of {width:,} numbers, as in the other rows")
 
-    wrong = np.flatnonzero((lengths != width) | (lengths < 1)).tolist()
-    if wrong:
+    if wrong := np.flatnonzero((lengths != width) | (lengths < 1)).tolist():
         raise InputError(counted(wrong, problem))
     is_short = str(column.type.value_type) in ("float", "halffloat")
     matrix = np.empty((n_rows, width), np.float32 if is_short else np.float64)

@@ -392,11 +392,19 @@ class NameSearch:
 
 Codes = NDArray[np.integer]
 
+
+class Coding(NamedTuple):
+    """Cells of a column: the place of each among the distinct texts."""
+
+    codes: Codes
+    texts: list[str]
+
+
 # Texts of an array that are objects of Python at the same time.
 PART = 2**18
 
 
-def codes_of(cells: Any) -> tuple[Codes, list[str]]:
+def coding_of(cells: Any) -> Coding:
     """Return codes and distinct texts of the cells of an array; a missing cell is an empty text."""
     import pandas as pd
 
@@ -411,14 +419,14 @@ def codes_of(cells: Any) -> tuple[Codes, list[str]]:
         # a cell without a value has the place -1, the last
         numbers.append(code_of.setdefault("", len(code_of)) if (places < 0).any() else 0)
         codes[begin : begin + size] = np.array(numbers, dtype=np.int32)[places]
-    return codes, [*code_of]
+    return Coding(codes, [*code_of])
 
 
 def texts_of(cells: Any) -> list[str]:
     """Return the cells of a column of a `Frame` as texts."""
     if isinstance(cells, list):
         return cells
-    codes, texts = codes_of(cells)
+    codes, texts = coding_of(cells)
     return [texts[code] for code in codes.tolist()]
 
 

@@ -98,17 +98,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     return values
 
 
-def _is_nested(values: object) -> bool:
-    """Say whether tables and lists are nested too deep, without recursion."""
-    level = [values]
-    for _ in range(MOST_NESTED):
-        level = [
-            child
-            for value in level
-            if isinstance(value, (dict, list))
-            for child in (value.values() if isinstance(value, dict) else value)
-        ]
-    return bool(level)
+def _is_nested(value: object, levels: int = MOST_NESTED) -> bool:
+    """Say whether tables and lists are nested in more levels."""
+    children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_is_nested(child, levels - 1) for child in children)
 
 
 class Recipe(spec.Draw):

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from sweep_clustering.sweeps.annotations.files import PairFile
+from sweep_clustering.sweeps.annotations.rows import Annotation
+from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.reading import read_table
 from sweep_clustering.sweeps.data.table import LabelledTable, TableChoice
 from sweep_clustering.sweeps.errors import InputError
@@ -25,3 +28,9 @@ def problems(path: Path, **told: Any) -> list[str]:
     with pytest.raises(InputError) as caught:
         read(path, **told)
     return [str(problem).replace(str(path), "FILE") for problem in caught.value.problems]
+
+
+def read_annotations(path: Path, samples: Samples | int, kind: int | None = None) -> list[Annotation]:
+    """Return the annotations of a file one by one; all of them are of the kind, if there is one."""
+    rows = PairFile.of(path, kind).table(Samples.of(samples)).answered
+    return [row for row in rows if isinstance(row, Annotation)]

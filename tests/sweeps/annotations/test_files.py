@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from own_tables import write
+from own_tables import read_annotations, write
 
 from sweep_clustering.sweeps.annotations import files
 from sweep_clustering.sweeps.annotations.draw import (
@@ -24,7 +24,7 @@ from sweep_clustering.sweeps.annotations.draw import (
     draw_near,
     nearest_neighbours,
 )
-from sweep_clustering.sweeps.annotations.files import PairFile, read_annotations, read_answers
+from sweep_clustering.sweeps.annotations.files import PairFile, read_answers
 from sweep_clustering.sweeps.annotations.numbering import Numbering, numbering_of
 from sweep_clustering.sweeps.annotations.rows import Annotation, Row, Skip
 from sweep_clustering.sweeps.annotations.samples import Samples
@@ -34,7 +34,7 @@ from sweep_clustering.sweeps.errors import InputError, Problem, collecting
 
 
 def links_of(path: Path, samples: Samples | int) -> list[Annotation]:
-    return files.read_links(path, samples, CANNOT)
+    return read_annotations(path, samples, CANNOT)
 
 
 def test_forms_of_links_and_annotations(tmp_path: Path) -> None:

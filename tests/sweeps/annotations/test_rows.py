@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_tables import read_annotations
 
 from sweep_clustering.sweeps.annotations import files
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.annotations.files import PairFile, read_annotations, read_links
+from sweep_clustering.sweeps.annotations.files import PairFile
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows, Row, Skip
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.columns import Columns
@@ -175,7 +176,11 @@ def test_files_of_columns_say_what_a_text_says(suffix: str, tmp_path: Path) -> N
     assert [(r.first, r.second, r.kind, r.count, r.annotator, r.accuracy) for r in found] == plain
     assert [row.line for row in found] == [1, 2, 3]
     links = written(tmp_path, FRAME[["i", "j"]], suffix)
-    assert [(link.first, link.second) for link in read_links(links, 3, 0)] == [(0, 1), (1, 2), (2, 2)]
+    assert [(link.first, link.second) for link in read_annotations(links, 3, MUST)] == [
+        (0, 1),
+        (1, 2),
+        (2, 2),
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "feather", "npz"])
