@@ -23,8 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering
-    from sweep_clustering.pipeline.fit.scorer import LinkScorer
+    from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, LinkScorer
     from sweep_clustering.pipeline.methods.contract import NoSolution, Solution
     from sweep_clustering.pipeline.scoring.components import components
     from sweep_clustering.pipeline.scoring.scores import baseline_scores, scores
@@ -39,7 +38,7 @@ __all__ += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"
 # The rooms load numba, xarray and scikit-learn: `sweep --help` can do without these seconds.
 _PLACES = {
     "AnnotatedClustering": "sweep_clustering.pipeline.fit.estimator",
-    "LinkScorer": "sweep_clustering.pipeline.fit.scorer",
+    "LinkScorer": "sweep_clustering.pipeline.fit.estimator",
     "NoSolution": "sweep_clustering.pipeline.methods.contract",
     "Solution": "sweep_clustering.pipeline.methods.contract",
     "baseline_scores": "sweep_clustering.pipeline.scoring.scores",

@@ -1,15 +1,13 @@
-"""The search as an estimator with scikit-learn's conventions.
-
-`AnnotatedClustering` is what people use; below it stand the checks of what it is given, and what makes
-declared settings its parameters.
-"""
+"""The search as an estimator with scikit-learn's conventions, and the scorer of its links."""
 
 from __future__ import annotations
 
 import inspect
+import math
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -19,11 +17,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, validation
 
 from sweep_clustering.kernels import settings as declared
 from sweep_clustering.kernels.interrupt import run_interruptibly
-from sweep_clustering.kernels.problem.data import CANNOT, MUST
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, layer_weights
 from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.kernels.settings import OFFERED, PARAMETERS, Setting
 from sweep_clustering.kernels.structure import AUTO
@@ -32,14 +31,14 @@ from sweep_clustering.pipeline.asking.strategies import choose
 from sweep_clustering.pipeline.fit.counts import TRIED, choose_clusters, possible
 from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems
-from sweep_clustering.pipeline.fit.links import Given, LinkTables, Reader, names_of, unmasked
+from sweep_clustering.pipeline.fit.links import Annotations, LinkTables, Reader, check_unmasked, names_of
 from sweep_clustering.pipeline.fit.running import progress, runner
-from sweep_clustering.pipeline.fit.solve import Floats, assignment_costs, fit
+from sweep_clustering.pipeline.fit.solve import Floats, assignment_costs, fit, weighted_agreement
 from sweep_clustering.sweeps.data.scaling import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweep_clustering.sweeps.words import STRATEGIES
 
-# Attributes by the part of a result that has them, under the same names; the last only with `confidence`.
+# Attributes by the part of a result that has them under the same names; the last only with `confidence`.
 OF_RESULT: tuple[str, ...] = ("covariance", "covariances", "model", "feature_weight", "restart_objectives")
 OF_RESULT += ("best_restart", "structure", "solution", "choice")
 OF_BEST = ("sizes", "objective", "gmm", "sbm", "prior")
@@ -50,18 +49,18 @@ LARGEST_DRAWN_SEED = np.iinfo(np.int32).max
 # First part of the key of the random streams of queries: restarts have the numbers below.
 QUERY = 1_000_000
 
-# Of the search before a query: the solution of the fit is where the first of them begins.
+# Most restarts of the search before a query, the first of which begins with the solution of the fit.
 MOST_RESTARTS = 3
 
-# `partial_fit` runs one restart of so many, one at least.
+# Share of the restarts that `partial_fit` runs is one of so many, and at least one restart.
 LEAST_RESTARTS = 3
 
-# Nats: of larger costs neither differences nor sums are numbers.
+# Costs from here on, in nats, have no exact differences and sums.
 FARTHEST = 1e300
 
 
 class AnnotatedClusteringWarning(UserWarning):
-    """Something about a fit that should be looked at before it is used."""
+    """A reason to look at a fit before using it."""
 
 
 class Query(NamedTuple):
@@ -70,12 +69,11 @@ class Query(NamedTuple):
     Parameters
     ----------
     pairs : ndarray of shape (n_pairs, 2)
-        Samples, called as links of the fit call them: labels of the index of a data frame or names given as
-        `samples`, else places from 0. No pair twice; the upper row of X comes first.
+        Samples by the names that links of the fit use. No pair comes twice, nor the upper row of X second.
     together : ndarray of shape (n_pairs,)
         Probability that the samples belong together, given the model and all answers.
     information : ndarray of shape (n_pairs,)
-        What the answer would tell of who belongs together, nats.
+        Information in the answer about which samples belong together, in nats.
     positions : ndarray of shape (n_pairs, 2), int64
         Rows of X of the same pairs, from 0.
     """
@@ -89,50 +87,50 @@ class Query(NamedTuple):
 class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Semi-supervised clustering with inaccurate pairwise annotations.
 
-    Gaussians for the features and a model of the annotations, fitted together by the hybrid genetic search
-    (docs/model.md, sections 2, 3, 6 and 7). What `sweep fit` computes, this computes too.
+    The hybrid genetic search fits Gaussians for the features together with a model of the annotations
+    (docs/model.md, sections 2, 3, 6 and 7), as `sweep fit` does.
 
     Parameters
     ----------
     n_clusters : int or None, default=None
-        K; with None, 2 to 10 are fitted, and held-out annotations choose the number, or without any the
-        features do.
+        K. With None, 2 to 10 are fitted, and held-out annotations choose the number, or without any the
+        features.
     model : {"auto", "unsupervised", "likelihood", "posterior", "conditional", "conditional-any"}
-        What is maximised. "auto", the default, is "conditional-any" with links; without any the features
-        choose among k-means and Gaussian mixtures; where a covariance, components or a subspace are named it
-        is "conditional", or "unsupervised", which does not see links. "posterior" and "likelihood" are the
-        source paper's. "conditional" asks of the annotated pairs alone whether they are right, whichever
-        pairs were annotated. "conditional-any" is it for classes of any shape: covariance, components and
-        subspace are those that predict held-out annotations best (docs/model.md, section 12).
+        Objective. "auto", the default, is "conditional-any" with links; without any, the features choose
+        among k-means and Gaussian mixtures. With a named covariance, components or subspace it is
+        "conditional", or "unsupervised" without links. "posterior" and "likelihood" are the source paper's.
+        "conditional" asks only whether the annotated pairs are right, whichever pairs were annotated.
+        "conditional-any" does so for classes of any shape: held-out annotations choose covariance,
+        components and subspace (docs/model.md, section 12).
     covariance : {"spherical", "common", "diagonal", "tied", "full", "auto", "any"}, default=None
         Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
         and feature; one matrix that all clusters share, or one for each. "auto" is the shape that predicts
-        held-out annotations best (docs/model.md, section 8), "any" what "conditional-any" is. None is "any"
+        held-out annotations best (docs/model.md, section 8), "any" that of "conditional-any". None is "any"
         with the model "auto", else "spherical".
     scale : {"auto", "none", "standard", "minmax"}, default=None
-        Of the features. "auto" gives each the standard deviation 1, but where they have one unit, and leaves
-        columns of 0 and 1 alone. None is "auto" for classes of any shape, else "none".
+        Scaling of the features. "auto" gives each the standard deviation 1, but leaves features of one unit
+        and columns of 0 and 1 alone. None is "auto" for classes of any shape, else "none".
     accuracy : float, default=None
-        Assumed share of correct annotations, in (0, 1]; "posterior" needs it, "conditional" fits it if it is
-        not given, the others do not use it.
+        Assumed share of correct annotations, in (0, 1]. "posterior" needs it, "conditional" fits it if it is
+        None, and the others do not use it.
     annotator_accuracy : dict of str to float, default=None
-        Of single annotators, in place of `accuracy`.
+        Accuracies of single annotators, in place of `accuracy`.
     links_outside : {"error", "drop"}, default="error"
-        What becomes of links with a sample that X does not have: they are refused, or left out, as
-        cross-validation needs it. Only where rows have names: see `fit`.
+        Whether links with a sample that X does not have are refused, or left out as cross-validation needs
+        it. Only if rows have names: see `fit`.
     restarts : int, default=10
-        Independent runs of the search; the best one counts.
+        Independent runs of the search, of which the best one counts.
     n_jobs : int, default=-1
-        Fits that run at a time, on threads; -1 is all cores, and None 1 unless a `joblib.parallel_config` of
+        Number of threads that run fits; -1 is all cores, and None 1 unless a `joblib.parallel_config` of
         threads says otherwise. It changes no bit.
     verbose : bool, default=False
-        Whether a bar on a terminal shows how far choosing and fitting are.
+        Whether a bar on a terminal shows the progress.
     confidence : bool, default=False
-        Whether the fit says how sure it is of each label, which takes time: see `membership_`.
+        Whether to compute how sure each label is, which takes time: see `membership_`.
     **settings : as declared
     random_state : int, RandomState or None, default=None
-        Of all randomness. An int gives the bits that `sweep fit --seed` gives; from anything else a seed is
-        drawn at every fit, and kept as `seed_`.
+        Seed of all random streams. An int gives the bits of `sweep fit --seed`; otherwise each fit draws a
+        seed and keeps it as `seed_`.
 
     Attributes
     ----------
@@ -143,63 +141,62 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     n_clusters_ : int
         K.
     offset_, width_ : ndarray of shape (n_features,)
-        The features of the fit are ``(X - offset_) / width_``: 0 and 1 where they are as they are.
+        The fit uses the features ``(X - offset_) / width_``.
     covariances_ : ndarray
-        Of the features as scaled.
-        Variances of shape (n_clusters,) for "spherical" and "common", there all the same, and for classes of
-        several components or in a subspace, whose own are in `solution_`; (n_clusters,
-        n_features) for "diagonal"; matrices of shape (n_clusters, n_features, n_features) for "full",
-        (n_features, n_features) for "tied". 0 for a degenerate cluster.
+        Covariances of the scaled features: variances of shape (n_clusters,) for "spherical" and "common",
+        (n_clusters, n_features) for "diagonal"; matrices of shape (n_clusters, n_features, n_features) for
+        "full", (n_features, n_features) for "tied". 0 for a degenerate cluster. Classes of several components
+        or in a subspace have variances here, and their own covariances in `solution_`.
     features_used_ : ndarray of shape (n_dims,)
-        Features on which the Gaussians have a density: all but, for shapes with a prior, those that are
-        constant, or, but for "diagonal", given by the others.
+        Features on which the Gaussians have a density: shapes with a prior leave out constant features, and
+        all but "diagonal" those that others give.
     sizes_ : ndarray of shape (n_clusters,), int64
         Samples per cluster.
     objective_ : float
-        What was maximised, in nats: the sum of the next three.
+        Maximum in nats: the sum of the next three.
     gmm_, sbm_, prior_ : float
-        Terms of the features, of the annotations and of the prior on the rates, in nats; 0 where the model
-        lacks them.
+        Terms of the features, of the annotations and of the prior on the rates, in nats; 0 if the model lacks
+        the term.
     model_ : str
-        The model that "auto" stood for, else `model`.
+        `model`, or the model that "auto" chose.
     covariance_ : str
-        The shape that "auto" stood for, else `covariance`; of components, theirs.
+        `covariance`, or the shape that "auto" chose; for components, their shape.
     structure_ : str
-        What classes are made of, in short.
+        Short text on the components of the classes.
     choice_ : str
-        Of classes of any shape, what they are made of and how well that predicts held-out annotations, in
-        a line; else empty.
+        For classes of any shape a line on their components, and on how well these predict held-out
+        annotations; else empty.
     solution_ : Solution or None
-        Of classes of several components or in a subspace: `union` has components with their classes, weights,
-        means and covariances, in the coordinates that `place` gives.
+        For classes of several components or in a subspace: `union` has components with their classes,
+        weights, means and covariances, in the coordinates that `place` returns.
     held_out_ : dict of str to dict
-        By candidate of "auto", how well it predicted held-out annotations: "log_loss", minus the mean
+        For each candidate of "auto" its predictions of held-out annotations: "log_loss", minus the mean
         log-probability in nats, and "share_right"; else empty.
     feature_weight_ : float
-        Factor of `gmm_`: `feature_weight`, or what "effective" stood for.
+        Factor of `gmm_`: `feature_weight`, or the value of "effective".
     seed_ : int
-        Repeats the fit when given as `random_state`.
+        Seed that repeats the fit as `random_state`.
     restart_objectives_ : ndarray of shape (restarts,)
         Objective of the best solution of each restart, in nats; fewer after `partial_fit`.
     X_fit_ : ndarray of shape (n_samples, n_features)
         Features of the fit.
     must_link_, cannot_link_ : ndarray of shape (n_links, 3), dict of str to such, or None
-        Annotations of the fit and of `partial_fit` since: samples from 0, by their place in X, and weight; by
-        annotator if any was named; None if none were given.
+        Annotations of the fit and of each `partial_fit` since: places of samples in X and weight; by
+        annotator if any has a name; None if there are none.
     annotator_accuracies_ : dict of str to (float or None)
-        By annotator, the share of the annotations that agree with `labels_`, self pairs left out; None if
-        there are no others. Annotations of nobody in particular are those of "links".
+        Share of each annotator's annotations that agree with `labels_`, self pairs left out; None if there
+        are no others. Annotations without a name are those of "links".
     links_dropped_ : int
         Rows of links that were left out, as X has not both samples.
     sample_names_in_ : pandas.Index of length n_samples
-        Names of the rows, by which links call them; only after a fit to a data frame or with `samples`.
+        Names of the rows in links; only after a fit to a data frame or with `samples`.
     best_restart_ : int
-        The restart that counts, the lowest on ties.
+        Restart that counts, the lowest on ties.
     caps_reached_ : int
         Loops of the search that ended at a limit on passes.
     notes_ : list of str
-        What to know of features and solution before trusting it: rows that repeat, nearly degenerate clusters
-        and what warnings say.
+        Remarks on features and solution, such as repeated rows or nearly degenerate clusters, and the texts
+        of the warnings.
     membership_ : ndarray of shape (n_samples, n_clusters)
         Probability of each label, given the model: its share of partitions drawn with probability
         proportional to exp(objective), the parameters at their best for each of them and not integrated over
@@ -207,13 +204,13 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     confidence_ : ndarray of shape (n_samples,)
         Membership of each sample in the cluster of its label.
     label_draws_ : ndarray of shape (n_draws, n_samples), int16
-        The partitions drawn, 1,000 of them up to 100,000 samples, numbered like `labels_`.
+        Partitions that were drawn, 1,000 up to 100,000 samples, numbered like `labels_`.
     r_hat_ : float
-        Near 1 if the chains that draw agree; a note says where they do not.
+        Near 1 if the chains that draw agree; a note says if they do not.
     chain_agreement_ : float
         1 less the largest difference between the memberships of two chains.
     n_features_in_ : int
-        Features seen by `fit`.
+        Number of features of `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,), object
         Their names; only after a fit to a data frame whose column names are texts.
 
@@ -256,7 +253,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         self.verbose = verbose
         self.confidence = confidence
         self.random_state = random_state
-        defaults = {each.name: each.offered for each in OFFERED}
+        defaults = {setting.name: setting.offered for setting in OFFERED}
         if unknown := settings.keys() - defaults.keys():
             raise TypeError(f"unexpected parameters: {', '.join(sorted(unknown))}")
         self.__dict__.update(defaults | settings)
@@ -272,32 +269,27 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     ) -> AnnotatedClustering:
         """Cluster samples, with annotations of pairs or without.
 
-        Links are rows `i, j` or `i, j, weight`. In a data frame i and j are labels of its index; with
-        `samples` they are those names; else places from 0. A weight is a number of annotations, 1 if there
-        is no third column, and so it is for a pair of a sample with itself; rows of the same pair, in either
-        order, add up. (In link files of `sweep fit` a self pair carries weight 2 per annotation.) The columns
-        of a data frame are taken by their names, i and j or others that link files may have, and unknown ones
-        are refused. Places whose answers clearly fit rows that count from 1 are refused, too.
+        Links are rows `i, j` or `i, j, weight`. In a data frame i and j are labels of its index, with
+        `samples` these names, else places from 0. A weight is a number of annotations, 1 by default, also for
+        a pair of a sample with itself; rows of the same pair, in either order, add up. (In link files of
+        `sweep fit` a self pair has weight 2 per annotation.) A data frame of links has the columns i and j,
+        or others that link files may have; unknown ones are refused. Places are refused, too, if the answers
+        clearly fit rows that count from 1.
 
-        A part of a data frame keeps its labels, so links of the whole still name the right rows. Places do
-        not: in a part of an array they are other samples, which is seen only if one is beyond its end.
+        A part of a data frame keeps its labels, so links of the whole still name the right rows. Places in a
+        part of an array name other samples, which is noticed only if one is beyond its end.
 
         Parameters
         ----------
         X : array_like of shape (n_samples, n_features)
-            Features, used as they are.
+            Features.
         y : object
             Not used.
         must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
-            Pairs said to be together, and pairs said to be apart; any of them may be wrong. A dict has those
-            of several annotators, by name.
+            Pairs that are said to be together, and to be apart; any of them may be wrong. A dict has the
+            links of several annotators by name.
         samples : array_like of shape (n_samples,), optional
-            Names of the rows of X, before its index. scikit-learn takes the same rows of them as of X.
-
-        Returns
-        -------
-        AnnotatedClustering
-            The estimator itself.
+            Names of the rows of X, in place of its index. scikit-learn selects them along with X.
 
         Raises
         ------
@@ -315,28 +307,28 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             less than the folds predicted or than the accuracies explain, one restart alone found the best
             solution, or annotations contradict each other or K.
         """
-        fresh = AnnotatedClustering()  # what it says of the features is kept if the fit is
+        fresh = AnnotatedClustering()  # so that a fit that fails changes nothing
         features = check_features(fresh, X, reset=True)
-        given, fresh.sample_names_in_ = self._checked(must_link, cannot_link, features, X, samples)
-        self._fit(features, given, int(self.restarts))
+        annotations, fresh.sample_names_in_ = self._checked(must_link, cannot_link, features, X, samples)
+        self._fit(features, annotations, int(self.restarts))
         for name in ("n_features_in_", "feature_names_in_", "sample_names_in_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
+            self.__dict__.pop(name, None)  # an earlier fit may have set it
             if getattr(fresh, name, None) is not None:
                 setattr(self, name, getattr(fresh, name))
         return self
 
-    def _fit(self, features: Floats, given: Given, restarts: int, start: Any = None) -> None:
+    def _fit(self, features: Floats, annotations: Annotations, restarts: int, start: Any = None) -> None:
         seed, settings = self.random_state, declared.settings_of(vars(self))
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
-        model, covariance, how = self._taken(bool(given.layers))
-        scaling = scaling_of(features, how)
+        model, covariance, scale = self._taken(bool(annotations.layers))
+        scaling = scaling_of(features, scale)
         scaled = scaling.of(features)
         with progress(bool(self.verbose)) as bar:
-            fitted = partial(
+            fit_clusters = partial(
                 fit,
                 scaled,
-                given.layers,
+                annotations.layers,
                 covariance=covariance,
                 model=model,
                 restarts=restarts,
@@ -347,36 +339,39 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             )
             if self.n_clusters is None:
                 counts = possible(scaled, TRIED)
-                chosen = choose_clusters(scaled, given.layers, counts, lambda k: fitted(n_clusters=k)).chosen
+                chosen = choose_clusters(
+                    scaled, annotations.layers, counts, lambda k: fit_clusters(n_clusters=k)
+                ).chosen
                 result, n_clusters = chosen.result, chosen.n_clusters
             else:
                 n_clusters = int(self.n_clusters)
             if self.n_clusters is not None or self.confidence:
-                result = fitted(n_clusters=n_clusters, confidence=bool(self.confidence))
+                result = fit_clusters(n_clusters=n_clusters, confidence=bool(self.confidence))
         self.n_clusters_, self._scaling = n_clusters, scaling
         self.offset_, self.width_ = scaling
         self.seed_ = int(seed)
         self.X_fit_ = features.copy()  # questions come later, and the caller's array may change
-        self.must_link_, self.cannot_link_ = (given.of_kind(kind) for kind in (MUST, CANNOT))
-        self.links_dropped_ = given.dropped
+        self.must_link_, self.cannot_link_ = (annotations.of_kind(kind) for kind in (MUST, CANNOT))
+        self.links_dropped_ = annotations.dropped
         self.labels_ = result.best.labels.astype(np.int32)
         self._centroids = result.best.centroids
         self.cluster_centers_ = scaling.back(self._centroids)
         self.held_out_ = result.predictions
         self.features_used_, self.caps_reached_ = result.kept, result.caps_reached
         self.notes_ = [*result.alarms, *result.notes]
-        self.annotator_accuracies_ = given.agreement(self.labels_)
+        self.annotator_accuracies_ = annotations.agreement(self.labels_)
         for name in CONFIDENCE:
-            self.__dict__.pop(f"{name}_", None)  # of an earlier fit
+            self.__dict__.pop(f"{name}_", None)  # an earlier fit may have set it
         parts = {OF_RESULT: result, OF_BEST: result.best}
         parts |= {CONFIDENCE: result.confidence} if result.confidence is not None else {}
         for names, part in parts.items():
             self.__dict__.update({f"{name}_": getattr(part, name) for name in names})
-        notes = data_notes(scaled, n_clusters)
-        warned = [*notes, *result.alarms]
-        if given.dropped and given.dropped == given.total:
-            warned.append(f"all {given.total} links were left out: X has not both samples of any of them")
-        for text in warned:
+        texts = [*data_notes(scaled, n_clusters), *result.alarms]
+        if annotations.dropped and annotations.dropped == annotations.total:
+            texts.append(
+                f"all {annotations.total} links were left out: X has not both samples of any of them"
+            )
+        for text in texts:
             warnings.warn(text, AnnotatedClusteringWarning, stacklevel=3)
         degenerate = np.flatnonzero(~self.covariances_.reshape(len(self.covariances_), -1).any(axis=1))
         if len(degenerate) and self.covariance_ != "tied" and self.solution_ is None:
@@ -386,9 +381,9 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
     def _taken(self, annotated: bool) -> declared.Taken:
-        """Model, covariance and scale, as given or as they follow."""
-        given = self.model, self.covariance, self.scale
-        return declared.taken(*given, declared.settings_of(vars(self)), annotated=annotated)
+        """Return model, covariance and scale, with the values that None and "auto" stand for."""
+        settings = declared.settings_of(vars(self))
+        return declared.taken(self.model, self.covariance, self.scale, settings, annotated=annotated)
 
     def _checked(
         self,
@@ -397,56 +392,53 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         features: Floats,
         X: object = None,
         samples: ArrayLike | None = None,
-        before: Given | None = None,
-    ) -> tuple[Given, Any]:
-        """Links with those before, and what links call samples, after a check of them and of all parameters.
-
-        Raises
-        ------
-        InputError
-            With the problems of all parameters and all links.
-        """
-        annotated = must_link is not None or cannot_link is not None
-        problems = list(_parameter_problems(self.get_params(deep=False), self._taken(annotated)))
-        # wrong accuracies have been reported by now, and the layers are not used
-        right, names, given = not problems, None, Given()
-        accuracy = float(self.accuracy) if right and self.accuracy is not None else None
-        own = self.annotator_accuracy or {} if right else {}
+        before: Annotations | None = None,
+    ) -> tuple[Annotations, pd.Index | None]:
+        """Check links and parameters; return the annotations with those before, and the names of samples."""
+        has_links = must_link is not None or cannot_link is not None
+        problems = list(_parameter_problems(self.get_params(deep=False), self._taken(has_links)))
+        # Wrong accuracies are among the problems, and are not used for the layers.
+        is_right, names, annotations = not problems, None, Annotations()
+        accuracy = float(self.accuracy) if is_right and self.accuracy is not None else None
+        accuracies = self.annotator_accuracy or {} if is_right else {}
         with collecting(problems):
             names = names_of(X, samples, len(features))
             reader = Reader(len(features), names, drop=self.links_outside == "drop")
-            given = reader.read(must_link, cannot_link, accuracy, own, before)
-            if right and samples is None and annotated:  # links of a fit before are places
-                how = self._taken(annotated).scale
-                reader.check_places(given, scaling_of(features, how).of(features))
-        if right and not problems:
-            is_posterior = self.model == "posterior"
-            # an annotator may come with later links
-            are_all, need_one = bool(given.annotators) and before is None, is_posterior and accuracy is None
-            places = "annotator_accuracy", "accuracy"
-            problems += annotator_problems(own, given.annotators, *places, are_all, need_one)
+            annotations = reader.read(must_link, cannot_link, accuracy, accuracies, before)
+            if is_right and samples is None and has_links:  # links of an earlier fit are places
+                reader.check_places(
+                    annotations, scaling_of(features, self._taken(has_links).scale).of(features)
+                )
+        if is_right and not problems:
+            problems += annotator_problems(
+                accuracies,
+                annotations.annotators,
+                "annotator_accuracy",
+                "accuracy",
+                # an annotator may come with later links
+                is_complete=bool(annotations.annotators) and before is None,
+                is_needed=self.model == "posterior" and accuracy is None,
+            )
         if problems:
             raise InputError(problems)
-        return given, names
+        return annotations, names
 
-    def _given(self) -> Given:
-        """Annotations so far, with the parameters as they are now."""
-        # they are places, whatever they were called
-        places = np.arange(len(self.X_fit_))
-        return self._checked(self.must_link_, self.cannot_link_, self.X_fit_, samples=places, before=Given())[
-            0
-        ]
+    def _annotations(self) -> Annotations:
+        """Return the annotations so far, with the present parameters."""
+        places = np.arange(len(self.X_fit_))  # links of the fit are stored as places
+        links = (self.must_link_, self.cannot_link_)
+        return self._checked(*links, self.X_fit_, samples=places, before=Annotations())[0]
 
     def together(self, pairs: ArrayLike) -> Floats:
-        """Probability that two samples of the fit belong together, given the model.
+        """Return the probability that two samples of the fit belong together, given the model.
 
-        Their share of the partitions of `label_draws_`, and not a product of memberships: samples that links
-        join go together, wherever they go.
+        It is their share of the partitions of `label_draws_`, and not a product of memberships: samples that
+        links join go together, wherever they go.
 
         Parameters
         ----------
         pairs : array_like of shape (n_pairs, 2)
-            Samples, called as links of the fit call them.
+            Samples by the names that links of the fit use.
 
         Returns
         -------
@@ -463,31 +455,31 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         if not hasattr(self, "label_draws_"):
             raise AttributeError("fitted with confidence=False, expected confidence=True")
         reader = Reader(len(self.X_fit_), getattr(self, "sample_names_in_", None))
-        draws = self.label_draws_  # one pair at a time: no temporary of all
+        draws = self.label_draws_  # one pair at a time, without an array of all pairs
         return np.array([(draws[:, i] == draws[:, j]).mean() for i, j in reader.pairs(pairs)])
 
     def query(self, n: int = 20, *, strategy: str = "overall") -> Query:
         """Choose the pairs whose answers help most, given all annotations so far.
 
         The annotation term is the conditional one, whatever the model of the fit: "posterior" and
-        "likelihood" would take the choice of the pairs, and not only their answers, as evidence. So should
-        be that of the fits: `model="conditional"`. Shape of the covariances and settings are those of the
-        estimator. A pair that has been annotated does not come again, but by the strategy "again".
+        "likelihood" would take the choice of the pairs, and not only their answers, as evidence. So fits
+        should have `model="conditional"`. Shape of the covariances and settings are those of the estimator.
+        Only the strategy "again" repeats an annotated pair.
 
         Parameters
         ----------
         n : int, default=20
-            Pairs wanted.
+            Number of pairs.
         strategy : str, default="overall"
-            "overall": the pairs whose answers together say the most of all other pairs. "information": those
-            whose answers together are hardest to predict. "uncertain": those, each taken alone. "anchors": a
-            doubtful sample against a sure one. "again": annotated pairs whose annotations are in doubt, once
-            more. "farthest-first" and "committee" are baselines of others; "uniform" are any pairs.
+            "overall": the pairs whose answers together say the most about all other pairs. "information":
+            the pairs whose answers together are hardest to predict. "uncertain": the same for single pairs.
+            "anchors": a doubtful sample and a sure one. "again": annotated pairs whose annotations are in
+            doubt. "farthest-first" and "committee" are baselines by others; "uniform" are any pairs.
 
         Returns
         -------
         Query
-            Pairs with what is known of them; fewer than wanted if no other pair is left. The same again until
+            Pairs with their probabilities; fewer than `n` if no other pair is left. They are the same until
             annotations are added.
 
         Raises
@@ -503,14 +495,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             problems.append(Problem("n", repr(n), "a whole number, 1 or more"))
         if not isinstance(strategy, str) or strategy not in STRATEGIES:
             problems.append(not_one_of("strategy", strategy, STRATEGIES))
-        given = Given()
+        annotations = Annotations()
         with collecting(problems):
-            given = self._given()
+            annotations = self._annotations()
             problems += chance_problems("accuracy", self.accuracy)
         if problems:
             raise InputError(problems)
-        layers = [layer for layer in given.layers if len(layer.pairs)]
-        tables = [np.column_stack([each.pairs, np.full(len(each.pairs), each.kind)]) for each in layers]
+        layers = [layer for layer in annotations.layers if len(layer.pairs)]
+        tables = [np.column_stack([layer.pairs, np.full(len(layer.pairs), layer.kind)]) for layer in layers]
         answers = np.concatenate([np.empty((0, 3)), *tables]).astype(np.int32)
         key = QUERY, len(answers)
         belief = run_interruptibly(
@@ -529,10 +521,10 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             )
         )
         seed = np.random.SeedSequence(self.seed_, spawn_key=(*key, 1))
-        found = choose(belief, answers, strategy=strategy, count=int(n), seed=seed)
-        positions = found.pairs.astype(np.int64)
+        choice = choose(belief, answers, strategy=strategy, count=int(n), seed=seed)
+        positions = choice.pairs.astype(np.int64)
         names = np.asarray(getattr(self, "sample_names_in_", np.arange(len(self.X_fit_))))
-        return Query(names[positions], belief.together(found.pairs), found.scores, positions)
+        return Query(names[positions], belief.together(choice.pairs), choice.scores, positions)
 
     def partial_fit(
         self,
@@ -543,12 +535,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         cannot_link: LinkTables | None = None,
         samples: ArrayLike | None = None,
     ) -> Any:
-        """Add annotations to those of the fits before, and fit again from the solution there is.
+        """Add annotations to those of earlier fits, and fit again from the present solution.
 
-        The samples are those of the fit: annotations are what is added, and they stay in `must_link_` and
-        `cannot_link_`. The first restart begins with `labels_`, so that the solution is no worse than a local
-        search makes the old one; there are a third of `restarts`, one at least. Classes of several components
-        are chosen and fitted anew. Without a fit before it is `fit`.
+        The samples are those of the fit, and all annotations stay in `must_link_` and `cannot_link_`. The
+        first restart begins with `labels_`, so that the solution is at least as good as a local search from
+        there; a third of `restarts` run, at least one. Classes of several components are chosen and fitted
+        anew. Without an earlier fit it is `fit`.
 
         Parameters
         ----------
@@ -557,48 +549,41 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         y : object
             Not used.
         must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
-            New annotations, as of `fit`; of annotators there are, or of others.
+            New annotations in the form of `fit`, by any annotators.
         samples : array_like of shape (n_samples,), optional
             Names of the rows, those of the fit.
-
-        Returns
-        -------
-        AnnotatedClustering
-            The estimator itself.
 
         Raises
         ------
         ValueError, TypeError
-            As of `fit`, or if X is not that of the fit; the earlier fit is kept.
+            As `fit` does, or if X is not that of the fit; the earlier fit is kept.
         """
         if not hasattr(self, "X_fit_"):
             return self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
         features = check_features(self, X)
         if not np.array_equal(features, self.X_fit_):
-            found = f"a different table with shape {features.shape}"
+            table = f"a different table with shape {features.shape}"
             expected = f"the table of the fit, with shape {self.X_fit_.shape}"
-            raise InputError([Problem("X", found, expected, "fit takes new samples")])
-        before = self._given()
-        given, names = self._checked(must_link, cannot_link, features, X, samples, before)
-        # rows without names are numbered from 0
+            raise InputError([Problem("X", table, expected, "fit takes new samples")])
+        before = self._annotations()
+        annotations, names = self._checked(must_link, cannot_link, features, X, samples, before)
         places = pd.RangeIndex(len(features))
-        names, fitted = (
-            places if each is None else each for each in (names, getattr(self, "sample_names_in_", None))
-        )
-        if not names.equals(fitted):
-            found, expected = (f"rows named {each[:3].tolist()} ..." for each in (names, fitted))
+        names = places if names is None else names
+        names_of_fit = getattr(self, "sample_names_in_", places)
+        if not names.equals(names_of_fit):
+            rows, expected = (f"rows named {index[:3].tolist()} ..." for index in (names, names_of_fit))
             hint = "links would name other samples"
-            raise InputError([Problem("X", found, f"those of the fit: {expected}", hint)])
+            raise InputError([Problem("X", rows, f"those of the fit: {expected}", hint)])
         restarts = max(1, int(self.restarts) // LEAST_RESTARTS)
-        self._fit(features, given, restarts, self.labels_.astype(np.int16))
+        self._fit(features, annotations, restarts, self.labels_.astype(np.int16))
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
-        """Cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
+        """Return the cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
 
-        Of classes of several components it is that of the sum of their densities. A degenerate cluster
-        receives nothing. Labels of the X of the fit may differ from `labels_`: no
-        annotation is known here, and no cluster is filled up to its least size.
+        The density of a class of several components is their sum. A degenerate cluster receives nothing.
+        Labels of the X of the fit may differ from `labels_`: annotations are not used here, and no cluster is
+        filled up to its least size.
 
         Parameters
         ----------
@@ -608,7 +593,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         Returns
         -------
         ndarray of shape (n_samples,), int32
-            Labels.
 
         Raises
         ------
@@ -618,12 +602,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         return np.asarray(self._costs(X)[0].argmin(axis=1), np.int32)
 
     def score(self, X: ArrayLike, y: object = None) -> float:
-        """Mean log-density of samples with their clusters, in nats; the larger, the better.
+        """Return the mean log-density of samples with their clusters, in nats; the larger, the better.
 
-        The mean over samples of max_r [log N(x; μ_r, Σ_r) + log π_r]: every sample belongs to the cluster
-        that `predict` gives; π_r is 1 / K, or the share of the cluster if proportions are free, as in the
-        model. It is a lower bound of the mean log-density of the mixture. In a subspace it is the density
-        there, which compares with no other subspace. Annotations play no part.
+        It is the mean over samples of max_r [log N(x; μ_r, Σ_r) + log π_r]: every sample belongs to the
+        cluster of `predict`; π_r is 1 / K, or the share of the cluster if proportions are free. It is a lower
+        bound of the mean log-density of the mixture. Densities of two subspaces do not compare. Annotations
+        play no part.
 
         Parameters
         ----------
@@ -632,27 +616,22 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         y : object
             Not used.
 
-        Returns
-        -------
-        float
-            Nats per sample.
-
         Raises
         ------
         ValueError
-            As of `predict`.
+            As `predict` does.
         """
         costs, constant = self._costs(X)
         return float(-costs.min(axis=1).mean() - constant)
 
     def _costs(self, X: ArrayLike) -> tuple[Floats, float]:
-        """Minus log-density and log π_r, of shape (n_samples, n_clusters), and a constant to be added."""
+        """Return minus log-density and log π_r, of shape (n_samples, n_clusters), and a constant to add."""
         validation.check_is_fitted(self)
         features = self._scaling.of(check_features(self, X))
         if self.solution_ is not None:
             with np.errstate(over="ignore", invalid="ignore"):
                 costs = -self.solution_.union.class_densities(self.solution_.place(features))
-            return _near(costs), 0.0
+            return _finite(costs), 0.0
         covariances = self.covariances_
         if not covariances.any():
             raise ValueError("all clusters are degenerate: none can receive a sample (see variance_prior)")
@@ -660,23 +639,96 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             covariances = np.broadcast_to(covariances, (len(self._centroids), *covariances.shape))
         with np.errstate(over="ignore", invalid="ignore"):
             costs = assignment_costs(features, self._centroids, covariances, self.features_used_)
-        costs = _near(costs)
+        costs = _finite(costs)
         if self.proportions == "free":
             costs -= np.log(self.sizes_ / self.sizes_.mean())
         n_clusters, n_dims = len(self._centroids), len(self.features_used_)
         return costs, 0.5 * n_dims * np.log(2 * np.pi) + np.log(n_clusters)
 
 
-def _near(costs: Floats) -> Floats:
-    """Costs, if they are numbers for every sample."""
-    far = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
-    if len(far):
-        found = "values whose squares overflow"
-        raise InputError([Problem(f"X, row {far[0]}", found, "smaller values", "use another unit")])
+def _finite(costs: Floats) -> Floats:
+    """Return costs that are numbers for every sample; others are an InputError."""
+    rows = np.flatnonzero(~(costs.min(axis=1) < FARTHEST))
+    if len(rows):
+        values = "values whose squares overflow"
+        raise InputError([Problem(f"X, row {rows[0]}", values, "smaller values", "use another unit")])
     return costs
 
 
-# Checking what the estimator is given.
+class LinkScorer:
+    """Scorer for cross-validation: the share of the links of held-out samples that a fit predicts.
+
+    It is called with an estimator that was fitted to some rows of a data frame, and with other rows, whose
+    clusters it predicts. It returns the weighted share of the links with one or both samples among these rows
+    that agree: a must-link within a cluster, a cannot-link between two. The other sample may be one of the
+    fit, with its cluster of `labels_`. No fit that left out the links of missing samples
+    (`links_outside="drop"`) has used these links. Links of a sample with itself, and of samples that are in
+    neither part, do not count. The larger, the better; it is at most about the share of links that are right.
+
+    Parameters
+    ----------
+    must_link, cannot_link : links
+        Links of the whole data frame, in the form of `AnnotatedClustering.fit`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sweep_clustering import AnnotatedClustering, LinkScorer
+    >>> table = pd.DataFrame({"x": [0.0, 0.1, 0.3, 1.0, 1.2, 1.3]}, index=list("abcdef"))
+    >>> estimator = AnnotatedClustering(n_clusters=2, random_state=0).fit(table.iloc[[0, 2, 3, 5]])
+    >>> scorer = LinkScorer(must_link=[["a", "b"], ["b", "e"]], cannot_link=[["c", "e"]])
+    >>> scorer(estimator, table.iloc[[1, 4]])
+    0.6666666666666666
+    """
+
+    def __init__(self, must_link: LinkTables | None = None, cannot_link: LinkTables | None = None) -> None:
+        self.must_link = must_link
+        self.cannot_link = cannot_link
+
+    def __call__(self, estimator: Any, X: pd.DataFrame, y: object = None) -> float:
+        """Score a fit.
+
+        Parameters
+        ----------
+        estimator : AnnotatedClustering or Pipeline
+            Fitted estimator, or a pipeline that ends with it.
+        X : DataFrame
+            Rows that were held out.
+        y : object
+            Not used.
+
+        Raises
+        ------
+        ValueError
+            If rows of the fit or of X have no names, if links are no such tables, or if no link has a sample
+            in X.
+        """
+        last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+        validation.check_is_fitted(last)
+        names, rows = getattr(last, "sample_names_in_", None), names_of(X, None, len(X))
+        if names is None or rows is None:
+            expected = "data frames, whose index names the rows; or a fit with samples"
+            raise InputError([Problem("the fit" if names is None else "X", "rows without names", expected)])
+        # Rows of the fit that are not in X come first, then those of X.
+        is_outside = ~np.asarray(names.isin(rows))
+        first = int(is_outside.sum())
+        labels = np.concatenate([last.labels_[is_outside], estimator.predict(X)])
+        reader = Reader(len(labels), names[is_outside].append(rows), drop=True)
+        links = reader.read(self.must_link, self.cannot_link)
+        layers = []
+        for layer in links.layers:
+            i, j = layer.pairs.T
+            weights = np.where((i != j) & ((i >= first) | (j >= first)), layer_weights(layer), 0.0)
+            layers.append(replace(layer, weights=weights))
+        share = weighted_agreement(layers, labels)
+        if math.isnan(share):
+            number = f"none of {links.total} with a sample in the {len(X)} rows of X"
+            hint = "fewer, larger folds have more of them"
+            raise InputError([Problem("links", number, "one or more", hint)])
+        return share
+
+
+# Checks of parameters and features.
 
 
 def _parameter_problems(parameters: Mapping[str, Any], taken: declared.Taken) -> Iterator[Problem]:
@@ -686,14 +738,15 @@ def _parameter_problems(parameters: Mapping[str, Any], taken: declared.Taken) ->
         is_word = isinstance(value, str) and value not in setting.choices
         hint = did_you_mean(value, setting.choices) if is_word else ""
         yield Problem(setting.name, found, expected, hint)
-    own, n_jobs, state = (parameters[name] for name in ("annotator_accuracy", "n_jobs", "random_state"))
-    for name, value in own.items() if isinstance(own, Mapping) else ():
+    n_jobs, state = parameters["n_jobs"], parameters["random_state"]
+    accuracies = parameters["annotator_accuracy"]
+    for name, value in accuracies.items() if isinstance(accuracies, Mapping) else ():
         if not isinstance(name, str):
             yield Problem("annotator_accuracy", f"annotator {name!r}", "a name, a text")
         elif not PARAMETERS["accuracy"].allows(value):
             yield Problem(f"annotator_accuracy of {name}", repr(value), PARAMETERS["accuracy"].expected)
-    if own is not None and not isinstance(own, Mapping):
-        yield Problem("annotator_accuracy", repr(own), "None or a mapping of names to numbers")
+    if accuracies is not None and not isinstance(accuracies, Mapping):
+        yield Problem("annotator_accuracy", repr(accuracies), "None or a mapping of names to numbers")
     if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
         yield Problem("n_jobs", repr(n_jobs), "None or a whole number but 0")
     for name in ("confidence", "verbose"):
@@ -709,28 +762,24 @@ def _is_whole(value: Any) -> bool:
 
 
 def check_features(estimator: object, X: ArrayLike, *, reset: bool = False) -> Floats:
-    """Features as a table of finite numbers: those that the estimator was fitted to, or is with `reset`.
+    """Return the features as a table of finite numbers, checked by those of the fit, or for one with `reset`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As of `sklearn.utils.validation.validate_data`; for a fit, also if squares are no numbers or nothing
-        varies.
+    It raises the errors of `sklearn.utils.validation.validate_data`, and for a fit also if squares overflow
+    or nothing varies.
     """
-    unmasked("X", X)
-    with np.errstate(over="ignore", invalid="ignore"):  # it adds all values up
-        checked: Floats = validation.validate_data(
+    check_unmasked("X", X)
+    with np.errstate(over="ignore", invalid="ignore"):  # scikit-learn adds all values up
+        features: Floats = validation.validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_min_samples=2 if reset else 1
         )
-    wrong = declared.spread_problem(checked) if reset else None
-    if wrong:
+    if reset and (wrong := declared.spread_problem(features)):
         raise InputError([Problem("X", *wrong)])
-    return checked
+    return features
 
 
-# The settings of the search as parameters of the estimator: a declared setting is one.
+# The declared settings of the search as parameters of the estimator.
 
-# Line of the docstring where the settings are described.
+# Line of the docstring that the descriptions of the settings replace.
 PLACE = "**settings : as declared"
 
 
@@ -741,18 +790,19 @@ def name_settings(estimator: type) -> None:
     """
     init: Any = vars(estimator)["__init__"]
     signature = inspect.signature(init)
-    own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
-    for each in OFFERED:
-        kind = f"{_kind(each)} | None" if each.by_method else _kind(each)
+    parameters = [*signature.parameters.values()]
+    parameters = [parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD]
+    for setting in OFFERED:
+        kind = f"{_kind(setting)} | None" if setting.by_method else _kind(setting)
         keyword = inspect.Parameter.KEYWORD_ONLY
-        own.append(inspect.Parameter(each.name, keyword, default=each.offered, annotation=kind))
-    init.__signature__ = signature.replace(parameters=own)
+        parameters.append(inspect.Parameter(setting.name, keyword, default=setting.offered, annotation=kind))
+    init.__signature__ = signature.replace(parameters=parameters)
     if estimator.__doc__ is not None:  # there is none under `python -OO`
-        described = "\n".join(map(_described, OFFERED))
-        estimator.__doc__ = inspect.cleandoc(estimator.__doc__).replace(PLACE, described)
+        descriptions = "\n".join(map(_description, OFFERED))
+        estimator.__doc__ = inspect.cleandoc(estimator.__doc__).replace(PLACE, descriptions)
 
 
-def _described(setting: Setting) -> str:
+def _description(setting: Setting) -> str:
     words = ", ".join(f'"{word}"' for word in setting.choices)
     kind = f"{{{words}}}" if words else _kind(setting)
     default = f'"{setting.default}"' if words and not setting.by_method else setting.offered

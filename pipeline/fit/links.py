@@ -1,14 +1,16 @@
-"""Annotations as the estimator takes them: tables of links, of one annotator or of several.
+"""Annotations for the estimator: tables of links by one annotator or by several.
 
-A `Reader` checks links of the samples there are, and lays them out as `Given`. Links call samples by the
-labels of an index, of any kind; where rows have no names, places from 0 are their labels.
+A `Reader` checks links and returns `Annotations`. Links name samples by the labels of an index, of any kind,
+or by places from 0 if rows have no names.
 """
+
+from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,16 +24,16 @@ from sweep_clustering.sweeps.annotations.nearness import verdict
 from sweep_clustering.sweeps.data.table import exact_below
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean
 
-# Rows and labels that are told one by one.
+# Most rows and labels that get a problem of their own.
 SHOWN = 10
 
-# Labels among which one that is meant is looked for: it takes about 0.1 s for each unknown label.
+# Most labels that an unknown label is compared with: it takes about 0.1 s for each unknown label.
 MOST_COMPARED = 5000
 
 # Place of a label that no sample has.
 OUTSIDE = -1
 
-# Annotator of links that name nobody, as of link files of `sweep fit`.
+# Name of the annotator of links without one, as for link files of `sweep fit`.
 LINKS = "links"
 
 # Links of one annotator, or those of several by name.
@@ -40,64 +42,43 @@ LinkTables = ArrayLike | Mapping[str, ArrayLike]
 # Columns of links without names, by position.
 PLACES = dict(zip("012", LINK_CELLS, strict=True))
 
-# What may be done about a table whose columns are not known.
+# Remedy for a table with unknown columns.
 RENAME = "rename the columns, or give an array of links by to_numpy()"
 
-# What may be done about links that count from 1.
+# Remedy for links that count from 1.
 FROM_1 = "places count from 0: links that count from 1 need samples=range(1, len(X) + 1)"
 
-# What may be done about links of samples that are not there.
+# Remedies for links of samples that X does not have: if rows have names, and if they have none.
 DROP = 'where X is a part of a table on purpose, links_outside="drop" leaves these links out'
 NAME = (
     "counted from 0; if X is a part of a table, name its rows: by the index of a data frame, or by samples="
 )
 
 
-def unmasked(where: str, values: object) -> None:
-    """Refuse a masked array: what stands below its mask would be taken as good.
-
-    Raises
-    ------
-    InputError
-        If any of its values is masked.
-    """
-    parts = values if isinstance(values, list | tuple) else [values]
-    count = sum(int(np.ma.getmaskarray(each).sum()) for each in parts if isinstance(each, np.ma.MaskedArray))
-    if count:
+def check_unmasked(where: str, values: object) -> None:
+    """Raise an InputError for masked values: those below the mask would be taken as good."""
+    arrays = values if isinstance(values, list | tuple) else [values]
+    masks = (np.ma.getmaskarray(array) for array in arrays if isinstance(array, np.ma.MaskedArray))
+    if count := sum(int(mask.sum()) for mask in masks):
         raise InputError(
             [Problem(where, plural(count, "masked value"), "none", "leave them out, or fill them")]
         )
 
 
 def names_of(X: object, samples: ArrayLike | None, n_samples: int) -> pd.Index | None:
-    """Names of the rows of X: those given, else its index if it is a data frame; None if they have no names.
-
-    Parameters
-    ----------
-    X : object
-        Of any kind of table.
-    samples : array_like of shape (n_samples,), optional
-        Names given beside it.
-    n_samples : int
-        Rows of X.
-
-    Raises
-    ------
-    InputError
-        If the names are not one for each row.
-    """
+    """Return the names of the rows of X: `samples`, else the index of a data frame, else None."""
     if samples is None:
         return X.index if isinstance(X, pd.DataFrame) else None
-    unmasked("samples", samples)
-    with suppress(TypeError, ValueError):  # of what is no list, or a list of lists
+    check_unmasked("samples", samples)
+    with suppress(TypeError, ValueError):  # for no list, or a list of lists
         if len(names := pd.Index(samples)) == n_samples:
             return names
-    found = f"shape {np.asarray(samples, dtype=object).shape}"
-    raise InputError([Problem("samples", found, f"shape ({n_samples},), a name for each row of X")])
+    shape = f"shape {np.asarray(samples, dtype=object).shape}"
+    raise InputError([Problem("samples", shape, f"shape ({n_samples},), a name for each row of X")])
 
 
 def plain(label: Any) -> Any:
-    """A label as Python has it, a tuple in place of a list."""
+    """Return a label as an object of Python, with a tuple in place of a list."""
     if isinstance(label, list | tuple):
         return tuple(map(plain, label))
     if isinstance(label, np.datetime64):
@@ -106,28 +87,16 @@ def plain(label: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Given:
-    """Annotations that were checked.
+class Annotations:
+    """Annotations that were checked."""
 
-    Parameters
-    ----------
-    layers : list of Layer
-        One for each annotator and kind that is given, be it empty; must-links first.
-    annotators : list of str
-        Names in the order of their numbers.
-    dropped : int
-        Rows of links left out, as they name samples that are not there.
-    total : int
-        Rows of links with those.
-    """
-
-    layers: list[Layer] = field(default_factory=list)
-    annotators: list[str] = field(default_factory=list)
-    dropped: int = 0
-    total: int = 0
+    layers: list[Layer] = field(default_factory=list)  # one for each annotator and kind, must-links first
+    annotators: list[str] = field(default_factory=list)  # names in the order of their numbers
+    dropped: int = 0  # rows of links that were left out, as they name samples that X does not have
+    total: int = 0  # rows of links with these
 
     def of_kind(self, kind: int) -> NDArray[np.float64] | dict[str, NDArray[np.float64]] | None:
-        """Rows i, j, weight of a kind, as `fit` takes them: by annotator, unless none was named."""
+        """Return the rows i, j, weight of a kind in the form of `fit`: by annotator if any has a name."""
         tables = {
             self.annotators[layer.annotator]: np.column_stack([1.0 * layer.pairs, layer_weights(layer)])
             for layer in self.layers
@@ -136,28 +105,18 @@ class Given:
         return tables.get(LINKS) if self.annotators in ([], [LINKS]) else tables or None
 
     def agreement(self, labels: NDArray[np.integer]) -> dict[str, float | None]:
-        """By annotator, the share of the annotations that agree with a partition; None if there are none."""
+        """Return the share of each annotator's annotations that agree with a partition; None without any."""
         shares = inferred_accuracies(self.layers, labels)
-        return {self.annotators[who]: None if np.isnan(share) else share for who, share in shares.items()}
+        return {self.annotators[n]: None if np.isnan(share) else share for n, share in shares.items()}
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads links of the samples there are.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows of X.
-    names : pandas.Index or None
-        What links call them; None if by their places.
-    drop : bool
-        Whether links of samples that are not there are left out, and no problem; only of names.
-    """
+    """Reader of links between the rows of X."""
 
     n_samples: int
-    names: pd.Index | None = None
-    drop: bool = False
+    names: pd.Index | None = None  # names of the rows; None if links name them by places
+    drop: bool = False  # whether links of unknown names are left out, and are no problem
 
     def read(
         self,
@@ -165,77 +124,59 @@ class Reader:
         cannot_link: LinkTables | None,
         accuracy: float | None = None,
         annotator_accuracy: Mapping[str, float] | None = None,
-        before: Given | None = None,
-    ) -> Given:
-        """Check links, and lay them out; those before come first.
-
-        Raises
-        ------
-        InputError
-            With the problems of all links.
-        """
+        before: Annotations | None = None,
+    ) -> Annotations:
+        """Check links and add them to the annotations before; all problems are one InputError."""
         problems: list[Problem] = []
-        before = before or Given()
-        found: dict[tuple[str, int], list[tuple[NDArray[np.integer], NDArray[np.float64]]]] = {}
+        before = before or Annotations()
+        groups: dict[tuple[str, int], list[_Links]] = {}
         for layer in before.layers:
-            found[before.annotators[layer.annotator], layer.kind] = [(layer.pairs, layer_weights(layer))]
+            key = before.annotators[layer.annotator], layer.kind
+            groups[key] = [_Links(np.asarray(layer.pairs, np.int64), layer_weights(layer), 0)]
         dropped, total = before.dropped, before.total
-        for where, kind, annotator, links in _tables(must_link, cannot_link, problems):
+        for table in _tables(must_link, cannot_link, problems):
             with collecting(problems):
-                pairs, weights, outside = self._links(where, _frame(where, links, (2, 3)))
-                found.setdefault((annotator, kind), []).append((pairs, weights))
-                dropped, total = dropped + outside, total + outside + len(pairs)
+                links = self._links(table.where, _frame(table.where, table.links, (2, 3)))
+                groups.setdefault((table.annotator, table.kind), []).append(links)
+                dropped, total = dropped + links.dropped, total + links.dropped + len(links.pairs)
         if self.names is not None and total > before.total and self.names.has_duplicates:
-            again = self.names[self.names.duplicated()].unique().tolist()
+            labels = self.names[self.names.duplicated()].unique().tolist()
             expected = "a label of its own for each row, as links name rows by these labels"
             hint = "reset_index(drop=True) numbers the rows"
-            problems.append(Problem("names of rows", f"labels that repeat: {again[:SHOWN]}", expected, hint))
+            problems.append(Problem("names of rows", f"labels that repeat: {labels[:SHOWN]}", expected, hint))
         if problems:
             raise InputError(problems)
-        annotators, own = list(dict.fromkeys(name for name, _ in found)), annotator_accuracy or {}
+        annotators, accuracies = list(dict.fromkeys(name for name, _ in groups)), annotator_accuracy or {}
         layers = []
-        for number, kind in itertools.product(range(len(annotators)), (MUST, CANNOT)):
-            name = annotators[number]
-            if (name, kind) in found:
-                pairs, weights = map(np.concatenate, zip(*found[name, kind], strict=True))
-                layers.append(Layer(kind, pairs, weights, own.get(name, accuracy), None, number))
-        return Given(layers, annotators, dropped, total)
+        for (number, name), kind in itertools.product(enumerate(annotators), (MUST, CANNOT)):
+            if (name, kind) in groups:
+                pairs, weights, _ = zip(*groups[name, kind], strict=True)
+                p = accuracies.get(name, accuracy)
+                layers.append(Layer(kind, np.concatenate(pairs), np.concatenate(weights), p, None, number))
+        return Annotations(layers, annotators, dropped, total)
 
     @property
     def is_by_place(self) -> bool:
-        """Whether links call samples by their places, as the usual index of a data frame does."""
+        """Whether links name samples by their places, as the usual index of a data frame does."""
         return self.names is None or self.names.equals(pd.RangeIndex(self.n_samples))
 
-    def check_places(self, given: Given, X: NDArray[np.float64]) -> None:
-        """Refuse links by places whose answers clearly speak for rows that are counted from 1.
-
-        Raises
-        ------
-        InputError
-            If they do: the rows would be wrong ones.
-        """
-        layers = [layer for layer in given.layers if len(layer.pairs)]
-        if not self.is_by_place or not layers or min(int(each.pairs.min()) for each in layers) < 1:
+    def check_places(self, annotations: Annotations, X: NDArray[np.float64]) -> None:
+        """Raise an InputError for links by places whose answers clearly fit rows that are counted from 1."""
+        layers = [layer for layer in annotations.layers if len(layer.pairs)]
+        if not self.is_by_place or not layers or min(int(layer.pairs.min()) for layer in layers) < 1:
             return
-        pairs = np.concatenate([each.pairs for each in layers]).astype(np.int64)
-        kinds = np.repeat([each.kind == MUST for each in layers], [len(each.pairs) for each in layers])
-        if verdict(X, pairs, pairs - 1, kinds, usual=0).first_row == 1:
-            found = "links whose answers fit rows that are counted from 1, and do not fit places from 0"
+        pairs = np.concatenate([layer.pairs for layer in layers]).astype(np.int64)
+        is_must = np.repeat([layer.kind == MUST for layer in layers], [len(layer.pairs) for layer in layers])
+        if verdict(X, pairs, pairs - 1, is_must, usual=0).first_row == 1:
+            links = "links whose answers fit rows that are counted from 1, and do not fit places from 0"
             hint = f"{FROM_1}; samples=range(len(X)) takes them as they are"
-            raise InputError([Problem("must_link, cannot_link", found, "places from 0", hint)])
+            raise InputError([Problem("must_link, cannot_link", links, "places from 0", hint)])
 
     def pairs(self, pairs: ArrayLike) -> NDArray[np.int64]:
-        """Pairs of samples as a table of places, of shape (n_pairs, 2).
+        """Return pairs of samples as places, of shape (n_pairs, 2); anything else is an InputError."""
+        return self._links("pairs", _frame("pairs", pairs, (2,))).pairs
 
-        Raises
-        ------
-        InputError
-            If they are no such table, or name a sample that does not exist.
-        """
-        return self._links("pairs", _frame("pairs", pairs, (2,)))[0]
-
-    def _links(self, where: str, table: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.float64], int]:
-        """Pairs of places, the annotations each stands for, and the number of links left out."""
+    def _links(self, where: str, table: pd.DataFrame) -> _Links:
         problems: list[Problem] = []
         weights = np.ones(len(table))
         if table.shape[1] == 3:
@@ -243,74 +184,95 @@ class Reader:
             wrong = np.flatnonzero(~((weights >= LEAST_WEIGHT) & (weights <= LARGEST_WEIGHT)))
             for row in wrong[:SHOWN]:
                 problems.append(Problem(f"{where}, row {row}", f"weight {table.iloc[row, 2]}", WEIGHTS))
-        if are_booleans := [str(table.columns[end]) for end in (0, 1) if _has_booleans(table.iloc[:, end])]:
-            found = f"booleans in column {' and '.join(are_booleans)}"
-            raise InputError([Problem(where, found, "labels of rows", "np.argwhere(mask) gives the places")])
-        places = self._places(table)
-        outside = places == OUTSIDE
-        if outside.any() and not (self.drop and self.names is not None):
-            ends = [list(map(plain, table.iloc[:, end].tolist())) for end in (0, 1)]
-            unknown = [(int(row), ends[end][row]) for row, end in np.argwhere(outside)]
-            problems += self._unknown(where, unknown)
+        ends = [table.iloc[:, end] for end in (0, 1)]
+        if booleans := [
+            str(name) for name, end in zip(table.columns, ends, strict=False) if _has_booleans(end)
+        ]:
+            columns = f"booleans in column {' and '.join(booleans)}"
+            raise InputError(
+                [Problem(where, columns, "labels of rows", "np.argwhere(mask) gives the places")]
+            )
+        places = self.places(table)
+        is_outside = places == OUTSIDE
+        if is_outside.any() and not (self.drop and self.names is not None):
+            labels = [list(map(plain, end.tolist())) for end in ends]
+            cells = [(int(row), labels[end][row]) for row, end in np.argwhere(is_outside)]
+            problems += self._unknown(where, cells)
         if problems:
             raise InputError(problems)
-        inside = ~outside.any(axis=1)
-        return places[inside], weights[inside], int((~inside).sum())
+        is_inside = ~is_outside.any(axis=1)
+        return _Links(places[is_inside], weights[is_inside], int((~is_inside).sum()))
 
-    def _places(self, table: pd.DataFrame) -> NDArray[np.int64]:
-        """The two ends of each link as places, `OUTSIDE` for a label that no sample has.
+    def places(self, table: pd.DataFrame) -> NDArray[np.int64]:
+        """Return the two ends of each link as places, `OUTSIDE` for a label that no sample has.
 
-        Whole numbers are looked up as arrays. Other labels are compared as Python does, one by one.
+        Whole numbers are looked up as arrays. Other labels are compared one by one, as Python does.
         """
         index = pd.RangeIndex(self.n_samples) if self.names is None else self.names
         columns = [table.iloc[:, end] for end in (0, 1)]
         if index.dtype.kind == "i" and index.is_unique:
-            numbers = [whole for each in columns if (whole := _whole(each)) is not None]
+            numbers = [whole for column in columns if (whole := _whole(column)) is not None]
             if len(numbers) == len(columns):
-                return np.stack([index.get_indexer(each) for each in numbers], axis=1).astype(np.int64)
-        known, is_float = self._known(), index.dtype.kind == "f"
+                return np.stack([index.get_indexer(column) for column in numbers], axis=1).astype(np.int64)
+        place_of, is_float = self._place_of(), index.dtype.kind == "f"
 
         def place(label: Any, exact: int) -> int:
             if isinstance(label, float) and not is_float and not abs(label) < exact:
-                return OUTSIDE  # NaN, or a whole number that may have been another one
+                return OUTSIDE  # NaN, or a whole number that rounding may have changed
             is_missing = not isinstance(label, tuple) and bool(np.any(pd.isna(label)))
-            return known.get(label, OUTSIDE) if isinstance(label, Hashable) and not is_missing else OUTSIDE
+            return place_of.get(label, OUTSIDE) if isinstance(label, Hashable) and not is_missing else OUTSIDE
 
         ends = []
-        for each in columns:
-            is_floats = isinstance(each.dtype, np.dtype) and each.dtype.kind == "f"
-            exact = exact_below(each.dtype.type(0)) if is_floats else 2**53
-            ends.append([place(plain(label), exact) for label in each.tolist()])
+        for column in columns:
+            has_floats = isinstance(column.dtype, np.dtype) and column.dtype.kind == "f"
+            exact = exact_below(column.dtype.type(0)) if has_floats else 2**53
+            ends.append([place(plain(label), exact) for label in column.tolist()])
         return np.array(ends, dtype=np.int64).T
 
-    def _known(self) -> dict[Hashable, int]:
-        """Places of the samples by label."""
-        index = range(self.n_samples) if self.names is None else map(plain, self.names)
-        return {label: place for place, label in enumerate(index)}
+    def _place_of(self) -> dict[Hashable, int]:
+        labels = range(self.n_samples) if self.names is None else map(plain, self.names)
+        return {label: place for place, label in enumerate(labels)}
 
     def _unknown(self, where: str, cells: list[tuple[int, Any]]) -> Iterator[Problem]:
-        """Labels that no sample has: how many, then the first of them, each with the nearest there is."""
-        some = list(itertools.islice(self._known(), MOST_COMPARED))
-        expected, hint = f"labels of rows of X, such as {', '.join(map(repr, some[:3]))}", DROP
+        """Yield the number of labels that no sample has, then the first of them with the nearest label."""
+        labels = list(itertools.islice(self._place_of(), MOST_COMPARED))
+        expected, hint = f"labels of rows of X, such as {', '.join(map(repr, labels[:3]))}", DROP
         if self.names is None:
             expected, hint = f"places 0 to {self.n_samples - 1}", NAME
         if self.is_by_place and self.n_samples in [label for _, label in cells if isinstance(label, int)]:
             hint = f"{FROM_1}; {hint}"
-        found = f"{plural(len({row for row, _ in cells}), 'row')} with samples that X does not have"
-        yield Problem(where, found, expected, hint)
+        rows = f"{plural(len({row for row, _ in cells}), 'row')} with samples that X does not have"
+        yield Problem(where, rows, expected, hint)
         first: dict[str, tuple[int, Any]] = {}
         for row, label in cells:
             first.setdefault(repr(label), (row, label))
-        by_text = {str(each): each for each in some}
+        by_text = {str(label): label for label in labels}
         for text, (row, label) in itertools.islice(first.items(), SHOWN):
-            meant = did_you_mean(label, by_text) if isinstance(label, str) else ""
+            hint = did_you_mean(label, by_text) if isinstance(label, str) else ""
             if str(label) in by_text:  # 3 for '3', or the other way round
-                meant = f"did you mean {by_text[str(label)]!r} of type {type(by_text[str(label)]).__name__}?"
-            yield Problem(f"{where}, row {row}", text, "a sample of X", meant)
+                hint = f"did you mean {by_text[str(label)]!r} of type {type(by_text[str(label)]).__name__}?"
+            yield Problem(f"{where}, row {row}", text, "a sample of X", hint)
+
+
+class _Links(NamedTuple):
+    """Links of one table as pairs of places."""
+
+    pairs: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    dropped: int  # rows that were left out
+
+
+class _Table(NamedTuple):
+    """A table of links, and its place in messages."""
+
+    where: str
+    kind: int
+    annotator: str
+    links: ArrayLike
 
 
 def _whole(column: pd.Series) -> NDArray[np.int64] | None:
-    """The labels of a column as whole numbers; None if any is none, or is beyond what floats hold exactly."""
+    """Return the labels of a column as whole numbers; None if one is none, or too large for exact floats."""
     if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iuf":
         return None
     values = column.to_numpy()
@@ -324,34 +286,33 @@ def _whole(column: pd.Series) -> NDArray[np.int64] | None:
 
 def _tables(
     must_link: LinkTables | None, cannot_link: LinkTables | None, problems: list[Problem]
-) -> Iterator[tuple[str, int, str, ArrayLike]]:
-    """Where it is, kind, annotator and links of every table."""
+) -> Iterator[_Table]:
     for name, kind, links in (("must_link", MUST, must_link), ("cannot_link", CANNOT, cannot_link)):
         if links is not None and not isinstance(links, Mapping):
-            yield name, kind, LINKS, links
+            yield _Table(name, kind, LINKS, links)
             continue
-        for annotator, own in (links or {}).items():
+        for annotator, table in (links or {}).items():
             if isinstance(annotator, str) and annotator:
-                yield f"{name} of {annotator}", kind, annotator, own
+                yield _Table(f"{name} of {annotator}", kind, annotator, table)
             else:
-                found, expected = f"annotator {annotator!r}", "a name, a text that is not empty"
-                problems.append(Problem(name, found, expected))
+                expected = "a name, a text that is not empty"
+                problems.append(Problem(name, f"annotator {annotator!r}", expected))
 
 
 def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
-    """A table of one of these numbers of columns, whose cells may be labels of any kind."""
-    unmasked(where, links)
+    """Return a table with one of these numbers of columns, whose cells may be labels of any kind."""
+    check_unmasked(where, links)
     expected = f"shape {' or '.join(f'(n_links, {width})' for width in widths)}"
     links = list(links) if isinstance(links, Iterator) else links
-    # pandas would fill short rows up, and take a text for a row of letters
+    # pandas would fill short rows up, and take a text for a row of letters.
     cells = [
         len(row) if isinstance(row, Sized) and not isinstance(row, str) else 1
         for row in (links if isinstance(links, list | tuple) else [])
     ]
     for number, count in enumerate(cells):
         if count != cells[0]:
-            found = f"{plural(count, 'cell')} after rows of {cells[0]}"
-            raise InputError([Problem(f"{where}, row {number}", found, expected)])
+            row = f"{plural(count, 'cell')} after rows of {cells[0]}"
+            raise InputError([Problem(f"{where}, row {number}", row, expected)])
     try:
         table = links.to_pandas() if hasattr(links, "to_pandas") else pd.DataFrame(links)
         if not isinstance(table, pd.DataFrame):
@@ -367,28 +328,22 @@ def _frame(where: str, links: Any, widths: tuple[int, ...]) -> pd.DataFrame:
 
 
 def _by_name(where: str, table: pd.DataFrame, widths: tuple[int, ...]) -> pd.DataFrame:
-    """The columns i, j and weight, as files of links name them; a table without names as it is.
-
-    Raises
-    ------
-    InputError
-        With every column that is not known, comes twice or is missing.
-    """
+    """Return the columns i, j and weight by the names in files of links; a table without names as it is."""
     if table.columns.equals(pd.RangeIndex(table.shape[1])):
         return table
     words = [str(name).strip().lower() for name in table.columns]
     columns = usual_names(words)
-    if {name for name in columns if name} in ({*"01"}, {*"012"}):  # columns without names that were in a file
+    if {name for name in columns if name} in ({*"01"}, {*"012"}):  # a file had columns without names
         columns = [PLACES.get(name, "") for name in columns]
     known = LINK_CELLS[: max(widths)]
     if problems := [*header_problems(where, words, columns, LINK_CELLS[:2], known, False)]:
-        raise InputError([replace(each, hint=each.hint or RENAME) for each in problems])
+        raise InputError([replace(problem, hint=problem.hint or RENAME) for problem in problems])
     order = [columns.index(name) for name in known if name in columns]
     return table.iloc[:, order]
 
 
 def _has_booleans(column: pd.Series) -> bool:
-    """Whether any label is True or False, which Python takes for 1 and 0."""
+    """Return whether any label is True or False, which Python takes for 1 and 0."""
     if pd.api.types.is_bool_dtype(column.dtype):
         return True
-    return column.dtype == object and any(isinstance(each, bool | np.bool_) for each in column)
+    return column.dtype == object and any(isinstance(label, bool | np.bool_) for label in column)

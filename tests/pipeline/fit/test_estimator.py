@@ -30,7 +30,7 @@ from sweep_clustering import LinkScorer
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import SPHERES
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClustering, runner
-from sweep_clustering.pipeline.fit.links import Given, Reader, names_of
+from sweep_clustering.pipeline.fit.links import Annotations, Reader, names_of
 from sweep_clustering.sweeps.errors import InputError
 
 MUST_LINKS = [[0, 1], [4, 4], [10, 11], [0, 1], [3, 29]]
@@ -364,7 +364,7 @@ def problems(reader: Reader, *links: Any) -> list[str]:
     return str(raised.value).splitlines()
 
 
-def laid_out(given: Given) -> list[Any]:
+def laid_out(given: Annotations) -> list[Any]:
     return [(layer.kind, layer.pairs.tolist(), np.ravel(layer.weights).tolist()) for layer in given.layers]
 
 
@@ -416,8 +416,8 @@ def test_labels_are_found_whatever_spells_them_and_others_dropped(
 def test_whole_numbers_are_found_as_any_other_label_is(names: Any, column: Any) -> None:
     reader = Reader(5) if names is None else Reader(len(names), pd.Index(names))
     table = pd.DataFrame({"i": column, "j": [1, 2, 3, 4]})
-    places = reader._places(table)
-    assert np.array_equal(places, reader._places(table.astype(object)))
+    places = reader.places(table)
+    assert np.array_equal(places, reader.places(table.astype(object)))
     assert (places.dtype, places.shape) == (np.int64, (4, 2))
 
 
@@ -511,7 +511,7 @@ def test_annotations_add_up_by_annotator() -> None:
         "ann": [[0, 1, 1]], "bob": [[1, 2, 1], [5, 6, 2]], "cyd": [[3, 4, 1]],
     }  # fmt: skip
     assert both.agreement(np.array([0, 0, 0, 1, 2, 0, 1, 1, 2])) == {"ann": 1.0, "bob": 1 / 3, "cyd": 0.0}
-    assert Given().of_kind(MUST) is None
+    assert Annotations().of_kind(MUST) is None
     assert reader.read([[1, 1]], None).agreement(np.zeros(9)) == {"links": None}
     assert problems(reader, {"": [[0, 1]]}, {3: [[0, 1]]}) == [
         f"{where}: found annotator {name}, expected a name, a text that is not empty"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
-from sweep_clustering.pipeline.fit.links import Given, Reader
+from sweep_clustering.pipeline.fit.links import Annotations, Reader
 from sweep_clustering.sweeps.errors import InputError
 
 PLAIN = pd.DataFrame({"i": [2, 3], "j": [0, 1]})
@@ -98,8 +98,8 @@ def test_links_by_place_that_clearly_count_from_1_are_refused() -> None:
     is_must = labels[i] == labels[j]
     kinds = ((MUST, is_must), (CANNOT, ~is_must))
 
-    def given_from(first: int) -> Given:
-        return Given(
+    def given_from(first: int) -> Annotations:
+        return Annotations(
             [Layer(kind, rows[which] + first, None, None, None, 0) for kind, which in kinds], ["links"]
         )
 
