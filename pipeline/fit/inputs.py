@@ -410,7 +410,7 @@ def judge(
     places = np.flatnonzero(is_contradicted)
     for place in map(int, places[:most]):
         item = annotations.annotation(place)
-        row = {"i": samples.identifier(item.first), "j": samples.identifier(item.second)}
+        row: dict[str, Any] = {"i": samples.identifier(item.first), "j": samples.identifier(item.second)}
         row |= {"kind": KIND_NAMES[item.kind], "weight": item.weight, "annotator": item.annotator}
         rows.append(row | {"file": str(item.file), "line": item.line})
     lines = []
