@@ -105,8 +105,8 @@ def draw_choice(choice: ClusterChoice) -> Figure:
             axes.set_xlabel("number of clusters K")
             axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
             axes.grid(axis="y")
-        taken = f"taken: K = {counts[chosen]}"
-        (ring,) = first.plot(counts[chosen], choice.values[chosen], color=look.VERMILLION, label=taken)
+        label = f"taken: K = {counts[chosen]}"
+        (ring,) = first.plot(counts[chosen], choice.values[chosen], color=look.VERMILLION, label=label)
         ring.set(marker="o", markersize=11, markerfacecolor="none", markeredgewidth=1.8, linestyle="")
         look.legend(figure, panels)
     return figure

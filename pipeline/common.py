@@ -139,8 +139,8 @@ def core_count(root: Path = Path("/")) -> int:
 
 
 def _cpu_quotas(root: Path) -> Iterator[float]:
-    """Yield the quotas, in cores, of the control groups of this process and of all groups above, of both
-    versions.
+    """Yield quotas, in cores, for the control groups (versions 1 and 2) of this process and all groups
+    above.
     """
     mounted = root / "sys/fs/cgroup"
     try:

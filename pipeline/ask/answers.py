@@ -134,8 +134,8 @@ class AnswersFile:
 
     def _is_changed(self) -> bool:
         with suppress(OSError):  # the file is closed, or gone
-            ours, current = os.fstat(self._file), os.stat(self.path)
-            return not os.path.samestat(ours, current) or ours.st_size != self._ends[-1]
+            open_file, current = os.fstat(self._file), os.stat(self.path)
+            return not os.path.samestat(open_file, current) or open_file.st_size != self._ends[-1]
         return True
 
     def _row(self, first: int, second: int, kind: int | None) -> bytes:

@@ -64,7 +64,7 @@ class Pipe:
         yield
 
     def key(self) -> str:
-        """Return the first letter, a small one, of the next line that is not blank; empty at the end."""
+        """Return the first letter of the next line that is not blank, in lower case; empty at the end."""
         lines = (line.strip() for line in iter(sys.stdin.readline, ""))
         return next((line[0].lower() for line in lines if line), "")
 
@@ -72,7 +72,7 @@ class Pipe:
 class Terminal(Pipe):
     """A real terminal: each question has the screen for itself, and keys need no Enter.
 
-    Keys typed before a question is on the screen do not count, as they do not answer it.
+    Keys typed before a question is on the screen do not count.
     """
 
     def show(self, lines: Sequence[str]) -> None:
@@ -135,7 +135,7 @@ OTHER_LINES = 9
 class Rows:
     """Contents of a table that questions show."""
 
-    # Features as they are in the file, of shape (n_samples, n_features).
+    # Features (n_samples, n_features) as they are in the file.
     values: NDArray[np.float64]
     feature_names: Sequence[str]
     # The name of every row.
@@ -302,7 +302,7 @@ class Session:
     rows: list[Row]
     # File for the answers.
     file: AnswersFile
-    # Where questions are shown, and keys come from.
+    # It shows questions, and gives keys.
     console: Pipe
     assess: Assess
     # Questions of this session that were answered or skipped.

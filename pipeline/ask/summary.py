@@ -129,8 +129,8 @@ def assess(
 ) -> Assessment:
     """Fit to the answers so far, and choose the next questions.
 
-    The number of the batch in a session is part of the random stream, and `start` is the solution of the
-    batch before, of shape (n_samples,), int16. A problem without a solution is a `ValueError`.
+    The number of the batch in a session is part of the random stream, and `start` has the labels (n_samples,)
+    of the batch before. A problem without a solution is a `ValueError`.
     """
     from sweep_clustering.kernels.choice.held_out import below
     from sweep_clustering.kernels.interrupt import run_interruptibly

@@ -203,7 +203,7 @@ def fit_command(
             labels_true=inputs.labels_true,
             predict_annotations=options.held_out,
             names=inputs.table.feature_names,
-            run=runner(jobs or -1, bar),  # of fits to folds and of restarts
+            run=runner(jobs or -1, bar),  # it runs fits to folds and restarts
             salvage=True,
         )
         if len(counts) > 1:

@@ -251,7 +251,7 @@ def check_method(method: str, options: str, uses: str | None, time_limit: float,
             click.echo(error.traceback, err=True)
             raise refused(f"method {method!r}", error.cause, "what can be imported") from None
     if as_json:
-        show({"method": method, "uses": annotations, **asdict(report)})
+        show({"method": method, "uses": annotations, **report.to_dict()})
     else:
         show(list(_lines(method, report)))
         if not report.breaches:
@@ -274,5 +274,5 @@ def _lines(method: str, report: Report) -> Iterator[str]:
     yield f"{plural(len(report.breaches), 'breach', 'breaches')} of the contract:"
     for breach in report.breaches:
         where = f" ({breach.where})" if breach.where else ""
-        yield f"  {breach.what}: {breach.found}{where}"
+        yield f"  {breach.what}: {breach.cause}{where}"
         yield from (f"      {line}" for line in breach.traceback.splitlines())

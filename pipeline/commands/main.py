@@ -53,7 +53,7 @@ OURS = "sweep_clustering"
 
 
 class Echo(logging.Handler):
-    """Log handler that writes to stderr, wherever it points at the time of the message."""
+    """Log handler that writes to the stderr of the time of the message."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the arguments of commands name: sweep files, cubes and runs, and what a shell completes for them.
+"""Sweep files, cubes and runs that arguments of commands name, and their completion in a shell.
 
 Storage and the reader of sweep files are loaded where they are needed: help needs neither, and a command on a
 cube needs no sweep file.

@@ -1,1 +1,1 @@
-"""Methods of others in the cells of a sweep: contract, where they are found, the process to run in."""
+"""Methods of others in the cells of a sweep: their contract, their loading, and the processes for them."""

@@ -2,8 +2,8 @@
 
 import pickle
 import tempfile
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,8 +36,8 @@ class Breach:
     what: str
     # The name of the problem; empty if there was no single one.
     where: str
-    # What was found.
-    found: str
+    # The observation.
+    cause: str
     # The traceback of the method, if it raised.
     traceback: str = ""
 
@@ -63,6 +63,13 @@ class Report:
     version: str
     outcomes: tuple[Outcome, ...]
     breaches: tuple[Breach, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values."""
+        report = asdict(self)
+        for breach in report["breaches"]:
+            breach["found"] = breach.pop("cause")
+        return report
 
 
 def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:

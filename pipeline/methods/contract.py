@@ -25,7 +25,7 @@ class NoSolution(Exception):
     Parameters
     ----------
     reason : str
-        why there is no solution
+        reason why there is no solution
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Method(Protocol):
             pairs of samples i < j, each once; a pair that was annotated both ways is in both. A method that
             uses nothing gets empty ones.
         weights : tuple of two ndarray of shape (n_pairs,), float64
-            how often each must-link and each cannot-link was annotated
+            number of annotations of each must-link and of each cannot-link
         accuracy : float or None
             probability in (0, 1] that an annotation is right; None if it is not known
         random_state : int

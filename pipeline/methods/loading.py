@@ -237,13 +237,13 @@ def _target(call: MethodCall) -> Any:
 
 
 def _allow_former_name() -> None:
-    """Let a method import the public names from `pipeline`, where they were before.
+    """Let a method import the public names from `pipeline`, their former package.
 
     The text of a method is part of what a cube was made with, so a changed line would make it another method.
     """
     spec = find_spec("pipeline") if "pipeline" not in sys.modules else None
-    ours = Path(__file__).resolve().parents[1]
-    if spec is None or Path(spec.origin or "").resolve().parent == ours:
+    package = Path(__file__).resolve().parents[1]
+    if spec is None or Path(spec.origin or "").resolve().parent == package:
         sys.modules.setdefault("pipeline", sys.modules["sweep_clustering"])
 
 

@@ -207,7 +207,7 @@ class MethodProcess:
         return Answer(solution, answer["seconds"], answer["cpu_seconds"])
 
     def close(self, keep: int = 0) -> None:
-        """End the processes that no call is using, but for the latest ones."""
+        """End the processes that no call is using, except the latest ones."""
         with self._lock:
             runners = self._idle[: max(0, len(self._idle) - keep)]
             del self._idle[: len(runners)]
@@ -292,11 +292,11 @@ class _Runner:
     """A process that runs methods of the same code, under its keeper (`pipeline.methods.keeper`)."""
 
     def __init__(self, code: Hashable, output: int, mark: str) -> None:
-        ours, theirs = socket.socketpair()
-        self._lifeline, their_end = socket.socketpair()  # it carries nothing, and ends with this process
-        ends = theirs.fileno(), their_end.fileno()
+        our_end, child_end = socket.socketpair()
+        self._lifeline, lifeline_end = socket.socketpair()  # it carries nothing, and ends with this process
+        ends = child_end.fileno(), lifeline_end.fileno()
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONWARNINGS"}
-        with theirs, their_end:
+        with child_end, lifeline_end:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _COMMAND, _HOME, *map(str, ends), mark],
                 stdin=subprocess.DEVNULL,
@@ -307,7 +307,7 @@ class _Runner:
                 process_group=0,  # Ctrl-C is for the caller
             )
         self.code = code
-        self.channel = Channel(ours)
+        self.channel = Channel(our_end)
         self.phase = _STARTS
         self._number = 0
         self.key: Hashable = self  # there is no table yet

@@ -23,7 +23,7 @@ def cluster(X, n_clusters, must_link, cannot_link, *, weights, accuracy, random_
     i < j of samples from 0, each pair once, (n_pairs, 2); a pair that was annotated both ways is in both.
     weights are two arrays, how often each must-link and each cannot-link was annotated. accuracy is the
     probability that an annotation is right. random_state is an int: draw from default_rng(random_state)
-    alone. What follows it are options, with their defaults.
+    alone. Arguments after it are options, with their defaults.
 
     Return labels from 0 to n_clusters - 1, or a Solution; raise NoSolution where there is none.
     """

@@ -55,7 +55,7 @@ def components(tree: xr.DataTree, dataset: str, **cell: Any) -> xr.Dataset:
     Raises
     ------
     InputError
-        If coordinates are missing, or the cube has no Gaussians of the cell: it is not done, of another
+        If coordinates are missing, or the cube has no Gaussians of the cell: it is not done or has another
         model, or the cube has format 2.
     KeyError
         If there is no such data set or value.

@@ -36,7 +36,7 @@ BATTERY = "battery"
 ALL = "all"
 COLUMNS = ("what", "kind", "n_datasets", "model", "mean_rank", "mean", "best")
 
-# What follows the name of a published method: its settings, such as `_T0.05_BF10` and `_Arbf_G5`.
+# Settings that follow the name of a published method, such as `_T0.05_BF10` and `_Arbf_G5`.
 SETTINGS = re.compile(r"(?:_[A-Z]+[a-z]*[\d.]*)+")
 # Number of published methods that are ranked, the best by mean.
 MOST_PUBLISHED = 15
@@ -64,7 +64,7 @@ def facts(plans: Mapping[str, DatasetPlan], tree: xr.DataTree) -> pd.DataFrame:
 
 
 def _imbalance(node: xr.Dataset) -> float:
-    """Return the size of the largest class over that of the smallest, of all mixtures together."""
+    """Return the size of the largest class over that of the smallest, over all mixtures."""
     counts = np.unique(node["labels_true"].to_numpy(), return_counts=True)[1]
     return float(counts.max() / counts.min())
 
@@ -123,8 +123,8 @@ def _means_along(ranking: Ranking, key: Callable[[str, float, int], Any]) -> lis
         for value, rows in places.groupby(np.array(values, dtype=object)):
             means.setdefault(value, {})[name] = by_unit(rows).mean()[ranking.models]
     # the p of models without annotations is NaN, which is no value
-    known = [(value, pd.DataFrame(rows).T) for value, rows in means.items() if value == value]
-    return known if len(known) > 1 else []
+    groups = [(value, pd.DataFrame(rows).T) for value, rows in means.items() if value == value]
+    return groups if len(groups) > 1 else []
 
 
 @dataclass(frozen=True)
@@ -143,9 +143,9 @@ class PublishedRanking:
 def rank_published(cells: pd.DataFrame, published: pd.DataFrame) -> PublishedRanking:
     """Rank published labels, read by `read_published`, among the models of a table of cells, by ARI.
 
-    Published labels have one score on each data set, as a model without annotations has. Of the settings of
-    a method the one with the best mean is ranked, so it is chosen with hindsight, which the models are not.
-    A method counts if it has a score on every data set that any method has, so that all have the same ones.
+    Published labels have one score on each data set, as a model without annotations has. The setting of a
+    method with the best mean is ranked, so it is chosen with hindsight, which the models are not. A
+    method counts if it has a score on every data set that any method has, so that all have the same ones.
     """
     names = {suite: name for name in cells["dataset"].unique() if (suite := suite_name(str(name)))}
     suites = zip(published["battery"], published["name"], strict=True)

@@ -52,10 +52,10 @@ def pair(
     sides = [tables.with_variants(table)[columns].assign(p=table["p"].round(9)) for table in (first, second)]
     added: tuple[list[str], list[str]] = ([], [])
     # a sweep that names no design drew its pairs uniformly
-    for key, called in ((DESIGN, (UNIFORM, UNIFORM)), (SEARCH, searches)):
-        named = [bool(tables.values_of(side, key)) for side in sides]
-        for at, name in enumerate(called):
-            if named[1 - at] and not named[at]:
+    for key, labels in ((DESIGN, (UNIFORM, UNIFORM)), (SEARCH, searches)):
+        has_values = [bool(tables.values_of(side, key)) for side in sides]
+        for at, name in enumerate(labels):
+            if has_values[1 - at] and not has_values[at]:
                 added[at].append(key)
                 has_value = sides[at]["p"].notna()
                 if key == SEARCH:  # a method without annotations is of no search, a model is
@@ -175,8 +175,8 @@ def compared_searches(cells: pd.DataFrame, searches: Sequence[Search]) -> dict[s
         sides = [
             cells[(cells[SEARCH] == search.name) & cells["model"].map(is_model)] for search in (first, other)
         ]
-        kept = [*SHARED, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
-        done = [tables.cells_with_hits(side)[kept] for side in sides]
+        columns = [*SHARED, "cpu_seconds", "restarts_done", "hits", "covariance_shape", OBJECTIVE]
+        done = [tables.cells_with_hits(side)[columns] for side in sides]
         wide = done[0].merge(done[1], on=SHARED, suffixes=("_a", "_b"))
         if wide.empty:
             continue

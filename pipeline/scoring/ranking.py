@@ -167,7 +167,7 @@ def rank(cells: pd.DataFrame, score: str) -> Ranking:
     """Rank the models of a table from `pipeline.scoring.tables.cell_table` by one of `RANKED`.
 
     A rank needs every model on a data set: data sets on which one has no score do not count. A test needs
-    `FEWEST_DATASETS`. Friedman's test comes first, where there are `FEWEST_MODELS`; if it does not find
+    `FEWEST_DATASETS`. Friedman's test comes first, for `FEWEST_MODELS` or more; if it does not find
     that the models differ, no pair does.
     """
     cells = cells.assign(value=solved_values(cells, score))

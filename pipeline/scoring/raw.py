@@ -139,7 +139,7 @@ def raw_text(
     plans: Mapping[str, DatasetPlan],
     fingerprints: Iterable[Mapping[str, str]],
 ) -> str:
-    """Return the text of a file of the raw scores of an opened cube, of its sweep, plans and runs."""
+    """Return the text of a file of the raw scores of an opened cube."""
     software_of_runs = [dict(fingerprint) | software(spec) for fingerprint in fingerprints]
     distinct = [run for place, run in enumerate(software_of_runs) if run not in software_of_runs[:place]]
     head = {"format": FORMAT, "sweep": spec.name, **head_of(spec, plans), "made_with": distinct}
@@ -225,17 +225,23 @@ def differences(
     Data sets that only one side has are not compared.
     """
     problems = list[Problem]()
-    for part, ours in head_of(spec, plans).items():
-        theirs = dict(getattr(scores.head, part))
+    for part, expected_part in head_of(spec, plans).items():
+        part_of_file = dict(getattr(scores.head, part))
         if part == "methods":
             # each key of a method that both have is compared by itself
-            for name in ours.keys() & theirs.keys():
-                for methods in (ours, theirs):
+            for name in expected_part.keys() & part_of_file.keys():
+                for methods in (expected_part, part_of_file):
                     methods |= {f"{name} {key}": value for key, value in methods.pop(name).items()}
-        keys = ours.keys() & theirs.keys() if part == "data" else ours.keys() | theirs.keys()
+        keys = (
+            expected_part.keys() & part_of_file.keys()
+            if part == "data"
+            else expected_part.keys() | part_of_file.keys()
+        )
         for key in sorted(keys):
-            expected, value = (short_text(side[key]) if key in side else "nothing" for side in (ours, theirs))
-            if theirs.get(key) != ours.get(key):
+            expected, value = (
+                short_text(side[key]) if key in side else "nothing" for side in (expected_part, part_of_file)
+            )
+            if part_of_file.get(key) != expected_part.get(key):
                 place = f"{scores.path}, head: {part} {key}"
                 problems.append(Problem(place, value, f"{expected}, as of {where}"))
     return problems

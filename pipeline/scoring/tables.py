@@ -27,7 +27,8 @@ from sweep_clustering.sweeps.plan import AXES, VARIANTS, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES
 from sweep_clustering.sweeps.words import UNIFORM, baseline_of, chooses_shape, is_any, is_model, shape_of
 
-DESIGN, SEARCH = VARIANTS
+DESIGN = VARIANTS[0]
+SEARCH = VARIANTS[1]
 
 GROUP = ("dataset", "n_clusters", "p", "m", "m_over_n", *VARIANTS, "model")
 SUMMARY = (*GROUP, "score", "n_cells", "n_values", "n_missing", "n", "unit", "mean", "se", "median")
@@ -58,7 +59,7 @@ TOO_FEW = "too few"
 
 RATES = ("hit_rate", "once", "most", "for_95", "for_99", "unseen")
 RESTARTS = ("dataset", "model", "cells", "restarts", *RATES)
-# Upper edges, in nats, of the classes of gaps.
+# Upper edges of the classes of gaps, in nats.
 GAPS = np.concatenate([[SAME_OPTIMUM], np.logspace(-4, 5, 19)])
 
 
@@ -165,7 +166,7 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
 
     Columns: `GROUP`, then `score`, `n_cells` (of the grid), `n_values` (cells with a value), `n_missing`
     (done, but the score is not defined, such as the divergence of a degenerate cluster), `n` (units with a
-    value), `unit` (missing without annotations on a real data set, where nothing is drawn), `mean` and `se`
+    value), `unit` (missing without annotations on a real data set, which is not drawn), `mean` and `se`
     over units (missing for n = 1), and `median` over cells. A score that no cell of a data set can have,
     without true labels for instance, has no row.
     """
@@ -193,10 +194,10 @@ def summary_table(cells: pd.DataFrame) -> pd.DataFrame:
 class Groups(NamedTuple):
     """Groups of cells."""
 
-    # of shape (n_cells,): the group, and the unit within its data set, of each cell
+    # The group of each cell, and its unit within its data set.
     numbers: pd.Series
     units: pd.Series
-    # of shape (n_groups, n_keys + 1): the keys of each group, and what its `unit` is
+    # The keys of each group, and the kind of its `unit`.
     heads: pd.DataFrame
 
     @classmethod
@@ -432,8 +433,8 @@ def _counted(rows: pd.DataFrame, cells: pd.DataFrame, by: Sequence[str]) -> pd.D
 
 
 def within(node: xr.Dataset, gaps: NDArray[np.float64]) -> xr.DataArray:
-    """Return how many restarts of each cell are within some gaps, in nats, of the best one; lazy, with a
-    last dim `gap`.
+    """Count, lazily, the restarts of each cell within each gap (nats) of its best one, along a last dim
+    `gap`.
     """
     # a cell without any objective has a best of -inf, and NaN for the distances to it
     objectives = node["log_likelihood"]
@@ -486,7 +487,9 @@ def restart_table(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _first(values: NDArray[np.bool_]) -> float:
-    """Return the number, from 1, of the first true value; infinity if none is, and NaN for no values."""
+    """Return the position, from 1, at which the first true value stands: infinity without any, NaN without
+    values.
+    """
     if values.any():
         return float(np.argmax(values)) + 1.0
     return math.inf if len(values) else math.nan

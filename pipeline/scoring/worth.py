@@ -51,12 +51,12 @@ class Part(NamedTuple):
     heads: Mapping[str, Any]
     # Numbers of annotations that every design has, ascending, as the sweep file writes them.
     counts: tuple[str, ...]
-    # The same per sample, m / N, of shape (n_m,).
+    # The same per sample (n_m,), m / N.
     x: Floats
-    # Score of each unit by design, uniform pairs first, a mean over its places, of shape (n_units, n_m). A
+    # Score of each unit by design, uniform pairs first, a mean over its places (n_units, n_m). A
     # place, which is a mixture and replicate, counts if all designs have a score there at every m.
     values: Mapping[str, Floats]
-    # Score of the baseline of the same shape, of shape (n_units,); None without one.
+    # Score (n_units,) of the baseline of the same shape; None without one.
     start: Floats | None
 
 
@@ -67,7 +67,7 @@ def design_scores(cells: pd.DataFrame, written: Mapping[tuple[str, int], str]) -
     data set, p, model, design and m: `HEADS`, with m as written; `title`, the data set for people; `n` units,
     or data sets; `unit`; `mean` and its `se`; `difference` to uniform pairs, paired by unit, and its
     `difference_se`; `worth` in uniform pairs a sample and the ends of its interval, which are infinite beyond
-    `most`, the end of the curve of uniform pairs, and 0 below `least`, where it begins; `ratio` and its ends,
+    `most`, the end of the curve of uniform pairs, and 0 below `least`, its beginning; `ratio` and its ends,
     missing where that worth is 0 or infinite. First come means over the data sets that have all designs and
     counts, as the data set `MEAN`, if there are several.
     """

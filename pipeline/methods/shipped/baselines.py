@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 from sweep_clustering.pipeline.methods.contract import Floats, NoSolution, Solution
 from sweep_clustering.pipeline.methods.shipped.links import padded
 
-# Text in the error of scikit-learn about a cluster with fewer dimensions than there are features.
+# Text in the error of scikit-learn about a cluster with fewer dimensions than features.
 _ILL_DEFINED = "ill-defined empirical covariance"
 
 

@@ -21,7 +21,7 @@ TIES = 1e-12
 
 
 def signed_graph(n_samples: int, must_link: Links, cannot_link: Links, weights: Weights) -> csr_array:
-    """Return the annotation graph, of shape (n_samples, n_samples), with each pair in both rows.
+    """Return the annotation graph as a matrix (n_samples, n_samples), with each pair in both rows.
 
     The weight is that of the must-link less that of the cannot-link; pairs that contradict themselves evenly
     are left out. A row has the samples after its own first: draws and sums follow this order.
@@ -76,7 +76,7 @@ def settle(labels: Whole, pull: Floats, graph: csr_array, rng: np.random.Generat
 
 
 def squared_distances(X: Floats, centroids: Floats) -> Floats:
-    """Return the squared distances of samples to centroids, of shape (n_samples, n_clusters)."""
+    """Return the squared distances (n_samples, n_clusters) of samples to centroids."""
     # One centroid at a time: exact where samples lie close together, and no array of three dimensions.
     return np.stack([((X - center) ** 2).sum(axis=1) for center in centroids], axis=1)
 
@@ -299,7 +299,7 @@ def correlation_clustering(
     the number of annotations that are kept. A call is one start: samples come along the links, from a
     random one of each part of the annotation graph, each to the cluster it agrees with most (ties at random);
     then single samples move until none gains. Parts of the graph that no link
-    joins are labelled independently, as no annotation tells which clusters belong together; samples
+    joins are labelled independently, because no annotation tells which clusters belong together; samples
     without links go to the largest cluster of the others, or all to the first one if there are no links.
     """
     rng = np.random.default_rng(random_state)

@@ -69,8 +69,9 @@ def spectral_links(
     the root of the mean squared distance of two samples, :math:`\sigma^2 = \frac{2}{N} \sum_i \lVert x_i -
     \bar x \rVert^2`.
 
-    Up to 2,000 samples the eigenvectors are those of a full matrix; beyond, of the sparse one, by Lanczos
-    iteration with shift and inversion, in memory that is proportional to the number of neighbours and links.
+    Up to 2,000 samples the eigenvectors are those of a full matrix; beyond, the sparse one gives them by
+    Lanczos iteration with shift and inversion, in memory that is proportional to the number of neighbours and
+    links.
     """
     if (sigma is not None and sigma <= 0) or neighbours <= 0:
         raise ValueError(f"found sigma {sigma} and {neighbours} neighbours, expected both above 0")

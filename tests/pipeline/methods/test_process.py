@@ -394,4 +394,4 @@ def test_breaches_are_named() -> None:
         ("len(must_link) or time.sleep(60)", "None", "too slow", "longer than its time limit of 2 s"),
     ):
         breaches = check(mine(act, value=value, time_limit=2.0), "links").breaches
-        assert any(found in each.found for each in breaches if each.what == what), what
+        assert any(found in each.cause for each in breaches if each.what == what), what
