@@ -3,7 +3,7 @@
 import pickle
 import tempfile
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -64,12 +64,12 @@ class Report:
     outcomes: tuple[Outcome, ...]
     breaches: tuple[Breach, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report as plain values."""
-        report = asdict(self)
-        for breach in report["breaches"]:
+        breaches = [asdict(breach) for breach in self.breaches]
+        for breach in breaches:
             breach["found"] = breach.pop("cause")
-        return report
+        return asdict(self) | {"breaches": breaches}
 
 
 def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
