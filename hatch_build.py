@@ -1,4 +1,4 @@
-"""Puts the four folders of the code, the profiles and the commit into a wheel or a source archive."""
+"""Add the four folders of the code, the profiles and the commit to a wheel or a source archive."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 PACKAGE = "sweep_clustering"
 FOLDERS = ("kernels", "pipeline", "storage", "sweeps")
 PROFILES = "cluster.yaml"
+# File that `storage.provenance` reads. A source archive has it already when a wheel is built from it.
 NOTE = "storage/commit.txt"
-"""File that `storage.provenance` reads. A source archive has it already when a wheel is built from it."""
 
 
 class CheckoutHook(BuildHookInterface):
-    """Completes what is built from a checkout; an editable installation stays the checkout itself."""
+    """Completes a build from a checkout; an editable installation stays the checkout itself."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the folders and profiles to a wheel, and the commit wherever git knows one."""
@@ -32,10 +32,10 @@ class CheckoutHook(BuildHookInterface):
             return
         command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40"]
         try:
-            done = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60)
+            description = subprocess.run(command, capture_output=True, check=True, text=True, timeout=60)
         except (OSError, subprocess.SubprocessError):
             return
         self._folder = tempfile.TemporaryDirectory()
         note = Path(self._folder.name) / "commit.txt"
-        note.write_text(done.stdout, encoding="utf-8")
+        note.write_text(description.stdout, encoding="utf-8")
         added[str(note)] = f"{PACKAGE}/{NOTE}" if is_wheel else NOTE

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def open_standard_streams() -> None:
-    """Connect each closed standard stream to the null device: the next opened file would take its number."""
+    """Connect each closed standard stream to the null device: the next file would take its number."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
             os.fstat(number)

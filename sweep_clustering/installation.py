@@ -25,13 +25,7 @@ class UnsupportedNumpyError(InstallationError):
 
 
 def check_files() -> None:
-    """Check that the package is imported from files.
-
-    Raises
-    ------
-    ArchiveError
-        If it is imported from an archive, which has no files for compiled kernels and worker processes.
-    """
+    """Raise ArchiveError for an import from an archive, which has no files for kernels and workers."""
     if not Path(__file__).is_file():
         archive = next((place for place in Path(__file__).parents if place.is_file()), Path(__file__).parent)
         raise ArchiveError(
@@ -41,13 +35,7 @@ def check_files() -> None:
 
 
 def check_numpy() -> None:
-    """Check that the installed numba declares support of the installed numpy.
-
-    Raises
-    ------
-    UnsupportedNumpyError
-        If it does not.
-    """
+    """Raise UnsupportedNumpyError if the installed numba does not declare support of the installed numpy."""
     from packaging.specifiers import SpecifierSet  # not above, because `sweep --help` needs no packaging
 
     try:
@@ -61,12 +49,7 @@ def check_numpy() -> None:
 def unsupported_numpy(numpy: str, refusal: str = "") -> UnsupportedNumpyError:
     """Return the error that names the versions of numba and numpy, and the command that repairs it.
 
-    Parameters
-    ----------
-    numpy : str
-        Installed version of numpy.
-    refusal : str
-        Text of the error that numba raised, which may name the newest version that it supports.
+    `refusal` is the text of numba's own error, which may name the newest version that it supports.
     """
     newest = re.search(r"NumPy (\d+)\.(\d+) or less", refusal)
     supported = f"<{newest[1]}.{int(newest[2]) + 1}" if newest else _supported_numpy()
