@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sweep_clustering.storage.errors import LeaseLost
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import refused
 
 logger = logging.getLogger(__name__)
 
@@ -176,12 +176,12 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
     Raises InputError for anything else, and for more than `most` bytes.
     """
     if (kind := kind_of(path)) != "a file":
-        raise InputError([Problem(str(path), kind, "a file of the cube")])
+        raise refused(path, kind, "a file of the cube")
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
         if most is not None and size > most:
-            raise InputError([Problem(str(path), f"{size:,} bytes", f"at most {most:,}")])
+            raise refused(path, f"{size:,} bytes", f"at most {most:,}")
         return file.read(-1 if most is None else most)
 
 

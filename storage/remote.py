@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import refused
 
 # Begin of an address. Other protocols of fsspec, and chains of them, could name files of this machine.
 ADDRESS = re.compile(r"^(https?|s3|memory):/+")
@@ -62,7 +62,7 @@ def read(address: str, most: int) -> bytes:
         content = _read(address, most)
     except ImportError as error:
         reason = f"nothing that reads it ({error})"
-        raise InputError([Problem(address, reason, "a package for such addresses", EXTRA)]) from None
+        raise refused(address, reason, "a package for such addresses", EXTRA) from None
     except Exception as error:  # an error of any library below
         message = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
         # fsspec reports a missing file also when the server does not answer
@@ -74,12 +74,12 @@ def read(address: str, most: int) -> bytes:
                 message if isinstance(error, FileNotFoundError) and address not in message else "not there"
             )
             raise FileNotFoundError(errno.ENOENT, reason, address) from None
-        refused = status in (401, 403) or isinstance(error, PermissionError)
-        refused = refused or type(error).__name__ in NO_CREDENTIALS
-        code = errno.EACCES if refused else errno.ENETUNREACH
+        is_denied = status in (401, 403) or isinstance(error, PermissionError)
+        is_denied = is_denied or type(error).__name__ in NO_CREDENTIALS
+        code = errno.EACCES if is_denied else errno.ENETUNREACH
         raise OSError(code, str(error.__cause__) if cut_off else message, address) from error
     if len(content) > most:
-        raise InputError([Problem(address, f"more than {most:,} bytes", f"at most {most:,}")])
+        raise refused(address, f"more than {most:,} bytes", f"at most {most:,}")
     return content
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # Characters of a line of text that somebody else has made.
@@ -156,3 +157,14 @@ def collecting(problems: list[Problem]) -> Iterator[None]:
         yield
     except InputError as error:
         problems += error.problems
+
+
+def collected(function: Callable[[S], T], items: Iterable[S]) -> list[T]:
+    """Return the values of a function; the problems of all items are one InputError."""
+    values, problems = list[T](), list[Problem]()
+    for item in items:
+        with collecting(problems):
+            values.append(function(item))
+    if problems:
+        raise InputError(problems)
+    return values

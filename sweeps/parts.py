@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import InputError, Problem, refused
 from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec
 from sweep_clustering.sweeps.plan import range_words
 
@@ -42,7 +42,7 @@ def numbers_of(text: str) -> tuple[int, int]:
     match = WRITTEN.fullmatch(text)
     if match is None or int(match[1]) > int(match[2]):
         expected = "NUMBER/PARTS, such as 1/4, the first of four"
-        raise InputError([Problem("--part", repr(text), expected)])
+        raise refused("--part", repr(text), expected)
     return int(match[1]), int(match[2])
 
 
@@ -71,11 +71,11 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
     most = sum(map(_length, spec.grid.datasets)) if made else _most(spec)
     if parts > most:
         expected = f"at most {most:,} parts: a part is at least one data set or one mixture"
-        raise InputError([Problem(where, repr(text), expected)])
+        raise refused(where, repr(text), expected)
     name = f"{spec.name}.part-{number}-of-{parts}"
     if len(name) > LONGEST:
         expected = f"at most {LONGEST} characters; give the sweep a shorter name"
-        raise InputError([Problem(where, f"a cube named {name}", expected)])
+        raise refused(where, f"a cube named {name}", expected)
     chosen, made = _dealt(spec, number, parts), made or {}
     if problems := [*_changes(made, {at: _dealt(spec, at, parts) for at in made}, is_growing=True)]:
         ranges = {at: _in_ranges(spec, at, parts) for at in made}

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Strict
 
 from sweep_clustering.kernels.settings import SCALES
 from sweep_clustering.sweeps.annotations.draw import MOST_ANNOTATIONS
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of, present
+from sweep_clustering.sweeps.errors import InputError, Problem, collected, did_you_mean, not_one_of, present
 from sweep_clustering.sweeps.records import Choice, Each, Listed, Real, Text, Whole
 from sweep_clustering.sweeps.seeds import accuracy_code
 from sweep_clustering.sweeps.words import DEFAULT, DESIGNS, asks
@@ -508,14 +508,7 @@ class DatasetPlan:
 
 def find_cells(names: Iterable[str], plans: Sequence[DatasetPlan]) -> frozenset[Cell]:
     """Return the cells with some names; the problems of all names are one InputError."""
-    cells: set[Cell] = set()
-    problems: list[Problem] = []
-    for name in names:
-        with collecting(problems):
-            cells.add(find_cell(name, plans))
-    if problems:
-        raise InputError(problems)
-    return frozenset(cells)
+    return frozenset(collected(lambda name: find_cell(name, plans), names))
 
 
 def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:

@@ -22,7 +22,7 @@ from sweep_clustering.storage.cube.schema import INPUTS, Role, array_specs, coor
 from sweep_clustering.storage.cube.store import open_cube
 from sweep_clustering.storage.errors import storage_errors
 from sweep_clustering.storage.files import PLAIN, Files
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.sweeps.errors import InputError, Problem, refused
 from sweep_clustering.sweeps.file.search import BY_METHOD, HELD_OUT, Search
 from sweep_clustering.sweeps.file.spec import SweepSpec
 from sweep_clustering.sweeps.files import shipped_files
@@ -66,7 +66,7 @@ def create(
         If the file system refuses.
     """
     if os.path.lexists(path):
-        raise InputError([Problem(str(path), "something there already", "a name not in use")])
+        raise refused(path, "something there already", "a name not in use")
     by_name = {plan.name: plan for plan in plans}
     metadata, contents = render(by_name.values(), {}, inputs)
     contents[chunks.ROOT_FILE] = Manifest(path, spec, by_name, (), metadata).document
@@ -107,9 +107,9 @@ def grow(
     # Existing chunks of inputs stay: another zstd may write the same values in other bytes.
     for key in stored_inputs(manifest, contents):
         if not manifest.chunks.has_values(key, contents.pop(key)):
-            where, hint = f"{path}/{key.rpartition('/')[0]}", "a different numpy may draw different numbers"
-            expected, hint = "the mixtures stored in the cube", f"{hint}; use another name"
-            raise InputError([Problem(where, "other mixtures now", expected, hint)])
+            where, expected = f"{path}/{key.rpartition('/')[0]}", "the mixtures stored in the cube"
+            hint = f"a different numpy may draw different numbers; {HINT}"
+            raise refused(where, "other mixtures now", expected, hint)
     new = replace(manifest, spec=spec, plans=grown, metadata=metadata)
     with storage_errors(path, sum(map(len, contents.values()))):
         _remove_uncommitted(path, manifest.metadata, files)

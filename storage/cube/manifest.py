@@ -339,7 +339,7 @@ def read_manifest(path: Place) -> Manifest:
     if (version := attributes.get("format_version")) not in FORMAT_VERSIONS:
         expected = f"format version {' or '.join(map(str, FORMAT_VERSIONS))}"
         hint = "read it with the release that wrote it, or use another name"
-        raise InputError([Problem(str(path), f"format version {version!r}", expected, hint)])
+        raise refused(path, f"format version {version!r}", expected, hint)
     problems: list[Problem] = []
     plans, field_names = {}, [field.name for field in fields(DatasetPlan)]
     with collecting(problems):

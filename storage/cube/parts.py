@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
 from sweep_clustering.storage.cube.manifest import Manifest, read_manifest
 from sweep_clustering.storage.remote import Place, place_of
-from sweep_clustering.sweeps.errors import InputError, Problem, collecting
+from sweep_clustering.sweeps.errors import InputError, Problem, collected, refused
 from sweep_clustering.sweeps.file.spec import Dataset, Mixtures, SweepSpec
 from sweep_clustering.sweeps.parts import part_named
 from sweep_clustering.sweeps.plan import DatasetPlan, range_words
@@ -41,22 +41,14 @@ def read_parts(places: Places) -> Parts:
         of them have; or the reasons of `read_manifest`.
     """
     places = [places] if isinstance(places, (Path, str)) else places
-    problems, cubes = list[Problem](), list[Manifest]()
-    for place in places:
-        with collecting(problems):
-            cubes.append(read_manifest(place_of(place)))
     if not places:
-        problems = [Problem("cubes", "none", "at least one")]
-    if problems:
-        raise InputError(problems)
-    if len(cubes) == 1:
-        return Parts(tuple(cubes), cubes[0])
-    cubes.sort(key=_order)
-    first = cubes[0]
-    for other in cubes[1:]:
-        problems += _differences(first, other)
-    problems += _overlaps(cubes)
-    if problems:
+        raise refused("cubes", "none", "at least one")
+    first, *others = cubes = sorted(
+        collected(lambda place: read_manifest(place_of(place)), places), key=_order
+    )
+    if not others:
+        return Parts((first,), first)
+    if problems := [*chain(*(_differences(first, other) for other in others)), *_overlaps(cubes)]:
         raise InputError(problems)
     missing, plans = _missing(cubes), dict[str, DatasetPlan]()
     for name, plan in ((name, plan) for cube in cubes for name, plan in cube.plans.items()):

@@ -22,7 +22,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from sweep_clustering.storage.errors import LeaseLost, StorageError, storage_errors
 from sweep_clustering.storage.files import PLAIN, Files
 from sweep_clustering.storage.runfolder.folder import RunFolder
-from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines, short_text
+from sweep_clustering.sweeps.errors import one_line, plain_lines, refused, short_text
 from sweep_clustering.sweeps.plan import Cell
 
 logger = logging.getLogger(__name__)
@@ -68,9 +68,7 @@ class Record(BaseModel):
             return None
         if version != VERSION:
             hint = "use the release that wrote it, or remove the folder of the run to begin again"
-            raise InputError(
-                [Problem(str(where), f"format version {short_text(version)}", str(VERSION), hint)]
-            )
+            raise refused(where, f"format version {short_text(version)}", str(VERSION), hint)
         try:
             plain = json.dumps(values, allow_nan=not cls.is_finite, ensure_ascii=False)
             if HALVES.search(plain):
