@@ -18,18 +18,8 @@ from sweep_clustering.storage.cube.growth import create
 NAMES = ["AnnotatedClustering", "LinkScorer", "NoSolution", "Solution"]
 NAMES += ["baseline_scores", "components", "load_sweep", "open_cube", "scores"]
 OURS = {f"sweep_clustering.{folder}" for folder in ("kernels", "pipeline", "storage", "sweeps")}
-LIBRARIES = {
-    "click",
-    "dask",
-    "distributed",
-    "matplotlib",
-    "numba",
-    "numpy",
-    "pandas",
-    "pydantic",
-    "scipy",
-    "sklearn",
-}
+LIBRARIES = {"click", "dask", "distributed", "matplotlib", "numba", "numpy"}
+LIBRARIES |= {"pandas", "pydantic", "scipy", "sklearn"}
 RESULTS = {"sweep_clustering.storage", "xarray", "distributed"}
 
 

@@ -164,28 +164,26 @@ def test_python_without_checks_is_refused_before_anything_is_made(
     assert "ImportError: Python was started with -O" in run(*script, folder=ROOT, **variables).stderr
 
 
+def with_package(folder: Path, name: str, content: str) -> dict[str, str]:
+    """Return an environment with one more file among its packages."""
+    file = folder / "packages" / name
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    return {"PYTHONPATH": str(folder / "packages")}
+
+
 @pytest.fixture
 def old_numba(tmp_path: Path) -> dict[str, str]:
     """Return an environment in which numpy says that it is newer than numba supports."""
-    metadata = tmp_path / "packages" / "numpy-999.1.dist-info" / "METADATA"
-    metadata.parent.mkdir(parents=True)
-    metadata.write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 999.1\n")
-    return {"PYTHONPATH": str(tmp_path / "packages")}
+    metadata = "Metadata-Version: 2.1\nName: numpy\nVersion: 999.1\n"
+    return with_package(tmp_path, "numpy-999.1.dist-info/METADATA", metadata)
 
 
 @pytest.fixture
 def refusing_numba(tmp_path: Path) -> dict[str, str]:
     """Return an environment in which the import of numba fails as that of a numba older than numpy does."""
-    module = tmp_path / "packages" / "numba.py"
-    module.parent.mkdir()
-    module.write_text("raise ImportError('Numba needs NumPy 1.9 or less. Got NumPy 2.9.')")
-    return {"PYTHONPATH": str(tmp_path / "packages")}
-
-
-def write_table(folder: Path) -> Path:
-    path = folder / "table.csv"
-    path.write_text("a,b\n1,2\n2,1\n8,9\n9,8\n")
-    return path
+    code = "raise ImportError('Numba needs NumPy 1.9 or less. Got NumPy 2.9.')"
+    return with_package(tmp_path, "numba.py", code)
 
 
 def of_numba(numpy: str, supported: str) -> str:
@@ -200,7 +198,7 @@ def declared_by_numba() -> str:
 def test_a_numpy_that_numba_does_not_declare_is_refused_in_one_line(
     old_numba: dict[str, str], tmp_path: Path, command: str
 ) -> None:
-    write_table(tmp_path)
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n2,1\n8,9\n9,8\n")
     write_spec(tmp_path)
     done = run(console_script(), *command.split(), folder=tmp_path, **old_numba)
     assert done.returncode == 2

@@ -24,17 +24,8 @@ PLANS = [
     make_plan("c", models=("posterior-full",), baselines=("unsupervised-diagonal",)),
 ]
 
-REMADE = {
-    "X",
-    "labels_true",
-    "p",
-    "m",
-    "m_over_n",
-    "model",
-    "field",
-    "replicate",
-    "mixture",
-}  # from the plan and the data
+# Variables that come from the plan and the data.
+REMADE = {"X", "labels_true", "p", "m", "m_over_n", "model", "field", "replicate", "mixture"}
 
 
 @pytest.fixture(scope="module")

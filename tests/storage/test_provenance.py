@@ -1,7 +1,5 @@
 """Fingerprints of runs: what they say, what differs between them, and what older ones lack."""
 
-import platform
-
 import pytest
 
 from sweep_clustering.storage import provenance
@@ -17,8 +15,6 @@ OLD = {"sweep": "0.1.0", "numba": "0.68.1", "numpy": "2.4.6", "libc": "glibc 2.3
 
 
 def test_a_fingerprint_has_the_minor_version_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance.platform, "python_version_tuple", lambda: ("3", "13", "0"))
-    assert fingerprint()["python"] == "3.13"
     monkeypatch.setattr(provenance.platform, "python_version_tuple", lambda: ("3", "13", "7"))
     assert fingerprint()["python"] == "3.13"
 
@@ -28,13 +24,10 @@ def test_an_older_record_says_python_and_scipy_elsewhere() -> None:
     assert record.made_with == OLD | {"python": "3.11", "scipy": "1.17.1"}
 
 
-def test_what_a_record_does_not_say_stays_unknown() -> None:
+def test_a_fingerprint_is_completed_only_from_keys_that_the_record_has() -> None:
     assert RunRecord(fingerprint=OLD).made_with == OLD
-
-
-def test_the_fingerprint_has_the_last_word() -> None:
-    record = RunRecord(python="3.11.7", fingerprint=OLD | {"python": "3.13"})
-    assert record.made_with["python"] == "3.13"
+    newer = OLD | {"python": "3.13"}
+    assert RunRecord(python="3.11.7", fingerprint=newer).made_with == newer
 
 
 def test_values_that_differ_are_named_with_their_places() -> None:
@@ -62,7 +55,3 @@ def test_what_a_release_did_not_record_is_named() -> None:
 def test_a_model_that_came_later_was_not_left_out() -> None:
     here = OLD | {"solver of posterior": "1", "solver of likelihood": "1"}
     assert unrecorded(OLD | {"solver of posterior": "1"}, here) == []
-
-
-def test_this_python_is_that_of_the_platform() -> None:
-    assert platform.python_version().startswith(fingerprint()["python"] + ".")

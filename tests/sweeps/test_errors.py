@@ -20,13 +20,8 @@ def test_an_error_holds_all_problems_and_survives_the_way_from_a_worker() -> Non
 def test_hints_and_values_as_their_files_spell_them() -> None:
     assert did_you_mean("posterio", ("likelihood", "posterior")) == "did you mean 'posterior'?"
     assert did_you_mean("kmeans", ("likelihood", "posterior")) == ""
-    assert [short_text(value) for value in (True, False, 1, "a", None)] == [
-        "true",
-        "false",
-        "1",
-        "'a'",
-        "None",
-    ]
+    texts = {True: "true", False: "false", 3: "3", "a": "'a'", None: "None"}
+    assert {value: short_text(value) for value in texts} == texts
     assert short_text("x" * 100) == "'" + "x" * 56 + "..."
     assert short_text(10**5000) == "a number of thousands of digits"
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import xarray as xr
-from cubes.small import result_files
+from cubes.small import files, result_files
 from processes.commandline import sweep
 from processes.sweeping import write_spec
 
@@ -31,10 +31,23 @@ generations = 3
 OF_TIME = ("seconds", "cpu_seconds")
 
 
+def succeed(*command: object) -> str:
+    """Run a command, and return its output."""
+    result = sweep(*command)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def fail(*command: object) -> str:
+    """Run a command with bad input, and return its problems."""
+    result = sweep(*command)
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
 def submit(folder: Path, *options: str, text: str = SWEEP) -> None:
     folder.mkdir(exist_ok=True)
-    done = sweep("submit", write_spec(folder, text), "--results", folder, "--workers", "0", *options)
-    assert done.exit_code == 0, done.output
+    succeed("submit", write_spec(folder, text), "--results", folder, "--workers", "0", *options)
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +83,9 @@ def test_parts_opened_as_one_are_the_whole_bit_for_bit(folder: Path) -> None:
     assert same_bits(joined, whole) > 40
     assert bool((joined["mix_k2"]["status"] == 1).all())
     assert same_bits(open_cube(parts(folder)[::-1]), whole) > 40  # in whatever order
-    manifest, of_whole = (
-        read_parts(parts(folder)).manifest,
-        read_parts(folder / "whole" / "tiny.zarr").manifest,
-    )
-    assert manifest.plans == of_whole.plans
-    assert manifest.spec == of_whole.spec
+    manifests = [read_parts(cubes).manifest for cubes in (parts(folder), folder / "whole" / "tiny.zarr")]
+    assert manifests[0].plans == manifests[1].plans
+    assert manifests[0].spec == manifests[1].spec
 
 
 def test_nothing_is_read_before_it_is_asked_for(folder: Path) -> None:
@@ -90,35 +100,27 @@ def test_parts_that_are_missing_are_said(folder: Path) -> None:
     with pytest.warns(UserWarning, match="1 of 3 parts are missing: 2"):
         tree = open_cube([first, last])
     assert tree["mix_k2"]["mixture"].values.tolist() == [1, 2, 4]
-    shown = sweep("status", first, last)
-    assert shown.exit_code == 0, shown.output
-    assert "1 of 3 parts are missing: 2" in shown.stdout
+    stdout = succeed("status", first, last)
+    assert "1 of 3 parts are missing: 2" in stdout
 
 
 def test_commands_find_the_parts_of_a_sweep_file_and_read_them_as_one(folder: Path, tmp_path: Path) -> None:
     spec = folder / "parts" / write_spec(folder / "parts", SWEEP).name
-    shown = sweep("status", spec, "--results", folder / "parts")
-    assert shown.exit_code == 0, shown.output
-    total = next(line for line in shown.stdout.splitlines() if line.startswith("total"))
+    stdout = succeed("status", spec, "--results", folder / "parts")
+    total = next(line for line in stdout.splitlines() if line.startswith("total"))
     assert total.split() == ["total", "54", "54", "0", "0"]
-    done = sweep("export", *parts(folder), "--out", tmp_path / "parts")
-    assert done.exit_code == 0, done.output
-    done = sweep("export", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole")
-    assert done.exit_code == 0, done.output
+    succeed("export", *parts(folder), "--out", tmp_path / "parts")
+    succeed("export", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole")
     for name in ("labels-iris.csv", "labels-mix_k2.csv"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    refused = sweep("verify", spec, "--results", folder / "parts")
-    assert refused.exit_code == 2
-    assert "its parts are" in refused.stderr
-    again = sweep("submit", spec, "--results", folder / "parts", "--part", "2/3", "--workers", "0")
-    assert again.exit_code == 0, again.output
+    stderr = fail("verify", spec, "--results", folder / "parts")
+    assert "its parts are" in stderr
+    succeed("submit", spec, "--results", folder / "parts", "--part", "2/3", "--workers", "0")
 
 
 def test_a_report_of_parts_is_that_of_the_whole(folder: Path, tmp_path: Path) -> None:
-    done = sweep("report", *parts(folder), "--out", tmp_path / "parts", "--json")
-    assert done.exit_code == 0, done.output
-    done = sweep("report", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole", "--json")
-    assert done.exit_code == 0, done.output
+    succeed("report", *parts(folder), "--out", tmp_path / "parts", "--json")
+    succeed("report", folder / "whole" / "tiny.zarr", "--out", tmp_path / "whole", "--json")
     ours, theirs = ((tmp_path / name / "winners.csv").read_text() for name in ("parts", "whole"))
     assert ours == theirs
 
@@ -138,10 +140,9 @@ OTHERS = {
 def test_parts_of_another_sweep_are_refused(folder: Path, tmp_path: Path, case: str) -> None:
     text, problems = OTHERS[case]
     submit(tmp_path, "--part", "2/3", text=text)
-    refused = sweep("report", parts(folder)[0], *tmp_path.glob("*.zarr"), "--out", tmp_path / "report")
-    assert refused.exit_code == 2, refused.output
+    stderr = fail("report", parts(folder)[0], *tmp_path.glob("*.zarr"), "--out", tmp_path / "report")
     for problem in problems:
-        assert problem in refused.stderr
+        assert problem in stderr
     assert not (tmp_path / "report").exists()
 
 
@@ -151,9 +152,8 @@ def test_cells_that_two_have_are_refused(folder: Path) -> None:
         ([first, folder / "whole" / "tiny.zarr"], "data set iris: found there as well"),
         ([second, folder / "whole" / "tiny.zarr"], "data set mix_k2, mixtures 0, 3: found there as well"),
     ):
-        refused = sweep("status", *cubes)
-        assert refused.exit_code == 2, refused.output
-        assert found in refused.stderr
+        stderr = fail("status", *cubes)
+        assert found in stderr
 
 
 def test_another_version_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -168,14 +168,12 @@ def test_another_version_is_refused(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_no_cube_is_refused_with_all_others(tmp_path: Path) -> None:
-    refused = sweep("report", tmp_path / "a.zarr", tmp_path / "b.zarr")
-    assert refused.exit_code == 2
-    assert "a.zarr: found no such directory" in refused.stderr
-    assert "b.zarr: found no such directory" in refused.stderr
+    stderr = fail("report", tmp_path / "a.zarr", tmp_path / "b.zarr")
+    assert "a.zarr: found no such directory" in stderr
+    assert "b.zarr: found no such directory" in stderr
     with pytest.raises(InputError, match="at least one"):
         open_cube([])
-    both = sweep("export", tmp_path, tmp_path / "b", "--scores")
-    assert both.exit_code == 2
+    fail("export", tmp_path, tmp_path / "b", "--scores")
 
 
 def with_mixtures(count: int) -> str:
@@ -206,7 +204,7 @@ def test_parts_grow_in_mixtures_and_keep_what_they_have(
     before = result_files(first)
     for done, number in enumerate(order, start=1):
         submit(tmp_path / "parts", "--part", f"{number}/2", text=with_mixtures(8))
-        assert sweep("status", first, second).exit_code == 0
+        succeed("status", first, second)
         count = {1: 6, 2: 8}[done]
         assert len(open_cube([first, second])["mix_k2"]["mixture"]) == count
     assert (mixtures_of(first), mixtures_of(second)) == ([0, 2, 4, 6], [1, 3, 5, 7])
@@ -215,10 +213,8 @@ def test_parts_grow_in_mixtures_and_keep_what_they_have(
     joined, whole = read_parts([first, second]).manifest, read_parts(halves / "whole" / "tiny.zarr").manifest
     assert joined.plans == whole.plans
     assert joined.spec == whole.spec
-    done = sweep("verify", second, "--sample", "10")
-    assert done.exit_code == 0, done.output
-    done = sweep("report", first, second, "--out", tmp_path / "report")
-    assert done.exit_code == 0, done.output
+    succeed("verify", second, "--sample", "10")
+    succeed("report", first, second, "--out", tmp_path / "report")
 
 
 def test_growth_that_one_part_has_no_room_for_is_refused_before_any_of_them_grows(
@@ -226,15 +222,14 @@ def test_growth_that_one_part_has_no_room_for_is_refused_before_any_of_them_grow
 ) -> None:
     shutil.copytree(halves / "parts", tmp_path / "parts")
     spec = write_spec(tmp_path, with_mixtures(7))
-    before = {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+    before = files(tmp_path / "parts")
     for number in (1, 2):
-        refused = sweep(
+        stderr = fail(
             "submit", spec, "--results", tmp_path / "parts", "--part", f"{number}/2", "--workers", 0
         )
-        assert refused.exit_code == 2, refused.output
-        assert "tiny.part-2-of-2.zarr: data set mix_k2, mixtures: found 3" in refused.stderr
-        assert "expected a multiple of 2" in refused.stderr
-    assert before == {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+        assert "tiny.part-2-of-2.zarr: data set mix_k2, mixtures: found 3" in stderr
+        assert "expected a multiple of 2" in stderr
+    assert files(tmp_path / "parts") == before
 
 
 def test_parts_of_an_earlier_release_go_on_and_are_refused_whole_if_mixtures_are_added(
@@ -249,14 +244,13 @@ def test_parts_of_an_earlier_release_go_on_and_are_refused_whole_if_mixtures_are
         tmp_path / "parts", "--part", "1/2", text=with_mixtures(4).replace("replicates = 2", "replicates = 3")
     )
     assert open_cube(first)["mix_k2"].sizes["replicate"] == 3
-    before = {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+    before = files(tmp_path / "parts")
     spec = write_spec(tmp_path, with_mixtures(8))
     for number in (1, 2):
-        refused = sweep(
+        stderr = fail(
             "submit", spec, "--results", tmp_path / "parts", "--part", f"{number}/2", "--workers", 0
         )
-        assert refused.exit_code == 2, refused.output
         for there in ("tiny.part-1-of-2: data set mix_k2", "tiny.part-2-of-2: data set mix_k2"):
-            assert there in refused.stderr
-    assert before == {file: file.read_bytes() for file in (tmp_path / "parts").rglob("*") if file.is_file()}
+            assert there in stderr
+    assert files(tmp_path / "parts") == before
     assert mixtures_of(first) == [0, 1]
