@@ -21,7 +21,7 @@ from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import FitResult, fit
-from sweep_clustering.pipeline.report.components import draw_ellipses, in_a_plane
+from sweep_clustering.pipeline.report.cell import draw_ellipses, in_a_plane
 from sweep_clustering.pipeline.work.tasks import gaussians_of
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 

@@ -28,7 +28,8 @@ from sweep_clustering.pipeline.asking.belief import ASKING, MODEL, believe, shar
 from sweep_clustering.pipeline.asking.strategies import STRATEGIES
 from sweep_clustering.pipeline.common import core_count
 from sweep_clustering.pipeline.fit.solve import FitResult, fit
-from sweep_clustering.pipeline.report.look import BLUE, GREY, VERMILLION, house_style
+from sweep_clustering.pipeline.looks import BLUE, GREY, VERMILLION
+from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.sweeps.annotations.draw import answer_pairs, draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
 

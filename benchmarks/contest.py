@@ -15,7 +15,7 @@ from checkout import ROOT
 from tables import Sentence, Table, show
 
 from sweep_clustering.pipeline.report.against import read_published
-from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.report.winners import draw_ranks
 from sweep_clustering.pipeline.scoring.kinds import facts, rank_published, ranks_by_kind
 from sweep_clustering.pipeline.scoring.ranking import RANKED, Ranking, rank

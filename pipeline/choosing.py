@@ -79,7 +79,8 @@ def draw_choice(choice: ClusterChoice) -> Figure:
     """Draw the criterion, and BIC and ICL beside a log loss; the chosen number is marked."""
     from matplotlib.ticker import MaxNLocator
 
-    from sweep_clustering.pipeline.report import look
+    from sweep_clustering.pipeline.looks import BLUE, GREY, PAPER, VERMILLION
+    from sweep_clustering.pipeline.report import figures
 
     counts = [candidate.n_clusters for candidate in choice.candidates]
     chosen = counts.index(choice.chosen.n_clusters)
@@ -87,18 +88,18 @@ def draw_choice(choice: ClusterChoice) -> Figure:
     bic, icl = (
         [getattr(candidate.criteria, name) for candidate in choice.candidates] for name in ("bic", "icl")
     )
-    with look.house_style():
-        figure, [panels] = look.panels(1, has_loss + has_bic, PANEL)
+    with figures.house_style():
+        figure, [panels] = figures.panels(1, has_loss + has_bic, PANEL)
         first, last = panels[0], panels[-1]
-        style: dict[str, Any] = {"color": look.BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
+        style: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 4, "label": "log loss"}
         if has_loss:
             errors = [error for _, error in gains(choice.candidates)]
             first.errorbar(counts, choice.values, yerr=errors, elinewidth=1.0, capsize=2.5, **style)
             first.set(ylabel="log loss of an annotation, nats", title="held-out annotations: less is better")
         if has_bic:
-            style = {"color": look.GREY if has_loss else look.BLUE, "markersize": 4}
+            style = {"color": GREY if has_loss else BLUE, "markersize": 4}
             last.plot(counts, bic, marker="s", label="BIC", **style)
-            style |= {"color": look.GREY, "linestyle": "--", "markerfacecolor": look.PAPER}
+            style |= {"color": GREY, "linestyle": "--", "markerfacecolor": PAPER}
             last.plot(counts, icl, marker="^", label="ICL", **style)
             last.set(ylabel="criterion, nats", title="BIC and ICL: more is better")
         for axes in panels:
@@ -106,19 +107,18 @@ def draw_choice(choice: ClusterChoice) -> Figure:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
             axes.grid(axis="y")
         label = f"taken: K = {counts[chosen]}"
-        (ring,) = first.plot(counts[chosen], choice.values[chosen], color=look.VERMILLION, label=label)
+        (ring,) = first.plot(counts[chosen], choice.values[chosen], color=VERMILLION, label=label)
         ring.set(marker="o", markersize=11, markerfacecolor="none", markeredgewidth=1.8, linestyle="")
-        look.legend(figure, panels)
+        figures.legend(figure, panels)
     return figure
 
 
 def picture(figure: Figure, path: Path) -> bytes:
     """Return a figure as the bytes of a file of the path's format, the same bits whenever it is made."""
-    from sweep_clustering.pipeline.report import look
-    from sweep_clustering.pipeline.report.figures import UNDATED
+    from sweep_clustering.pipeline.report import figures
 
     form, buffer = path.suffix[1:].lower(), io.BytesIO()
-    with look.house_style():
-        dpi = look.PNG_DPI if form == "png" else look.IMAGE_DPI
-        figure.savefig(buffer, format=form, dpi=dpi, metadata=UNDATED[form])
+    with figures.house_style():
+        dpi = figures.PNG_DPI if form == "png" else figures.IMAGE_DPI
+        figure.savefig(buffer, format=form, dpi=dpi, metadata=figures.UNDATED[form])
     return buffer.getvalue()

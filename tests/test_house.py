@@ -151,10 +151,10 @@ OWN_FILES = {
     "pipeline/jobs/keys.py": "a file of a package",
     "pipeline/jobs/watch.py": "the log of a job",
     "pipeline/live/site.py": "files of the package",
+    "pipeline/looks.py": "a file of the package",
     "pipeline/monitor/status.py": "logs of a run folder",
     "pipeline/report/export.py": "written",
     "pipeline/report/elements.py": "files of the package",
-    "pipeline/report/look.py": "a file of the package",
     "pipeline/run/signals.py": "the null device",
 }
 """Where files are opened that no user names, or not to be read."""

@@ -1,6 +1,6 @@
 """The page over HTTP: two addresses that can only be read, and not by pages of other sites.
 
-`Site.answer` answers one GET, for the dashboard of a run or for `serving`, the server of `sweep open`.
+`Site.answer` answers one GET for the dashboard of a run, and for `serving`, the server of `sweep open`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,16 @@ from urllib.parse import parse_qs, urlsplit
 
 from sweep_clustering.pipeline.common import VARIABLE, is_own, own_names
 from sweep_clustering.pipeline.live.state import Follower, State
+from sweep_clustering.pipeline.looks import PALETTE
 from sweep_clustering.storage.errors import StorageError
 from sweep_clustering.sweeps.errors import InputError, Problem, cause_of
 
-PAGE, STATE = "/sweep", "/sweep/state.json"
+logger = logging.getLogger(__name__)
+
+# Addresses of the page and of its state.
+PAGE = "/sweep"
+STATE = "/sweep/state.json"
+LOOPBACK = "127.0.0.1"
 
 ALWAYS = {
     "Cache-Control": "no-store",
@@ -37,7 +43,7 @@ ALWAYS = {
 
 
 class Answer(NamedTuple):
-    """Status, body and headers of an answer."""
+    """Status, body and headers of an answer to a request."""
 
     status: int
     body: bytes
@@ -45,29 +51,13 @@ class Answer(NamedTuple):
 
 
 class Site:
-    """Answers requests; for any thread.
-
-    Parameters
-    ----------
-    documents : State
-        Makes the states of the page.
-    """
+    """Answers requests of any thread with the page and its states."""
 
     def __init__(self, documents: State) -> None:
         self._documents = documents
 
     def answer(self, path: str, headers: Mapping[str, str], since: str = "") -> Answer:
-        """Answer to a GET.
-
-        Parameters
-        ----------
-        path : str
-            Without query.
-        headers : mapping of str to str
-            Of the request.
-        since : str
-            The state that the page has.
-        """
+        """Answer a GET of a path without its query; `since` names the state that the page has."""
         if not is_own(headers):
             text = f"Not served under this name: ask for 127.0.0.1 or localhost, or set {VARIABLE}."
             return plain(403, text)
@@ -90,11 +80,12 @@ class Site:
 
 @cache
 def page() -> tuple[bytes, str]:
-    """The page as one document, and the policy under which nothing in it can reach elsewhere."""
+    """Return the page as one document, and the policy under which nothing in it can reach elsewhere."""
     folder = files("sweep_clustering.pipeline.live")
     html, style, script = (
         folder.joinpath(f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
     )
+    style = PALETTE + style
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -107,20 +98,13 @@ def _digest(text: str) -> str:
 
 
 def plain(status: int, text: str) -> Answer:
-    """An answer of text alone."""
+    """Return an answer of text."""
     headers = {**ALWAYS, "Content-Type": "text/plain; charset=utf-8"}
     return Answer(status, f"{text}\n".encode(errors="backslashreplace"), headers)
 
 
-# The page of a cube, from its files, on a port of its own: `sweep open`.
-
-logger = logging.getLogger(__name__)
-
-LOOPBACK = "127.0.0.1"
-
-
 def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:
-    """Address of the page for a browser on this machine, and how one elsewhere reaches it."""
+    """Return the address of the page for a browser on this machine, and how one elsewhere reaches it."""
     place = f"{LOOPBACK}:{server.server_address[1]}"
     tunnel = f"ssh -L {server.server_address[1]}:{place} {socket.gethostname()}"
     return f"http://{place}{PAGE}", f"from elsewhere: {tunnel}"
@@ -128,14 +112,9 @@ def address_of(server: ThreadingHTTPServer) -> tuple[str, str]:
 
 @contextmanager
 def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
-    """A server of the page, on loopback alone; `serve_forever` answers until the block ends.
+    """Yield a server on loopback of the page of a cube; `serve_forever` answers until the block ends.
 
-    Parameters
-    ----------
-    cube : Path
-        The cube, which need not exist yet where a run has begun.
-    port : int
-        Wanted; 0 for any free one.
+    The cube need not exist yet if a run has begun. A port of 0 is any free one.
 
     Raises
     ------
@@ -153,17 +132,17 @@ def serving(cube: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
 
 
 class _Server(ThreadingHTTPServer):
-    """Whatever a client does costs a line at most: it may leave, send nothing or nonsense, or come often."""
+    """A server that logs a line at most, whatever clients do: leave, send nonsense, or come often."""
 
     daemon_threads = True
-    request_queue_size = 128  # of connections that wait to be taken
+    request_queue_size = 128  # connections that wait for an answer
 
     def __init__(self, site: Site, port: int) -> None:
         self.site = site
         super().__init__((LOOPBACK, port), _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what could not be answered, but for clients that have left."""
+        """Log a request that could not be answered, unless its client has left."""
         error = sys.exception()
         if error is not None and not isinstance(error, OSError):
             debugging = logger.isEnabledFor(logging.DEBUG)
@@ -171,7 +150,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """GET alone: any other method is answered with 501."""
+    """Handler of GET. Any other method is answered with 501."""
 
     server: _Server
     protocol_version = "HTTP/1.1"
@@ -185,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
             parts = urlsplit(self.path)
             since = parse_qs(parts.query).get("since", [""])[0]
             answer = self.server.site.answer(parts.path, headers, since)
-        except (StorageError, InputError, OSError) as error:  # a file may vanish while it is looked at
+        except (StorageError, InputError, OSError) as error:  # a file may vanish while it is read
             answer = plain(503, str(error))
         except ValueError as error:
             answer = plain(400, str(error))
@@ -198,4 +177,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: requests come every other second."""
+        """Log nothing, because requests come every other second."""

@@ -1,12 +1,12 @@
-"""What the page of a run shows, kept up to date, and as one JSON document: what changed since another.
+"""The state of a run for its page, kept up to date, as a JSON document of changes since another state.
 
-`Feed` is of a run in progress, in its driver's process: the driver puts what happened into a queue, which
-costs it a microsecond, and a thread takes it from there once a second. `Follower` looks at the cube and at
+`Feed` belongs to a run in progress, in its driver's process. The driver puts events into a queue, which
+costs it a microsecond, and a thread takes them from there once a second. `Follower` reads the cube and
 its run folder, while another process, maybe on another machine, writes them. Both are a `Keeper`, which
-counts the blocks of the cube to begin with, and reads cells that are done, for times and scores, as far as
-there is time.
+first counts the blocks of the cube, and reads times and scores of cells that are done as far as there is
+time.
 
-`State.document` is called by whoever answers for the page. Counts and scores are those of a `Keeper`'s board,
+`State.document` answers requests of the page. Counts and scores are those of a `Keeper`'s board, and
 everything else is read from the run folder, as `sweep status` reads it.
 """
 
@@ -27,7 +27,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.pipeline.live.board import Board, Settled, Statuses, look, scores_of_many, to_json
+from sweep_clustering.pipeline.live.board import Board, Settled, Statuses, scores_of_many, to_json
+from sweep_clustering.pipeline.looks import mark
 from sweep_clustering.pipeline.monitor.status import counted_status, last_lines
 from sweep_clustering.pipeline.work.journalled import from_record
 from sweep_clustering.pipeline.work.merge import CellResult, Mismatch
@@ -45,27 +46,48 @@ from sweep_clustering.sweeps.words import is_model
 
 logger = logging.getLogger(__name__)
 
-# Bytes of labels that wait for their scores; those beyond are shown without.
+# Bytes of labels that wait for their scores. Cells beyond have none.
 MOST_WAITING = 64 * 2**20
-
 # Cells that are scored together.
 AT_ONCE = 256
 
+# Seconds between two readings of the queue of a `Feed`.
+TURN_SECONDS = 1.0
+# Share of a core for reading cells that were done before and for scores, and CPU seconds to begin with.
+SHARE = 0.002
+CREDIT = 2.0
+
+# A `Follower` reads all files again after so many times the seconds that it took, and not before so many
+# seconds.
+PATIENCE = 20
+LEAST_SECONDS = 2.0
+# Seconds for unread cells in each update of a `Follower`.
+READING_SECONDS = 0.5
+# Bytes of a journal that is read. The page has only the length of a longer one.
+MOST_JOURNAL = 64 * 2**20
+
+# Least seconds between two states, however many browsers have the page open.
+SNAPSHOT_SECONDS = 1.0
+LOG_LINES = 12
+MOST_FAILURES = 20
+MOST_WORKERS = 24
+# Letters of a line of the log, or of a cause.
+LONGEST = 400
+# Seconds that the throughput covers, and least seconds between two of its points.
+PACE_SECONDS = 600.0
+PACE_STEP = 5.0
+
+# Name, node and job of a worker, its task, and the unix time since when.
+AtWork = tuple[str, str, str, str, float]
+# Number of connected workers, and those that have begun something.
+Crew = tuple[int, list[AtWork]]
+
 
 class Keeper:
-    """Keeps the board of a cube; its `update`, under the lock, brings it up to date. It changes no file.
+    """Keeps the board of a cube, which is empty as long as there is no cube. It changes no file.
 
-    Parameters
-    ----------
-    cube : Path
-        The cube. Where there is none yet the board is empty.
-
-    Raises
-    ------
-    sweep_clustering.sweeps.errors.InputError
-        If there is something else.
-    sweep_clustering.storage.errors.StorageError
-        If it cannot be read.
+    `update`, under the lock, brings the board up to date. The constructor raises InputError if the folder is
+    no cube, and StorageError if it cannot be read.
     """
 
     def __init__(self, cube: Path) -> None:
@@ -74,7 +96,7 @@ class Keeper:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin a board, which has a name of its own, of the grid that the cube has now."""
+        """Begin a board with a new name for the grid that the cube has now."""
         self.token = secrets.token_hex(8)
         self.manifest = read_manifest(self._cube) if self._cube.is_dir() else None
         self._plans = {} if self.manifest is None else self.manifest.plans
@@ -87,64 +109,64 @@ class Keeper:
 
     @property
     def unread(self) -> int:
-        """Cells that are done, and not read yet or without their score so far."""
-        return sum(int(wanted.sum()) for _, wanted in self._unread) + len(self._unscored)
+        """Return the number of cells that are done, and not read yet or without their score so far."""
+        return sum(int(is_unread.sum()) for _, is_unread in self._unread) + len(self._unscored)
 
     def _look(self) -> None:
-        """Count the blocks that are not as they were; cells that nothing was told of are read later."""
+        """Count the blocks that have changed. Cells that are new to the board are read later."""
         for plan in self._plans.values():
             for block, now in present(self._store).all_statuses(plan):
                 if not np.array_equal(self.board.statuses[block], now):
                     self._unread.append((block, self.board.write(block, now)))
 
     def _settle(self, settled: Settled) -> None:
-        """Take a cell that is finished and not in the cube yet; its score comes later."""
+        """Take a finished cell that is not in the cube yet. Its score comes later."""
         is_new, labels = self.board.settle(settled), settled.labels
-        # as if all that wait were of this size, which those of one data set are
+        # labels of one data set have one size, so the size of these stands for all
         if is_new and labels is not None and labels.nbytes * len(self._unscored) < MOST_WAITING:
             self._unscored.append(settled)
 
     def _read_some(self) -> bool:
-        """Score some of the cells that wait, or else read a block; False if there is neither."""
+        """Score some of the cells that wait, or read a block, and return whether there was either."""
         if self._unscored:
-            some = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
+            cells = [self._unscored.popleft() for _ in range(min(AT_ONCE, len(self._unscored)))]
         elif self._unread:
-            some = []
-            block, wanted = self._unread.popleft()
+            cells = []
+            block, is_unread = self._unread.popleft()
             arrays = present(self._store).read(block)
-            for place, cell in compress(enumerate(block.cells()), wanted):
+            for place, cell in compress(enumerate(block.cells()), is_unread):
                 status, seconds = int(arrays["status"][place]), float(arrays["seconds"][place])
                 labels, best = arrays["labels"][place], _largest(arrays["log_likelihood"][place])
-                known = labels if labels.size and labels.min() >= 0 else None
-                some.append(Settled(cell, status, seconds, best, known))
-                self.board.note(some[-1])
+                is_solved = labels.size and labels.min() >= 0
+                cells.append(Settled(cell, status, seconds, best, labels if is_solved else None))
+                self.board.note(cells[-1])
         else:
             return False
-        self._score(some)
+        self._score(cells)
         return True
 
     def _score(self, cells: list[Settled]) -> None:
-        """Tell the board the scores of every cell that has labels, those of the same data at once."""
+        """Score every cell that has labels, those of the same data at once."""
         if self._truths is None:  # opened once, and not before there is something to score
             nodes = open_cube(self._cube).subtree
             truths = ((node.path.strip("/"), node.get("labels_true")) for node in nodes)
             self._truths = {name: np.asarray(truth) for name, truth in truths if truth is not None}
-        alike: dict[tuple[str, int | None], list[Settled]] = {}
-        for each in cells:
-            if each.labels is not None and each.status == DONE and each.cell.dataset in self._truths:
-                alike.setdefault((each.cell.dataset, each.cell.mixture), []).append(each)
-        for (dataset, mixture), group in alike.items():
+        groups: dict[tuple[str, int | None], list[Settled]] = {}
+        for settled in cells:
+            cell = settled.cell
+            if settled.labels is not None and settled.status == DONE and cell.dataset in self._truths:
+                groups.setdefault((cell.dataset, cell.mixture), []).append(settled)
+        for (dataset, mixture), group in groups.items():
             truth = self._truths[dataset]
             if mixture is not None:  # a part of a sweep need not begin with the first one
                 truth = truth[self._plans[dataset].dims[0].index(mixture)]
-            labels = np.stack([present(each.labels) for each in group])
-            values = scores_of_many(truth, labels)
-            for each, value in zip(group, values, strict=True):
-                self.board.score(each.cell, value)
+            labels = np.stack([present(settled.labels) for settled in group])
+            for settled, scores in zip(group, scores_of_many(truth, labels), strict=True):
+                self.board.score(settled.cell, scores)
 
 
 def settled_of(result: CellResult) -> Settled:
-    """What the page shows of a cell that ended."""
+    """Return what the page shows about a cell that ended."""
     if result.best is None or result.failed:
         return Settled(result.cell, result.status)
     labels = result.best.labels if result.best.solved else None
@@ -156,15 +178,11 @@ def _largest(objectives: NDArray[np.float64]) -> float:
     return float(np.fmax.reduce(objectives)) if len(objectives) else np.nan
 
 
-# Between two looks at the queue.
-TURN_SECONDS = 1.0
-
-# Of a core, for reading cells that were done before and for scores; CPU seconds to begin with.
-SHARE, CREDIT = 0.002, 2.0
-
-
 class Feed(Keeper):
-    """Keeps the board of a cube while a driver runs, told by a `Collector`; a context manager."""
+    """Keeps the board of a cube while a driver runs, from events of a `Collector`.
+
+    It is a context manager.
+    """
 
     def __init__(self, cube: Path) -> None:
         super().__init__(cube)
@@ -190,7 +208,7 @@ class Feed(Keeper):
         self._queue.append(partial(self.board.write, block, after))
 
     def update(self) -> None:
-        """Take what was told; scores as far as they are paid for."""
+        """Take the events, and compute scores as far as their share of time allows."""
         while self._queue:
             self._queue.popleft()()
         while self._scoring <= CREDIT + SHARE * (time.monotonic() - self._began) and self._read_some():
@@ -201,7 +219,7 @@ class Feed(Keeper):
         try:
             return super()._read_some()
         except StorageError:
-            return False  # the driver meets it too, and says what it is
+            return False  # the driver meets it too, and reports it
         finally:
             self._scoring += time.thread_time() - began
 
@@ -218,24 +236,16 @@ class Feed(Keeper):
                 return
 
 
-# A look at all files is repeated after so many times what it took, and not before so many seconds.
-PATIENCE, LEAST_SECONDS = 20, 2.0
-
-# Time for cells that were not read yet, in each look.
-READING_SECONDS = 0.5
-
-# Bytes of a journal that is read; of a longer one only its length is shown.
-MOST_JOURNAL = 64 * 2**20
-
-
 class Follower(Keeper):
-    """Keeps the board of a cube by looking at its files and at those of its run folder."""
+    """Keeps the board of a cube by reading its files and those of its run folder."""
 
-    # path and length of the journal that was read, and when files are looked at next
-    _journal, _next = ("", 0), 0.0
+    # path and length of the journal that was read last
+    _journal = ("", 0)
+    # time of the next reading of files
+    _next = 0.0
 
     def update(self) -> None:
-        """Look at the files, now and then; read cells for a moment; begin again when the cube has grown."""
+        """Read the files now and then, and cells for a moment. Begin again when the cube has grown."""
         began = time.monotonic()
         if (read_manifest(self._cube).plans if self._cube.is_dir() else {}) != self._plans:
             self._begin()
@@ -250,7 +260,7 @@ class Follower(Keeper):
             pass
 
     def _replay(self) -> None:
-        """Cells that are finished according to the journal, and not in the cube yet."""
+        """Take cells that are finished according to the journal, and not in the cube yet."""
         path = RunFolder(self._cube).last_run.journal
         try:
             now = str(path), path.stat().st_size
@@ -269,41 +279,21 @@ class Follower(Keeper):
                         restarts = self._plans[cell.dataset].restarts_of(cell.model)
                         results.setdefault(cell, CellResult(cell, restarts, stop)).add(done)
         except (JournalDamaged, Mismatch, ValueError):
-            return  # the next driver reports it; what was read so far stays
+            return  # the next driver reports it, and the cells so far stay
         for cell, result in results.items():
             block = self._plans[cell.dataset].block_of(cell)
             if result.end is not None and self.board.statuses[block][block.position(cell)] == PENDING:
                 self._settle(settled_of(result))
 
 
-# All that the page shows, as one document.
-
-# A state is looked at once in so many seconds at most, however many look at the page.
-SNAPSHOT_SECONDS = 1.0
-
-LOG_LINES, MOST_FAILURES, MOST_WORKERS = 12, 20, 24
-# Letters of a line of the log, or of a cause.
-LONGEST = 400
-
-# How far back the throughput goes, and the least between two of its points.
-PACE_SECONDS, PACE_STEP = 600.0, 5.0
-
-
-# What a worker is at: its name, node and job, the task, and the unix time since when.
-AtWork = tuple[str, str, str, str, float]
-
-# Number of workers that are connected, and what those are at that have begun something.
-Crew = tuple[int, list[AtWork]]
-
-
 class Pace:
-    """Restarts and questions done over the last minutes, from what the driver says of itself."""
+    """Restarts and questions done over the last minutes, from the progress that the driver writes."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[float, int]] = deque()
 
     def note(self, progress: Progress) -> None:
-        """Take what the driver wrote last."""
+        """Take the progress that the driver wrote last."""
         done, points = progress.restarts + progress.answers, self._points
         if points and (done < points[-1][1] or progress.at < points[-1][0]):
             points.clear()  # another run, or a clock that was set back
@@ -313,7 +303,7 @@ class Pace:
             points.popleft()
 
     def to_dict(self) -> dict[str, Any]:
-        """Units per second over all that is known, over how many seconds, and between any two points."""
+        """Return units per second over all points, the seconds they cover, and units per second by step."""
         points = list(self._points)
         seconds = points[-1][0] - points[0][0] if points else 0.0
         steps = [round((now[1] - before[1]) / (now[0] - before[0]), 3) for before, now in pairwise(points)]
@@ -324,14 +314,7 @@ class Pace:
 class State:
     """The document of a page, made at most once a second.
 
-    Parameters
-    ----------
-    cube : Path
-        Its cube.
-    keeper : Feed or Follower
-        Of the board.
-    crew : callable or None
-        Who works now; None where that is not known here.
+    `crew` returns the workers if they are known here.
     """
 
     def __init__(self, cube: Path, keeper: Feed | Follower, crew: Callable[[], Crew] | None = None) -> None:
@@ -343,12 +326,9 @@ class State:
         self._failures: tuple[object, dict[str, Any]] = None, {}
 
     def document(self, since: str = "") -> tuple[str, bytes]:
-        """Name of the state there is now, and JSON of what changed since another, nothing where none did.
+        """Return the name of the present state, and JSON of the changes since another state.
 
-        Parameters
-        ----------
-        since : str
-            Name of the state that is known already; any other text has the whole document made.
+        There is no JSON if nothing changed. If `since` is not the name of a state, the document is whole.
         """
         with self._keeper.lock:
             if time.monotonic() - self._made >= SNAPSHOT_SECONDS:
@@ -360,20 +340,20 @@ class State:
             name = f"{self._keeper.token}.{self._version}.{self._number}"
             if since == name:
                 return name, b""
-            # version of the board in the state that is known, -1 where this document never had it
+            # version of the board in the other state, or -1 if this document never had it
             token, _, rest = since.partition(".")
             number = rest.partition(".")[2]
             is_ours = token == self._keeper.token and number.isdecimal() and len(number) < 16
-            known = int(number) if is_ours and int(number) <= self._number else -1
+            version = int(number) if is_ours and int(number) <= self._number else -1
             board = self._keeper.board
             parts = {
                 "name": to_json(name),
                 "at": f"{time.time():.1f}",
                 "head": self._head,
-                "tiles": board.tiles.since(known),
-                "series": board.series.since(known),
+                "tiles": board.tiles.since(version),
+                "series": board.series.since(version),
             }
-            if known < 0:
+            if version < 0:
                 parts["grid"] = to_json(self._grid())
             return name, ("{" + ",".join(f'"{key}":{text}' for key, text in parts.items()) + "}").encode()
 
@@ -381,19 +361,19 @@ class State:
         board, run = self._keeper.board, RunFolder(self._cube)
         blocks = len(board.statuses), board.blocks_done
         status = counted_status(self._cube, self._keeper.manifest, board.datasets(), blocks)
-        shown = status.to_dict()
-        del shown["eta_seconds"]  # another number a second later, as are these
+        counts = status.to_dict()
+        del counts["eta_seconds"]  # another number a second later, as are these
+        ends_at = None
         if status.progress is not None:
             self._pace.note(status.progress)
-            del shown["run"]["at"], shown["run"]["left"]
+            del counts["run"]["at"], counts["run"]["left"]
+            ends_at = None if status.eta is None else status.progress.at + present(status.progress.left)
         journal = run.last_run.journal
         return {
             "cube": self._cube.name,
-            "status": shown,
+            "status": counts,
             "who": status.outlook[0],
-            "ends_at": None
-            if status.eta is None
-            else present(status.progress).at + present(present(status.progress).left),
+            "ends_at": ends_at,
             "pace": self._pace.to_dict(),
             "journal": {
                 "bytes": journal.stat().st_size if os.path.exists(journal) else 0,
@@ -408,7 +388,7 @@ class State:
         }
 
     def _working(self) -> dict[str, Any] | None:
-        """Numbers of workers, and those that have been at it for longest."""
+        """Return the numbers of workers, and those that have worked on a task for longest."""
         if self._crew is None:
             return None
         connected, at_work = self._crew()
@@ -421,12 +401,12 @@ class State:
         units = {name: "mixtures" if plan.mixtures else "redraws" for name, plan in grid.plans.items()}
         return {
             "panels": [asdict(panel) for panel in grid.panels],
-            "looks": {model: look(model) for model in models},
+            "looks": {model: mark(model).svg for model in models},
             "units": units,
         }
 
     def _failed(self, run: RunFolder) -> dict[str, Any]:
-        """The last failures, one of each cell, with the tile of the cell."""
+        """Return the last failures, one for each cell, with the tile of the cell."""
         files = [generation.failures for generation in run.generations()]
         # with the name of the board: another one has other tiles
         key = self._keeper.token, [(path, path.stat().st_size) for path in files if path.exists()]
@@ -436,21 +416,14 @@ class State:
         last: dict[str, FailureRecord] = {}
         for record in reversed(records):
             last.setdefault(record.cell, record)
-        shown = []
+        rows = []
         for record in islice(last.values(), MOST_FAILURES):
             cell, tile = record.work.cell, None
             if cell is not None and cell.dataset in plans and plans[cell.dataset].has(cell):
                 tile = self._keeper.board.grid.tile(cell)
             fields = record.model_dump(include={"cell", "at", "node", "job", "attempt"})
-            shown.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
+            rows.append({**fields, "cause": record.cause[:LONGEST], "tile": tile})
         earlier = any(path != run.last_run.failures for path, _ in key[1])
-        self._failures = (
-            key,
-            {
-                "cells": len(last),
-                "records": len(records),
-                "earlier": earlier,
-                "last": shown,
-            },
-        )
-        return self._failures[1]
+        document = {"cells": len(last), "records": len(records), "earlier": earlier, "last": rows}
+        self._failures = key, document
+        return document

@@ -1,4 +1,4 @@
-"""What results took, and what they came from: restarts, time, cells that failed, and what ran on what."""
+"""The cost of results and their origin: restarts, time, failures, versions and machines."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, cells_left_out, plural
-from sweep_clustering.pipeline.report import elements, figures, look
+from sweep_clustering.pipeline.report import elements, figures
 from sweep_clustering.pipeline.report.content import Content, Part
-from sweep_clustering.pipeline.report.elements import WORDS, Table, Value, are, number, spread, words
+from sweep_clustering.pipeline.report.elements import WORDS, Table, Value, are, number, subset, words
 from sweep_clustering.pipeline.scoring import tables
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.storage.cube.manifest import Manifest
@@ -23,61 +24,48 @@ from sweep_clustering.storage.provenance import PROMISE
 from sweep_clustering.sweeps.plan import AskedPath
 from sweep_clustering.sweeps.words import PREFIX, asks, is_model
 
+# Width and height of a panel in inches.
 PANEL = (2.3, 1.6)
 # Points of a line that have a marker, or words beneath the pointer.
 MOST_TIPS = 12
-# Inches of one box.
+# Inches of a box.
 BOX_HEIGHT = 0.24
-# Letters that fit beside the boxes, and the inches that each of more adds.
+# Letters that fit beside the boxes, and the inches that each further letter adds.
 MOST_LETTERS = 28
 LETTER = 0.085
-# Rows of the table of failures, which keeps the page small; cells.csv has all of them.
+# Rows of the table of failures, which keeps the page small. cells.csv has all of them.
 MOST_FAILURES = 200
 
 
 def restarts(content: Content) -> Iterator[Part]:
-    """What a hit is, hit rates, gaps to the best of a cell, and chances of finding it."""
-    said, found = WORDS["restarts"], tables.restart_table(content.cells)
-    if found.empty:
+    """Yield what a hit is, hit rates, gaps to the best of a cell, and chances of finding it."""
+    texts, table = WORDS["restarts"], tables.restart_table(content.cells)
+    if table.empty:
         yield "No cell is done."
     else:
-        yield said["hit"].format(same=SAME_OPTIMUM)
-        if found["restarts"].max() <= 1:
-            yield said["one"]
-        if found["unseen"].notna().any():
-            yield said["rule"]
-        enough = {
-            name: [_enough(*each) for each in zip(found[name], found["most"], strict=True)]
-            for name in ("for_95", "for_99")
-        }
-        # one restart alone always finds the best of its cell
-        shares = 100 * found[["hit_rate", "once", "unseen"]].where(found["most"] > 1)
-        yield elements.declared("restarts", found.assign(**shares, **enough))
+        yield texts["hit"].format(same=SAME_OPTIMUM)
+        if table["restarts"].max() <= 1:
+            yield texts["one"]
+        if table["unseen"].notna().any():
+            yield texts["rule"]
+        enough = {name: [*map(_enough, table[name], table["most"])] for name in ("for_95", "for_99")}
+        # a single restart always finds the best of its cell
+        shares = 100 * table[["hit_rate", "once", "unseen"]].where(table["most"] > 1)
+        yield elements.declared_table("restarts", table.assign(**shares, **enough))
     plans = content.manifest.plans
-    names = {name: plans[name].baselines for name in elements.some(plans)}
+    names = {name: plans[name].baselines for name in elements.panel_datasets(plans)}
     gaps = tables.gap_table(tables.tree_of(content.tree, content.chosen), names)
-    yield "gaps", draw_gaps(gaps), said["gaps"]
-    yield "restarts", draw_chances(content.cells), said["chances"]
+    yield "gaps", draw_gaps(gaps), texts["gaps"]
+    yield "restarts", draw_chances(content.cells), texts["chances"]
 
 
 def _enough(restarts: float, most: int) -> Value:
-    """Entry of a number of restarts, or that it is more than were run."""
+    """Return an entry of a number of restarts, or that it is more than were run."""
     return Value(f"> {most:,}", float(most + 1)) if math.isinf(restarts) else number(restarts)
 
 
 def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
-    """Draw the share of restarts by their gap to the best of the cell, a panel per data set.
-
-    Parameters
-    ----------
-    gaps : pandas.DataFrame
-        From `pipeline.scoring.tables.gap_table`.
-
-    Returns
-    -------
-    Figure or None
-        None if nothing is done.
-    """
+    """Draw the share of restarts in a `gap_table` by their gap to the best of the cell."""
 
     def finish(axes: Axes) -> None:
         axes.set_xscale("log")
@@ -85,39 +73,28 @@ def draw_gaps(gaps: pd.DataFrame) -> Figure | None:
         axes.minorticks_off()
 
     # a method without an objective has no gaps, and none of its restarts is far from the best
-    known = gaps[gaps.groupby(["dataset", "model"])["share"].transform("max") > 0]
-    # the objective of a method is its own, in whatever unit
-    nats = "nats" if known["model"].map(is_model).all() else ""
+    gaps = gaps[gaps.groupby(["dataset", "model"])["share"].transform("max") > 0]
+    # each method has an objective in a unit of its own
+    nats = "nats" if gaps["model"].map(is_model).all() else ""
     return _by_model(
-        known,
+        gaps,
         lambda rows: rows[["gap", "share"]].to_numpy(dtype=float).T,
         lambda gap, share: f": {share:.0%} of restarts within {gap:.2g} {nats}".rstrip(),
         finish,
         (f"gap to the best of the cell ({nats or 'objective'})", "restarts (share)"),
-        steps=True,
+        has_steps=True,
     )
 
 
 def draw_chances(cells: pd.DataFrame) -> Figure | None:
-    """Draw the probability that so many restarts hold the best known, a panel per data set.
-
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
-
-    Returns
-    -------
-    Figure or None
-        None if no cell is done.
-    """
+    """Draw the probability that so many restarts hold the best known optimum of a cell."""
 
     def chances(rows: pd.DataFrame) -> Any:
         chance = tables.chance_of_best(*rows[["restarts_done", "hits"]].to_numpy(dtype=np.int64).T)
         return np.stack([np.arange(1, len(chance) + 1), chance])
 
     def finish(axes: Axes) -> None:
-        axes.axhline(0.95, color=look.GREY, linewidth=0.8, linestyle="-.", label="0.95")
+        axes.axhline(0.95, color=looks.GREY, linewidth=0.8, linestyle="-.", label="0.95")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
 
     rows = tables.cells_with_hits(cells)
@@ -138,47 +115,49 @@ def _by_model(
     finish: Callable[[Axes], None],
     labels: tuple[str, str],
     *,
-    steps: bool = False,
+    has_steps: bool = False,
 ) -> Figure | None:
-    """A panel for each data set with a line for each model.
+    """Draw a panel for each data set with a line for each model.
 
-    Points of short lines have markers, but for those with steps; others have words at some places alone.
+    Points of short lines without steps have markers. Other lines have words at some places only.
     """
 
-    def panel(axes: Axes, there: pd.DataFrame) -> None:
-        for model, runs in there.groupby("model", sort=True):
-            x, y = points(runs)
-            how, shown = look.mark(str(model)), spread(range(len(x)), MOST_TIPS)
-            (drawn,) = axes.plot(x, y, color=how.color, linestyle=how.line, linewidth=1.6, label=model)
-            tips = [f"{model}{tip(x[at], y[at])}" for at in shown]
-            if steps:
-                drawn.set_drawstyle("steps-post")
+    def panel(axes: Axes, panel_rows: pd.DataFrame) -> None:
+        for model, model_rows in panel_rows.groupby("model", sort=True):
+            x, y = points(model_rows)
+            look, places = looks.mark(str(model)), subset(range(len(x)), MOST_TIPS)
+            (line,) = axes.plot(x, y, color=look.color, linestyle=look.line, linewidth=1.6, label=model)
+            tips = [f"{model}{tip(x[place], y[place])}" for place in places]
+            if has_steps:
+                line.set_drawstyle("steps-post")
             else:
-                drawn.set(**how.markers, markersize=4 if len(shown) == len(x) else 0)
-            if steps or len(shown) < len(x):
-                look.hover_unseen(axes, x[shown], y[shown], tips)
+                line.set(**look.markers, markersize=4 if len(places) == len(x) else 0)
+            if has_steps or len(places) < len(x):
+                figures.hover_unseen(axes, x[places], y[places], tips)
             else:
-                look.hover(drawn, tips)
+                figures.hover(line, tips)
             finish(axes)
         axes.set(xlabel=labels[0], ylim=(-0.03, 1.05))
         axes.grid()
         axes.tick_params(labelbottom=True)
 
-    shown = [(look.short(name), there) for name, there in elements.by_dataset(rows, rows["dataset"]).items()]
-    return figures.wrapped(shown, panel, PANEL, labels[1], share="all")
+    panels = elements.by_dataset(rows, rows["dataset"])
+    titled = [(figures.short(name), panel_rows) for name, panel_rows in panels.items()]
+    return figures.panel_grid(titled, panel, PANEL, labels[1], share="all")
 
 
 def times(content: Content) -> Iterator[Part]:
-    """Core-hours of everything that was computed, and the time of a cell, by data set and model."""
-    found = tables.time_table(content.timed_cells)
-    if found.empty:
+    """Yield the core-hours of everything that was computed, and the time of a cell, by data set and model."""
+    table = tables.time_table(content.timed_cells)
+    if table.empty:
         yield "No cell is done."
     else:
-        yield _core_hours(found)
+        yield _core_hours(table)
         if tables.SEARCH in content.chosen:
             yield f"All searches together: {_core_hours(tables.time_table(content.all_cells))}"
-        yield elements.declared("times", found.assign(restart_ms=1000 * found["restart_seconds"]))
-    yield "seconds", draw_times(content.timed_cells), WORDS["times"]["boxes"].format(least=look.LEAST_BOX)
+        yield elements.declared_table("times", table.assign(restart_ms=1000 * table["restart_seconds"]))
+    text = WORDS["times"]["boxes"].format(least=figures.LEAST_BOX)
+    yield "seconds", draw_times(content.timed_cells), text
 
 
 def _core_hours(table: pd.DataFrame) -> str:
@@ -188,46 +167,40 @@ def _core_hours(table: pd.DataFrame) -> str:
 
 
 def draw_times(cells: pd.DataFrame) -> Figure | None:
-    """Draw seconds per cell: a box per data set and model, from quickest to slowest tenth by whiskers.
-
-    Parameters
-    ----------
-    cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
-
-    Returns
-    -------
-    Figure or None
-        None if no time is known.
-    """
+    """Draw seconds per cell as a box per data set and model, with whiskers to the first and last tenth."""
     rows = cells[cells["seconds"] > 0]
     if rows.empty:
         return None
-    shown = rows[rows["dataset"].isin(elements.some(rows["dataset"]))]
-    names, seconds = zip(*shown.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
-    labels = [f"{look.short(name)}, {look.short(model)}" for name, model in names]
+    rows = rows[rows["dataset"].isin(elements.panel_datasets(rows["dataset"]))]
+    names, seconds = zip(*rows.groupby(["dataset", "model"], sort=False)["seconds"], strict=True)
+    labels = [f"{figures.short(name)}, {figures.short(model)}" for name, model in names]
     beside = LETTER * max(0, *(len(label) - MOST_LETTERS for label in labels))
-    figure, axes = look.panel(look.HALF + beside, BOX_HEIGHT * len(names) + 1.0)
-    looks: dict[str, Any] = {"showfliers": False, "patch_artist": True, "widths": 0.62}
-    looks |= {"medianprops": {"color": look.INK, "linewidth": 1.6}}
-    boxed = [found if len(found) >= look.LEAST_BOX else [] for found in seconds]
-    drawn = axes.boxplot(boxed, orientation="horizontal", whis=(10, 90), **looks)
-    for place, (_, model) in enumerate(names):
-        color, found = look.mark(model).color, seconds[place]
-        drawn["boxes"][place].set(facecolor=color, edgecolor=look.INK, alpha=0.75, linewidth=0.8)
-        if len(found) < look.LEAST_BOX:
-            (points,) = axes.plot(found, [place + 1] * len(found), "o", color=color, markersize=5)
-            look.hover(points, [f"{model}: {value:.3g} s" for value in found])
+    figure, axes = figures.panel(figures.HALF + beside, BOX_HEIGHT * len(names) + 1.0)
+    boxes = axes.boxplot(
+        [values if len(values) >= figures.LEAST_BOX else [] for values in seconds],
+        orientation="horizontal",
+        whis=(10, 90),
+        showfliers=False,
+        patch_artist=True,
+        widths=0.62,
+        medianprops={"color": looks.INK, "linewidth": 1.6},
+    )["boxes"]
+    for place, ((_, model), values, box) in enumerate(zip(names, seconds, boxes, strict=True), start=1):
+        color = looks.mark(model).color
+        box.set(facecolor=color, edgecolor=looks.INK, alpha=0.75, linewidth=0.8)
+        if len(values) < figures.LEAST_BOX:
+            (points,) = axes.plot(values, [place] * len(values), "o", color=color, markersize=5)
+            figures.hover(points, [f"{model}: {value:.3g} s" for value in values])
     axes.set_yticks(np.arange(1, len(names) + 1), labels)
     axes.invert_yaxis()
     figures.log_axis(axes, (1, 2, 5))
     axes.set_xlabel(LABELS["seconds"].axis + " for all restarts of a cell")
-    axes.grid(axis="x", color=look.RULE)
+    axes.grid(axis="x", color=looks.RULE)
     return figure
 
 
 def failures(content: Content) -> Iterator[Part]:
-    """How many cells failed, each with its last record."""
+    """Yield how many cells failed, with the last record of each cell."""
     failed = content.all_cells[content.all_cells["status"] == "failed"]
     if failed.empty:
         return
@@ -236,21 +209,21 @@ def failures(content: Content) -> Iterator[Part]:
     rows = []
     for _, row in failed.head(MOST_FAILURES).iterrows():
         cell = tables.row_cell(row)
-        # the path of questions fails as a whole, with all cells on it
+        # a path of questions fails as a whole, with all cells on it
         path = str(AskedPath.of(cell)) if asks(cell.design) else ""
         record = last.get(str(cell)) or last.get(path)
-        found = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
-        rows.append(tuple(map(words, (cell, *found))))
+        facts = (record.cause, record.node, record.at) if record else ("no record beside the cube", "", "")
+        rows.append(tuple(map(words, (cell, *facts))))
     beyond = len(failed) - len(rows)
     note = f"{beyond:,} more {are(beyond)} in cells.csv." if beyond else ""
     yield Table("Failed cells", ("cell", "cause", "node", "when"), tuple(rows), note=note)
 
 
 def state(content: Content) -> list[str]:
-    """How much of the sweep there is, and what is missing, in sentences."""
+    """Say in sentences how much of the sweep is there, and what is missing."""
     manifest, cells = content.manifest, content.all_cells
-    words = ("done", "failed", STATUS_WORDS[NO_SOLUTION])
-    done, failed, without = cells["status"].value_counts().reindex(words, fill_value=0)
+    names = ("done", "failed", STATUS_WORDS[NO_SOLUTION])
+    done, failed, without = cells["status"].value_counts().reindex(names, fill_value=0)
     left = len(cells) - done - failed - without
     total = plural(len(cells) + cells_left_out(manifest.spec, manifest.skipped), "cell")
     text = [f"{done:,} of {total} {are(done)} done, {failed:,} failed, {left:,} {are(left)} left."]
@@ -262,15 +235,15 @@ def state(content: Content) -> list[str]:
         text.append("It is not complete: every number below is over the cells that are done.")
     elif failed:
         text.append("Every number below is over the cells that are done.")
-    if (gone := without_data(manifest)) is not None:
-        text.append(f"{gone}.")
+    if (missing := missing_data(manifest)) is not None:
+        text.append(f"{missing}.")
     if manifest.software:
         text.append(f"{manifest.software[0].upper()}{manifest.software[1:]}; {PROMISE}.")
     return text
 
 
-def without_data(manifest: Manifest) -> str | None:
-    """Data sets that were not available to the last run, and what that leaves out; None where all were."""
+def missing_data(manifest: Manifest) -> str | None:
+    """Name the data sets that the last run could not read, if any, and what that leaves out."""
     if not manifest.skipped:
         return None
     cells = plural(cells_left_out(manifest.spec, manifest.skipped), "cell")
@@ -278,8 +251,8 @@ def without_data(manifest: Manifest) -> str | None:
     return f"Not at hand: {', '.join(manifest.skipped)}; {left_out}"
 
 
-def of_one(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:
-    """That tables and figures are of one design and of one search, and of which, where there are several."""
+def single_variants(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the design and the search that tables and figures are about, if there are several."""
     variants = (
         (tables.DESIGN, manifest.spec.grid.design, "Pairs were chosen", "designs and times"),
         (tables.SEARCH, manifest.spec.search_names, "Solutions were searched for", "searches"),
@@ -292,14 +265,15 @@ def of_one(manifest: Manifest, chosen: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def scaling(manifest: Manifest) -> str:
-    """How the features were scaled."""
+    """Say how the features were scaled."""
     scales = {entry.name: entry.scale for entry in manifest.spec.grid.datasets}
-    alike = len(set(scales.values())) == 1
-    return ", ".join(set(scales.values()) if alike else (f"{name} {scales[name]}" for name in scales))
+    if len(set(scales.values())) == 1:
+        return next(iter(scales.values()))
+    return ", ".join(f"{name} {scale}" for name, scale in scales.items())
 
 
 def head(content: Content) -> Iterator[Table]:
-    """What ran, on what, and when."""
+    """Yield what ran, on what, and when."""
     manifest = content.manifest
     rows = tuple((words(key), words(value)) for key, value in _facts(manifest).items())
     yield Table("Sweep", ("what", "value"), rows)
@@ -326,8 +300,9 @@ def _facts(manifest: Manifest) -> dict[str, object]:
         "replicates": grid.replicates,
         "models": grid.models,
         "restarts of a cell": grid.restarts,
-        **{f"search {each.name}" if each.name else "search": each.summary() for each in spec.search},
     }
+    for search in spec.search:
+        facts[f"search {search.name}" if search.name else "search"] = search.summary()
     if spec.stop is not None:
         facts["stop"] = dict(spec.stop)
     if manifest.runs:
@@ -362,6 +337,6 @@ def _datasets(manifest: Manifest, cells: pd.DataFrame) -> Table:
         )
         for name, plan in manifest.plans.items()
     ]
-    told = any(plan.n_annotations for plan in manifest.plans.values())
+    has_file = any(plan.n_annotations for plan in manifest.plans.values())
     more = "If annotations come from a file, p is the accuracy that the models were given."
-    return elements.declared("datasets", rows, more if told else "")
+    return elements.declared_table("datasets", rows, more if has_file else "")

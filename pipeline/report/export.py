@@ -1,4 +1,4 @@
-"""What a cube holds as tables and grids for other programs: labels, scores, summaries."""
+"""Tables and grids of a cube for other programs: labels, scores, summaries."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from sweep_clustering.pipeline.report.elements import cells_of, check_folder
+from sweep_clustering.pipeline.report.elements import check_folder, spreadsheet
 from sweep_clustering.pipeline.scoring.raw import raw_text
 from sweep_clustering.pipeline.scoring.scores import plain, score_datasets
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
@@ -40,12 +40,12 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     Parameters
     ----------
     cube : Path, str or sequence of them
-        The cube, or its address; a sweep may be writing to it. Several are read as one.
+        The cube, or its address, to which a sweep may be writing. Several are read as one.
     folder : Path
-        Made if it is not there.
+        Output folder, which is made if it is missing.
     how : {"csv", "parquet", "netcdf", "raw"}
         Tables with one row for each cell (`cells`), for each group of cells and score (`summary`), and for
-        each sample of each cell, of one data set (`labels-<data set>`); or grids, a file for each node of the
+        each sample of each cell (`labels-<data set>`); or grids, a file for each node of the
         cube with the scores and labels of its cells; or, "raw", one table of the scores of all cells
         (`scores`) with what another needs to compute them again.
     overwrite : bool
@@ -54,7 +54,7 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     Returns
     -------
     list of Path
-        What was written.
+        Files that were written.
 
     Raises
     ------
@@ -73,26 +73,23 @@ def write_export(cube: Places, folder: Path, how: str, *, overwrite: bool = Fals
     manifest, tree = parts.manifest, open_parts(parts)
     if parts.missing:
         logger.warning(parts.missing)
-    making = folder.with_name(f".{folder.name}.{os.getpid()}")
+    temporary = folder.with_name(f".{folder.name}.{os.getpid()}")
     with storage_errors(folder):
-        making.mkdir(parents=True)
+        temporary.mkdir(parents=True)
         try:
             if how == "raw":
-                file = making / f"scores{FORMATS[how]}"
-                file.write_text(
-                    raw_text(tree, manifest.spec, manifest.plans, manifest.made_with), encoding="utf-8"
-                )
-                names = [file.name]
+                names = [f"scores{FORMATS[how]}"]
+                text = raw_text(tree, manifest.spec, manifest.plans, manifest.made_with)
+                (temporary / names[0]).write_text(text, encoding="utf-8")
             else:
                 write = _write_grids if how == "netcdf" else _write_tables
-                names = list(write(tree, manifest.plans, making, FORMATS[how]))
-            written = [folder / name for name in names]
+                names = list(write(tree, manifest.plans, temporary, FORMATS[how]))
             folder.mkdir(parents=True, exist_ok=True)
-            for path in written:
-                (making / path.name).replace(path)
+            for name in names:
+                (temporary / name).replace(folder / name)
         finally:
-            shutil.rmtree(making, ignore_errors=True)
-    return written
+            shutil.rmtree(temporary, ignore_errors=True)
+    return [folder / name for name in names]
 
 
 def _write_tables(
@@ -100,27 +97,17 @@ def _write_tables(
 ) -> Iterator[str]:
     cells = cell_table(tree, plans)
     tables: dict[str, Iterable[pd.DataFrame]] = {"cells": [cells], "summary": [summary_table(cells)]}
-    tables |= {f"labels-{name}": label_tables(tree, plan) for name, plan in plans.items()}
+    tables |= {f"labels-{name}": _label_tables(tree, plan) for name, plan in plans.items()}
     for name, parts in tables.items():
         write_rows(folder / f"{name}{suffix}", parts)
         yield f"{name}{suffix}"
 
 
-def label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]:
-    """Labels of all cells that are done, a table for some of them at a time.
+def _label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]:
+    """Yield labels of all cells of a data set that are done, with a table for some of them at a time.
 
-    Parameters
-    ----------
-    tree : xarray.DataTree
-        An opened cube.
-    plan : DatasetPlan
-        Grid of the data set.
-
-    Yields
-    ------
-    pandas.DataFrame
-        Coordinates of the cell, `model`, `sample` (its name, or its number from 1), `label` from 0 and, where
-        it is known, `label_true`, the name of the class or its code.
+    Columns are the coordinates of the cell, `model`, `sample` (its name, or its number from 1), `label` from
+    0, and `label_true`, the name of the class or its code, if it is known.
     """
     data = tree[plan.name].to_dataset()
     nodes = [tree[plan.name][model].to_dataset().assign_coords(model=model) for model in plan.baselines]
@@ -129,19 +116,19 @@ def label_tables(tree: xr.DataTree, plan: DatasetPlan) -> Iterator[pd.DataFrame]
         nodes += [data.isel(p=[i], m=[j]) for i, j in places]
     for place, node in enumerate(nodes):
         table = _labels(node, data, plan)
-        if len(table) or place == 0:  # one without rows has the columns
+        if len(table) or place == 0:  # a table without rows has the columns
             yield table
 
 
 def _labels(node: xr.Dataset, data: xr.Dataset, plan: DatasetPlan) -> pd.DataFrame:
-    """Rows of the samples of each cell that is done, with all columns."""
-    found = node[["labels", "status"]]
+    """Return rows of the samples of each cell that is done, with all columns."""
+    labels = node[["labels", "status"]]
     if plan.has_labels:
-        found = found.assign(label_true=data["labels_true"])
+        labels = labels.assign(label_true=data["labels_true"])
     if "sample" not in data.coords:
-        found = found.assign_coords(sample=np.arange(1, plan.n_samples + 1))
-    cell = [dim for dim in found["labels"].dims if dim != "sample"]
-    rows = found.to_dataframe([*cell, "sample"]).reset_index()
+        labels = labels.assign_coords(sample=np.arange(1, plan.n_samples + 1))
+    cell = [dim for dim in labels["labels"].dims if dim != "sample"]
+    rows = labels.to_dataframe([*cell, "sample"]).reset_index()
     rows = rows[rows["status"] == DONE].rename(columns={"labels": "label"}).assign(dataset=plan.name)
     if plan.class_names and plan.has_labels:
         rows["label_true"] = np.array(plan.class_names, dtype=object)[rows["label_true"]]
@@ -157,30 +144,30 @@ def write_rows(path: Path, tables: Iterable[pd.DataFrame]) -> None:
     if path.suffix == ".csv":
         with path.open("w", encoding="utf-8", newline="") as file:
             for number, table in enumerate(tables):
-                cells_of(table).to_csv(file, index=False, header=number == 0, lineterminator="\n")
+                spreadsheet(table).to_csv(file, index=False, header=number == 0, lineterminator="\n")
         return
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
+    # a part may have no value in one of these columns, and so not its type
+    types = {"design": pa.string(), "search": pa.string()}
     with ExitStack() as closing:
         writer = None
         for table in tables:
-            # all types from the whole table: of a part, a column may have no value
-            of = {"design": pa.string(), "search": pa.string()}
-            found = pa.Table.from_pandas(table, preserve_index=False)
-            fields = [field.with_type(of.get(field.name, field.type)) for field in found.schema]
-            found = found.cast(pa.schema(fields, metadata=found.schema.metadata))
-            writer = writer or closing.enter_context(parquet.ParquetWriter(path, found.schema))
-            writer.write_table(found)
+            part = pa.Table.from_pandas(table, preserve_index=False)
+            fields = [field.with_type(types.get(field.name, field.type)) for field in part.schema]
+            part = part.cast(pa.schema(fields, metadata=part.schema.metadata))
+            writer = writer or closing.enter_context(parquet.ParquetWriter(path, part.schema))
+            writer.write_table(part)
 
 
 def _write_grids(
     tree: xr.DataTree, plans: dict[str, DatasetPlan], folder: Path, suffix: str
 ) -> Iterator[str]:
     for plan in plans.values():
-        for path, found in score_datasets(tree, plan.name).items():
+        for path, scores in score_datasets(tree, plan.name).items():
             node = tree[path].to_dataset()
-            grid = plain(found.assign(labels=node["labels"], status=node["status"]))
+            grid = plain(scores.assign(labels=node["labels"], status=node["status"]))
             if plan.class_names:
                 grid.attrs["class_names"] = "\n".join(plan.class_names)
             file = f"{path.replace('/', '-')}{suffix}"

@@ -1,9 +1,8 @@
-"""Figures of reports: panels side by side, and their files, small, with words on points, in light and dark.
+"""Figures of reports: panels side by side, names that fit, words on points, small files in light and dark.
 
-`facets` lays out a panel of each accuracy for each of something, `wrapped` one panel for each; both fill the
-width of a page, take the function that draws one panel, have one legend, and give no figure if nothing is
-shown.
-`curves` draws a line for each model. `save` writes a figure and gives it back for a page.
+Everything is drawn within `house_style`. `facets` lays out one panel for each thing and accuracy,
+`panel_grid` one for each thing. Both fill the width of a page, take the function that draws a panel, have one
+legend, and return no figure if nothing would stand in it. `save` writes a figure and returns it for a page.
 """
 
 import base64
@@ -12,92 +11,278 @@ import io
 import json
 import math
 import re
+import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import matplotlib
+import matplotlib.style
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager, get_font
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.text import Text
+from matplotlib.ticker import (
+    FixedFormatter,
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
+from numpy.typing import NDArray
 
-from sweep_clustering.pipeline.report import look
-from sweep_clustering.pipeline.report.elements import Picture, spread, with_error
+from sweep_clustering.pipeline.looks import VARIABLES, Mark, mark
+from sweep_clustering.pipeline.report.elements import Picture, subset, with_error
+from sweep_clustering.sweeps.words import MODEL_CODES
 
 Item = TypeVar("Item")
 
-# A name of its files, the figure unless there is nothing to draw, and its caption.
-Drawn = tuple[str, Figure | None, str]
+# Name of the files, the figure unless there is nothing to draw, and the caption.
+Drawing = tuple[str, Figure | None, str]
 
-# What says when, and by what, a file of each format was written: the same figure is the same file without it.
+# Metadata that say when, and by what, a file was written. Without them the same figure is the same file.
 UNDATED: dict[str, dict[str, Any]] = {
     "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
     "png": {"Software": None},
     "pdf": dict.fromkeys(("Creator", "Producer", "CreationDate")),
 }
 SUFFIXES = tuple(UNDATED)
-# Formats that every report has; a PDF, which takes as long as both, is for those who ask.
+# Formats of every report. A PDF takes as long as both, and is written for those who ask.
 USUAL = SUFFIXES[:2]
-# Panels, and inches of height, from which on a figure is folded: a page opens with what is seen at a glance.
-MOST_PANELS, MOST_INCHES = 12, 10
-# An opening tag: neither text nor attributes have a bare angle bracket.
+
+USUAL_FONT = "DejaVu Sans"
+FONTS = "'DejaVu Sans', 'Bitstream Vera Sans', Verdana, sans-serif"
+# matplotlib before 3.11 writes right-to-left texts from left to right, letter by letter.
+JOINS_LETTERS = matplotlib.__version_info__ >= (3, 11)
+# Letters of a model's name, so that every shipped one is shown in full.
+LONGEST_MODEL = 28
+# Letters of a name beside an axis. A longer one would take the room of the figure.
+LONGEST_NAME = 22
+
+# Width of the longest entry of a legend, in inches. Up to three short ones fit any figure.
+LEGEND_WIDTH = 2.1
+# Width of a letter of a longer entry, and of its handle, in inches.
+LETTER = 0.08
+HANDLE = 0.4
+# Entries of a legend whose handles have the usual length, and the length in letters of the handles of more
+# entries.
+MOST_PLAIN = 8
+LONG_HANDLE = 3.4
+
+# Values from which on a box is drawn. Each of fewer is a point.
+LEAST_BOX = 5
+# Accuracies in one figure. The CSV files hold all of a larger grid.
+MOST_ACCURACIES = 6
+# Panels, and height in inches, from which on a figure is folded, so that a page opens with what is seen at a
+# glance.
+MOST_PANELS = 12
+MOST_INCHES = 10
+# Widths in inches: a page of 1,280 pixels, the labels beside a row of panels, and one of two figures side by
+# side.
+PAGE = 12.6
+BESIDE = 0.9
+HALF = 6.25
+# Height in inches of everything above and below the rows of panels.
+ABOVE = 1.0
+# Dots per inch of a PNG file. Points that are an image within a PDF or an SVG have their own.
+PNG_DPI = 150
+IMAGE_DPI = 200
+PAGE_DPI = 100
+
+# Numbers of annotations that are named below a panel.
+MOST_TICKS = 5
+COUNTS_LABEL = "annotations m (N: samples)"
+
+# Start of the name of a group of points that carries the words on them.
+TIP = "tip-"
+# An opening tag. Neither text nor attributes have a bare angle bracket.
 TAG = re.compile(r"<[a-zA-Z][^<>]*>")
 ATTRIBUTE = re.compile(r' ([\w:-]+)="([^"]*)"')
 NUMBERS = {"d", "x", "y", "width", "height", "transform"}
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 REFERENCE = re.compile(r'(?:url\(#|href="#)([^")]+)')
-COLOR = re.compile("|".join(look.VARIABLES))
-TIPPED = re.compile(rf'<g id="{look.TIP}([\w=-]+)">(.*?</g>)', re.DOTALL)
+COLOR = re.compile("|".join(VARIABLES))
+TIPPED = re.compile(rf'<g id="{TIP}([\w=-]+)">(.*?</g>)', re.DOTALL)
 USE = re.compile(r"(<use [^<>]*?)/>")
 PATTERN = re.compile(r'(<pattern [^<>]*?)width="72" height="72"(.*?<path d=")([^"]*)"', re.DOTALL)
-# Points after which our hatches repeat: matplotlib has 18 rows of each of them in a pattern of 72 points.
+# Points after which our hatches repeat. matplotlib has 18 rows of each of them in a pattern of 72 points.
 TILE = 8
+
+# Names that must differ from each other when they are shortened.
+NAMES: ContextVar[tuple[str, ...]] = ContextVar("NAMES", default=())
+
+
+@contextmanager
+def house_style(names: Iterable[str] = ()) -> Iterator[None]:
+    """Draw figures in the style of reports, in which the shortened forms of some names stay unique."""
+    token = NAMES.set((*NAMES.get(), *names))
+    try:
+        with matplotlib.style.context("sweep_clustering.pipeline.report.page"):
+            yield
+    finally:
+        NAMES.reset(token)
+
+
+def short(name: str, longest: int = LONGEST_NAME, among: Iterable[str] = ()) -> str:
+    """Shorten a name to `longest` widths of a usual letter; its beginning and its end stay.
+
+    The result differs from the shortened forms of the names in `among` and of those of `house_style`.
+    """
+    text = _ends(name, longest)
+    if text == name:
+        return name
+    others = dict.fromkeys((*NAMES.get(), *among))
+    alike = [other for other in others if other != name and _ends(other, longest) == text]
+    if not alike:
+        return text
+    place = f"·{[other for other in others if other == name or other in alike].index(name) + 1}"
+    return _ends(name, longest - len(place)) + place
+
+
+@cache
+def _ends(name: str, longest: int) -> str:
+    """Return the beginning and the end of a name that is wider, with an ellipsis between them."""
+    if _width(name) <= longest:
+        return name
+    head, tail, room = "", "", longest - 1 - longest // 3
+    while _width(head + name[len(head)]) <= room:
+        head += name[len(head)]
+    while _width(name[-len(tail) - 1] + tail) <= longest // 3:
+        tail = name[-len(tail) - 1] + tail
+    return f"{head}…{tail}"
+
+
+def _width(text: str) -> float:
+    """Return the width of a text in usual letters, as which narrow ones count too.
+
+    Combining marks have none.
+    """
+    return sum(map(_letter_width, text))
+
+
+@cache
+def _letter_width(letter: str) -> float:
+    if unicodedata.combining(letter):
+        return 0.0
+    path = fontManager.findfont(USUAL_FONT)
+    if letter not in _letters(path):
+        return 1.0 + (unicodedata.east_asian_width(letter) in "WF")
+    font = get_font(path)
+    font.set_size(12, 72)  # whoever draws sets it again
+    wide, usual = (font.load_char(ord(char)).linearHoriAdvance for char in (letter, "n"))
+    return max(1.0, wide / usual)
+
+
+@cache
+def _letters(path: str) -> frozenset[str]:
+    """Return the letters of a font, which are none if it cannot be read."""
+    try:
+        return frozenset(map(chr, get_font(path).get_charmap()))
+    except (OSError, RuntimeError):
+        return frozenset()
+
+
+def is_right_to_left(text: str) -> bool:
+    """Whether a text has letters that are written from right to left."""
+    return any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+
+
+def give_fonts(figure: Figure) -> set[str]:
+    """Let each text of a figure use fonts that have its letters, and return the names without such a font.
+
+    Other letters may be wider, so this comes before the layout.
+    """
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+    missing = {letter for text in texts for letter in text.get_text() if letter != "\n"}
+    missing -= _letters(fontManager.findfont(USUAL_FONT))
+    if not missing:
+        return set()
+    families = [USUAL_FONT]
+    for font in sorted(fontManager.ttflist, key=lambda font: (font.style != "normal", font.weight != 400)):
+        # some fonts have a box with the name of its script in place of each letter
+        if not font.name.startswith("Last Resort") and (more := missing & _letters(font.fname)):
+            families.append(font.name)
+            missing -= more
+        if not missing:
+            break
+    for text in texts:
+        text.set_fontfamily(families)
+    for axes in figure.axes:
+        axes.tick_params(labelfontfamily=families)
+    names = {name.strip() for text in texts for name in re.split("[,\n]", text.get_text())}
+    return {name for name in names if not missing.isdisjoint(name)}
+
+
+def panels(
+    rows: int, columns: int, size: tuple[float, float], share: Literal["none", "all", "row", "col"] = "none"
+) -> tuple[Figure, list[list[Axes]]]:
+    """Return a figure of panels of one size in inches; `share` names the panels that have the same axes."""
+    width, height = size[0] * columns + BESIDE, size[1] * rows + ABOVE
+    figure = Figure(figsize=(max(width, 4.2), height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=share, sharey=share).tolist()
+
+
+def panel(width: float, height: float) -> tuple[Figure, Axes]:
+    """Return a figure of one panel with its outer size in inches."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots()
+
+
+def n_across(count: int, width: float) -> int:
+    """Return how many of `count` things of a width in inches stand in each row of a page."""
+    most = max(1, int((PAGE - BESIDE) / width + 1e-9))
+    return -(-count // -(-count // most))
 
 
 def facets(
-    shown: Sequence[Item],
+    items: Sequence[Item],
     accuracies: pd.Series,
     draw: Callable[[Axes, Item, float], None],
     size: tuple[float, float],
     up: Callable[[Item], str],
     *,
     share: Literal["all", "row"] = "row",
-    across: str = look.COUNTS_LABEL,
+    across: str = COUNTS_LABEL,
     also: Iterable[Line2D] = (),
 ) -> Figure | None:
-    """Figure of panels for each of something, one for each accuracy; as many of them in a row as fit a page.
+    """Return a figure with a panel for each item and each accuracy, or a subset of many accuracies.
 
     Parameters
     ----------
-    shown : sequence
-        What has panels; without any there is no figure.
+    items : sequence
+        Things that have panels. Without any there is no figure.
     accuracies : pandas.Series
-        What a panel is of, in any order, some of many; without any there is one panel without a title.
+        Accuracies in any order. Without any there is one panel for each item, and no title.
     draw : callable
-        Draws one panel of both.
+        Draws one panel.
     size : tuple of float
         Width and height of a panel in inches.
     up : callable
-        Label of the y axis of the first panel.
+        Gives the label of the y axis in the first panel of an item.
     share : {"all", "row"}
-        Which panels have the same axes: all of them, or those of one thing.
+        Panels that have the same axes: all of them, or those of one item.
     across : str
         Label of the x axes.
     also : iterable of Line2D
         More entries of the legend.
     """
-    if not shown:
+    if not items:
         return None
-    ps = spread(sorted(set(accuracies.dropna())), look.MOST_ACCURACIES) or [math.nan]
-    beside = look.across(len(shown), size[0] * len(ps))
-    figure, grid = look.panels(math.ceil(len(shown) / beside), beside * len(ps), size)
+    ps = subset(sorted(set(accuracies.dropna())), MOST_ACCURACIES) or [math.nan]
+    beside = n_across(len(items), size[0] * len(ps))
+    figure, grid = panels(math.ceil(len(items) / beside), beside * len(ps), size)
     free = [axes for line in grid for axes in line]
     first = free[0]
-    for place, item in enumerate(shown):
+    for place, item in enumerate(items):
         block = free[place * len(ps) : (place + 1) * len(ps)]
         first = first if share == "all" else block[0]
         for axes, p in zip(block, ps, strict=True):
@@ -109,32 +294,32 @@ def facets(
             if place < beside and not math.isnan(p):
                 axes.set_title(f"p = {p:g}")
         block[0].set_ylabel(up(item))
-    drawn = free[: len(shown) * len(ps)]
-    for axes in free[len(drawn) :]:
+    used = free[: len(items) * len(ps)]
+    for axes in free[len(used) :]:
         axes.remove()
-    for axes in drawn[-beside * len(ps) :]:
+    for axes in used[-beside * len(ps) :]:
         axes.set_xlabel(across, fontsize="small")
-    look.legend(figure, figure.axes, also)
+    legend(figure, figure.axes, also)
     return figure
 
 
-def wrapped(
-    shown: Iterable[tuple[str, Item]],
+def panel_grid(
+    titled_items: Iterable[tuple[str, Item]],
     draw: Callable[[Axes, Item], None],
     size: tuple[float, float],
     up: str,
     share: Literal["none", "all"] = "none",
-    each: int = 1,
+    group: int = 1,
 ) -> Figure | None:
-    """Figure of a panel for each of something under its title, as many in a row as fit a page.
+    """Return a figure with a panel for each item under its title, as many in a row as fit a page.
 
-    `up` is of the y axes; a row holds a multiple of `each` panels, or all of them.
+    `up` is the label of the y axes. A row holds a multiple of `group` panels, or all of them.
     """
-    items = list(shown)
+    items = list(titled_items)
     if not items:
         return None
-    columns = min(len(items), each * look.across(math.ceil(len(items) / each), size[0] * each))
-    figure, grid = look.panels(math.ceil(len(items) / columns), columns, size, share)
+    columns = min(len(items), group * n_across(math.ceil(len(items) / group), size[0] * group))
+    figure, grid = panels(math.ceil(len(items) / columns), columns, size, share)
     for first, *_ in grid:
         first.set_ylabel(up)
     for axes in figure.axes[len(items) :]:
@@ -142,155 +327,189 @@ def wrapped(
     for axes, (title, item) in zip(figure.axes, items, strict=True):
         axes.set_title(title)
         draw(axes, item)
-    look.legend(figure, figure.axes)
+    legend(figure, figure.axes)
     return figure
 
 
-def curves(axes: Axes, rows: pd.DataFrame, along: str, tip: Callable[[Any], str], band: float) -> None:
-    """A curve of the `mean` of each model with a band of its `se`, along a column; `tip` says a point."""
-    for model, points in rows.groupby("model", sort=True):
-        x, mean = (points[name].to_numpy(dtype=float) for name in (along, "mean"))
-        tips = [f"{model}, {tip(row)}: {with_error(row.mean, row.se)}" for row in points.itertuples()]
-        curve(axes, x, mean, points["se"], look.mark(str(model)), str(model), tips, band)
-    axes.grid()
+def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) -> None:
+    """Give a figure one legend for all panels, which need not show the same models."""
+    entries: dict[str, Artist] = {}
+    for panel in axes:
+        handles, labels = panel.get_legend_handles_labels()
+        entries.update(zip(labels, handles, strict=True))
+    entries |= {str(line.get_label()): line for line in also}
+    rank = {model: place for place, model in enumerate(MODEL_CODES)}
+    entries = dict(sorted(entries.items(), key=lambda entry: rank.get(entry[0], len(rank))))
+    if entries:
+        names = [short(name, longest=LONGEST_MODEL) for name in entries]
+        wide = max(LEGEND_WIDTH, HANDLE + LETTER * max(map(len, names)))
+        figure.legend(
+            list(entries.values()),
+            names,
+            loc="outside lower center",
+            ncols=len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / wide)),
+            # the pattern of a line shows in a handle that is long enough, and a few models need none
+            handlelength=None if len(entries) <= MOST_PLAIN else LONG_HANDLE,
+            frameon=False,
+        )
 
 
-def curve(
-    axes: Axes,
-    x: Any,
-    y: Any,
-    error: Any,
-    how: look.Mark,
-    label: str,
-    tips: Sequence[str],
-    band: float,
-) -> None:
-    """A line with words on its points, and a band of its standard error, a bar at a single point."""
-    (drawn,) = axes.plot(x, y, label=label, color=how.color, linestyle=how.line)
-    drawn.set(**how.markers, markersize=4.5, linewidth=1.6)
-    look.hover(drawn, tips)
-    if error is not None:
-        error = np.nan_to_num(np.asarray(error, dtype=float))
-        if len(x) > 1:
-            axes.fill_between(x, y - error, y + error, color=how.color, alpha=band, linewidth=0)
-        elif error.any():  # a band has no width at a single point
-            axes.errorbar(x, y, error, fmt="none", ecolor=how.color, alpha=0.6, capsize=2.5)
+def tick_counts(axes: Axes, counts: Sequence[float], names: Mapping[Any, str] | None = None) -> None:
+    """Put ticks at the numbers of annotations if they are few.
 
-
-def bars(
-    axes: Axes, x: Any, y: Any, error: dict[str, Any], looks: dict[str, Any], tips: Sequence[str]
-) -> ErrorbarContainer:
-    """Points with bars of one standard error, and words on them."""
-    drawn = axes.errorbar(x, y, **error, **looks, markersize=4.5, capsize=2.5)
-    if drawn.lines[0] is not None:
-        look.hover(drawn.lines[0], tips)
-    return drawn
+    `names` has them as the sweep file writes them.
+    """
+    few = list(counts) if len(counts) <= MOST_TICKS or names else []
+    few = few[:: -(-len(few) // MOST_TICKS) or 1]
+    axes.xaxis.set_major_locator(FixedLocator(few) if few else MaxNLocator(nbins=5, integer=True))
+    if few and names:
+        axes.xaxis.set_major_formatter(FixedFormatter([names.get(count, f"{count:g}") for count in few]))
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=5))
 
 
 def log_axis(axes: Axes, subs: Sequence[float], numticks: int | None = None) -> None:
-    """An x axis of powers of ten, with numbers as they are written."""
+    """Make the x axis logarithmic, with plain numbers at its ticks."""
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=subs, numticks=numticks))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
+def hover(line: Line2D, texts: Sequence[str]) -> None:
+    """Attach words to the points of a line, in order. The page shows them beneath the pointer."""
+    line.set_gid(TIP + base64.urlsafe_b64encode(json.dumps(list(texts)).encode()).decode())
+
+
+def hover_unseen(axes: Axes, x: NDArray[Any], y: NDArray[Any], texts: Sequence[str]) -> None:
+    """Attach words to places of a line without markers, through points that only the pointer finds."""
+    (points,) = axes.plot(x, y, linestyle="", marker="o", markersize=8, alpha=0)
+    hover(points, texts)
+
+
+def curves(axes: Axes, rows: pd.DataFrame, along: str, tip: Callable[[Any], str], band: float) -> None:
+    """Draw the `mean` of each model along a column, with a band of its `se`.
+
+    `tip` gives the words on a point.
+    """
+    for model, points in rows.groupby("model", sort=True):
+        x, mean = (points[name].to_numpy(dtype=float) for name in (along, "mean"))
+        tips = [f"{model}, {tip(row)}: {with_error(row.mean, row.se)}" for row in points.itertuples()]
+        curve(axes, x, mean, points["se"], mark(str(model)), str(model), tips, band)
+    axes.grid()
+
+
+def curve(
+    axes: Axes, x: Any, y: Any, error: Any, look: Mark, label: str, tips: Sequence[str], band: float
+) -> None:
+    """Draw a line with words on its points and a band of one standard error, a bar at a single point."""
+    (line,) = axes.plot(x, y, label=label, color=look.color, linestyle=look.line)
+    line.set(**look.markers, markersize=4.5, linewidth=1.6)
+    hover(line, tips)
+    if error is not None:
+        error = np.nan_to_num(np.asarray(error, dtype=float))
+        if len(x) > 1:
+            axes.fill_between(x, y - error, y + error, color=look.color, alpha=band, linewidth=0)
+        elif error.any():  # a band has no width at a single point
+            axes.errorbar(x, y, error, fmt="none", ecolor=look.color, alpha=0.6, capsize=2.5)
+
+
+def bars(
+    axes: Axes, x: Any, y: Any, error: dict[str, Any], looks: dict[str, Any], tips: Sequence[str]
+) -> None:
+    """Draw points with bars of one standard error, and words on them."""
+    container = axes.errorbar(x, y, **error, **looks, markersize=4.5, capsize=2.5)
+    if container.lines[0] is not None:
+        hover(container.lines[0], tips)
+
+
 def save(figure: Figure, folder: Path, name: str, caption: str, formats: Sequence[str] = USUAL) -> Picture:
-    """Write a figure in some formats, light on white, and give it back for the page.
+    """Write a figure in some formats, light on white, and return it for the page.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
-        Drawn in `house_style`.
+        Figure that was drawn in `house_style`.
     folder : Path
-        Made if it is not there.
+        Folder of the files, which is made if it is missing.
     name, caption : str
         As in `Picture`.
     formats : sequence of str
         Some of `SUFFIXES`; SVG and PNG are always among them.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    buffer, without_font = io.StringIO(), look.give_fonts(figure)
+    buffer, without_font = io.StringIO(), give_fonts(figure)
     with warnings.catch_warnings():
-        if without_font:  # the caller is told of them; the SVG has them as text all the same
+        if without_font:  # the caller gets their names, and the SVG has them as text all the same
             warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(folder / f"{name}.png", metadata=UNDATED["png"], dpi=look.PNG_DPI)
-        # The layout is computed once, for the PNG: all files show the same.
+        figure.savefig(folder / f"{name}.png", metadata=UNDATED["png"], dpi=PNG_DPI)
+        # The layout is computed once, for the PNG, so that all files show the same.
         figure.set_layout_engine(None)
         if "pdf" in formats:
-            figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=look.IMAGE_DPI)
-        figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=look.PAGE_DPI)
-    folded = len(figure.axes) > MOST_PANELS or figure.get_figheight() > MOST_INCHES
-    svg = _small(buffer.getvalue().replace("'DejaVu Sans'", look.FONTS))
+            figure.savefig(folder / f"{name}.pdf", metadata=UNDATED["pdf"], dpi=IMAGE_DPI)
+        figure.savefig(buffer, format="svg", metadata=UNDATED["svg"], dpi=PAGE_DPI)
+    is_folded = len(figure.axes) > MOST_PANELS or figure.get_figheight() > MOST_INCHES
+    svg = _small(buffer.getvalue().replace("'DejaVu Sans'", FONTS))
     (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    return Picture(name, caption, inline(svg, name), tuple(formats), folded, frozenset(without_font))
+    return Picture(name, caption, inline(svg, name), tuple(formats), is_folded, frozenset(without_font))
 
 
 def inline(svg: str, name: str) -> str:
-    """SVG for a page: no prologue, ids with a prefix, colours by variable.
-
-    Parameters
-    ----------
-    svg : str
-        Document as matplotlib writes it.
-    name : str
-        Prefix of its ids.
-    """
+    """Turn a document of matplotlib into SVG for a page, with prefixed ids, and colours by variable."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    wanted = set(REFERENCE.findall(svg))
+    references = set(REFERENCE.findall(svg))
 
     def attribute(key: str, value: str) -> str | None:
-        if key.partition(":")[0] == "xmlns" or (key == "id" and value not in wanted):
+        if key.partition(":")[0] == "xmlns" or (key == "id" and value not in references):
             return None
         if key == "id":
             return f"{name}-{value}"
         if key.endswith("href"):
             return re.sub("^#", f"#{name}-", value)
         if key == "style":
-            # Only in styles: text of the figure may well spell a colour.
-            value = COLOR.sub(lambda color: f"var({look.VARIABLES[color[0]]})", value)
+            # Only in styles, because text of the figure may well spell a colour.
+            value = COLOR.sub(lambda color: f"var({VARIABLES[color[0]]})", value)
         return value.replace("url(#", f"url(#{name}-")
 
-    return _changed(svg, attribute)
+    return _with_attributes(svg, attribute)
 
 
 def _small(svg: str) -> str:
-    """The document with words on its points, hatches of one tile, numbers to a hundredth of a point."""
+    """Put words on points, keep one tile of each hatch, and round numbers to a hundredth of a point."""
 
     def attribute(key: str, value: str) -> str:
         if key not in NUMBERS:
             return value
-        return LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", " ".join(value.split()))
+        return LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", " ".join(value.split()))
 
-    small = _changed(PATTERN.sub(_one_tile, TIPPED.sub(_titled, svg)), attribute)
+    small = _with_attributes(PATTERN.sub(_one_tile, TIPPED.sub(_titled, svg)), attribute)
     return re.sub(r">\s+<", "><", small)
 
 
-def _changed(svg: str, attribute: Callable[[str, str], str | None]) -> str:
-    """The document with each attribute as the function gives it, without those for which it gives none."""
+def _with_attributes(svg: str, attribute: Callable[[str, str], str | None]) -> str:
+    """Return the document with each attribute as the function gives it, or without it."""
 
-    def kept(found: re.Match[str]) -> str:
-        value = attribute(*found.groups())
-        return "" if value is None else f' {found[1]}="{value}"'
+    def replacement(match: re.Match[str]) -> str:
+        value = attribute(*match.groups())
+        return "" if value is None else f' {match[1]}="{value}"'
 
-    return TAG.sub(lambda tag: ATTRIBUTE.sub(kept, tag[0]), svg)
-
-
-def _titled(found: re.Match[str]) -> str:
-    """A group of points with the words on each; without them where some points lie outside of the figure."""
-    texts = json.loads(base64.urlsafe_b64decode(found[1]))
-    if len(USE.findall(found[2])) != len(texts):
-        return f"<g>{found[2]}"
-    each = map(html.escape, texts)
-    return "<g>" + USE.sub(lambda use: f"{use[1]}><title>{next(each)}</title></use>", found[2])
+    return TAG.sub(lambda tag: ATTRIBUTE.sub(replacement, tag[0]), svg)
 
 
-def _one_tile(found: re.Match[str]) -> str:
-    """A pattern of the first tile, with those parts of its path whose box meets it."""
+def _titled(match: re.Match[str]) -> str:
+    """Put words on the points of a group, unless some points lie outside of the figure."""
+    texts = json.loads(base64.urlsafe_b64decode(match[1]))
+    if len(USE.findall(match[2])) != len(texts):
+        return f"<g>{match[2]}"
+    titles = map(html.escape, texts)
+    return "<g>" + USE.sub(lambda use: f"{use[1]}><title>{next(titles)}</title></use>", match[2])
+
+
+def _one_tile(match: re.Match[str]) -> str:
+    """Cut a pattern down to the first tile and those parts of its path whose box meets it."""
     path = ""
-    for part in found[3].split("M")[1:]:
+    for part in match[3].split("M")[1:]:
         numbers = [float(number) for number in re.findall(r"-?[\d.]+", part)]
         if all(min(along) < TILE and max(along) > 0 for along in (numbers[::2], numbers[1::2])):
             path += f"M{part}"
-    return f'{found[1]}width="{TILE}" height="{TILE}"{found[2]}{path}"'
+    return f'{match[1]}width="{TILE}" height="{TILE}"{match[2]}{path}"'

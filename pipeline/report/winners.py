@@ -1,23 +1,23 @@
-"""Which model wins: findings in words, scores and ranks, duels, robustness, and what a score costs.
+"""Which model wins: findings in words, scores and ranks, duels, robustness, kinds of data, and costs.
 
-All of it follows from the rankings of `pipeline.scoring.ranking`, one for each score that compares models.
+Everything follows from the rankings of `pipeline.scoring.ranking`, one for each score that compares models.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
-from sweep_clustering.pipeline.report import elements, figures, look
+from sweep_clustering.pipeline.report import elements, figures
 from sweep_clustering.pipeline.report.content import Content, Part
 from sweep_clustering.pipeline.report.elements import (
     NOTHING,
@@ -26,18 +26,19 @@ from sweep_clustering.pipeline.report.elements import (
     Reading,
     Table,
     Value,
-    listed,
+    enumeration,
     number,
+    words,
 )
 from sweep_clustering.pipeline.scoring import ranking as stats
 from sweep_clustering.pipeline.scoring.ranking import MEAN, ROUNDING, Ranking
 from sweep_clustering.pipeline.scoring.scores import LABELS
 from sweep_clustering.pipeline.scoring.tables import MIXTURES, REDRAWS, time_table
 
-# Of a score.
+# Form of a score.
 FORM = ".3f"
 
-# Units, one and several, as a note says them.
+# One unit and several units, in the words of a note.
 KINDS = {
     REDRAWS: (
         "redraw of the annotations of a real data set",
@@ -47,45 +48,60 @@ KINDS = {
 }
 # Most ranks that are written along the diagram.
 TICKS = 18
-# Inches: of a line of labels, from bar to bar, and of the axis with its title.
-ROW, BAR, HEAD = 0.22, 0.13, 0.5
-# Inches of the axis between the names, and letters of a mean rank beside each name.
-LEAST_SCALE, RANK_LETTERS = 3.5, 6
+# Heights in inches: a line of labels, the step from bar to bar, and the axis with its title.
+ROW = 0.22
+BAR = 0.13
+HEAD = 0.5
+# Least inches of the axis between the names, and letters of a mean rank beside each name.
+LEAST_SCALE = 3.5
+RANK_LETTERS = 6
 
-# Inches of a row of points, and of the axis and the legend below them; letters of a name beside a row.
-STRIP, STRIP_ENDS, LONG_NAME = 0.17, 1.6, 34
+# Heights in inches of a row of points, and of the axis with the legend below them.
+STRIP = 0.17
+STRIP_ENDS = 1.6
+# Letters of a name beside a row of points.
+LONG_NAME = 34
+# Width and height of a panel of robustness in inches.
 PANEL = (1.95, 1.6)
-# Inches: of the figure of costs, and of a label in the column of labels.
-LEAST_HEIGHT, COST_ROW = 2.6, 0.21
-# Of a name beside a figure, and of the line from it to its point.
+# Heights in inches of the figure of costs, and of a label in its column of labels.
+LEAST_HEIGHT = 2.6
+COST_ROW = 0.21
+# Properties of a name beside a figure, and of the line from it to its point.
 NAME: dict[str, Any] = {"va": "center", "annotation_clip": False}
-LEADER = {"arrowstyle": "-", "color": look.GREY, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 4}
-LEADER |= {"relpos": (0, 0.5)}
+LEADER = {
+    "arrowstyle": "-",
+    "color": looks.GREY,
+    "linewidth": 0.5,
+    "shrinkA": 0,
+    "shrinkB": 4,
+    "relpos": (0, 0.5),
+}
 RULE = "won–tied–lost: against every other model, over data sets; s: CPU seconds of a cell"
+
+# Width and height in inches of a cell of the map of kinds, and of the names beside and above it.
+CELL = (0.5, 0.22)
+LEFT = 2.2
+TOP = 1.5
+# Opacity of the best possible rank. The last rank has none.
+DEEPEST = 0.75
 
 
 def findings(rankings: Sequence[Ranking]) -> tuple[str, ...]:
-    """Plain words on who wins, a paragraph for each score.
-
-    Parameters
-    ----------
-    rankings : sequence of Ranking
-        From `pipeline.scoring.ranking.rankings`.
-    """
-    known = [ranking for ranking in rankings if ranking.models]
-    if not known:
+    """Say in plain words who wins, with a paragraph for each ranking of `ranking.rankings`."""
+    rankings = [ranking for ranking in rankings if ranking.models]
+    if not rankings:
         return ("Nothing to compare: no cell of a data set with true labels is done.",)
-    if not any(ranking.is_comparable for ranking in known):
-        return (f"Nothing to compare: {known[0].models[0]} is the only model with a score.",)
-    return (*(" ".join(_of_score(ranking)) for ranking in known), *_gaps(known[0]))
+    if not any(ranking.is_comparable for ranking in rankings):
+        return (f"Nothing to compare: {rankings[0].models[0]} is the only model with a score.",)
+    return (*(" ".join(_result(ranking)) for ranking in rankings), *_gaps(rankings[0]))
 
 
-def _of_score(ranking: Ranking) -> Iterator[str]:
+def _result(ranking: Ranking) -> Iterator[str]:
     if not ranking.datasets:
         yield f"{ranking.label}: no data set has a score of every model, so there are no ranks."
         return
     first, count = _first(ranking), plural(len(ranking.datasets), "data set")
-    have = f"{first[0]} has" if len(first) == 1 else f"{listed(first)} share"
+    have = f"{first[0]} has" if len(first) == 1 else f"{enumeration(first)} share"
     best = f"{ranking.ranks[first[0]].mean():.2f} of {len(ranking.models)}"
     so_far = "so far " if ranking.is_partial else ""
     others = [model for model in ranking.models if model not in first]
@@ -94,10 +110,10 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
     rank = f"{ranking.label}: {so_far}{have} the best mean rank, {best}{behind}, over {count}"
     if len(first) > 1:
         yield f"{rank} (the same)."
-    elif judged := len(ranking.judged_datasets):
+    elif n_judged := len(ranking.judged_datasets):
         good = int(ranking.as_good.loc[ranking.judged_datasets, first[0]].sum())
         near = f"or one within {stats.ERRORS:g} paired standard errors of it"
-        among = "them" if judged == len(ranking.datasets) else f"the {judged} with standard errors"
+        among = "them" if n_judged == len(ranking.datasets) else f"the {n_judged} with standard errors"
         where = f"on {good} of {among}" if len(ranking.datasets) > 1 else "on it" if good else "not on it"
         yield f"{rank}, and the best score, {near}, {where}."
     else:
@@ -106,7 +122,7 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
         yield f"{higher} has the higher mean, {means[higher]:{FORM}} against {means[first].max():{FORM}}."
     yield from _unjudged(ranking)
     if ranking.is_tested:
-        yield from _of_test(ranking, first)
+        yield from _test_result(ranking, first)
     else:
         tell = f"{count} cannot tell models apart, it takes {stats.FEWEST_DATASETS}"
         these = "this data set" if len(ranking.datasets) == 1 else "these data sets"
@@ -114,10 +130,10 @@ def _of_score(ranking: Ranking) -> Iterator[str]:
 
 
 def _unjudged(ranking: Ranking) -> Iterator[str]:
-    """A sentence on data sets without standard errors; none if every data set has them."""
+    """Say which data sets have no standard errors."""
     without = [name for name in ranking.datasets if name not in ranking.judged_datasets]
     if without:
-        where = listed(without) if ranking.judged_datasets else "No data set"
+        where = enumeration(without) if ranking.judged_datasets else "No data set"
         have = "has" if len(without) == 1 or not ranking.judged_datasets else "have"
         lacks = "no standard errors" if ranking.judged_datasets else "standard errors"
         yield (
@@ -126,15 +142,15 @@ def _unjudged(ranking: Ranking) -> Iterator[str]:
         )
 
 
-def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
+def _test_result(ranking: Ranking, first: list[str]) -> Iterator[str]:
     n_datasets, n_models, pairs = len(ranking.datasets), len(ranking.models), ranking.pairs
     if n_models >= stats.FEWEST_MODELS:
         p = "p < 0.0001" if ranking.p < 1e-4 else f"p = {ranking.p:.2g}"
-        found = f"Friedman's test: χ² = {ranking.statistic:.1f}, {n_models - 1} degrees of freedom, {p}"
+        test = f"Friedman's test: χ² = {ranking.statistic:.1f}, {n_models - 1} degrees of freedom, {p}"
         if ranking.p >= stats.LEVEL:
-            yield f"{found}: it does not show that the models differ, in any order."
+            yield f"{test}: it does not show that the models differ, in any order."
             return
-        yield f"{found}: the models do not all rank alike."
+        yield f"{test}: the models do not all rank alike."
     if not ranking.is_decisive:
         yield (
             f"It takes more data sets to say which: {n_datasets} cannot tell any of the {len(pairs)} pairs of"
@@ -148,31 +164,30 @@ def _of_test(ranking: Ranking, first: list[str]) -> Iterator[str]:
     beaten = _beaten(ranking)
     if len(first) == 1 and beaten:
         rest = n_models - 1 - len(beaten)
-        surely += f": {first[0]} from {listed(beaten)}" + (
-            f", not from {plural(rest, 'other')}" if rest else ""
-        )
+        surely += f": {first[0]} from {enumeration(beaten)}"
+        surely += f", not from {plural(rest, 'other')}" if rest else ""
     yield f"{surely}."
 
 
 def _first(ranking: Ranking) -> list[str]:
-    """Models that share the best mean rank."""
+    """Return the models that share the best mean rank."""
     ranks = ranking.ranks.mean()
     return list(ranks.index[np.isclose(ranks, ranks.iloc[0])])
 
 
 def _beaten(ranking: Ranking) -> list[str]:
-    """Models that the tests tell from the first one."""
+    """Return the models that the tests tell from the first one."""
     return [model for model in ranking.models if (ranking.models[0], model) in ranking.different_pairs]
 
 
 def _gaps(ranking: Ranking) -> Iterator[str]:
-    """Sentences on what does not count, and how; none if everything is there."""
+    """Say what is missing, and how it counts."""
     if ranking.unranked_datasets and ranking.datasets:
-        yield f"Not ranked: {listed(ranking.unranked_datasets)}, where some model has no score."
+        yield f"Not ranked: {enumeration(ranking.unranked_datasets)}, where some model has no score."
     values = ranking.values
     absent = [model for model in values["model"].unique() if model not in ranking.models]
     if absent:
-        yield f"Without any score, and so not here: {listed(absent)}."
+        yield f"Without any score, and so not here: {enumeration(absent)}."
     without, failed, pending = values[["no_solution", "failed", "pending"]].sum()
     if without:
         yield (
@@ -183,49 +198,34 @@ def _gaps(ranking: Ranking) -> Iterator[str]:
     missing += [f"{plural(pending, 'cell')} {elements.are(pending)} pending"] if pending else []
     if missing:
         yield (
-            f"On data sets with a score {listed(missing)}. If one model has no result, the cells of the"
+            f"On data sets with a score {enumeration(missing)}. If one model has no result, the cells of the"
             " others at the same p, m and draw are left out too."
         )
 
 
 def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
-    """The best model by the first score that ranks, beside its neighbours and the last, and what a test says.
+    """Return a sentence on the best model by the first score, its neighbours, the last, and the test.
 
-    Parameters
-    ----------
-    ranked : sequence of Ranking
-        Those of two models or more that have ranks.
-
-    Returns
-    -------
-    tuple of str
-        One sentence; none without any.
+    `ranked` are the rankings of two models or more that have ranks. Without any there is no sentence.
     """
     if not ranked:
         return ()
-    ranking, shared, beaten = ranked[0], _first(ranked[0]), _beaten(ranked[0])
-    label, means, ranks = ranking.label, ranking.means.mean(), ranking.ranks.mean()
+    ranking = ranked[0]
+    shared, label = _first(ranking), ranking.label
+    means, ranks = ranking.means.mean(), ranking.ranks.mean()
     first, *others = ranking.models
     over = f"over {plural(len(ranking.datasets), 'data set')}"
     so_far = "So far " if ranking.is_partial else ""
-    if not ranking.is_tested:
-        few = plural(len(ranking.datasets), "data set is too few", "data sets are too few")
-        surely = f"{few} for a test, so this holds for {'it' if len(ranking.datasets) == 1 else 'them'} alone"
-        surely += "" if ranking.judged_datasets else ", and one draw has no standard error"
-    elif beaten:
-        surely = f"a test over data sets tells it from {len(beaten)} of {plural(len(others), 'other model')}"
-    else:
-        it = "it" if len(shared) == 1 else "them"
-        surely = f"a test over data sets does not tell {it} from any other model"
+    surely = _certainty(ranking)
     if len(shared) > 1:
         scores = ", ".join(f"{means[model]:{FORM}}" for model in shared[:4])
-        best = f"{listed(shared)} share the best mean rank ({scores}) {over}"
+        best = f"{enumeration(shared)} share the best mean rank ({scores}) {over}"
         return (f"{so_far}{'by' if so_far else 'By'} {label} {best}; {surely}.",)
     # the next by rank, the best of the others by score, and the last
-    named = dict.fromkeys((others[0], means[others].idxmax(), others[-1]))
-    rest = " and ".join(f"{means[model]:{FORM}} of {model}" for model in named)
+    neighbours = dict.fromkeys((others[0], means[others].idxmax(), others[-1]))
+    rest = " and ".join(f"{means[model]:{FORM}} of {model}" for model in neighbours)
     order = f"by mean rank, {ranks[first]:.2f} before {ranks[others[0]]:.2f}"
-    higher = max(named, key=means.__getitem__)
+    higher = max(neighbours, key=means.__getitem__)
     although = f", although {higher} has the higher mean" if means[higher] > means[first] + ROUNDING else ""
     return (
         f"{so_far}{first} ranks best {order}: mean {label} {means[first]:{FORM}} {over}, against"
@@ -233,50 +233,55 @@ def headline(ranked: Sequence[Ranking]) -> tuple[str, ...]:
     )
 
 
-def winner_lines(content: Content, width: int) -> Iterator[str]:
-    """Findings for a terminal, and under them mean rank, mean score, wins and time of each model.
+def _certainty(ranking: Ranking) -> str:
+    """Say whether a test tells the first model from others."""
+    n_datasets, beaten = len(ranking.datasets), _beaten(ranking)
+    if not ranking.is_tested:
+        few = plural(n_datasets, "data set is too few", "data sets are too few")
+        surely = f"{few} for a test, so this holds for {'it' if n_datasets == 1 else 'them'} alone"
+        return surely + ("" if ranking.judged_datasets else ", and one draw has no standard error")
+    if beaten:
+        others = plural(len(ranking.models) - 1, "other model")
+        return f"a test over data sets tells it from {len(beaten)} of {others}"
+    them = "it" if len(_first(ranking)) == 1 else "them"
+    return f"a test over data sets does not tell {them} from any other model"
 
-    Parameters
-    ----------
-    content : Content
-        What to show.
-    width : int
-        Letters of a line.
-    """
+
+def winner_lines(content: Content, width: int) -> Iterator[str]:
+    """Yield findings for a terminal, and below them mean rank, mean score, wins and time of each model."""
     yield "who wins"
     for paragraph in findings(content.rankings):
-        yield from elements.wrapped(paragraph, width, first="  ", others="    ")
+        yield from elements.paragraph_lines(paragraph, width, first="  ", others="    ")
     if not content.ranked:
         return
-    found = content.ranked
-    seconds = cost_table(found[0], content.cells).set_index("model")["cpu_seconds"]
-    layout = ("<22", *(">10", ">7", ">16") * len(found), ">9")
-    heads = [head for each in found for head in (f"{each.label} rank", "mean", "won–tied–lost")]
-    yield elements.text(("", *heads, "s"), layout)
-    tables = [ranking.table().set_index("model") for ranking in found]
-    for model in found[0].models:
-        line = [look.short(model)]
-        for row in (table.loc[model] for table in tables):
-            line += [f"{row['mean_rank']:.2f}", f"{row['mean']:{FORM}}", _counts(row)]
-        yield elements.text((*line, f"{seconds[model]:.3g}" if model in seconds else "-"), layout)
+    first = content.ranked[0]
+    seconds = cost_table(first, content.cells).set_index("model")["cpu_seconds"]
+    tables = [ranking.table().set_index("model") for ranking in content.ranked]
+    rows = []
+    for model in first.models:
+        row = [words(figures.short(model))]
+        for scores in (table.loc[model] for table in tables):
+            row += [number(scores["mean_rank"], ".2f"), number(scores["mean"], FORM), _duel(scores)]
+        rows.append((*row, number(seconds.get(model), ".3g")))
+    heads = [
+        head for ranking in content.ranked for head in (f"{ranking.label} rank", "mean", "won–tied–lost")
+    ]
+    yield from elements.text_lines(Table("", ("", *heads, "s"), tuple(rows)))
     yield RULE
 
 
 def winner_files(content: Content) -> dict[str, pd.DataFrame]:
-    """Every number that is said of models against each other, by the name of its file.
+    """Return every number that compares models, by the name of its file; nothing without two models.
 
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        `winners` (data sets × models), `ranks` (models), `pairs` and `robustness` (p), each for every score;
-        nothing without two models.
+    `winners` has data sets × models, `ranks` models, and `pairs` and `robustness` accuracies, each for every
+    score.
     """
-    found = {
+    tables = {
         ranking.score: _files(ranking, content.cells) for ranking in content.rankings if ranking.is_comparable
     }
-    names = next(iter(found.values()), {})
+    names = next(iter(tables.values()), {})
     return {
-        name: elements.by_score({score: tables[name] for score, tables in found.items()}) for name in names
+        name: elements.by_score({score: files[name] for score, files in tables.items()}) for name in names
     }
 
 
@@ -294,21 +299,21 @@ def _files(ranking: Ranking, cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def standing(content: Content) -> Iterator[Part]:
-    """Who wins and how far that reaches, models by data sets, and diagrams of mean ranks."""
-    said, compared = WORDS["winners"], [ranking for ranking in content.rankings if ranking.is_comparable]
+    """Yield who wins and how far that reaches, models by data sets, and diagrams of mean ranks."""
+    texts, comparable = WORDS["winners"], [ranking for ranking in content.rankings if ranking.is_comparable]
     yield from findings(content.rankings)
-    if compared:
-        yield Reading(said["reading"])
-    for ranking in compared:
+    if comparable:
+        yield Reading(texts["reading"])
+    for ranking in comparable:
         yield from _standing(ranking)
-    # of a single data set all diagrams say the same: which score is higher
-    alone = len(content.rankings[0].places) == 1 if content.rankings else False
-    for ranking in content.rankings[: 1 if alone else None]:
-        bars = said["bars"].format(level=stats.LEVEL) if ranking.is_tested else said["no_bars"]
+    # all diagrams of a single data set say the same: which score is higher
+    is_single = len(content.rankings[0].places) == 1 if content.rankings else False
+    for ranking in content.rankings[: 1 if is_single else None]:
+        bars = texts["bars"].format(level=stats.LEVEL) if ranking.is_tested else texts["no_bars"]
         if ranking.is_tested and not ranking.is_decisive:
-            bars += f" {said['powerless']}"
+            bars += f" {texts['powerless']}"
         over = plural(len(ranking.datasets), "data set")
-        text = said["ranks"].format(label=ranking.label, datasets=over, bars=bars)
+        text = texts["ranks"].format(label=ranking.label, datasets=over, bars=bars)
         yield f"ranks-{ranking.label.lower()}", draw_ranks(ranking), text
     for ranking in content.ranked:
         text = WORDS["strip"]["points"].format(label=ranking.label, csv="winners.csv")
@@ -316,140 +321,118 @@ def standing(content: Content) -> Iterator[Part]:
 
 
 def draw_standing(ranking: Ranking) -> Figure | None:
-    """Draw a row of points for each data set, one for each model; none of a single data set.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        That has ranks.
-    """
+    """Draw a row of points for each data set, with one for each model; nothing for a single data set."""
     names, means = ranking.datasets, ranking.means
     if len(names) < 2:
         return None
-    figure, axes = look.panel(look.HALF, STRIP * len(names) + STRIP_ENDS)
+    figure, axes = figures.panel(figures.HALF, STRIP * len(names) + STRIP_ENDS)
     for model in ranking.models:
-        how = look.mark(model)
-        (drawn,) = axes.plot(means[model], range(len(names)), color=how.color, linestyle="", label=model)
-        drawn.set(**how.markers, markersize=5.5)
-        look.hover(drawn, [f"{model}, {name}: {means.at[name, model]:{FORM}}" for name in names])
+        look = looks.mark(model)
+        (points,) = axes.plot(means[model], range(len(names)), color=look.color, linestyle="", label=model)
+        points.set(**look.markers, markersize=5.5)
+        figures.hover(points, [f"{model}, {name}: {means.at[name, model]:{FORM}}" for name in names])
     axes.set(ylim=(len(names) - 0.4, -0.6), xlabel=LABELS[ranking.score].axis)
-    axes.set_yticks(range(len(names)), [look.short(name, longest=LONG_NAME) for name in names])
+    axes.set_yticks(range(len(names)), [figures.short(name, longest=LONG_NAME) for name in names])
     axes.grid()
-    look.legend(figure, [axes])
+    figures.legend(figure, [axes])
     return figure
 
 
 def _standing(ranking: Ranking) -> Iterator[Table]:
-    """Models, best mean rank first, by data sets, which go down where they are many; the best are marked.
+    """Yield models, best mean rank first, by data sets, which go down if they are many.
 
     A model that no other ties with is underlined, and those that tie with the best are coloured.
     """
-    values, said = ranking.values.set_index(["dataset", "model"]), WORDS["winners"]
+    values, texts = ranking.values.set_index(["dataset", "model"]), WORDS["winners"]
     n_good = ranking.as_good.sum(axis="columns")
 
     def entry(name: str, model: str) -> Value:
-        mean, se = values.at[(name, model), "mean"], values.at[(name, model), "se"]
-        found = elements.mean_and_error(mean, se, FORM)
+        value = elements.mean_and_error(
+            values.at[(name, model), "mean"], values.at[(name, model), "se"], FORM
+        )
         if not ranking.as_good.at[name, model]:
-            return found
-        return replace(found, kind="best" if n_good[name] == 1 else "good")
-
-    def on(name: str, row: Any) -> Value:
-        return entry(name, row.model)
+            return value
+        return replace(value, kind="best" if n_good[name] == 1 else "good")
 
     columns: list[Column] = [("model", "model", ""), ("mean rank", "mean_rank", ".2f")]
     columns.append((f"mean {ranking.label}", "mean", FORM))
     if values["no_solution"].any():
         columns.append(("solved", lambda row: row.done / ((row.done + row.no_solution) or np.nan), ".0%"))
     names = {name: name + " (not ranked)" * (name in ranking.unranked_datasets) for name in ranking.places}
-    across = len(names) <= look.MOST_DATASETS
-    columns += [(names[name], partial(on, name), "") for name in names if across]
+    is_across = len(names) <= elements.MOST_DATASETS
+    table = ranking.table()
+    if is_across:
+        entries = {name: [entry(name, model) for model in table["model"]] for name in names}
+        table = table.assign(**{f"dataset_{place}": entries[name] for place, name in enumerate(names)})
+        columns += [(head, f"dataset_{place}", "") for place, head in enumerate(names.values())]
     over = []
     for unit, kind in KINDS.items():
-        if len(known := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
-            low, high = known.min(), known.max()
+        if len(counts := values.loc[(values["n"] > 0) & (values["unit"] == unit), "n"]):
+            low, high = counts.min(), counts.max()
             over.append(plural(high, *kind) if low == high else f"{low} to {high} {kind[1]}")
-    marks = said["marks" if ranking.judged_datasets else "unmarked"].format(errors=stats.ERRORS)
+    marks = texts["marks" if ranking.judged_datasets else "unmarked"].format(errors=stats.ERRORS)
     means = "Mean ± standard error" if ranking.judged_datasets else "Mean"
-    note = said["note"].format(means=means, units="; ".join(over), marks=marks)
+    note = texts["note"].format(means=means, units="; ".join(over), marks=marks)
     title = f"{ranking.label} of each model on each data set"
     whole = f"{ranking.label} of each model over data sets"
-    first, text = (title, note) if across else (whole, said["over"])
-    yield elements.table(first, ranking.table(), columns, note=text, pinned=True)
-    if not across:
+    first, text = (title, note) if is_across else (whole, texts["over"])
+    yield elements.table(first, table, columns, note=text, pinned=True)
+    if not is_across:
         heads = ("data set", *ranking.models)
-        rows = [(elements.words(names[name]), *(entry(name, model) for model in heads[1:])) for name in names]
+        rows = [(words(names[name]), *(entry(name, model) for model in heads[1:])) for name in names]
         yield Table(title, heads, tuple(rows), note=note, pinned=True, folded=True)
 
 
 def _point(axes: Axes, x: float, y: float, model: str, size: float, tip: str, **more: Any) -> None:
-    """A point of a model, with words on it."""
-    how = look.mark(model)
-    (point,) = axes.plot([x], [y], color=how.color, linestyle="", markersize=size, **how.markers, **more)
-    look.hover(point, [f"{model}: {tip}"])
+    """Draw the point of a model, with words on it."""
+    look = looks.mark(model)
+    (point,) = axes.plot([x], [y], color=look.color, linestyle="", markersize=size, **look.markers, **more)
+    figures.hover(point, [f"{model}: {tip}"])
 
 
 def draw_ranks(ranking: Ranking) -> Figure | None:
     """Draw the mean rank of each model, the best at the left, each labelled at the nearer side.
 
-    Bars join models that are not told apart: a diagram of critical differences.
-
-    Parameters
-    ----------
-    ranking : Ranking
-        Of any number of models.
-
-    Returns
-    -------
-    Figure or None
-        None without two models that have ranks.
+    Bars join models that are not told apart, so this is a diagram of critical differences. There is none
+    without two models that have ranks.
     """
     models, ranks = ranking.models, ranking.ranks.mean()
     if len(models) < 2 or not ranking.datasets:
         return None
     left = (len(models) + 1) // 2
     longest = (max(map(len, side)) for side in (models[:left], models[left:]))
-    names = sum(min(letters, look.LONGEST_MODEL) + RANK_LETTERS for letters in longest)
-    levels = _levels(ranking.groups)
+    letters = sum(min(length, figures.LONGEST_MODEL) + RANK_LETTERS for length in longest)
+    levels = bar_levels(ranking.groups)
     deep = BAR * (max(levels, default=-1) + 2)
-    figure, axes = look.panel(
-        max(look.HALF, LEAST_SCALE + look.LETTER * names), HEAD + deep + ROW * left + 0.1
-    )
-    axes.set(
-        xlim=(1, len(models)),
-        ylim=(deep + ROW * left, 0),
-        xticks=range(1, len(models) + 1, -(-len(models) // TICKS)),
-        yticks=[],
-    )
+    height = HEAD + deep + ROW * left + 0.1
+    figure, axes = figures.panel(max(figures.HALF, LEAST_SCALE + figures.LETTER * letters), height)
+    ticks = range(1, len(models) + 1, -(-len(models) // TICKS))
+    axes.set(xlim=(1, len(models)), ylim=(deep + ROW * left, 0), xticks=ticks, yticks=[])
     axes.set_xlabel("mean rank (1 is best)")
     axes.xaxis.set(ticks_position="top", label_position="top")
     axes.spines[["left", "right", "bottom"]].set_visible(False)
     for ends, level in zip(ranking.groups, levels, strict=True):
         first, last = ranks.iloc[list(ends)]
-        # Cut off at its ends: a round or square end would reach a neighbour that the bar does not join.
-        axes.plot(
-            [first - 0.04, last + 0.04],
-            [BAR * (level + 1)] * 2,
-            color=look.INK,
-            linewidth=4,
-            solid_capstyle="butt",
-        )
+        (bar,) = axes.plot([first - 0.04, last + 0.04], [BAR * (level + 1)] * 2, color=looks.INK, linewidth=4)
+        # A round or square end would reach a neighbour that the bar does not join.
+        bar.set_solid_capstyle("butt")
     label, means = ranking.label, ranking.means.mean()
     for place, model in enumerate(models):
-        rank, name, to_left = float(ranks[model]), look.short(model, longest=look.LONGEST_MODEL), place < left
-        y = deep + ROW * ((place if to_left else len(models) - 1 - place) + 0.5)
-        side = 1.0 if to_left else float(len(models))
-        axes.plot([rank, rank, side], [0, y, y], color=look.GREY, linewidth=0.9, clip_on=False)
+        rank, is_left = float(ranks[model]), place < left
+        name = figures.short(model, longest=figures.LONGEST_MODEL)
+        y = deep + ROW * ((place if is_left else len(models) - 1 - place) + 0.5)
+        side = 1.0 if is_left else float(len(models))
+        axes.plot([rank, rank, side], [0, y, y], color=looks.GREY, linewidth=0.9, clip_on=False)
         tip = f"mean rank {rank:.2f}, mean {label} {means[model]:{FORM}}"
         _point(axes, rank, 0, model, 6, tip, clip_on=False, zorder=5)
-        text, ha = (f"{name}  {rank:.2f}", "right") if to_left else (f"{rank:.2f}  {name}", "left")
-        off = (-4 if to_left else 4, 0)
-        axes.annotate(text, (side, y), off, textcoords="offset points", ha=ha, **NAME)
+        text, ha = (f"{name}  {rank:.2f}", "right") if is_left else (f"{rank:.2f}  {name}", "left")
+        offset = (-4 if is_left else 4, 0)
+        axes.annotate(text, (side, y), offset, textcoords="offset points", ha=ha, **NAME)
     return figure
 
 
-def _levels(groups: list[tuple[int, int]]) -> list[int]:
-    """Height of each bar, so that none touches another: the first that is free."""
+def bar_levels(groups: list[tuple[int, int]]) -> list[int]:
+    """Return the first free height of each bar, so that none touches another."""
     ends: list[int] = []
     levels = []
     for first, last in groups:
@@ -460,128 +443,102 @@ def _levels(groups: list[tuple[int, int]]) -> list[int]:
 
 
 def duels(content: Content) -> Iterator[Part]:
-    """Each model against each other, by each score, best mean rank first."""
-    said = WORDS["duels"]
-    yield said["reading"]
+    """Yield each model against each other, by each score, best mean rank first."""
+    texts = WORDS["duels"]
+    yield texts["reading"]
     for ranking in content.ranked:
         if not ranking.judged_datasets:
-            yield f"{ranking.label}: {said['unjudged']}"
+            yield f"{ranking.label}: {texts['unjudged']}"
             continue
-        found = ranking.matrix()
-        columns: list[Column] = [("model", _placed, ""), ("all", _duel, "")]
-        for place, model in enumerate(ranking.models, start=1):
-            columns.append((str(place), partial(_beside, found, ranking.different_pairs, model), ""))
-        note = said["note"].format(errors=stats.ERRORS) + f" {said['tested']}" * ranking.is_tested
+        matrix, rows = ranking.matrix(), []
+        for place, row in enumerate(ranking.table().itertuples(), start=1):
+            pairs = [(row.model, other) for other in ranking.models]
+            duels = (
+                NOTHING
+                if model == other
+                else _duel(matrix.loc[model, other], (model, other) in ranking.different_pairs)
+                for model, other in pairs
+            )
+            rows.append((Value(f"{place} {row.model}", f"{place:02}"), _duel(row), *duels))
+        heads = ("model", "all", *(str(place) for place, _ in enumerate(ranking.models, start=1)))
+        note = texts["note"].format(errors=stats.ERRORS) + f" {texts['tested']}" * ranking.is_tested
         title = f"Data sets won – tied – lost by {ranking.label}"
-        yield elements.table(title, ranking.table(), columns, note=note, pinned=True)
+        yield Table(title, heads, tuple(rows), note=note, pinned=True)
 
 
-def _placed(row: Any) -> Value:
-    return Value(f"{row.Index + 1} {row.model}", f"{row.Index + 1:02}")
-
-
-def _beside(found: pd.DataFrame, told: set[tuple[str, str]], other: str, row: Any) -> Value:
-    pair = row.model, other
-    return NOTHING if row.model == other else _duel(found.loc[pair], "best" * (pair in told))
-
-
-def _duel(row: Any, kind: str = "") -> Value:
-    return Value(_counts(row), None if pd.isna(row.wins) else int(row.wins - row.losses), kind)
-
-
-def _counts(row: Any) -> str:
-    """Data sets won, tied and lost; a dash where nothing has a standard error."""
+def _duel(row: Any, is_best: bool = False) -> Value:
+    """Return an entry of data sets won, tied and lost, or a dash if nothing has a standard error."""
     if pd.isna(row.wins):
-        return NOTHING.text
-    return f"{row.wins:.0f}–{row.ties:.0f}–{row.losses:.0f}"
+        return Value(NOTHING.text, None, "best" * is_best)
+    text = f"{row.wins:.0f}–{row.ties:.0f}–{row.losses:.0f}"
+    return Value(text, int(row.wins - row.losses), "best" * is_best)
 
 
 def robustness(content: Content) -> Iterator[Part]:
-    """Means over the data sets that are ranked, by accuracy, of scores that are known at two or more."""
-    found = [(ranking, stats.by_accuracy(ranking)) for ranking in content.ranked]
-    found = [(ranking, table) for ranking, table in found if table["p"].nunique() > 1]
-    said = WORDS["robustness"]
-    for ranking, table in found:
+    """Yield means over the ranked data sets by accuracy, for scores at two accuracies or more."""
+    tables = [(ranking, stats.by_accuracy(ranking)) for ranking in content.ranked]
+    tables = [(ranking, table) for ranking, table in tables if table["p"].nunique() > 1]
+    texts = WORDS["robustness"]
+    for ranking, table in tables:
         wide = table[table["dataset"] == MEAN].pivot(index="model", columns="p", values="mean")
         low, *_, high = wide.columns
-        columns: list[Column] = [(f"p = {p:g}", itemgetter(at), FORM) for at, p in enumerate(wide.columns, 1)]
-        columns.append((f"p = {high:g} less p = {low:g}", "drop", f"+{FORM}"))
-        rows = wide.assign(drop=(wide[high] - wide[low]).mask(wide.index.isin(ranking.baselines)))
-        title, columns = f"{ranking.label} by accuracy", [("model", "Index", ""), *columns]
-        yield elements.table(title, rows.loc[ranking.models], columns, note=said["drop"])
-    for ranking, table in found:
+        drop = (wide[high] - wide[low]).mask(wide.index.isin(ranking.baselines))
+        rows = tuple(
+            (words(model), *(number(mean, FORM) for mean in wide.loc[model]), number(drop[model], f"+{FORM}"))
+            for model in ranking.models
+        )
+        heads = ("model", *(f"p = {p:g}" for p in wide.columns), f"p = {high:g} less p = {low:g}")
+        yield Table(f"{ranking.label} by accuracy", heads, rows, note=texts["drop"])
+    for ranking, table in tables:
         figure = draw_robustness(table, ranking.score)
-        text = said["curves"].format(band=said["band"] if table["se"].notna().any() else "")
+        text = texts["curves"].format(band=texts["band"] if table["se"].notna().any() else "")
         yield f"robustness-{ranking.label.lower()}", figure, f"{ranking.label} {text}"
 
 
 def draw_robustness(table: pd.DataFrame, score: str) -> Figure | None:
-    """Draw lines over p: the mean of all data sets, and each of some of them.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        From `pipeline.scoring.ranking.by_accuracy`.
-    score : str
-        What its means are of.
-
-    Returns
-    -------
-    Figure or None
-        None without any row.
-    """
+    """Draw the scores of `ranking.by_accuracy` over p, for the mean of all data sets and some data sets."""
     whole = table[table["dataset"] == MEAN]
     names = [name for name in table["dataset"].unique() if name != MEAN]
     if len(names) > 1:
-        names = [MEAN, *elements.some(names)]
+        names = [MEAN, *elements.panel_datasets(names)]
     title = {MEAN: f"mean of {plural(int(whole['n'].max()), 'data set')}"}
-    shown = [(look.short(title.get(name, name)), table[table["dataset"] == name]) for name in names]
+    panels = [(figures.short(title.get(name, name)), table[table["dataset"] == name]) for name in names]
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         figures.curves(axes, rows.sort_values("p", kind="stable"), "p", lambda row: f"p = {row.p:g}", 0.16)
-        look.tick_counts(axes, sorted(rows["p"].unique()))
+        figures.tick_counts(axes, sorted(rows["p"].unique()))
         axes.set_xlabel("accuracy p")
 
-    return figures.wrapped(shown, panel, PANEL, LABELS[score].axis)
+    return figures.panel_grid(panels, panel, PANEL, LABELS[score].axis)
 
 
 def cost(content: Content) -> Iterator[Part]:
-    """Scores beside times, in numbers and drawn, where any model has a time."""
-    found = [(ranking, cost_table(ranking, content.cells)) for ranking in content.ranked]
-    found = [(ranking, table) for ranking, table in found if len(table)]
-    said = WORDS["cost"]
-    for ranking, table in found:
+    """Yield scores beside times, in numbers and drawn, if any model has a time."""
+    tables = [(ranking, cost_table(ranking, content.cells)) for ranking in content.ranked]
+    tables = [(ranking, table) for ranking, table in tables if len(table)]
+    texts = WORDS["cost"]
+    for ranking, table in tables:
         # a mark on every model would say nothing
-        marked = table.assign(best=table["best"] & ~table["best"].all() & bool(ranking.judged_datasets))
-        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", _marked, "")]
+        is_best = table["best"] & ~table["best"].all() & bool(ranking.judged_datasets)
+        means = [
+            replace(number(mean, FORM), kind="best" * best)
+            for mean, best in zip(table["mean"], is_best, strict=True)
+        ]
+        columns: list[Column] = [("model", "model", ""), (f"mean {ranking.label}", "mean", "")]
         columns += [("CPU s a cell", "cpu_seconds", ".3g"), ("s a cell", "seconds", ".3g")]
-        key = "quicker" if marked["best"].any() else "all_quicker" if ranking.judged_datasets else "unjudged"
-        note = said[key]
-        yield elements.table(f"{ranking.label} and time", marked, columns, note=note)
-    for ranking, table in found:
-        text = f"{ranking.label}, {said['points']}"
+        key = "quicker" if is_best.any() else "all_quicker" if ranking.judged_datasets else "unjudged"
+        yield elements.table(f"{ranking.label} and time", table.assign(mean=means), columns, note=texts[key])
+    for ranking, table in tables:
+        text = f"{ranking.label}, {texts['points']}"
         yield f"cost-{ranking.label.lower()}", draw_costs(table, ranking.score), text
 
 
-def _marked(row: Any) -> Value:
-    return replace(number(row.mean, FORM), kind="best" * row.best)
-
-
 def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
-    """Score and time of each model that has a time, over the data sets that are ranked.
+    """Return score and time of each model that has a time, over the ranked data sets.
 
-    Parameters
-    ----------
-    ranking : Ranking
-        Of one score.
-    cells : pandas.DataFrame
-        From `pipeline.scoring.tables.cell_table`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        `model`, `mean` score, `cpu_seconds` and `seconds` of a cell (geometric means over data sets of the
-        mean over cells), `best` if no other model is as quick and better, or quicker and as good.
+    Its columns are `model`, `mean` score, and `cpu_seconds` and `seconds` of a cell, which are geometric
+    means over data sets of the mean over cells. `best` is true if no other model is as quick and better, or
+    quicker and as good.
     """
     times = time_table(cells)
     times = times[times["dataset"].isin(ranking.datasets) & (times["cpu_seconds"] > 0)]
@@ -590,23 +547,15 @@ def cost_table(ranking: Ranking, cells: pd.DataFrame) -> pd.DataFrame:
     table = means.reindex([model for model in ranking.models if model in means.index])
     table.insert(0, "mean", ranking.means.mean().reindex(table.index))
     score, cost = table["mean"].to_numpy()[:, None], table["cpu_seconds"].to_numpy()[:, None]
-    beaten = (score <= score.T) & (cost >= cost.T) & ((score < score.T) | (cost > cost.T))
-    return table.assign(best=~beaten.any(axis=1)).rename_axis("model").reset_index()
+    is_beaten = (score <= score.T) & (cost >= cost.T) & ((score < score.T) | (cost > cost.T))
+    return table.assign(best=~is_beaten.any(axis=1)).rename_axis("model").reset_index()
 
 
 def draw_costs(table: pd.DataFrame, score: str) -> Figure:
-    """Draw a point for each model, with its name in a column beside the panel.
-
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        From `cost_table`; not empty.
-    score : str
-        What its means are of.
-    """
+    """Draw a point for each model of a `cost_table`, with its name in a column beside the panel."""
     rows = table.sort_values("mean", kind="stable")
     height = max(LEAST_HEIGHT, COST_ROW * len(rows) + 0.9)
-    figure, axes = look.panel(look.HALF, height)
+    figure, axes = figures.panel(figures.HALF, height)
     low, high = rows["cpu_seconds"].agg(["min", "max"])
     figures.log_axis(axes, (1.0,) if high > 200 * low else (1, 2, 5))
     means = rows["mean"].to_numpy(dtype=float)
@@ -617,7 +566,8 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
     for row, level in zip(rows.itertuples(), heights, strict=True):
         tip = f"{LABELS[score].short} {row.mean:{FORM}}, {row.cpu_seconds:.3g} CPU s a cell"
         _point(axes, row.cpu_seconds, row.mean, str(row.model), 7, tip, zorder=3)
-        text, point = look.short(str(row.model), longest=look.LONGEST_MODEL), (row.cpu_seconds, row.mean)
+        text = figures.short(str(row.model), longest=figures.LONGEST_MODEL)
+        point = row.cpu_seconds, row.mean
         axes.annotate(text, point, (1.04, level), textcoords="axes fraction", arrowprops=LEADER, **NAME)
     axes.set(xlabel="CPU seconds of a cell (log)", ylabel=LABELS[score].axis)
     axes.grid()
@@ -625,7 +575,66 @@ def draw_costs(table: pd.DataFrame, score: str) -> Figure:
 
 
 def apart(places: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-    """Places in ascending order within 0 to 1, moved as little as keeps neighbours `least` apart."""
+    """Move places in ascending order within 0 to 1 as little as keeps neighbours `least` apart."""
     steps = least * np.arange(len(places))
-    # Without the steps, neighbours need only stay in order: the nearest such places are a known problem.
+    # Without the steps, neighbours need only stay in order: isotonic regression finds the nearest such
+    # places.
     return np.asarray(np.clip(isotonic_regression(places - steps).x, 0.0, 1.0 - steps[-1]) + steps)
+
+
+def kinds(content: Content) -> Iterator[Part]:
+    """Yield mean ranks by each score, at each p and m and on each kind of data that has several values."""
+    texts = WORDS["kinds"]
+    tables = {score: rows for score, rows in content.kinds.items() if rows["kind"].nunique() > 1}
+    if not tables:
+        return
+    yield Reading(texts["reading"])
+    is_judged = {ranking.score: bool(ranking.judged_datasets) for ranking in content.ranked}
+    for score, rows in tables.items():
+        models = list(rows["model"].unique())
+        table = []
+        for (what, kind, n), group in rows.groupby(["what", "kind", "n_datasets"], sort=False):
+            ranks = group.set_index("model")["mean_rank"]
+            first = sorted(ranks)
+            best = first[0] if is_judged[score] and first[0] < first[1] else None
+            entries = (
+                Value(f"{ranks[model]:.2f}", ranks[model], "best" if ranks[model] == best else "")
+                for model in models
+            )
+            table.append((words(what), words(kind), number(n), *entries))
+        title = f"Mean rank by {LABELS[score].short}"
+        note = f"{texts['note']} {texts['best' if is_judged[score] else 'unjudged']}"
+        yield Table(title, ("", "kind", "data sets", *models), tuple(table), note=note, folded=True)
+    for score, rows in tables.items():
+        label = LABELS[score].short
+        yield f"kinds-{label.lower()}", draw_kinds(rows), texts["map"].format(label=label)
+
+
+def kind_files(content: Content) -> dict[str, pd.DataFrame]:
+    """Return every number of the ranks by kind, by the name of its file; nothing without two models."""
+    return {"kinds": elements.by_score(content.kinds)} if content.kinds else {}
+
+
+def draw_kinds(rows: pd.DataFrame) -> Figure:
+    """Draw one score of `ranks_by_kind` as a map of kinds by models, the best model first."""
+    models, heads = list(rows["model"].unique()), rows.drop_duplicates(["what", "kind"])
+    figure, axes = figures.panel(CELL[0] * len(models) + LEFT, CELL[1] * len(heads) + TOP)
+    groups = list(heads["what"])
+    lines = {kind: line for line, kind in enumerate(zip(heads["what"], heads["kind"], strict=True))}
+    for row in rows.itertuples():
+        x, y = models.index(row.model), lines[row.what, row.kind]
+        share = (len(models) - row.mean_rank) / max(1, len(models) - 1)
+        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=looks.BLUE, alpha=DEEPEST * share**2, linewidth=0))
+        axes.text(x + 0.5, y + 0.5, f"{row.mean_rank:.1f}", ha="center", va="center_baseline", fontsize=8)
+    for line in range(1, len(groups)):
+        if groups[line] != groups[line - 1]:
+            axes.axhline(line, color=looks.GREY, linewidth=0.8)
+    names = [f"{row.kind}  ({row.n_datasets})" for row in heads.itertuples()]
+    axes.set(xlim=(0, len(models)), ylim=(len(heads), 0))
+    axes.set_yticks([line + 0.5 for line in range(len(heads))], names)
+    labels = [figures.short(model, longest=figures.LONGEST_MODEL) for model in models]
+    axes.set_xticks([place + 0.5 for place in range(len(models))], labels, rotation=45, ha="left")
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure

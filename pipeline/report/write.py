@@ -9,21 +9,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 from sweep_clustering.pipeline.common import Progress, cells_left_out, plural, silent
-from sweep_clustering.pipeline.report import against, effort, elements, kinds, look, scores, variants, winners
+from sweep_clustering.pipeline.report import against, effort, elements, figures, scores, variants, winners
 from sweep_clustering.pipeline.report.cell import choose_cell, named_cell
 from sweep_clustering.pipeline.report.content import Content
-from sweep_clustering.pipeline.report.elements import NOTHING
-from sweep_clustering.pipeline.report.figures import USUAL
-from sweep_clustering.pipeline.report.legend import legend
-from sweep_clustering.pipeline.report.page import write_page
+from sweep_clustering.pipeline.report.elements import NOTHING, Table, Value, Written, words
+from sweep_clustering.pipeline.report.page import legend, write_page
 from sweep_clustering.pipeline.scoring import tables as scored
 from sweep_clustering.pipeline.scoring.kinds import rank_published
 from sweep_clustering.pipeline.scoring.ranking import RANKED
 from sweep_clustering.pipeline.scoring.scores import LABELS, QUALITIES
-from sweep_clustering.storage.cube.manifest import Manifest
-from sweep_clustering.storage.cube.parts import Places, read_parts
+from sweep_clustering.storage.cube.parts import Parts, Places, read_parts
 from sweep_clustering.storage.cube.schema import NO_SOLUTION, STATUS_WORDS
 from sweep_clustering.storage.cube.store import open_parts
 from sweep_clustering.storage.errors import StorageError, storage_errors
@@ -32,29 +30,32 @@ from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.storage.runfolder.lease import read_lease
 from sweep_clustering.storage.runfolder.records import FailureRecord, read_failures
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, present
-from sweep_clustering.sweeps.shapes import CANDIDATES
+from sweep_clustering.sweeps.plan import Cell, DatasetPlan
 
 logger = logging.getLogger(__name__)
 
-# Scores of the text tables; the objective, which compares within one cell only, is in the CSV files.
+# Scores of the text tables. The objective, which compares within one cell only, is in the CSV files.
 TITLES = {name: LABELS[name].short for name in QUALITIES}
 OBJECTIVES = "Objectives, which the CSV files hold, compare within one model on one data set only."
 INCOMPLETE = "This sweep is not complete: every number below is over the cells that are done."
+CHOICES = (
+    "shapes of covariances chosen (cells), and held-out annotations predicted by them (log loss in nats)"
+)
+PREDICTIONS = "held-out annotations predicted (means over cells), and their log loss in nats"
 
-# What the head of the text says of the last run.
+# Versions of the last run that the head of the text has.
 VERSIONS = ("sweep", "python", "numba", "numpy")
 
-# Entries of a score that is 0 in every cell: a block of nothing else is one line.
+# Entries of a score that is 0 in every cell. A block of nothing else is one line.
 ZEROS = {"0.000 ± 0.000 (0.000)", "0.000 ± - (0.000)"}
 
-# Lines that a terminal shows at once; and widths of the text tables, and of their columns. A table of more
-# models continues below.
+# Lines that a terminal shows at once, and letters of a line.
 SCREEN = 36
-WIDTH, LABEL, COUNT, COLUMN = 100, 16, 7, 25
+WIDTH = 100
+# Letters of a data set in a table of the text.
+LABEL = 14
+# Models side by side. A table of more models continues below.
 MODELS_ACROSS = 3
-# Name, p, m, model, then counts, and last what was predicted: of shapes chosen, and of all models.
-CHOSEN = (f"<{LABEL}", ">5", ">6", ">17", ">10", ">9", ">5", ">5", ">8", ">10", ">9")
-PREDICTED = (f"<{LABEL}", ">5", ">6", ">21", ">10", ">10", ">10", ">9")
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,13 @@ class Report:
     text : str
         Summary and tables, at most 100 columns wide.
     screen : str
-        The beginning of it, which a terminal shows at once.
+        The beginning of the text, which a terminal shows at once.
     page : Path
         The page, which needs none of the other files.
     files : tuple of Path
-        Everything that was written.
+        All files that were written.
     cells, summary : pandas.DataFrame
-        From `pipeline.scoring.tables`.
+        Tables of `pipeline.scoring.tables`.
     """
 
     text: str
@@ -83,7 +84,7 @@ class Report:
     summary: pd.DataFrame
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return plain values for JSON."""
         counts = self.cells["status"].value_counts()
         return {
             "page": str(self.page),
@@ -99,7 +100,7 @@ def write_report(
     *,
     published: Path | None = None,
     cell: str | None = None,
-    formats: Sequence[str] = USUAL,
+    formats: Sequence[str] = figures.USUAL,
     progress: Progress = silent,
 ) -> Report:
     """Score a cube; write its tables as text and CSV, its figures, and a page with all of it.
@@ -107,19 +108,19 @@ def write_report(
     Parameters
     ----------
     cube : Path, str or sequence of them
-        The cube, or its address; a sweep may be writing to it. Several are read as one.
+        The cube, or its address, to which a sweep may be writing. Several are read as one.
     folder : Path
-        Gets `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or more
-        `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with several searches `searches.csv`
-        and `search-costs.csv`, with models that choose their shape `choices.csv`, where every model holds
-        annotations out `predictions.csv`, with published means `against.csv`, and `figures/`. Made if it is
-        not there.
+        Folder of `report.html`, `report.txt`, `summary.csv`, `cells.csv`, `times.csv`, with two models or
+        more `winners.csv`, `ranks.csv`, `pairs.csv` and `robustness.csv`, with several searches
+        `searches.csv` and `search-costs.csv`, with models that choose their shape `choices.csv`, where every
+        model holds annotations out `predictions.csv`, with published means `against.csv`, and `figures/`. It
+        is made if it is missing.
     published : Path, optional
         Table of published means to show beside those of the cube, as `read_published` takes it.
     cell : str, optional
-        Cell to be drawn as scatter plots; else `pipeline.report.cell.choose_cell` takes one.
+        Cell to be drawn as scatter plots, instead of that of `pipeline.report.cell.choose_cell`.
     formats : sequence of str
-        Of the figures, as `pipeline.report.figures.save` takes them.
+        Formats of figures for `pipeline.report.figures.save`.
     progress : callable
         Goes through the data sets, then through the sections of the page.
 
@@ -137,77 +138,100 @@ def write_report(
     """
     # everything that may be bad input is read before anything is computed
     problems: list[Problem] = []
-    parts, manifest, theirs, named = None, None, None, None
+    parts, table, request = None, None, None
     with collecting(problems):
         elements.check_folder(folder)
     with collecting(problems):
-        theirs = against.read_published(published) if published is not None else None
+        table = against.read_published(published) if published is not None else None
     with collecting(problems):
         parts = read_parts(cube)
-        manifest = parts.manifest
-        named = named_cell(manifest.plans, cell) if cell is not None else None
-    if parts is None or manifest is None or problems:
+        request = named_cell(parts.manifest.plans, cell) if cell is not None else None
+    if parts is None or problems:
         raise InputError(problems)
-    tree = open_parts(parts)
     if parts.missing:
         logger.warning(parts.missing)
-    every = scored.cell_table(tree, manifest.plans, progress)
-    whole = scored.summary_table(every)
-    # means are of one design and search, never over several: what compares models does so in one of them
-    chosen = scored.compared(every)
-    cells, summary = scored.rows_of(every, chosen), scored.rows_of(whole, chosen)
-    means = theirs is not None and "ari" not in theirs
-    beside = against.compare(summary, manifest.plans, present(theirs)) if means else None
-    among = rank_published(cells, present(theirs)) if theirs is not None and not means else None
-    failures: tuple[FailureRecord, ...] = ()
-    holder = None
-    # the directory of a run is its owner's alone; a cube is for everybody
-    for each in (Path(part.path) for part in parts.cubes):
-        with suppress(PermissionError):
-            failures += tuple(read_failures(RunFolder(each)))
-        with suppress(PermissionError, StorageError):
-            lease = read_lease(each)
-            holder = str(lease.holder) if lease is not None and not lease.free else holder
-    content = Content(
-        manifest=manifest,
-        tree=tree,
-        cells=cells,
-        summary=summary,
-        cell=choose_cell(cells if named is None else every, named),
-        compared=beside,
-        published=among,
-        failures=failures,
-        holder=holder,
-        all_cells=every,
-        chosen=chosen,
-    )
+    tree = open_parts(parts)
+    cells = scored.cell_table(tree, parts.manifest.plans, progress)
+    summary = scored.summary_table(cells)
+    content = _content(parts, tree, cells, summary, table, request)
     text = render(content)
-    tables = {"summary": whole, "cells": every, "times": scored.time_table(every)}
-    tables["restarts"] = scored.restart_table(cells)
-    tables |= winners.winner_files(content) | kinds.kind_files(content)
-    tables |= variants.design_files(content.designs) | content.searches
-    if content.chooses:
-        chosen_tables = {"choices": scored.choice_table(every), "structures": scored.structure_table(every)}
-        tables |= {name: table for name, table in chosen_tables.items() if len(table)}
-    if content.holds_out:
-        tables["predictions"] = scored.prediction_table(every)
-    if beside is not None:
-        lines = elements.wrapped(against.summarise(beside), WIDTH)
+    if content.compared is not None:
+        lines = elements.paragraph_lines(against.summarise(content.compared), WIDTH)
         text += "\n".join(["", *lines, ""])
-        tables["against"] = beside
-    if among is not None:
-        tables |= {"published": among.scores, "published-methods": among.methods}
-        tables["published-ranks"] = among.ranking.table()
+    tables = {"summary": summary, "cells": cells, **_tables(content)}
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         plain, page = folder / "report.txt", folder / "report.html"
         plain.write_text(text, encoding="utf-8")
-        files = [plain, *elements.csv(folder, tables), *write_page(content, page, formats, progress)]
-    return Report(text, first_screen(text), page, tuple(files), every, whole)
+        files = [plain, *elements.write_csv(folder, tables), *write_page(content, page, formats, progress)]
+    return Report(text, first_screen(text), page, tuple(files), cells, summary)
+
+
+def _content(
+    parts: Parts,
+    tree: xr.DataTree,
+    all_cells: pd.DataFrame,
+    whole: pd.DataFrame,
+    published: pd.DataFrame | None,
+    request: Cell | None,
+) -> Content:
+    """Take one design and search of all cells and their whole summary, and read what is beside the cube."""
+    manifest = parts.manifest
+    # means are of one design and search, never over several: what compares models does so in one of them
+    chosen = scored.compared(all_cells)
+    cells, summary = scored.rows_of(all_cells, chosen), scored.rows_of(whole, chosen)
+    has_means = published is not None and "ari" not in published
+    failures: tuple[FailureRecord, ...] = ()
+    holder = None
+    # the directory of a run is its owner's alone; a cube is for everybody
+    for place in (Path(part.path) for part in parts.cubes):
+        with suppress(PermissionError):
+            failures += tuple(read_failures(RunFolder(place)))
+        with suppress(PermissionError, StorageError):
+            lease = read_lease(place)
+            holder = str(lease.holder) if lease is not None and not lease.free else holder
+    return Content(
+        manifest=manifest,
+        tree=tree,
+        cells=cells,
+        summary=summary,
+        cell=choose_cell(cells if request is None else all_cells, request),
+        compared=against.compare(summary, manifest.plans, present(published)) if has_means else None,
+        published=None if published is None or has_means else rank_published(cells, published),
+        failures=failures,
+        holder=holder,
+        all_cells=all_cells,
+        chosen=chosen,
+    )
+
+
+def _tables(content: Content) -> dict[str, pd.DataFrame]:
+    """Return the tables of the CSV files by name, without cells and their summary."""
+    cells = content.all_cells
+    tables = {
+        "times": scored.time_table(cells),
+        "restarts": scored.restart_table(content.cells),
+        **winners.winner_files(content),
+        **winners.kind_files(content),
+        **variants.design_files(content.designs),
+        **content.searches,
+    }
+    if content.chooses:
+        choices = {"choices": scored.choice_table(cells), "structures": scored.structure_table(cells)}
+        tables |= {name: table for name, table in choices.items() if len(table)}
+    if content.holds_out:
+        tables["predictions"] = scored.prediction_table(cells)
+    if content.compared is not None:
+        tables["against"] = content.compared
+    if content.published is not None:
+        tables["published"] = content.published.scores
+        tables["published-methods"] = content.published.methods
+        tables["published-ranks"] = content.published.ranking.table()
+    return tables
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows for JSON, which has no NaN."""
+    """Return rows for JSON, which has no NaN."""
     plain = table.astype(object).where(table.notna(), None)
     return [
         {str(key): value.item() if isinstance(value, np.generic) else value for key, value in row.items()}
@@ -216,188 +240,187 @@ def records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def render(content: Content) -> str:
-    """Text of a report: how much is there, who wins, what choosing pairs gains, then the tables."""
-    manifest, summary = content.manifest, content.summary
+    """Return the text of a report: how much is there, who wins, what chosen pairs gain, then the tables."""
+    summary, written = content.summary, content.written
     parts = [_head(content), winners.winner_lines(content, WIDTH)]
     parts += [against.label_lines(content.published, WIDTH), variants.design_lines(content.designs)]
     parts.append(variants.search_lines(content.searches, WIDTH))
     parts += [_pooled(content, score) for score in RANKED]
-    alone = summary[summary["p"].isna()]
+    baselines = summary[summary["p"].isna()]
+    plans = content.manifest.plans
     for (dataset, p), rows in summary[summary["p"].notna()].groupby(["dataset", "p"], sort=False):
-        told = "told p" if manifest.plans[dataset].n_annotations else "p"
-        over = (
-            f"s.e. over {elements.names(rows['unit'])}" if rows["se"].notna().any() else "one draw, no s.e."
-        )
-        title = f"{_size(manifest, dataset)}, {told} = {p:g}, {over}"
-        parts.append(_block(title, rows, alone[alone["dataset"] == dataset], content.written))
-    for dataset, plan in manifest.plans.items():
+        plan = plans[dataset]
+        name = "told p" if plan.n_annotations else "p"
+        has_error = rows["se"].notna().any()
+        over = f"s.e. over {elements.unit_names(rows['unit'])}" if has_error else "one draw, no s.e."
+        title = f"{_size(plan)}, {name} = {p:g}, {over}"
+        parts.append(_block(title, rows, baselines[baselines["dataset"] == dataset], written))
+    for dataset, plan in plans.items():
         if not plan.supervised:
-            title = f"{_size(manifest, dataset)}{', s.e. over mixtures' if plan.mixtures is not None else ''}"
-            parts.append(_block(title, summary.iloc[:0], alone[alone["dataset"] == dataset], content.written))
+            title = f"{_size(plan)}{', s.e. over mixtures' if plan.mixtures is not None else ''}"
+            parts.append(_block(title, summary.iloc[:0], baselines[baselines["dataset"] == dataset], written))
     if len(content.choices):
-        title = "shapes of covariances chosen (cells), and held-out annotations predicted by the shape chosen"
-        shapes = dict(zip(CANDIDATES, CANDIDATES, strict=True))
-        parts.append(_held_out(title, content.choices, shapes, CHOSEN, content.written))
+        parts.append(_held_out(CHOICES, "chosen", content.choices, written))
     if len(content.structures):
-        parts.append(_structures(content.structures, content.written))
+        parts.append(_structures(content.structures, written))
     if content.holds_out:
-        title = "held-out annotations predicted (means over cells), and their log loss in nats"
-        parts.append(_held_out(title, content.predictions, {"n": "cells"}, PREDICTED, content.written))
+        parts.append(_held_out(PREDICTIONS, "predicted", content.predictions, written))
     parts.append(_legend(content))
     return "\n\n".join(filter(None, map("\n".join, parts))) + "\n"
 
 
 def _legend(content: Content) -> Iterator[str]:
-    """What the words of a report mean."""
+    """Yield what the words of a report mean."""
     yield "what the words mean"
     for name, meaning in legend(content):
-        yield from elements.wrapped(f"{name}: {meaning}", WIDTH, first="  ", others="    ")
+        yield from elements.paragraph_lines(f"{name}: {meaning}", WIDTH, first="  ", others="    ")
 
 
 def first_screen(text: str) -> str:
-    """The first lines of a report, up to the end of a part where one ends in their second half."""
+    """Return the first lines of a report, up to the end of a part if one ends in their second half."""
     lines = text.splitlines()
     if len(lines) <= SCREEN:
         return text
     ends = [place for place in range(SCREEN // 2, SCREEN) if not lines[place]]
-    shown = lines[: max(ends, default=SCREEN)]
-    more = plural(len(lines) - len(shown), "more line")
-    return "\n".join([*shown, "", f"{more} in report.txt, or with --full"]) + "\n"
+    first = lines[: max(ends, default=SCREEN)]
+    more = plural(len(lines) - len(first), "more line")
+    return "\n".join([*first, "", f"{more} in report.txt, or with --full"]) + "\n"
 
 
 def _head(content: Content) -> Iterator[str]:
     manifest, cells = content.manifest, content.all_cells
     spec, counts = manifest.spec, cells["status"].value_counts()
     without = STATUS_WORDS[NO_SOLUTION]
-    words = ["done", "failed", "pending", *([without] if without in counts else [])]
+    states = ["done", "failed", "pending", *([without] if without in counts else [])]
     missing = cells_left_out(spec, manifest.skipped)
     beside, total = f", {missing:,} left out," if missing else "", len(cells) + missing
     yield f"sweep {spec.name}, seed {spec.seed}, features scaled: {effort.scaling(manifest)}"
     yield f"cube {manifest.path}"
-    yield f"cells: {', '.join(f'{counts.get(word, 0):,} {word}' for word in words)}{beside} of {total:,}"
-    if (gone := effort.without_data(manifest)) is not None:
-        yield from elements.wrapped(gone, WIDTH, others="  ")
+    yield f"cells: {', '.join(f'{counts.get(state, 0):,} {state}' for state in states)}{beside} of {total:,}"
+    if (text := effort.missing_data(manifest)) is not None:
+        yield from elements.paragraph_lines(text, WIDTH, others="  ")
     if manifest.runs:
         last = manifest.runs[-1]
         ordinal = "run 1" if len(manifest.runs) == 1 else f"the last of {len(manifest.runs)} runs"
         yield f"{ordinal}: started {last.started} on {last.host}"
-        found = last.made_with
-        versions = [f"{name} {found[name]}" for name in VERSIONS if name in found]
+        versions = [f"{name} {last.made_with[name]}" for name in VERSIONS if name in last.made_with]
         if versions:
-            yield f"  {', '.join(versions)}, {found.get('cpu', 'unknown CPU')}"
+            yield f"  {', '.join(versions)}, {last.made_with.get('cpu', 'unknown CPU')}"
     if manifest.software:
-        yield from elements.wrapped(f"{manifest.software}; {PROMISE}", WIDTH, others="  ")
+        yield from elements.paragraph_lines(f"{manifest.software}; {PROMISE}", WIDTH, others="  ")
     yield OBJECTIVES
-    known = set(content.summary["score"])
-    if said := elements.explained(*(title for score, title in TITLES.items() if score in known)):
-        yield from elements.wrapped(said, WIDTH)
+    computed = set(content.summary["score"])
+    if notes := elements.score_notes(*(title for score, title in TITLES.items() if score in computed)):
+        yield from elements.paragraph_lines(notes, WIDTH)
     if counts.get("done", 0) + counts.get(without, 0) != len(cells):
         yield INCOMPLETE
-    for line in effort.of_one(manifest, content.chosen):
-        yield from elements.wrapped(line, WIDTH)
+    for line in effort.single_variants(manifest, content.chosen):
+        yield from elements.paragraph_lines(line, WIDTH)
 
 
-def _size(manifest: Manifest, dataset: str) -> str:
-    plan = manifest.plans[dataset]
+def _size(plan: DatasetPlan) -> str:
     mixtures = f" × {plural(plan.mixtures, 'mixture')}" if plan.mixtures is not None else ""
-    own = f", m of {plural(plan.n_annotations, 'annotation')} of a file" if plan.n_annotations else ""
-    return f"{dataset}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}{own}"
+    file = f", m of {plural(plan.n_annotations, 'annotation')} of a file" if plan.n_annotations else ""
+    return f"{plan.name}: N = {plan.n_samples}, D = {plan.n_features}, K = {plan.n_clusters}{mixtures}{file}"
 
 
 def _pooled(content: Content, score: str) -> Iterator[str]:
-    """Mean of a score over the real data sets, where there are several."""
-    found, alone = scores.pooled(content, score, scores.PAPER_FORM)
-    if found:
+    """Yield the mean of a score over the real data sets, if there are several."""
+    entries = scores.pooled_entries(content, score, scores.PAPER_FORM)
+    if entries:
         yield f"{LABELS[score].short}, mean over real data sets (number of them)"
-        for models in _across(sorted({model for *_, model in found})):
-            yield _row("", "m", list(map(look.short, models)))
-            for p, m in dict.fromkeys(place[:2] for place in found):
-                values = [found.get((p, m, model), NOTHING).text for model in models]
-                yield _row(f"p = {p:g}", m, values)
-        yield from alone
+        for models in _across(sorted({model for *_, model in entries})):
+            rows = [
+                (words(f"p = {p:g}"), words(m), *(entries.get((p, m, model), NOTHING) for model in models))
+                for p, m in dict.fromkeys(place[:2] for place in entries)
+            ]
+            yield from _text_table(("", "m"), models, rows)
+        yield from scores.baseline_means(content, score, scores.PAPER_FORM)
 
 
-def _block(title: str, rows: pd.DataFrame, alone: pd.DataFrame, written: elements.Written) -> Iterator[str]:
-    """Lines of one table: a row per score and m, a column per model; `alone` have no annotations."""
+def _text_table(
+    heads: tuple[str, ...], models: Sequence[str], rows: Sequence[tuple[Value, ...]]
+) -> list[str]:
+    return elements.text_lines(Table("", (*heads, *map(figures.short, models)), tuple(rows)))
+
+
+def _block(title: str, rows: pd.DataFrame, baselines: pd.DataFrame, written: Written) -> Iterator[str]:
+    """Yield the lines of one table: a row per score and m, a column per model."""
     yield title
-    every = pd.concat([alone, rows])
+    summary = pd.concat([baselines, rows])
     # models without annotations have 0 for m, and their means in the first row of a score alone
-    found = {(row.score, row.model, 0 if pd.isna(row.m) else row.m): _cell(row) for row in every.itertuples()}
-    baselines, drawn = sorted(alone["model"].unique()), sorted(rows["model"].unique())
+    values = {
+        (row.score, row.model, 0 if pd.isna(row.m) else row.m): _value(row) for row in summary.itertuples()
+    }
+    alone, supervised = sorted(baselines["model"].unique()), sorted(rows["model"].unique())
     places = set(zip(rows["score"], rows["model"], rows["m"], strict=True))
-    for models in _across(baselines + drawn):
-        lead = f"{'mean ± s.e. (median)':<{LABEL + COUNT - 2}} m"
-        yield lead + "".join(f"{look.short(model):>{COLUMN}}" for model in models)
+    for models in _across(alone + supervised):
+        lines: list[tuple[Value, ...]] = []
         for score, label in TITLES.items():
-            counts = sorted({m for of, model, m in places if of == score and model in models})
-            shown = [text for (of, model, _), text in found.items() if of == score and model in models]
-            if len(shown) > 1 and set(shown) <= ZEROS:
-                yield _row(label, "all", ["0" for _ in models])
+            counts = sorted({m for name, model, m in places if name == score and model in models})
+            texts = [
+                value.text for (name, model, _), value in values.items() if name == score and model in models
+            ]
+            if len(texts) > 1 and set(texts) <= ZEROS:
+                lines.append((words(label), words("all"), *(Value("0", 0.0) for _ in models)))
                 continue
             for place, m in enumerate(counts or [0]):
-                keys = [(score, model, 0 if model in baselines else m) for model in models]
-                values = ["" if place and key[1] in baselines else found.get(key, "-") for key in keys]
-                if counts or set(values) != {"-"}:
-                    text = elements.count_of(written, rows["dataset"].iloc[0], m) if m else ""
-                    yield _row("" if place else label, text, values)
-    # which means leave out cells that are done: a line per score, broken where it grows too wide
+                entries = [
+                    elements.EMPTY
+                    if place and model in alone
+                    else values.get((score, model, 0 if model in alone else m), NOTHING)
+                    for model in models
+                ]
+                if counts or any(entry != NOTHING for entry in entries):
+                    count = elements.count(written, rows["dataset"].iloc[0], m) if m else elements.EMPTY
+                    lines.append((words("" if place else label), count, *entries))
+        yield from _text_table(("mean ± s.e. (median)", "m"), models, lines)
+    # a line per score on means that leave out cells that are done
     for score, label in TITLES.items():
         missing = []
-        for row in every[(every["n_missing"] > 0) & (every["score"] == score)].itertuples():
-            m = "" if pd.isna(row.m) else f" m = {elements.count_of(written, row.dataset, row.m)}"
+        for row in summary[(summary["n_missing"] > 0) & (summary["score"] == score)].itertuples():
+            m = "" if pd.isna(row.m) else f" m = {elements.count_text(written, row.dataset, row.m)}"
             missing.append(f"{row.model}{m}: {row.n_missing} of {row.n_cells}")
         if missing:
             reason = "the baseline is not done" if score == "relative_nmi" else "it is not defined"
             line = f"{label} leaves out cells where {reason} ({'; '.join(missing)})"
-            yield from elements.wrapped(line, WIDTH, first="  ", others="    ")
+            yield from elements.paragraph_lines(line, WIDTH, first="  ", others="    ")
 
 
-def _held_out(
-    title: str,
-    table: pd.DataFrame,
-    counts: dict[str, str],
-    layout: tuple[str, ...],
-    written: elements.Written,
-) -> Iterator[str]:
-    """A row for each data set, p, m and model, with some counts by their heads, and what was predicted."""
+def _across(models: list[str]) -> list[list[str]]:
+    """Return models side by side, as many as a line takes."""
+    return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
+
+
+def _value(row: Any) -> Value:
+    if row.n == 0:
+        return NOTHING
+    error = "-" if pd.isna(row.se) else f"{row.se:.3f}"
+    return Value(f"{row.mean:.3f} ± {error} ({row.median:.3f})", row.mean)
+
+
+def _held_out(title: str, key: str, table: pd.DataFrame, written: Written) -> Iterator[str]:
+    """Yield choices and predictions for each data set, p, m and model, in a declared table of the page."""
     yield title
-    heads = ("data set", "p", "m", "model", *counts.values(), scored.TOO_FEW, "predicted", "log loss")
-    yield elements.text(heads, layout)
-    for row in table.itertuples():
-        m = elements.count_of(written, row.dataset, row.m)
-        share = "-" if pd.isna(row.predicted) else f"{row.predicted:.0%}"
-        loss = "-" if pd.isna(row.log_loss) else f"{row.log_loss:.3f}"
-        numbers = (*(getattr(row, name) for name in counts), row.too_few, share, loss)
-        name = look.short(row.dataset, LABEL - 1, table["dataset"])
-        yield elements.text((name, f"{row.p:g}", m, row.model, *numbers), layout)
+    names = [figures.short(name, LABEL, table["dataset"]) for name in table["dataset"]]
+    whole = elements.declared_table(key, scores.with_counts(table, written).assign(dataset=names))
+    # the counts of the shapes add up to the cells
+    places = [place for place, head in enumerate(whole.columns) if head != "cells" or key == "predicted"]
+    heads = tuple(whole.columns[place].removesuffix(", nats") for place in places)
+    rows = tuple(tuple(row[place] for place in places) for row in whole.rows)
+    yield from elements.text_lines(Table("", heads, rows), gap=1)
 
 
-def _structures(table: pd.DataFrame, written: elements.Written) -> Iterator[str]:
-    """A line for each data set, p, m and model: what most of its cells are made of."""
+def _structures(table: pd.DataFrame, written: Written) -> Iterator[str]:
+    """Yield what most cells are made of, for each data set, p, m and model."""
     yield "what classes are made of in most cells, and held-out annotations predicted"
     for row in table.itertuples():
-        m = elements.count_of(written, row.dataset, row.m)
+        m = elements.count_text(written, row.dataset, row.m)
         loss = (
             "" if pd.isna(row.log_loss) else f", {row.predicted:.0%} predicted, log loss {row.log_loss:.3f}"
         )
         few = f"; in {row.too_few} the features chose" if row.too_few else ""
         cells = f"{row.share * row.n:.0f} of {plural(row.n, 'cell')}"
-        name = look.short(row.dataset, among=table["dataset"])
+        name = figures.short(row.dataset, among=table["dataset"])
         yield f"  {name}, p = {row.p:g}, m = {m}, {row.model}: {cells}{loss}{few}:"
         yield f"    {row.structure}"
-
-
-def _across(models: list[str]) -> list[list[str]]:
-    """Models side by side, as many as a line takes."""
-    return [models[start : start + MODELS_ACROSS] for start in range(0, len(models), MODELS_ACROSS)]
-
-
-def _cell(row: Any) -> str:
-    if row.n == 0:
-        return "-"
-    error = "-" if pd.isna(row.se) else f"{row.se:.3f}"
-    return f"{row.mean:.3f} ± {error} ({row.median:.3f})"
-
-
-def _row(label: str, m: str, values: list[str]) -> str:
-    return elements.text((label, m, *values), (f"<{LABEL}", f">{COUNT}", *[f">{COLUMN}"] * len(values)))

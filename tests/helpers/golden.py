@@ -1,12 +1,13 @@
 """Runs of the sweeps in `tests/golden/sweeps`, and everything that commands show of them, as text.
 
 What differs from run to run is set to fixed values before anything is shown (`settle`), or replaced by a mark
-(`stable`). Figures are described and not drawn, as words and data, so that a new matplotlib changes nothing.
+(`stable`). What people read is kept word by word. Columns of tables, and the data of figures, are kept as
+counts, ranges and digests. Figures are described and not drawn, so that a new matplotlib changes nothing.
 """
 
-import base64
 import contextlib
 import hashlib
+import io
 import json
 import re
 import shutil
@@ -18,10 +19,12 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import zarr
 from checkout import ROOT
-from matplotlib.collections import LineCollection
+from matplotlib.collections import Collection, LineCollection, PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from processes.commandline import sweep
 
 from sweep_clustering.storage.provenance import fingerprint
@@ -92,13 +95,7 @@ class Everything(NamedTuple):
 
 
 def run_everything(folder: Path) -> Everything:
-    """Run the sweeps in one process, and show everything of them.
-
-    Parameters
-    ----------
-    folder : Path
-        Empty.
-    """
+    """Run the sweeps in one process in an empty folder, and return everything that they gave."""
     shutil.copytree(GOLDEN / "sweeps", folder, dirs_exist_ok=True)
     shutil.copy(ROOT / "sweeps" / "quick.toml", folder)
     figures: dict[str, str] = {}
@@ -113,10 +110,12 @@ def run_everything(folder: Path) -> Everything:
             settle(Path("results", f"{name}.zarr"))
         for name, arguments in COMMANDS.items():
             figures.clear()
-            texts[f"{name}.txt"] = transcript(*arguments)
+            text = stable(transcript(*arguments), folder)
+            texts[f"{name}.txt"] = RECORDS.sub(lambda match: records_text(match[0]), text)
             if name in FOLDERS:
                 texts |= {f"{name}/{path}": text for path, text in written(Path("results", FOLDERS[name]))}
-                texts |= {f"{name}/{path}": text for path, text in figures.items()}
+                drawings = (f"# {path}\n{text}" for path, text in sorted(figures.items()))
+                texts[f"{name}/figures.txt"] = "\n".join(drawings)
         bits["everything.scores"] = digests(Path("results", "everything.scores.zarr"), ())
     return Everything(bits, {name: stable(text, folder) for name, text in texts.items()})
 
@@ -129,18 +128,22 @@ def digests(cube: Path, without: tuple[str, ...] = tuple(RUN_DEPENDENT)) -> Dige
 
 
 def layout(cube: Path) -> str:
-    """Dimensions, lengths, chunks and attributes of arrays, attributes of groups: a line of JSON for each."""
+    """Return lines of groups and arrays, then the codecs and attributes that arrays share."""
     root = zarr.open_group(cube, mode="r")
-    lines = {"": root.attrs.asdict() | {"runs": len(root.attrs["runs"])}}
-    for path, node in root.members(max_depth=None):
-        lines[path] = {"attributes": node.attrs.asdict()}
-        if isinstance(node, zarr.Array):
-            stored = node.metadata.to_dict()
-            kept = ("shape", "data_type", "fill_value", "dimension_names", "codecs")
-            lines[path] |= {key: stored.get(key) for key in kept} | {"chunks": node.chunks}
-    return "".join(
-        f"{path} {json.dumps(lines[path], sort_keys=True, default=str)}\n" for path in sorted(lines)
-    )
+    lines = [f"/ {_json(root.attrs.asdict() | {'runs': len(root.attrs['runs'])})}"]
+    shared: dict[str, dict[str, int]] = {"codecs": {}, "attributes": {}}
+    for path, node in sorted(root.members(max_depth=None), key=lambda member: member[0]):
+        if not isinstance(node, zarr.Array):
+            lines.append(f"{path} {_json(node.attrs.asdict())}")
+            continue
+        stored = node.metadata.to_dict()
+        texts = {"codecs": _json(stored["codecs"]), "attributes": _json(node.attrs.asdict())}
+        places = {key: shared[key].setdefault(text, len(shared[key])) for key, text in texts.items()}
+        kept = [stored.get(key) for key in ("data_type", "dimension_names", "shape", "fill_value")]
+        lines.append(f"{path} {_json([*kept, node.chunks])} {places}")
+    for key, texts in shared.items():
+        lines += [f"{key} {place} {text}" for text, place in texts.items()]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def settle(cube: Path) -> None:
@@ -166,14 +169,48 @@ def transcript(*arguments: str) -> str:
 
 
 def written(folder: Path) -> Iterator[tuple[str, str]]:
-    """Tables and pages of a folder as text, and the names of all of its files."""
+    """Yield the pages of a folder, the columns of its tables, and the names of all files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     yield "files.txt", "".join(f"{path.relative_to(folder)}\n" for path in files)
-    for path in files:
-        if path.suffix == ".html":
-            yield f"{path.name}.txt", page_text(path.read_text(encoding="utf-8"))
-        elif path.suffix == ".csv":
-            yield path.name, path.read_text(encoding="utf-8")
+    pages = (path for path in files if path.suffix == ".html")
+    yield from ((f"{path.name}.txt", page_text(path.read_text(encoding="utf-8"))) for path in pages)
+    tables = (path for path in files if path.suffix == ".csv")
+    yield "tables.txt", "\n".join(f"# {path.name}\n{table_text(read_table(path))}" for path in tables)
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a CSV file, with a name for each column, and numbers of nine digits."""
+    table = pd.read_csv(io.StringIO(stable(path.read_text(encoding="utf-8"), path.parent)), dtype=str)
+    return table.fillna("")
+
+
+def table_text(table: pd.DataFrame) -> str:
+    """Return a line for each column of a table: counts, range or ends, and a digest of the values."""
+    lines = [f"{len(table)} rows"]
+    for name, values in table.items():
+        filled = values[values != ""].tolist()
+        try:
+            numbers = [float(value) for value in filled]
+            extent = (
+                f"{min(numbers):.6g} to {max(numbers):.6g}, mean {np.mean(numbers):.6g}" if filled else ""
+            )
+        except ValueError:
+            extent = f"{len(set(filled))} texts, {filled[0]} to {filled[-1]}"
+        lines.append(f"  {name}: {len(filled)} of {len(values)}, {extent}, {_short_digest(values.tolist())}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+RECORDS = re.compile(r"\[\s*\{[^][]*\}\s*\]")
+"""A list of many objects within a document, such as the rows of a table."""
+
+
+def records_text(text: str) -> str:
+    """Return the columns of a list of objects, which stays as it is if it is short."""
+    records = json.loads(text)
+    if len(records) < 8:
+        return text
+    table = pd.DataFrame(records).map(lambda value: "" if value is None or value != value else str(value))
+    return f"[{table_text(table)}]"
 
 
 def stable(text: str, folder: Path) -> str:
@@ -201,25 +238,45 @@ def described(figures: dict[str, str]) -> Iterator[None]:
 
 
 def figure_text(figure: Figure) -> str:
-    """Words and data of a figure, each line and set of points on its own line."""
-    lines = [f"texts {_texts(figure.texts)}", *(f"legend {_texts(each.texts)}" for each in figure.legends)]
+    """Return the words of a figure, and for each panel counts and a digest of what is drawn in it."""
+    lines = [f"texts {_texts(figure.texts)}", *(f"legend {_texts(key.texts)}" for key in figure.legends)]
     for axes in figure.axes:
         words = (axes.get_title(), axes.get_title("left"), axes.get_xlabel(), axes.get_ylabel())
         lines.append(f"axes {_json([*words, axes.get_xscale(), axes.get_yscale()])}")
         if axes.get_legend() is not None:
             lines.append(f"  legend {_texts(axes.get_legend().texts)}")
         lines += [f"  text {_texts(axes.texts)}"] if axes.texts else []
-        lines += [f"  patches {len(axes.patches)}"] if axes.patches else []
-        for line in axes.lines:
-            lines.append(f"  line {_json([line.get_color(), line.get_linestyle(), line.get_marker()])}")
-            lines.append(f"    {_json(_numbers(line.get_xydata()))}")
-            lines += _tips(line.get_gid())
-        for points in axes.collections:
-            drawn = points.get_segments() if isinstance(points, LineCollection) else [points.get_offsets()]
-            lines += [f"  points {_json(_numbers(each))}" for each in drawn]
-            lines += _tips(points.get_gid())
-        lines += [f"  image {_json(_numbers(image.get_array()))}" for image in axes.images]
+        drawn = [_line(line) for line in axes.lines] + [_points(points) for points in axes.collections]
+        drawn += [_numbers(image.get_array()) for image in axes.images]
+        counts = f"{len(axes.lines)} lines, {len(axes.collections)} collections, {len(axes.patches)} patches"
+        lines.append(f"  {counts} {_short_digest(drawn)}")
     return "\n".join(lines) + "\n"
+
+
+def _line(line: Line2D) -> list[Any]:
+    look = [line.get_color(), line.get_linestyle(), line.get_marker()]
+    return [look, _numbers(line.get_xydata()), line.get_gid()]
+
+
+def _points(points: Collection) -> list[Any]:
+    """Return segments, vertices of areas, or places of points, and the identifier with the words on them."""
+    if isinstance(points, LineCollection):
+        places = points.get_segments()
+    elif isinstance(points, PolyCollection):
+        places = [path.vertices for path in points.get_paths()]
+    else:
+        places = [points.get_offsets()]
+    return [*map(_numbers, places), points.get_gid()]
+
+
+def _numbers(values: Any) -> list[list[float | None]]:
+    """Return rows of six digits."""
+    rows = np.atleast_2d(np.ma.filled(values, np.nan)).astype(float)
+    return [[None if np.isnan(x) else float(f"{x:.6g}") for x in row] for row in rows]
+
+
+def _short_digest(values: Any) -> str:
+    return hashlib.sha256(_json(values).encode()).hexdigest()[:10]
 
 
 class _PageText(HTMLParser):
@@ -276,7 +333,7 @@ def _digest(values: Any) -> str:
         content, kind = json.dumps(array.tolist()).encode(), "text"
     else:
         content, kind = np.ascontiguousarray(array).tobytes(), array.dtype.str
-    return hashlib.sha256(f"{kind} {array.shape} ".encode() + content).hexdigest()
+    return hashlib.sha256(f"{kind} {array.shape} ".encode() + content).hexdigest()[:32]
 
 
 def _texts(texts: Any) -> str:
@@ -284,18 +341,4 @@ def _texts(texts: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _numbers(values: Any) -> Any:
-    return [
-        [None if np.isnan(x) else float(f"{x:.6g}") for x in row]
-        for row in np.atleast_2d(np.ma.filled(values, np.nan))
-    ]
-
-
-def _tips(gid: str | None) -> list[str]:
-    """Words that are shown on points, which the identifier of their artist carries."""
-    if gid is None or not gid.startswith("tip-"):
-        return []
-    return [f"    tips {_json(json.loads(base64.urlsafe_b64decode(gid.removeprefix('tip-'))))}"]
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)

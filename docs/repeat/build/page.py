@@ -24,8 +24,7 @@ from scaling import near, some_ways, ways_to_scale
 from why import beaten_by_truth, by_direction, changes, draw_indices, draw_searches, elsewhere, three_ways
 
 from sweep_clustering.pipeline.report.against import compare, read_published, summarise
-from sweep_clustering.pipeline.report.figures import save
-from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.figures import house_style, save
 from sweep_clustering.pipeline.report.scores import draw_boxes, draw_curves
 from sweep_clustering.pipeline.scoring.tables import KEYS, summary_table
 from sweep_clustering.sweeps.errors import InputError

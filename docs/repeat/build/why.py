@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.common import SAME_OPTIMUM
+from sweep_clustering.pipeline.looks import BLUE, INK, VERMILLION, mark
 from sweep_clustering.pipeline.report.against import LIMIT
-from sweep_clustering.pipeline.report.look import BLUE, INK, VERMILLION, legend, mark, panels
+from sweep_clustering.pipeline.report.figures import legend, panels
 from sweep_clustering.pipeline.scoring.tables import KEYS, over_units, unit_of
 
 DRAWS = 10_000

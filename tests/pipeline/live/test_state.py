@@ -20,10 +20,10 @@ from processes.sweeping import wait_until
 
 from sweep_clustering.kernels.scores import adjusted_rand, nmi
 from sweep_clustering.pipeline.live import state as module
-from sweep_clustering.pipeline.live.board import MOST_TILES, Board, Grid, Settled, look, scores_of_many
+from sweep_clustering.pipeline.live.board import MOST_TILES, Board, Grid, Settled, scores_of_many
 from sweep_clustering.pipeline.live.state import MOST_WORKERS, AtWork, Feed, Follower, Pace, State
+from sweep_clustering.pipeline.looks import METHOD_COLORS, mark
 from sweep_clustering.pipeline.monitor.status import read_status
-from sweep_clustering.pipeline.report import look as report_look
 from sweep_clustering.pipeline.run.ledger import ATTEMPTS, Collector
 from sweep_clustering.pipeline.run.request import Selection
 from sweep_clustering.pipeline.scoring.tables import cell_table
@@ -46,7 +46,7 @@ from sweep_clustering.storage.runfolder.records import (
 )
 from sweep_clustering.sweeps.inputs import Inputs, RealSource
 from sweep_clustering.sweeps.plan import Cell, MethodPlan
-from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES, SHIPPED
+from sweep_clustering.sweeps.words import BASELINES, MODEL_CODES
 
 # The map: every block has its tile, and a large grid no more of them than a screen holds.
 
@@ -107,12 +107,11 @@ def test_scores_of_many_are_those_of_each() -> None:
         np.testing.assert_allclose(scores_of_many(truth, labels), expected, rtol=0, atol=1e-12)
 
 
-def test_a_model_has_the_colour_that_it_has_in_the_report() -> None:
-    for model in (*MODEL_CODES, *BASELINES, *SHIPPED, "one-of-mine"):
-        color = report_look.mark(model).color
-        variable = report_look.VARIABLES.get(color)
-        assert look(model)["color"] == (f"var({variable})" if variable else color)
-    looks = [tuple(look(model).values()) for model in MODEL_CODES if model not in BASELINES]
+def test_models_have_different_lines_whose_colours_follow_the_page() -> None:
+    assert mark("posterior-diagonal").svg == {"color": "var(--blue)", "dash": "8 2"}
+    assert mark("unsupervised").svg == {"color": "var(--grey)", "dash": "6 3"}
+    assert mark("one-of-mine").svg["color"] in METHOD_COLORS
+    looks = [tuple(mark(model).svg.values()) for model in MODEL_CODES if model not in BASELINES]
     assert len(set(looks)) == len(looks)
 
 

@@ -12,7 +12,7 @@ from cubes import toy
 from cubes.reported import make
 
 from sweep_clustering.pipeline.commands.main import main
-from sweep_clustering.pipeline.report.elements import cells_of
+from sweep_clustering.pipeline.report.elements import spreadsheet
 from sweep_clustering.pipeline.report.export import write_export, write_rows
 from sweep_clustering.pipeline.scoring.scores import score_datasets
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table
@@ -106,6 +106,6 @@ def test_parts_with_and_without_a_name_are_one_table(tmp_path: Path) -> None:
 
 def test_texts_are_no_formulas() -> None:
     table = pd.DataFrame({"sample": ["=1+2", "-3", "@x", "a\x1b[2J", "b"], "p": [-0.5, 1, 2, 3, 4]})
-    found = pd.read_csv(io.StringIO(cells_of(table).to_csv(index=False)), dtype=str)
+    found = pd.read_csv(io.StringIO(spreadsheet(table).to_csv(index=False)), dtype=str)
     assert found["sample"].tolist() == ["'=1+2", "-3", "'@x", "a [2J", "b"]
     assert found["p"].tolist() == ["-0.5", "1.0", "2.0", "3.0", "4.0"]

@@ -6,8 +6,8 @@ import pytest
 from contests import cell, table
 from matplotlib.font_manager import fontManager, get_font
 
-from sweep_clustering.pipeline.report import content, figures, look, winners
-from sweep_clustering.pipeline.report.look import house_style, short
+from sweep_clustering.pipeline.report import content, figures, winners
+from sweep_clustering.pipeline.report.figures import house_style, short
 from sweep_clustering.pipeline.scoring.ranking import rank
 
 LONG = "n" * 60
@@ -28,7 +28,7 @@ def test_names_that_are_shortened_keep_both_ends_and_stay_unique() -> None:
     with house_style(names):
         texts = [short(name) for name in names]
     assert len(set(texts)) == len(names)
-    assert max(map(len, texts)) == look.LONGEST_NAME
+    assert max(map(len, texts)) == figures.LONGEST_NAME
     assert texts[1].startswith("b")
     assert texts[3].endswith("e")
     assert short("iris") == "iris"
@@ -45,9 +45,11 @@ def test_no_name_is_cut_off_in_a_figure() -> None:
     names = [LONG, MIDDLE, "数" * 60, "$x_1$ and $y^2$"]
     with house_style(names):
         figure = standing(*names)
-        look.give_fonts(figure)
+        figures.give_fonts(figure)
         with (
-            pytest.warns(UserWarning, match="missing from font") if look.give_fonts(figure) else house_style()
+            pytest.warns(UserWarning, match="missing from font")
+            if figures.give_fonts(figure)
+            else house_style()
         ):
             figure.draw_without_rendering()
     whole = figure.bbox.padded(1)
@@ -103,5 +105,5 @@ def test_names_are_no_mathematics_and_no_markup(tmp_path: Path) -> None:
 
 
 def test_right_to_left_letters_are_known() -> None:
-    assert look.is_right_to_left("iris مجموعة")
-    assert not look.is_right_to_left("数据 iris")
+    assert figures.is_right_to_left("iris مجموعة")
+    assert not figures.is_right_to_left("数据 iris")

@@ -17,11 +17,11 @@ from cubes.reported import make, svg_alone
 from cubes.writer import next_generation
 from matplotlib.figure import Figure
 
+from sweep_clustering.pipeline.looks import PAPER, SHAPES, STYLES, mark
 from sweep_clustering.pipeline.report import elements
 from sweep_clustering.pipeline.report.content import Part, write_chapters
 from sweep_clustering.pipeline.report.elements import Chapter, Table, Value, number, words
-from sweep_clustering.pipeline.report.figures import SUFFIXES, TILE, inline, save
-from sweep_clustering.pipeline.report.look import PAPER, SHAPES, STYLES, house_style, hover, mark, short
+from sweep_clustering.pipeline.report.figures import SUFFIXES, TILE, house_style, hover, inline, save, short
 from sweep_clustering.pipeline.report.scores import draw_curves
 from sweep_clustering.pipeline.report.write import Report, write_report
 from sweep_clustering.storage.cube.growth import create
@@ -61,10 +61,10 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_what_names_nmi_says_once_by_what_it_is_normalised(report: Report, tmp_path: Path) -> None:
     said = "NMI is min-normalised, as in the paper."
     mean = "Arithmetic NMI is normalised by the mean of both entropies, as in scikit-learn."
-    assert elements.explained("mean NMI", "relative NMI") == said
-    assert elements.explained("NMI and ARI", "arithmetic NMI") == f"{said} {mean}"
+    assert elements.score_notes("mean NMI", "relative NMI") == said
+    assert elements.score_notes("NMI and ARI", "arithmetic NMI") == f"{said} {mean}"
     # an axis says it itself
-    assert elements.explained("NMI, min-normalised", "iris\nNMI, arithmetic", "ARI", "UNMIXED") == ""
+    assert elements.score_notes("NMI, min-normalised", "iris\nNMI, arithmetic", "ARI", "UNMIXED") == ""
     parts: list[Part] = [
         "Words.",
         Table("of all", ("model", "score"), ((words("a"), words("NMI")),), note="A note."),

@@ -28,7 +28,7 @@ from sweep_clustering.pipeline.report import against, compare, effort, page, sco
 from sweep_clustering.pipeline.report.cell import CellFigure, draw_matrix
 from sweep_clustering.pipeline.report.content import Content, Part
 from sweep_clustering.pipeline.report.elements import Table
-from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.report.write import render
 from sweep_clustering.pipeline.scoring.pairs import compared_searches
 from sweep_clustering.pipeline.scoring.tables import cell_table, summary_table, written_counts
@@ -51,7 +51,7 @@ CROSSING = {"uniform": (0.2, 0.4, 0.6), "active": (0.4, 0.5, 0.5), "biased": (0.
 def of(section: str, found: Content) -> Iterator[str]:
     """Words, tables and figures of a section; nothing where it has no place."""
     (declared,) = (each for each in page.SECTIONS if each.key == section)
-    parts = list(declared.shows(found)) if declared.needs(found) else []
+    parts = list(declared.parts(found)) if declared.needs(found) else []
     lines = [*said(parts)]
     for name, figure, caption in (part for part in parts if isinstance(part, tuple)):
         lines += [f"## {name}: {caption}", drawn(figure)]
@@ -227,8 +227,6 @@ def compared() -> Iterator[str]:
     for changes in (several, [baseline], shapes, [{"n_cells": 0}], [{**baseline, "n_cells": 0}]):
         rows = pd.DataFrame([usual | change for change in changes]).astype({"m": "Int64"})
         yield drawn(compare.draw_differences(rows, "NMI", {("iris", 20): "1N"}))
-    line = ("iris, uniform, a-search-of-a-long-name", "0.8", "75", "x" * 40, *compare.TEXT_HEAD[4:])
-    yield from compare.aligned([compare.TEXT_HEAD, line])
 
 
 THEIRS = """p,n_clusters,m,model,metric,value

@@ -4,8 +4,8 @@ import numpy as np
 from designed import designed, written
 from searched import SEARCHES, searched
 
+from sweep_clustering.pipeline.looks import DESIGN_LOOKS
 from sweep_clustering.pipeline.report import variants
-from sweep_clustering.pipeline.report.look import DESIGN_LOOKS
 from sweep_clustering.pipeline.scoring.pairs import compared_searches
 from sweep_clustering.pipeline.scoring.worth import design_scores
 from sweep_clustering.sweeps.words import DESIGNS

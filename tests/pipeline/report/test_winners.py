@@ -8,7 +8,7 @@ from contests import cell, contest, table
 from matplotlib.text import Text
 
 from sweep_clustering.pipeline.report import winners
-from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.figures import house_style
 from sweep_clustering.pipeline.scoring.ranking import rank
 from sweep_clustering.sweeps.words import MODEL_CODES
 
@@ -35,7 +35,7 @@ def test_names_and_bars_are_moved_apart_and_stay_in_order() -> None:
         ([0.0, 0.0, 0.3], [0.0, 0.1, 0.3]),
     ):
         assert winners.apart(np.array(places), 0.1) == pytest.approx(moved)
-    assert winners._levels([(0, 2), (1, 3), (3, 4)]) == [0, 1, 0]
+    assert winners.bar_levels([(0, 2), (1, 3), (3, 4)]) == [0, 1, 0]
 
 
 def headline(scores: dict[str, tuple[float, ...]], draws: int = 2) -> str:

@@ -16,8 +16,7 @@ from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.report import against, effort, elements, scores, write
 from sweep_clustering.pipeline.report import cell as cell_room
 from sweep_clustering.pipeline.report.cell import CellFigure, choose_cell, draw_matrix, named_cell, read_cell
-from sweep_clustering.pipeline.report.figures import save
-from sweep_clustering.pipeline.report.look import house_style
+from sweep_clustering.pipeline.report.figures import house_style, save
 from sweep_clustering.pipeline.report.write import write_report
 from sweep_clustering.pipeline.scoring.kinds import rank_published
 from sweep_clustering.pipeline.scoring.tables import row_cell
@@ -107,7 +106,7 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     ]
     theirs = pd.DataFrame(rows, columns=list(against.SCORED))
     found = rank_published(cells, theirs)
-    *words, first, (name, figure, _), every = against.labels_beside(content(cells, published=found))
+    *words, first, (name, figure, _), every = against.ranks_beside_labels(content(cells, published=found))
     assert [row[0].text for row in first.rows] == ["a*", "posterior", "b*"]  # type: ignore[union-attr]
     assert (name, figure is not None) == ("ranks-published", True)
     assert [row[-1].text for row in every.rows] == ["yes", "yes"]  # type: ignore[union-attr]
@@ -116,7 +115,7 @@ def test_published_labels_are_ranked_with_a_star_and_all_are_listed() -> None:
     assert lines[0] == "among published labels"
     assert "ARI: a* has the best mean rank, 1.00 of 3" in lines[1]
     none = rank_published(cells, theirs.assign(battery="wut"))
-    said, nothing = against.labels_beside(content(cells, published=none))
+    said, nothing = against.ranks_beside_labels(content(cells, published=none))
     assert (str(said)[:11], nothing.rows) == ("No data set", ())  # type: ignore[union-attr]
 
 
@@ -244,4 +243,4 @@ def test_many_samples_are_an_image_of_see_through_points(tmp_path: Path) -> None
 def test_names_with_hyphens_stay_whole_at_the_end_of_a_line() -> None:
     sentence = "solver of conditional-any: 1 (runs 1 to 2), 2 (run 3)"
     for width in range(20, 60):
-        assert " ".join(elements.wrapped(sentence, width)) == sentence
+        assert " ".join(elements.paragraph_lines(sentence, width)) == sentence
