@@ -229,9 +229,9 @@ def open_trusted(path: Path) -> int:
     """Open a folder that nobody but the user and root can change or replace; return an open descriptor.
 
     Missing folders are made. Every folder on the way, and every link, must belong to the user or to root, and
-    others must not be able to write there. A sticky folder such as /tmp is allowed on the way, as only owners
-    can rename its entries, whose owners are checked next. It is not allowed as the last one, where anybody
-    could put files. Links are followed step by step, under the same rule.
+    others must not be able to write there. A sticky folder such as /tmp is allowed on the way, because only
+    owners can rename its entries, and these owners are checked next. It is not allowed as the last one:
+    anybody could put files there. Links are followed step by step, under the same rule.
 
     Raises
     ------

@@ -165,7 +165,7 @@ def _run(work: Callable[[], Any], flags: Iterable[Flag]) -> Any:
 
 @atexit.register
 def _wait() -> None:
-    """Let compilations reach the next step of Python, where they end."""
+    """Let compilations end at the next step of Python."""
     for thread in abandoned_threads:
         if thread.is_alive():
             end = ctypes.pythonapi.PyThreadState_SetAsyncExc

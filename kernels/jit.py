@@ -142,7 +142,7 @@ def _unbox(pointer: Pointer, value: Any, c: Any) -> extending.NativeValue:
 def _store(kind: Any, value: Any, address: Any, c: Any) -> Any:
     """Store a Python object at an address as a value of one type; return whether that failed.
 
-    One function stores all fields of a type, as this code for each array was a sixth of that of the search.
+    One function stores all fields of a type: this code for each array was a sixth of the code of the search.
     """
     if isinstance(kind, Pointer):  # it must be stored in this frame, as that of a function would end
         native = c.unbox(kind, value)
@@ -276,6 +276,6 @@ class InnerLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return 0 as the address of the entry from Python, as there is none."""
+        """Return 0 as the address of the entry from Python, which does not exist."""
         self._ensure_finalized()
         return 0

@@ -1,4 +1,4 @@
-"""Scores of solutions (docs/model.md, eqs. (27) to (32)), in plain numpy, as there is little to compute."""
+"""Scores of solutions (docs/model.md, eqs. (27) to (32)), in numpy alone: there is little to compute."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -18,9 +18,9 @@ def divergences(solution: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
     Parameters
     ----------
     solution, truth : sequence of three ndarrays
-        Weights of the components, above 0, of shape (n_clusters,); means, (n_clusters, n_features); and their
-        covariances, a variance for all features, one for each, or a matrix: (n_clusters, ...) with no, one or
-        two axes of n_features. The numbers of clusters may differ.
+        Weights of the components (n_clusters,), above 0; means (n_clusters, n_features); and covariances
+        (n_clusters, ...), a variance for all features, one for each, or a matrix, with no, one or two axes of
+        n_features. The numbers of clusters may differ.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def divergences(solution: Sequence[Floats], truth: Sequence[Floats]) -> Floats:
 
 
 def as_matrices(covariances: Floats, n_features: int) -> Floats:
-    """Return covariances of any shape as matrices, of shape (n_clusters, n_features, n_features)."""
+    """Return covariances of any shape as matrices (n_clusters, n_features, n_features)."""
     if covariances.ndim == 3:
         return covariances
     diagonals = covariances if covariances.ndim == 2 else covariances[:, None]
@@ -217,9 +217,9 @@ def cluster_covariances(
         return variances
     overall = features.mean(axis=0)
     means = np.where(sizes[:, None] > 0, centroids - overall, 0.0)
-    kept = shapes.coordinates(features, covariance).kept
-    prior = shapes.prior_of(covariance, len(kept), n_clusters, covariance_prior)
-    covariances = shapes.shaped_covariances(features - overall, codes, sizes, means, covariance, kept, prior)
+    dims = shapes.coordinates(features, covariance).dims
+    prior = shapes.prior_of(covariance, len(dims), n_clusters, covariance_prior)
+    covariances = shapes.shaped_covariances(features - overall, codes, sizes, means, covariance, dims, prior)
     covariances[sizes == 0] = np.nan
     return covariances
 
@@ -245,7 +245,8 @@ def goldberger_kl(
     centroids, centroids_true : array_like of shape (n_clusters, n_features)
         Means.
     covariances, covariances_true : array_like of shape (n_clusters, ...)
-        Variances of all features, of each feature, or matrices: no, one or two axes of n_features.
+        Variances for all features, variances for each feature, or matrices: no, one or two axes of
+        n_features.
     total_variance : float
         s², the scale of the degenerate rule of spherical clusters.
     """

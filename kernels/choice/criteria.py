@@ -68,15 +68,15 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
     gmm, annotations, _ = objective_terms(problem, labels)
     data, n_samples = problem.data, problem.n_samples
     weight = data.feature_weight
-    constants = 0.5 * weight * n_samples * len(problem.kept) * math.log(2.0 * math.pi)
+    constants = 0.5 * weight * n_samples * len(problem.dims) * math.log(2.0 * math.pi)
     if problem.covariance in SPHERES and data.kappa > 0.0:
         # Less what an empty cluster has of the variance prior, eq. (7).
         clusters = 1 if problem.covariance == "common" else problem.n_clusters
-        mode = data.kappa * len(problem.kept) * (1.0 + math.log(data.total_variance))
+        mode = data.kappa * len(problem.dims) * (1.0 + math.log(data.total_variance))
         constants -= 0.5 * weight * clusters * mode
     if not data.proportions:
         constants += n_samples * math.log(problem.n_clusters)
-    k, d = problem.n_clusters, len(problem.kept)  # features that have a density
+    k, d = problem.n_clusters, len(problem.dims)  # features that have a density
     matrix = d * (d + 1) // 2
     variances = {"spherical": k, "common": 1, "diagonal": k * d, "tied": matrix, "full": k * matrix}
     of_features = k * d + variances[problem.covariance]

@@ -98,9 +98,9 @@ def exact_layer_gain(data: Data, state: State, layer: int, sample: int, source: 
 
 @jit_part
 def squared_distances(x: Floats, centroids: Floats, distances: Floats) -> None:
-    """Set the squared distances of one sample to all centroids, of shape (n_features, n_clusters).
+    """Set the squared distances of one sample to all centroids (n_features, n_clusters).
 
-    Four features are summed at a time, as each sum in memory waits a dozen cycles for the one before it.
+    Four features are summed at a time: each sum in memory waits a dozen cycles for the one before it.
     """
     n_features = len(x)
     n_clusters = len(distances)

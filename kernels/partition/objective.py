@@ -23,7 +23,7 @@ class Terms(NamedTuple):
     """Terms of the objective in nats (docs/model.md, eq. (4)); 0 if the model lacks one."""
 
     gmm: float
-    sbm: float  # of the block models; ann of docs/model.md, eq. (36), for "conditional"
+    sbm: float  # term of the block models, or ann of docs/model.md, eq. (36), for "conditional"
     prior: float
 
 
@@ -260,7 +260,7 @@ def relocate(data: Data, state: State, sample: int, target: int) -> None:
     source = int(np.int64(state.labels[sample]))
     n_source = state.sizes[source]
     n_target = state.sizes[target]
-    # Errors, squares and scatter come before means and sizes, as they follow from the old ones.
+    # Errors, squares and scatter come before means and sizes, because they follow from the old ones.
     if data.shape <= codes.COMMON:
         state.errors[source] = error_after_removal(data, state, sample, source)
         state.errors[target] += n_target / (n_target + 1.0) * state.distances[target]

@@ -85,12 +85,12 @@ class State(NamedTuple):
 
     # Statistics of members.
     sizes: Annotated[NDArray[np.int64], "clusters"]
-    means: Annotated[Floats, "dims clusters"]  # of Z
+    means: Annotated[Floats, "dims clusters"]  # in the coordinates Z
     errors: Annotated[Floats, "clusters"]  # SSE_r
     squares: Annotated[Floats, "diagonals clusters"]  # s_rd + ridge of "diagonal"
     scatter: Annotated[Floats, "matrices dims dims"]  # S_r + ridge I of "full", one matrix for "tied"
-    inverse: Annotated[Floats, "matrices dims dims"]  # of the scatter
-    logdets: Annotated[Floats, "clusters"]  # of the scatter or squares; that of "tied" is the first
+    inverse: Annotated[Floats, "matrices dims dims"]  # inverse of the scatter
+    logdets: Annotated[Floats, "clusters"]  # log-determinants of scatter or squares; one for "tied"
     drift: Annotated[Floats, "clusters"]  # bound on the relative error of scatter and inverse, see shaped
     edge_counts: Annotated[Floats, "blocks clusters clusters"]  # m_rs; none in the model "conditional"
     agreed: Annotated[Floats, "layers"]  # for "conditional", see blockmodel

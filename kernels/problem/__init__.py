@@ -1,1 +1,1 @@
-"""What is solved: features and annotation layers as kernels see them."""
+"""Clustering problems: features and annotation layers for the kernels."""

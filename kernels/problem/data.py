@@ -32,7 +32,7 @@ LARGEST_ACCURACY = 1 - 1e-6
 # Under the variance "common" the rule applies to all clusters together.
 DEGENERATE = 1e-10
 
-# Number of columns by which rows are compared first, as most rows differ in them: sorting by all is slow.
+# Number of columns by which rows are compared first. Most rows differ in them, and sorting by all is slow.
 FEW = 8
 
 # A gain counts only above this, in nats. It is far above rounding, so that no sample moves to and fro.
@@ -54,14 +54,14 @@ class Data(NamedTuple):
     Z: Floats  # (n_samples, n_dims): X, or its coordinates for the Gaussians, see `problem.coordinates`
     n_clusters: int
     model: int
-    shape: int  # of the covariances
+    shape: int  # shape of the covariances
     min_size: int
     kappa: float  # variance_prior
     total_variance: float  # s²
     proportions: bool  # whether a label is as likely as its cluster is large
     feature_weight: float  # η, a factor of gmm
     ridge: float  # the prior's scale matrix in Z is ridge times the identity; 0 without that prior
-    freedom: float  # of that prior: f_r = n_r + freedom
+    freedom: float  # degrees of freedom of that prior: f_r = n_r + freedom
     ground: float  # freedom (log|ridge I| - n_dims log freedom + n_dims), so that an empty cluster adds 0
     floors: Floats  # (n_dims,): largest degenerate variance of Z, for "diagonal" without a prior
     reach: float  # largest |Z| over the root of the ridge, a scale of rounding; 0 without a ridge
@@ -73,8 +73,8 @@ class Data(NamedTuple):
     totals: Floats  # (n_layers,): m_layer; without self pairs in the model "conditional"
     spread: Floats  # (n_layers,): lambda_in = (S_in + spread S_out) / m_layer = spread lambda_out
     attracts: NDArray[np.bool_]  # (n_layers,): whether weights above 0 draw two samples together
-    n_known: int  # leading layers of known accuracy, 0 or 1, of the model "conditional"
-    apart: Floats  # (n_layers,): `State.agreed` if no pair shares a cluster, of the model "conditional"
+    n_known: int  # for "conditional": leading layers of known accuracy, 0 or 1
+    apart: Floats  # (n_layers,), for "conditional": `State.agreed` if no pair shares a cluster
     annotated: NDArray[np.int32]  # samples of phase 1
     unannotated: NDArray[np.int32]  # samples of phase 2
     log_size: Floats  # (n_samples + 2,): log n, 0 for n = 0
@@ -103,7 +103,7 @@ class Layer:
         Number of annotations of each pair (a self pair of weight w counts A_ii = 2w); 1 by default.
     accuracy : float, optional
         Assumed share of correct annotations: in (0, 1] and needed by the model "posterior"; in [0, 1] in the
-        model "conditional", where it is unknown by default.
+        model "conditional", which takes None for unknown.
     accuracies : ndarray of shape (n_pairs,), optional
         Assumed accuracy of each annotation, in [0, 1], before that of the layer; NaN leaves it to the layer.
         The model "conditional" alone reads it.
@@ -126,12 +126,12 @@ def layers_from_annotations(annotations: NDArray[np.integer], accuracy: float | 
 
 
 def layer_weights(layer: Layer) -> Floats:
-    """Return the weight of each pair, of shape (n_pairs,)."""
+    """Return the weight of each pair as an array (n_pairs,)."""
     return np.ones(len(layer.pairs)) if layer.weights is None else np.asarray(layer.weights, np.float64)
 
 
 def pair_accuracies(layer: Layer) -> Floats:
-    """Return the accuracy of each pair in the model "conditional", of shape (n_pairs,); NaN if unknown."""
+    """Return the accuracy of each pair in the model "conditional" as an array (n_pairs,); NaN if unknown."""
     common = np.nan if layer.accuracy is None else layer.accuracy
     single = np.nan if layer.accuracies is None else np.asarray(layer.accuracies, np.float64)
     accuracies = np.where(np.isnan(single), common, single) * np.ones(len(layer.pairs))
@@ -155,7 +155,7 @@ def row_numbers(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def agrees(layer: Layer, labels: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Return whether each pair is together, or apart, as annotated, of shape (n_pairs,)."""
+    """Return whether each pair is together, or apart, as annotated, in an array (n_pairs,)."""
     pairs = np.asarray(layer.pairs, dtype=np.int64).reshape(-1, 2)
     return np.asarray((labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (layer.kind == MUST))
 

@@ -52,7 +52,7 @@ class Coordinates(NamedTuple):
     """Samples in coordinates of unit covariance."""
 
     Z: Floats  # (n_samples, n_dims)
-    kept: NDArray[np.int64]  # (n_dims,), rising: features that are neither constant nor given by others
+    dims: NDArray[np.int64]  # (n_dims,), rising: features that are neither constant nor given by others
     log_volume: float  # half the log-determinant of the covariance of these features
 
 
@@ -70,7 +70,7 @@ class Problem:
         Annotation term of the objective.
     covariance : str
         Shape of the covariances, one of `kernels.structure.COVARIANCES`.
-    kept : ndarray of shape (n_dims,), int64
+    dims : ndarray of shape (n_dims,), int64
         Features on which the Gaussians have a density, those of `Coordinates`.
     """
 
@@ -78,7 +78,7 @@ class Problem:
     means: Floats
     model: str
     covariance: str
-    kept: NDArray[np.int64]
+    dims: NDArray[np.int64]
 
     @property
     def n_samples(self) -> int:
@@ -116,9 +116,9 @@ def build_problem(
         Shape of the covariances: one variance for each cluster, or one that all share; one for each cluster
         and feature; one matrix that all clusters share, or one for each.
     settings : ObjectiveSettings
-        Least size of a cluster; the variance prior, kappa of docs/model.md, eq. (7), of the first two shapes;
-        the strength of the prior of the others, tau of eq. (46); the weight of the features, eta of eq. (42):
-        a number, or "effective" for `effective_weight` of X; and the proportions of the clusters, eq. (51).
+        Least size of a cluster; variance prior for the first two shapes (kappa of docs/model.md, eq. (7));
+        strength of the prior for the others (tau of eq. (46)); weight of the features (eta of eq. (42)), a
+        number or "effective" for `effective_weight`; and proportions of the clusters (eq. (51)).
 
     Raises
     ------
@@ -133,11 +133,11 @@ def build_problem(
     kappa = float(settings.variance_prior)
     fields: dict[str, Any] = {"Z": features, "floors": np.empty(0)}
     fields |= {"ridge": 0.0, "freedom": 0.0, "ground": 0.0, "reach": 0.0}
-    kept, log_volume = np.arange(n_features), 0.0
+    dims, log_volume = np.arange(n_features), 0.0
     if covariance not in SPHERES:
-        Z, kept, log_volume = coordinates(X, covariance)
-        prior = prior_of(covariance, len(kept), n_clusters, float(settings.covariance_prior))
-        fields |= _shaped_fields(features, Z, kept, prior)
+        Z, dims, log_volume = coordinates(X, covariance)
+        prior = prior_of(covariance, len(dims), n_clusters, float(settings.covariance_prior))
+        fields |= _shaped_fields(features, Z, dims, prior)
     weight = settings.feature_weight
     weight = effective_weight(fields["Z"]) if isinstance(weight, str) else float(weight)
     used = [] if model == "unsupervised" else [layer for layer in layers if len(layer.pairs)]
@@ -165,14 +165,14 @@ def build_problem(
         **fields,
         **parts.adjacency(used, n_samples, model),
     )
-    return Problem(data, means, model, covariance, kept)
+    return Problem(data, means, model, covariance, dims)
 
 
 def _check(X: Floats, n_clusters: int, least: int) -> None:
     """Raise an error for features without a solution."""
-    if wrong := spread_problem(X):
-        found, expected, hint = wrong
-        raise ValueError(f"X: found {found}, expected {expected}" + (f" ({hint})" if hint else ""))
+    if problem := spread_problem(X):
+        values, expected, hint = problem
+        raise ValueError(f"X: found {values}, expected {expected}" + (f" ({hint})" if hint else ""))
     if len(X) < n_clusters * least:
         raise ValueError(
             f"{len(X)} samples are fewer than n_clusters × min_cluster_size = {n_clusters} × {least}"
@@ -190,18 +190,18 @@ def _column_means(X: Floats) -> Floats:
     return np.asarray(means + (X - means).mean(axis=0))
 
 
-def _shaped_fields(X: Floats, Z: Floats, kept: NDArray[np.int64], prior: Prior) -> dict[str, Any]:
+def _shaped_fields(X: Floats, Z: Floats, dims: NDArray[np.int64], prior: Prior) -> dict[str, Any]:
     """Return the fields of `Data` for a shape with a prior, from features X and coordinates Z."""
     if prior.ridge == 0.0:
         # The units are those of X, on which the value 0 of a degenerate cluster depends.
-        Z = np.ascontiguousarray(X[:, kept])
+        Z = np.ascontiguousarray(X[:, dims])
         return {"Z": Z, "floors": parts.DEGENERATE * np.mean(np.square(Z), axis=0)}
     logs = math.log(prior.ridge) - math.log(prior.freedom)
     return {
         "Z": Z,
         "ridge": prior.ridge,
         "freedom": prior.freedom,
-        "ground": prior.freedom * len(kept) * (logs + 1.0),
+        "ground": prior.freedom * len(dims) * (logs + 1.0),
         "reach": float(np.abs(Z).max()) / math.sqrt(prior.ridge),
     }
 
@@ -287,7 +287,7 @@ def shaped_covariances(
     sizes: NDArray[np.integer],
     means: Floats,
     covariance: str,
-    kept: NDArray[np.int64],
+    dims: NDArray[np.int64],
     prior: Prior,
 ) -> Floats:
     """Estimate the covariances of clusters (docs/model.md, eqs. (5), (7), (34) and (49)).
@@ -302,7 +302,7 @@ def shaped_covariances(
         Sizes and means of the clusters.
     covariance : {"spherical", "common", "diagonal", "tied", "full"}
         Shape.
-    kept : ndarray of shape (n_dims,)
+    dims : ndarray of shape (n_dims,)
         Features of the coordinates.
     prior : Prior
         Prior of the shape.
@@ -335,7 +335,7 @@ def shaped_covariances(
         freedom = np.maximum(sizes + prior.freedom, 1e-300)
         variances = (squares + prior.ridge * overall) / freedom[:, None]
         if prior.ridge == 0.0:
-            is_small = squares[:, kept] <= parts.DEGENERATE * overall[kept] * sizes[:, None]
+            is_small = squares[:, dims] <= parts.DEGENERATE * overall[dims] * sizes[:, None]
             variances[(sizes <= 1) | is_small.any(axis=1)] = 0.0
         return np.asarray(variances)
     scale = prior.ridge * np.einsum("ni,nj->ij", features, features) / len(features)

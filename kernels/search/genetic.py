@@ -100,7 +100,7 @@ def run_restart(
     prior = Prior(data.ridge, data.freedom, data.kappa, data.total_variance)
     terms = objective_terms(problem, labels)
     covariances = shaped_covariances(
-        data.X, labels, sizes, centroids, problem.covariance, problem.kept, prior
+        data.X, labels, sizes, centroids, problem.covariance, problem.dims, prior
     )
     work = (int(counters[place]) for place in (places.LOCAL_SEARCHES, places.EVALUATIONS, places.CAPS))
     return Restart(labels, sum(terms), *terms, sizes, centroids + problem.means, covariances, *work)
@@ -176,7 +176,7 @@ class Search(NamedTuple):
     population: Population
     matching: Matching
     component: local.Component
-    stop: NDArray[np.int64]  # of the state: `kernels.interrupt` ends the search by it
+    stop: NDArray[np.int64]  # flag in `state`, by which `kernels.interrupt` ends the search
     survivors: int
     offspring: int
     generations: int
@@ -273,8 +273,8 @@ def seed_centroids(data: Data, state: State, rng: Generator, centroids: Floats, 
 def lower_weights(X: Floats, center: int, weights: Floats, is_stored: np.bool_) -> float:
     """Return the sum of the weights, each lowered to its sample's squared distance to a center.
 
-    The lower weights are stored on demand. Four samples are summed at a time, as each sum waits for the one
-    before it; the bits are those of `squared_distance`.
+    The lower weights are stored on demand. Four samples are summed at a time, because each sum waits for the
+    one before it; the bits are those of `squared_distance`.
     """
     n_samples, n_features = X.shape
     total = 0.0

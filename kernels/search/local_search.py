@@ -243,7 +243,7 @@ class Component(NamedTuple):
     members: Annotated[NDArray[np.int32], "samples"]  # the first ones
     root: Annotated[NDArray[np.int32], "samples"]  # the sample that names the set of a sample, or -1
     mean: Annotated[Floats, "dims"]
-    scatter: Annotated[Floats, "dims width"]  # of the members about their mean; width 1 but for matrices
+    scatter: Annotated[Floats, "dims width"]  # scatter about the mean; the squares alone without matrices
     links: Annotated[Floats, "layers clusters"]  # annotations with each cluster, those within the set twice
     within: Annotated[Floats, "layers"]  # annotations within the set, twice, self pairs apart
     selves: Annotated[Floats, "layers"]  # sum of A_ii
@@ -335,7 +335,7 @@ def relocate_component(data: Data, state: State, component: Component, size: int
             component.after.logdets[target] = logdet_after(data, state, component, target, size)
         state.gains[target] = objective_of(data, component.after)
     state.counters[EVALUATIONS] += data.n_clusters - 1
-    best = int(np.int64(source))  # of the type of `target`: with another `relocate` would be compiled twice
+    best = int(np.int64(source))  # has the type of `target`, or `relocate` would be compiled twice
     for target in range(data.n_clusters):
         if state.gains[target] > state.gains[best]:
             best = target
@@ -413,7 +413,7 @@ def logdet_after(data: Data, state: State, component: Component, cluster: int, c
 def set_matrix(
     data: Data, state: State, component: Component, cluster: int, within: float, between: float
 ) -> None:
-    """Set the scratch matrix to a sum of the scatter of a cluster, of the members, and of their means."""
+    """Set the scratch matrix to the scatter of a cluster, plus that of the members and that of the means."""
     place = ONLY if data.shape == codes.TIED else cluster
     for d in range(data.Z.shape[1]):
         for e in range(d + 1):

@@ -96,7 +96,7 @@ def _sample(data: Data, state: State, chain: Chain, scratch: Scratch, rng: Gener
 
 @jit_part
 def sweep(data: Data, state: State, scratch: Scratch, rng: Generator) -> None:
-    """Draw the label of every sample anew, in random order, then try sets of linked samples."""
+    """Draw the label of every sample again, in random order, then try sets of linked samples."""
     if data.n_clusters == 1:
         return
     collect(data, state)
@@ -143,7 +143,7 @@ def resample(data: Data, state: State, rng: Generator, sample: int) -> None:
         state.work[k] = math.exp(gains[k] - largest)
         total += state.work[k]
     threshold = rng.random() * total
-    label = int(np.int64(source))  # of the type of k: with another `relocate` would be compiled twice
+    label = int(np.int64(source))  # has the type of k, or `relocate` would be compiled twice
     for k in range(data.n_clusters):
         if threshold >= 0.0 and state.work[k] > 0.0:
             label = k
@@ -242,7 +242,7 @@ class Scratch(NamedTuple):
     n_sets: Annotated[NDArray[np.int64], "1"]  # sets drawn so far
     order: NDArray[np.int32]  # (n_samples,): the order in which labels are drawn
     reference: Labels
-    matching: Matching  # of the clusters of a draw with those of the reference
+    matching: Matching  # between the clusters of a draw and those of the reference
 
 
 def new_scratch(data: Data, state: State, reference: Labels) -> Scratch:
@@ -260,7 +260,7 @@ def new_scratch(data: Data, state: State, reference: Labels) -> Scratch:
 def draw_set(data: Data, rng: Generator, scratch: Scratch, seed: int) -> int:
     """List samples that annotations join to `seed`, each pair with the same chance; return their number.
 
-    The chance is drawn anew for each set, so that sets have all sizes. Labels play no part.
+    The chance is drawn for each set, so that sets have all sizes. Labels play no part.
     """
     n_layers = data.totals.shape[0]
     chance = rng.random()
@@ -295,7 +295,7 @@ def exchange_pair(data: Data, state: State, rng: Generator, scratch: Scratch, sa
     if first != second and min(state.sizes[first], state.sizes[second]) <= data.min_size:
         scratch.members[0] = sample
         scratch.members[1] = partner
-        exchange(data, state, rng, scratch, int(np.int64(2)), first, second)  # no literal: see ONLY of shaped
+        exchange(data, state, rng, scratch, int(np.int64(2)), first, second)  # no literal: see `shaped.ONLY`
 
 
 @jit_inner

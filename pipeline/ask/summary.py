@@ -149,7 +149,7 @@ def assess(
                 n_clusters=options.n_clusters,
                 accuracy=inputs.accuracies.get(options.annotator, options.accuracy),
                 seed=seed,
-                covariance=str(options.taken.covariance),
+                covariance=str(options.model_choice.covariance),
                 restarts=options.restarts,
                 settings=options.settings,
                 start=start,

@@ -155,8 +155,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     objective_ : float
         Maximum in nats: the sum of the next three.
     gmm_, sbm_, prior_ : float
-        Terms of the features, of the annotations and of the prior on the rates, in nats; 0 if the model lacks
-        the term.
+        Terms for the features, for the annotations and for the prior on the rates, in nats; 0 if the model
+        lacks the term.
     model_ : str
         `model`, or the model that "auto" chose.
     covariance_ : str
@@ -286,8 +286,8 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         y : object
             Not used.
         must_link, cannot_link : array_like of shape (n_links, 2) or (n_links, 3), or dict of such, optional
-            Pairs that are said to be together, and to be apart; any of them may be wrong. A dict has the
-            links of several annotators by name.
+            Pairs that annotators put together, and apart; any of them may be wrong. A dict has the links of
+            several annotators by name.
         samples : array_like of shape (n_samples,), optional
             Names of the rows of X, in place of its index. scikit-learn selects them along with X.
 
@@ -321,7 +321,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         seed, settings = self.random_state, declared.settings_of(vars(self))
         if seed is None or isinstance(seed, np.random.RandomState):
             seed = check_random_state(seed).randint(LARGEST_DRAWN_SEED)
-        model, covariance, scale = self._taken(bool(annotations.layers))
+        model, covariance, scale = self._model_choice(bool(annotations.layers))
         scaling = scaling_of(features, scale)
         scaled = scaling.of(features)
         with progress(bool(self.verbose)) as bar:
@@ -380,7 +380,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             text = f"degenerate clusters have variance 0: {clusters}; {prior} above 0 rules them out"
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
-    def _taken(self, annotated: bool) -> declared.Taken:
+    def _model_choice(self, annotated: bool) -> declared.Taken:
         """Return model, covariance and scale, with the values that None and "auto" stand for."""
         settings = declared.settings_of(vars(self))
         return declared.taken(self.model, self.covariance, self.scale, settings, annotated=annotated)
@@ -396,7 +396,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     ) -> tuple[Annotations, pd.Index | None]:
         """Check links and parameters; return the annotations with those before, and the names of samples."""
         has_links = must_link is not None or cannot_link is not None
-        problems = list(_parameter_problems(self.get_params(deep=False), self._taken(has_links)))
+        problems = list(_parameter_problems(self.get_params(deep=False), self._model_choice(has_links)))
         # Wrong accuracies are among the problems, and are not used for the layers.
         is_right, names, annotations = not problems, None, Annotations()
         accuracy = float(self.accuracy) if is_right and self.accuracy is not None else None
@@ -407,7 +407,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             annotations = reader.read(must_link, cannot_link, accuracy, accuracies, before)
             if is_right and samples is None and has_links:  # links of an earlier fit are places
                 reader.check_places(
-                    annotations, scaling_of(features, self._taken(has_links).scale).of(features)
+                    annotations, scaling_of(features, self._model_choice(has_links).scale).of(features)
                 )
         if is_right and not problems:
             problems += annotator_problems(
@@ -433,7 +433,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """Return the probability that two samples of the fit belong together, given the model.
 
         It is their share of the partitions of `label_draws_`, and not a product of memberships: samples that
-        links join go together, wherever they go.
+        links join move together.
 
         Parameters
         ----------
@@ -513,7 +513,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
                 n_clusters=self.n_clusters_,
                 accuracy=None if self.accuracy is None else float(self.accuracy),
                 seed=np.random.SeedSequence(self.seed_, spawn_key=(*key, 0)),
-                covariance=str(self._taken(annotated=True).covariance),
+                covariance=str(self._model_choice(annotated=True).covariance),
                 restarts=min(int(self.restarts), MOST_RESTARTS),
                 settings=declared.settings_of(vars(self)),
                 start=self.labels_.astype(np.int16),
@@ -540,7 +540,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         The samples are those of the fit, and all annotations stay in `must_link_` and `cannot_link_`. The
         first restart begins with `labels_`, so that the solution is at least as good as a local search from
         there; a third of `restarts` run, at least one. Classes of several components are chosen and fitted
-        anew. Without an earlier fit it is `fit`.
+        again. Without an earlier fit it is `fit`.
 
         Parameters
         ----------
@@ -625,7 +625,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         return float(-costs.min(axis=1).mean() - constant)
 
     def _costs(self, X: ArrayLike) -> tuple[Floats, float]:
-        """Return minus log-density and log π_r, of shape (n_samples, n_clusters), and a constant to add."""
+        """Return minus log-density and log π_r as an array (n_samples, n_clusters), and a constant to add."""
         validation.check_is_fitted(self)
         features = self._scaling.of(check_features(self, X))
         if self.solution_ is not None:
@@ -731,13 +731,13 @@ class LinkScorer:
 # Checks of parameters and features.
 
 
-def _parameter_problems(parameters: Mapping[str, Any], taken: declared.Taken) -> Iterator[Problem]:
+def _parameter_problems(parameters: Mapping[str, Any], choice: declared.Taken) -> Iterator[Problem]:
     values = {name: value for name, value in parameters.items() if name != "n_clusters" or value is not None}
-    for setting, found, expected in declared.wrong_settings(values | taken._asdict()):
+    for setting, text, expected in declared.wrong_settings(values | choice._asdict()):
         value = parameters[setting.name]
         is_word = isinstance(value, str) and value not in setting.choices
         hint = did_you_mean(value, setting.choices) if is_word else ""
-        yield Problem(setting.name, found, expected, hint)
+        yield Problem(setting.name, text, expected, hint)
     n_jobs, state = parameters["n_jobs"], parameters["random_state"]
     accuracies = parameters["annotator_accuracy"]
     for name, value in accuracies.items() if isinstance(accuracies, Mapping) else ():

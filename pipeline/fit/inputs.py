@@ -92,7 +92,7 @@ class FitOptions(TableChoice):
         return settings_of(self.chosen)
 
     @property
-    def taken(self) -> Taken:
+    def model_choice(self) -> Taken:
         """Model, covariance and scale, with the values that None and "auto" stand for."""
         return taken(self.model, self.covariance, self.scale, self.settings, annotated=self.has_links)
 
@@ -104,7 +104,7 @@ class FitOptions(TableChoice):
     def without_effect(self) -> list[str]:
         """Return notes on options that the model does not use."""
         notes = []
-        model, covariance, _ = self.taken
+        model, covariance, _ = self.model_choice
         if model not in ("posterior", "conditional", MODEL_ANY):
             accuracies = {"--accuracy": self.accuracy is not None, OWN_ACCURACY: self.annotator_accuracy}
             options = [option for option, is_set in accuracies.items() if is_set]
@@ -135,9 +135,9 @@ class FitInputs:
 
     X: NDArray[np.float64]  # (n_samples, n_features), scaled
     labels_true: NDArray[np.int16] | None  # (n_samples,), from 0
-    rows: AnnotationRows  # of all files: must-links, cannot-links, annotation files
+    rows: AnnotationRows  # rows of all files: must-links, cannot-links, annotation files
     layers: list[Layer]  # one for each annotator and kind
-    accuracies: dict[str, float]  # of annotators with an accuracy of their own
+    accuracies: dict[str, float]  # by annotator, for those with an accuracy of their own
     table: LabelledTable  # features as in the file, with names and the columns left out
     samples: Samples  # names of samples in annotation files
     numbering: Numbering  # first row of annotation files, and the reason
@@ -165,10 +165,10 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     ):
         with collecting(unread):
             files += [PairFile.of(path, kind)] if path else []
-    named = (
+    texts = (
         frozenset[str]() if options.index_column else frozenset().union(*(f.mentions.texts for f in files))
     )
-    search = NameSearch(named) if named else None
+    search = NameSearch(texts) if texts else None
     table: LabelledTable | None = None
     labels: NDArray[np.int16] | None = None
     is_whole = True
@@ -190,7 +190,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
     parts: list[AnnotationRows] = []
     hint = search.hint(options) if search else ""
     samples, numbering = Samples(sample_rows or SampleRows(0), hint=hint, choice=options), Numbering()
-    X, scaling = None, options.taken.scale
+    X, scaling = None, options.model_choice.scale
     if table is not None and is_whole and PARAMETERS["scale"].allows(scaling):
         X = scale(table.X, scaling)
     if sample_rows is not None:
@@ -202,7 +202,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
             with collecting(unread):
                 parts.append(file.table(numbering.of(file.path, samples)))
     rows = AnnotationRows.joined(parts)
-    annotations, model = rows.answered, options.taken.model
+    annotations, model = rows.answered, options.model_choice.model
     problems += unread
     problems += annotator_problems(
         accuracies,
@@ -223,7 +223,7 @@ def read_inputs(options: FitOptions, also: Iterable[Problem] = ()) -> FitInputs:
 
 
 def _option_problems(options: FitOptions) -> Iterator[Problem]:
-    values = vars(options) | options.taken._asdict() | dict(options.chosen)
+    values = vars(options) | options.model_choice._asdict() | dict(options.chosen)
     for name in ("missing", "categories"):  # choices of a table, which its reader checks
         del values[name]
     for setting, value, expected in wrong_settings(values):
@@ -257,7 +257,8 @@ def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Probl
     rows = f"{plural(distinct, 'distinct row')} of {options.features}"
     clusters = plural(options.n_clusters, "cluster")
     least = options.settings.min_cluster_size
-    has_least = "min_cluster_size" not in kind_of(str(options.taken.covariance), options.settings).unused
+    kind = kind_of(str(options.model_choice.covariance), options.settings)
+    has_least = "min_cluster_size" not in kind.unused
     if options.n_clusters > distinct:
         yield Problem("-k", f"{clusters} for {rows}", "no more clusters than distinct rows")
     elif has_least and options.n_clusters * least > n_samples > 0:
@@ -272,7 +273,7 @@ def _table_problems(options: FitOptions, table: LabelledTable) -> Iterator[Probl
         components = f"{options.n_clusters * n_components} components for {rows}"
         yield Problem("--components", components, "no more components than distinct rows")
     is_varying = (table.X[0] != table.X).any()  # otherwise the reader of the table has a message
-    if is_varying and options.taken.covariance not in SPHERES and constant(table.X).all():
+    if is_varying and options.model_choice.covariance not in SPHERES and constant(table.X).all():
         features = "features that vary by no more than rounding"
         yield Problem(str(options.features), features, "samples that differ", "subtract what they share")
 
@@ -287,13 +288,13 @@ def _labels(options: FitOptions, table: LabelledTable | None) -> NDArray[np.int1
     if table is None:
         return read_labels(options.labels)[0]
     rows = table.rows or SampleRows(len(table.X))
-    n_rows, kept = rows.n_rows, rows.selection
+    n_rows, selection = rows.n_rows, rows.selection
     labels, _ = read_labels(options.labels, n_rows)
     if len(labels) != n_rows:
         expected = f"{n_rows}, one for each row of {options.features}"
         raise InputError([Problem(str(options.labels), plural(len(labels), "label"), expected)])
     # Numbers are without gaps, as classes may have no rows but those left out.
-    codes = np.unique(labels if kept is None else labels[kept], return_inverse=True)[1]
+    codes = np.unique(labels if selection is None else labels[selection], return_inverse=True)[1]
     return np.asarray(codes, dtype=np.int16)
 
 

@@ -1,7 +1,7 @@
 """Annotations for the estimator: tables of links by one annotator or by several.
 
-A `Reader` checks links and returns `Annotations`. Links name samples by the labels of an index, of any kind,
-or by places from 0 if rows have no names.
+A `Reader` checks links and returns `Annotations`. Links name samples by the labels of any index, or by places
+from 0 if rows have no names.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Annotations:
 
     layers: list[Layer] = field(default_factory=list)  # one for each annotator and kind, must-links first
     annotators: list[str] = field(default_factory=list)  # names in the order of their numbers
-    dropped: int = 0  # rows of links that were left out, as they name samples that X does not have
+    dropped: int = 0  # rows of links that were left out, because they name samples that X does not have
     total: int = 0  # rows of links with these
 
     def of_kind(self, kind: int) -> NDArray[np.float64] | dict[str, NDArray[np.float64]] | None:
@@ -173,7 +173,7 @@ class Reader:
             raise InputError([Problem("must_link, cannot_link", links, "places from 0", hint)])
 
     def pairs(self, pairs: ArrayLike) -> NDArray[np.int64]:
-        """Return pairs of samples as places, of shape (n_pairs, 2); anything else is an InputError."""
+        """Return pairs of samples as an array (n_pairs, 2) of places; anything else is an InputError."""
         return self._links("pairs", _frame("pairs", pairs, (2,))).pairs
 
     def _links(self, where: str, table: pd.DataFrame) -> _Links:
@@ -335,10 +335,10 @@ def _by_name(where: str, table: pd.DataFrame, widths: tuple[int, ...]) -> pd.Dat
     columns = usual_names(words)
     if {name for name in columns if name} in ({*"01"}, {*"012"}):  # a file had columns without names
         columns = [PLACES.get(name, "") for name in columns]
-    known = LINK_CELLS[: max(widths)]
-    if problems := [*header_problems(where, words, columns, LINK_CELLS[:2], known, False)]:
+    cells = LINK_CELLS[: max(widths)]
+    if problems := [*header_problems(where, words, columns, LINK_CELLS[:2], cells, False)]:
         raise InputError([replace(problem, hint=problem.hint or RENAME) for problem in problems])
-    order = [columns.index(name) for name in known if name in columns]
+    order = [columns.index(name) for name in cells if name in columns]
     return table.iloc[:, order]
 
 

@@ -280,7 +280,7 @@ def solution_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
     groups, counted, has_prior = notes.equal_rows(X), notes.counted, problem.data.kappa > 0
     if problem.covariance not in SPHERES:
         yield from notes.feature_notes(X)
-        given = X.shape[1] - len(problem.kept) - notes.constant(X).sum()
+        given = X.shape[1] - len(problem.dims) - notes.constant(X).sum()
         text = "given by the others: the covariances leave {} out"
         yield from notes.shared(max(given, 0), X.shape[1], text)
         degenerate = ~best.covariances.reshape(len(best.sizes), -1).any(axis=1)
@@ -288,7 +288,7 @@ def solution_notes(X: Floats, best: Restart, problem: Problem) -> Iterator[str]:
         yield from counted(degenerate.sum(), "cluster", "is", "are", text)
         if problem.covariance == "full":
             text = "no more samples than features: its covariance owes much to the prior"
-            yield from counted((best.sizes <= len(problem.kept)).sum(), "cluster", "has", "have", text)
+            yield from counted((best.sizes <= len(problem.dims)).sum(), "cluster", "has", "have", text)
         yield from notes.crowding_notes(groups, problem.n_clusters)
         return
     yield from notes.feature_notes(X, have_one_unit=True)
@@ -589,7 +589,7 @@ def fit(
         seconds=spent[0],
         cpu_seconds=spent[1],
         scores=_scores(X, layers, best, labels_true, problem.covariance, settings),
-        kept=problem.kept,
+        kept=problem.dims,
         held_out=choice.candidates,
         notes=(
             *([choice.note] if is_auto and choice.note else []),

@@ -270,7 +270,7 @@ def features_with_a_density(case: Case) -> NDArray[np.float64]:
     X = case.X[:, np.ptp(case.X, axis=0) > 0]
     if case.covariance == "diagonal":
         return X
-    X = case.X[:, case.problem().kept]
+    X = case.X[:, case.problem().dims]
     scaled = (case.X - case.X.mean(axis=0)) / np.maximum(case.X.std(axis=0), 1e-12 * np.abs(case.X).max())
     assert X.shape[1] == np.linalg.matrix_rank(scaled, tol=1e-6)
     return X

@@ -82,9 +82,9 @@ def test_constant_and_collinear_features_are_left_out() -> None:
     X = rng.normal(size=(60, 3)) @ (rng.normal(size=(3, 3)) * [1e-3, 1, 1e3]) + 10.0
     wide = np.column_stack([np.full(60, 1e6), X, X[:, 0] + X[:, 2], 1e6 + 1e-9 * X[:, 1]])
     assert coordinates(wide, "diagonal")[1].tolist() == [1, 2, 3, 4]
-    Z, kept, _ = coordinates(wide, "full")
-    assert len(kept) == 3
-    assert set(kept) < {1, 2, 3, 4}
+    Z, dims, _ = coordinates(wide, "full")
+    assert len(dims) == 3
+    assert set(dims) < {1, 2, 3, 4}
     np.testing.assert_allclose(np.cov(Z, rowvar=False, ddof=0), np.eye(3), atol=1e-7)
     assert coordinates(rng.normal(size=(5, 9)), "full")[0].shape == (5, 4)
 

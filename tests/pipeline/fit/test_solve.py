@@ -310,7 +310,7 @@ def test_model_covariance_and_scale_go_by_what_is_known_and_what_has_no_effect_i
         (replace(options, accuracy=0.9, model="likelihood"), ("likelihood", "spherical", "none")),
         (replace(links, model="posterior", scale="auto"), ("posterior", "spherical", "auto")),
     ):
-        assert given.taken == found
+        assert given.model_choice == found
     (note,) = replace(links, chosen={"population": 7, "method": "strong"}).without_effect()
     assert note.startswith("--population: not used by classes of any shape")
     ignored = replace(links, model="unsupervised", accuracy=0.9, chosen={"variance_prior": 1})
