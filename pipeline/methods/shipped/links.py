@@ -190,11 +190,7 @@ def cop_kmeans(
 
 
 def _place_sets(
-    distances: Floats,
-    sets: list[int],
-    forbidden: dict[int, set[int]],
-    rng: np.random.Generator,
-    orders: int,
+    distances: Floats, sets: list[int], forbidden: dict[int, set[int]], rng: np.random.Generator, orders: int
 ) -> dict[int, int] | None:
     """Return the cluster of each set, chosen by the first of its samples; None if every order gets stuck.
 
@@ -282,13 +278,7 @@ def _first_centroids(X: Floats, n_clusters: int, must_link: Links, rng: np.rando
 
 
 def correlation_clustering(
-    X: Floats,
-    n_clusters: int,
-    must_link: Links,
-    cannot_link: Links,
-    *,
-    weights: Weights,
-    random_state: int,
+    X: Floats, n_clusters: int, must_link: Links, cannot_link: Links, *, weights: Weights, random_state: int
 ) -> Solution:
     r"""Cluster for most agreement with the annotations, whatever the features (Bansal, Blum and Chawla 2004).
 

@@ -222,11 +222,7 @@ OTHERS = {f"{OURS}.pipeline.commands.{module}" for module in ("fit", "known", "r
         ("submit --help", 0, NOTHING | OTHERS - {f"{OURS}.pipeline.commands.runs"}),
         ("fit --help", 0, NOTHING | OTHERS - {f"{OURS}.pipeline.commands.fit"}),
         ("report --help", 0, NOTHING | OTHERS - {f"{OURS}.pipeline.commands.results"}),
-        (
-            "status CUBE",
-            0,
-            STATUS | OTHERS - {f"{OURS}.pipeline.commands.runs"} | {f"{OURS}.sweeps.data"},
-        ),
+        ("status CUBE", 0, STATUS | OTHERS - {f"{OURS}.pipeline.commands.runs"} | {f"{OURS}.sweeps.data"}),
         ("logs CUBE", 0, STATUS),
         ("fit TABLE -k 99", 2, {"numba"}),
         ("ask TABLE -k 99 --strategy none", 2, {"numba"}),

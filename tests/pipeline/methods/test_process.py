@@ -332,14 +332,7 @@ def test_a_call_that_writes_into_its_arguments_fails_and_the_next_has_the_true_t
     assert ask(methods, SUM) == X.sum()
 
 
-@pytest.mark.parametrize(
-    "act",
-    [
-        "X.shape = (2, 4)",
-        "X.dtype = np.int64",
-        "X.strides = (8, 8)",
-    ],
-)
+@pytest.mark.parametrize("act", ["X.shape = (2, 4)", "X.dtype = np.int64", "X.strides = (8, 8)"])
 def test_what_a_call_does_to_the_array_is_not_seen_by_the_next(methods: MethodProcess, act: str) -> None:
     with suppress(MethodFailed):  # two labels for four samples
         solve(methods, mine(act))
