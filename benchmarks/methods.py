@@ -41,7 +41,7 @@ def _row(methods: MethodProcess, n_samples: int, n_features: int, m: int) -> tup
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_samples, n_features))
     annotations = np.column_stack([rng.integers(n_samples, size=(m, 2)), rng.integers(2, size=m)])
-    must_link, cannot_link, weights = merged_links(annotations)
+    links = merged_links(annotations)
     call = MethodCall("empty", "empty.py:cluster", EMPTY)
     fresh = count()
 
@@ -53,9 +53,7 @@ def _row(methods: MethodProcess, n_samples: int, n_features: int, m: int) -> tup
                 (n_samples, next(fresh) if new else -1),
                 X,
                 n_clusters=3,
-                must_link=must_link,
-                cannot_link=cannot_link,
-                weights=weights,
+                links=links,
                 accuracy=0.9,
                 random_state=0,
             )
@@ -66,7 +64,7 @@ def _row(methods: MethodProcess, n_samples: int, n_features: int, m: int) -> tup
     new = [milliseconds(new=True) for _ in range(ROUNDS)]
     return (
         f"{n_samples:,} × {n_features}",
-        f"{len(must_link) + len(cannot_link):,}",
+        f"{len(links.must_link) + len(links.cannot_link):,}",
         f"{min(each[0] for each in same):.2f}",
         f"{min(each[1] for each in same):.2f}",
         f"{min(each[0] for each in new):.2f}",

@@ -100,9 +100,7 @@ def check(call: MethodCall, uses: Literal["links", "nothing"]) -> Report:
                         name,
                         X,
                         n_clusters=CLUSTERS,
-                        must_link=links.must_link,
-                        cannot_link=links.cannot_link,
-                        weights=links.weights,
+                        links=links,
                         accuracy=0.9 if uses == "links" else None,
                         random_state=SEED,
                     )

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.pipeline.methods.child import Channel, Kind, Message, Spoilt
-from sweep_clustering.pipeline.methods.contract import Floats, Links, NoSolution, Solution, Weights
+from sweep_clustering.pipeline.methods.contract import Floats, MergedLinks, NoSolution, Solution
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.sweeps.errors import InputError, Problem, one_line, plain_lines
 from sweep_clustering.sweeps.words import SHIPPED
@@ -157,9 +157,7 @@ class MethodProcess:
         X: Floats,
         *,
         n_clusters: int,
-        must_link: Links,
-        cannot_link: Links,
-        weights: Weights,
+        links: MergedLinks,
         accuracy: float | None,
         random_state: int,
     ) -> Answer:
@@ -181,7 +179,7 @@ class MethodProcess:
         note = {"n_clusters": n_clusters, "accuracy": accuracy, "random_state": random_state}
         # labels have 2 bytes, and the numbers of all other arrays 8 bytes
         most = 2 * len(X) + 8 * n_clusters * sum(X.shape)
-        arrays = (must_link, cannot_link, *weights)
+        arrays = (links.must_link, links.cannot_link, *links.weights)
         while True:  # each turn but the last ends a process
             with suppress(_StaleTable), self._runner_for(call) as runner:
                 if key != runner.key:

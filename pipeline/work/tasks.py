@@ -419,7 +419,7 @@ def run_method(
     from sweep_clustering.kernels.scores import cluster_gaussians
 
     cell, n_clusters = span.unit, science.n_clusters
-    must_link, cannot_link, weights = merged_links(annotations)
+    links = merged_links(annotations)
     best, answer, seconds, cpu_seconds = -1, None, 0.0, 0.0
     objectives = np.full(span.size, np.nan)
     for restart in range(span.start, span.stop):
@@ -430,9 +430,7 @@ def run_method(
                 (cell.dataset, cell.mixture, science.seed),
                 X,
                 n_clusters=n_clusters,
-                must_link=must_link,
-                cannot_link=cannot_link,
-                weights=weights,
+                links=links,
                 accuracy=cell.p,
                 random_state=seeds.method_seed(science.seed, cell.dataset, **drawn),
             )

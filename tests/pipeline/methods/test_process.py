@@ -19,8 +19,8 @@ from processes.sweeping import wait_until
 
 from sweep_clustering.pipeline.methods import process
 from sweep_clustering.pipeline.methods.check import check
-from sweep_clustering.pipeline.methods.child import FORKED
-from sweep_clustering.pipeline.methods.contract import NoSolution
+from sweep_clustering.pipeline.methods.child import FORKED, Kind
+from sweep_clustering.pipeline.methods.contract import MergedLinks, NoSolution
 from sweep_clustering.pipeline.methods.keeper import LEFT
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.pipeline.methods.process import (
@@ -79,9 +79,8 @@ def mine(act: str = "", *, value: str = "None", file: str = "mine", **settings: 
 
 
 def solve(methods: MethodProcess, call: MethodCall, key: str = "X", X: Any = X, seed: int = 1) -> Answer:
-    arguments: dict[str, Any] = {"n_clusters": 2, "must_link": np.array([[0, 1]]), "random_state": seed}
-    arguments |= {"cannot_link": np.array([[0, 2]]), "weights": (np.ones(1), np.ones(1)), "accuracy": 0.9}
-    return methods.solve(call, key, X, **arguments)
+    links = MergedLinks(np.array([[0, 1]]), np.array([[0, 2]]), (np.ones(1), np.ones(1)))
+    return methods.solve(call, key, X, n_clusters=2, links=links, accuracy=0.9, random_state=seed)
 
 
 def ask(methods: MethodProcess, value: str, file: str = "mine", **more: Any) -> float:
@@ -212,12 +211,12 @@ def test_only_the_process_that_was_called_answers(methods: MethodProcess, log: P
 def test_what_is_written_into_the_connection_is_no_answer(methods: MethodProcess) -> None:
     pid = int(ask(methods, PID))
     # one of the huge ones has the number of the call
-    for text in ("b'hello'", *(f"reply(3, {number}, b'[]', 2**40)" for number in range(3))):
+    for text in ("b'hello'", *(f"reply({Kind.SOLVED:d}, {number}, b'[]', 2**40)" for number in range(3))):
         with pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
             solve(methods, mine(f"write({text})"))
     assert not psutil.pid_exists(pid)
     # a reply in due form: of another call, and of this one with more after it
-    for text in (f"reply(3, 99, {NOTE!r}, 0)", f"reply(3, 1, {NOTE!r}, 0, b'x')"):
+    for text in (f"reply({Kind.SOLVED:d}, 99, {NOTE!r}, 0)", f"reply({Kind.SOLVED:d}, 1, {NOTE!r}, 0, b'x')"):
         with MethodProcess() as others, pytest.raises(MethodFailed, match=f"^{SPOILT}$"):
             solve(others, mine(f"write({text}); {HANG}", time_limit=5.0))
     late = "threading.Thread(target=lambda: (time.sleep(0.2), write(b'too late'))).start()"
