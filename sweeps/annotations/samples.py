@@ -66,9 +66,8 @@ class Samples:
     ) -> None:
         self._rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
         self._outside = OUTSIDE if choice.links_outside == "drop" else None
-        self._row_of: Sequence[int] = (
-            range(rows.n_rows) if rows.selection is None else rows.selection.tolist()
-        )
+        every = range(rows.n_rows)
+        self._row_of: Sequence[int] = every if rows.selection is None else rows.selection.tolist()
         self.are_numbered = not rows.doubt and not any(map(is_number, rows.names))
 
     @classmethod

@@ -188,16 +188,14 @@ def _parse_suite(features: bytes, classes: bytes, entry: Entry) -> LabelledTable
         codes = np.fromiter(_numbers(classes), np.float64).astype(np.int64)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise ValueError(f"no table of {stop - start} numbers a row: {error}") from error
-    is_classified = codes > 0 if len(codes) == len(X) else np.zeros(len(X), bool)
-    sizes = int(is_classified.sum()), int(codes.max(initial=0)), len(codes) - int(is_classified.sum())
+    is_kept = codes > 0 if len(codes) == len(X) else np.zeros(len(X), bool)
+    sizes = int(is_kept.sum()), int(codes.max(initial=0)), len(codes) - int(is_kept.sum())
     if sizes != (entry.n_samples, entry.n_clusters, entry.n_noise) or len(codes) != len(X):
         expected = f"{entry.n_samples} rows of {entry.n_clusters} classes and {entry.n_noise} of noise"
         raise ValueError(f"{len(X)} rows and {len(codes)} classes, {sizes[0]} above 0, expected {expected}")
     noise = f"{entry.n_noise} samples are noise (label 0) and left out"
     notes = (noise,) if entry.n_noise else ()
-    return LabelledTable(
-        X[is_classified], (codes[is_classified] - 1).astype(np.int16), entry.class_names, notes=notes
-    )
+    return LabelledTable(X[is_kept], (codes[is_kept] - 1).astype(np.int16), entry.class_names, notes=notes)
 
 
 def _numbers(packed: bytes) -> Iterator[float]:

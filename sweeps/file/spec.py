@@ -200,18 +200,8 @@ class UserTable(Named):
     scale: Scale = Field("none", description=SCALE)
 
 
-# Keys of a table that cubes made before them lack: then the default was meant.
-LATER = (
-    "annotations",
-    "first_row",
-    "columns",
-    "drop",
-    "index_column",
-    "missing",
-    "links_outside",
-    "categories",
-    "sheet",
-)
+# Keys of a table that the first cubes had; if others are lacking, their defaults were meant.
+FIRST_KEYS = ("name", "path", "label_column", "n_clusters", "scale")
 
 
 class Draw(Record):
@@ -374,11 +364,11 @@ class SweepSpec(Record):
         if not self.grid.methods:
             del plain["grid"]["methods"]
         for entry in plain["grid"]["datasets"]:
-            for key in LATER:
-                if key in entry and entry[key] == UserTable.model_fields[key].default:
-                    del entry[key]
-            for key, usual in (("first", 0), ("step", 1)):
-                if entry.get(key) == usual:
+            later = {
+                key: field.default for key, field in UserTable.model_fields.items() if key not in FIRST_KEYS
+            }
+            for key, usual in {**later, "first": 0, "step": 1}.items():
+                if key in entry and entry[key] == usual:
                     del entry[key]
         if self.grid.design == DEFAULT:
             del plain["grid"]["design"]
