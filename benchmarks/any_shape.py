@@ -22,7 +22,6 @@ from sweep_clustering.kernels.scores import adjusted_rand
 from sweep_clustering.kernels.settings import settings_of
 from sweep_clustering.pipeline.fit.solve import FitResult, fit
 from sweep_clustering.pipeline.report.cell import draw_ellipses, in_a_plane
-from sweep_clustering.pipeline.work.tasks import gaussians_of
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 
 ACCURACY, SEED = 0.9, 0
@@ -87,7 +86,7 @@ def draw(
     for row, (name, X, truth, one, chosen, scores) in zip(grid, fits, strict=True):
         solution = chosen.solution
         assert solution is not None
-        plane, ellipses = in_a_plane(X, gaussians_of(solution))
+        plane, ellipses = in_a_plane(X, solution)
         titles = (f"{name}: classes", f"one Gaussian a class, ARI {scores[1]}", f"any shape, ARI {scores[2]}")
         for axes, labels, title in zip(
             row, (truth, one.best.labels, chosen.best.labels), titles, strict=True

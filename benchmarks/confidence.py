@@ -17,10 +17,11 @@ from quality import RAW, REAL, real_data
 from scipy.optimize import linear_sum_assignment
 from tables import Table, mean_error
 
-from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
-from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
-from sweep_clustering.pipeline.fit.solve import find_confidence
+from sweep_clustering.kernels.solver.contract import Model
+from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.pipeline.fit.confidence import find_confidence
 from sweep_clustering.sweeps.annotations.draw import draw_annotations
 from sweep_clustering.sweeps.inputs import draw_mixture
 
@@ -70,12 +71,11 @@ def fits(instance: Instance, p: float, number: int) -> dict[tuple[str, str], Fit
     found = {}
     for model, (features, (covariance, weight)) in product(MODELS, FEATURES.items()):
         settings = settings_of({"feature_weight": weight})
-        problem = build_problem(
-            X, layers, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
-        )
-        runs = [run_restart(problem, settings, np.random.default_rng(r)) for r in range(RESTARTS)]
+        asked = Model(model, covariance, settings)
+        solver = prepare(asked, X, layers, n_clusters, np.random.SeedSequence(number))
+        runs = [solver.restart(np.random.SeedSequence(r)) for r in range(RESTARTS)]
         best = int(np.argmax([run.objective for run in runs]))
-        confidence = find_confidence(problem, runs, best, number)
+        confidence = find_confidence(solver, runs, best, number)
         right = matched(confidence.labels, truth, n_clusters)
         found[model, features] = Fit(confidence.confidence, right, bool(list(confidence.notes())))
     return found

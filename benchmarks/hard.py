@@ -16,11 +16,16 @@ from numpy.typing import NDArray
 from suite import SUITE, drawn, published, read
 from tables import Table
 
-from sweep_clustering.kernels import components
-from sweep_clustering.kernels.choice import table as tables
-from sweep_clustering.kernels.choice.structures import settle
-from sweep_clustering.kernels.choice.table import Solution, best_start
-from sweep_clustering.kernels.components import (
+from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.jit import jit, jit_inner
+from sweep_clustering.kernels.problem.data import link
+from sweep_clustering.kernels.problem.problem import Layer
+from sweep_clustering.kernels.scores import adjusted_rand
+from sweep_clustering.kernels.settings import Settings
+from sweep_clustering.kernels.solver.contract import Model
+from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.unions import soft as components
+from sweep_clustering.kernels.unions.soft import (
     CLASS_STEPS,
     ENOUGH,
     ROUNDS,
@@ -29,11 +34,8 @@ from sweep_clustering.kernels.components import (
     Fields,
     Observed,
 )
-from sweep_clustering.kernels.jit import jit, jit_inner
-from sweep_clustering.kernels.problem.data import link
-from sweep_clustering.kernels.problem.problem import Layer
-from sweep_clustering.kernels.scores import adjusted_rand
-from sweep_clustering.kernels.settings import ObjectiveSettings
+from sweep_clustering.kernels.unions.table import best_start
+from sweep_clustering.sweeps.errors import present
 
 ACCURACIES = (0.8, 0.9, 1.0)
 RESTARTS = 10
@@ -97,18 +99,18 @@ def search(seen: Observed, fields: Fields, rng: Generator, is_begun: bool) -> fl
 
 
 def hard(
-    X: NDArray[np.float64], layers: list[Layer], k: int, soft: Solution, stream: SeedSequence, is_begun: bool
+    X: NDArray[np.float64], layers: list[Layer], k: int, soft: Gaussians, stream: SeedSequence, is_begun: bool
 ) -> tuple[float, NDArray[np.int64]]:
     """Objective and labels of hard steps in the coordinates of a soft fit, or from where it ended."""
-    Z, made, many = soft.place(X), soft.structure, len(soft.union.class_of)
+    Z, made, many = soft.place(X), soft.structure, len(soft.class_of)
     given = {"n_classes": k, "n_components": many, "covariance": made.covariance}
     seen = components.observe(Z, link(layers, len(Z)), proportions=made.proportions, **given)
     rng = np.random.default_rng(stream)
-    within = soft.union.log_densities(Z) - soft.union.class_densities(Z)[:, soft.union.class_of]
-    shares = np.exp(within) * soft.union.classes[:, soft.union.class_of]
+    within = soft.log_densities(Z) - soft.class_densities(Z)[:, soft.class_of]
+    shares = np.exp(within) * soft.classes[:, soft.class_of]
     labels = shares.argmax(axis=1) if is_begun else best_start(Z, many, rng)
     fields = components.new_fields(seen, labels, many)
-    fields.class_of[:] = soft.union.class_of
+    fields.class_of[:] = soft.class_of
     objective = search(seen, fields, rng, is_begun)
     return objective, fields.class_of[fields.shares.argmax(axis=1)]
 
@@ -119,21 +121,16 @@ def measured(task: tuple[float, str]) -> tuple[float, float, float]:
     X, truth = read(SUITE, name)
     layers, k = drawn(truth, len(X), p), int(truth.max()) + 1
     streams = SeedSequence(0).spawn(RESTARTS)
-    found = settle(
-        tables.Table(X, k, SeedSequence(0)),
-        layers,
-        covariance="any",
-        settings=ObjectiveSettings(),
-        streams=streams,
-    )
-    soft = adjusted_rand(truth, found.solutions[found.best].union.labels)
-    if not found.structure.annotated:
+    choice = prepare(Model("conditional", "any", Settings()), X, layers, k, SeedSequence(0)).choose(streams)
+    soft = adjusted_rand(truth, max(choice.fits, key=lambda fit: fit.objective).labels)
+    solutions = [present(fit.gaussians) for fit in choice.fits]
+    if not solutions[0].structure.annotated:
         return soft, soft, soft
     aris = []
     for is_begun in (False, True):
         fits = [
             hard(X, layers, k, each, stream, is_begun)
-            for each, stream in zip(found.solutions, streams, strict=True)
+            for each, stream in zip(solutions, streams, strict=True)
         ]
         aris.append(adjusted_rand(truth, max(fits, key=lambda fit: fit[0])[1]))
     return soft, *aris

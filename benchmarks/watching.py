@@ -24,8 +24,8 @@ from sweep_clustering.pipeline.work.records import Solved, Task
 from sweep_clustering.pipeline.work.tasks import Ended, NextTask, Outcome, SerialExecutor
 
 if TYPE_CHECKING:  # the memory of a driver is measured, which loads no kernels
+    from sweep_clustering.kernels.fits import Fit
     from sweep_clustering.kernels.problem.problem import Problem
-    from sweep_clustering.kernels.search.genetic import Restart
 
 SAMPLES = 400
 """Readings of the memory in a run, evenly spread over its restarts."""
@@ -51,9 +51,9 @@ class NoWork(WorkerPlugin):  # type: ignore[misc]
         sweep_clustering.kernels.search.genetic.run_restart = partial(sleep, self.seconds)
 
 
-def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Generator) -> Restart:
+def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Generator) -> Fit:
     """In place of a restart."""
-    from sweep_clustering.kernels.search.genetic import Restart
+    from sweep_clustering.kernels.fits import Fit
 
     if seconds:
         time.sleep(seconds)
@@ -62,7 +62,7 @@ def sleep(seconds: float, problem: Problem, settings: object, rng: np.random.Gen
     labels = (np.arange(n_samples) % k).astype(np.int16)
     objective = rng.random()
     found = (np.bincount(labels), np.zeros((k, n_features)), np.ones(k))
-    return Restart(labels, objective, objective, 0.0, 0.0, *found, 0, 0, 0, 0)
+    return Fit(labels, objective, objective, 0.0, 0.0, *found, 0, 0, 0, 0)
 
 
 @dataclass

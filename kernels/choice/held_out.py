@@ -291,6 +291,40 @@ def without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[n
     return left
 
 
+def some_rows(
+    X: Floats, layers: Sequence[Layer], most: int, rng: np.random.Generator
+) -> tuple[Floats, list[Layer]]:
+    """So many rows, those of annotations drawn at random before others, and the annotations among them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features.
+    layers : sequence of Layer
+        Annotations.
+    most : int
+        Rows; all of them, if there are no more.
+    rng : numpy.random.Generator
+        Of the draw.
+    """
+    if len(X) <= most:
+        return X, list(layers)
+    answered = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
+    # each answer adds two rows at most; rows without answers fill up
+    rows = np.concatenate([answered[: most // 2].ravel(), rng.permutation(len(X))])
+    kept = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:most])
+    place = np.full(len(X), -1)
+    place[kept] = np.arange(len(kept))
+    between = []
+    for layer in layers:
+        pairs = place[layer.pairs].reshape(-1, 2)
+        some = (pairs >= 0).all(axis=1)
+        of_each = {"weights": layer.weights, "accuracies": layer.accuracies}
+        known = {name: np.asarray(values)[some] for name, values in of_each.items() if values is not None}
+        between.append(replace(layer, pairs=pairs[some], **known))
+    return X[kept], between
+
+
 def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: NDArray[np.bool_]) -> Floats:
     """Accuracy of each annotation tested; where it is unknown, one right and one wrong are added."""
     i, j = annotations.pairs.T

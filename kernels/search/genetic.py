@@ -13,6 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
 from sweep_clustering.kernels.partition import state as places
 from sweep_clustering.kernels.partition.gains import squared_distances
@@ -34,7 +35,7 @@ from sweep_clustering.kernels.search.local_search import draw_below
 from sweep_clustering.kernels.search.sampling import Matching, match, new_matching
 from sweep_clustering.kernels.settings import SearchSettings
 
-__all__ = ["Restart", "SearchSettings", "run_restart", "warm_up"]
+__all__ = ["SearchSettings", "run_restart", "warm_up"]
 
 Labels = NDArray[np.int16]
 
@@ -48,25 +49,9 @@ YES = np.bool_(True)
 NO = np.bool_(False)
 
 
-class Restart(NamedTuple):
-    """Best solution of one restart, and the work that it took."""
-
-    labels: Labels  # (n_samples,)
-    objective: float  # nats, computed from scratch: the sum of the next three
-    gmm: float
-    sbm: float  # annotation term; ann of docs/model.md, eq. (36), for "conditional"
-    prior: float
-    sizes: NDArray[np.int64]  # (n_clusters,): samples of each cluster, at least one
-    centroids: Floats  # (n_clusters, n_features): means in the units of the input
-    covariances: Floats  # as `shaped_covariances` returns them; 0 for a degenerate cluster
-    local_searches: int
-    evaluations: int  # candidate relocations that were tried in both phases
-    caps_reached: int  # loops that ended by a limit on rounds, passes or k-means iterations
-
-
 def run_restart(
     problem: Problem, settings: SearchSettings, rng: Generator, start: Labels | None = None
-) -> Restart:
+) -> Fit:
     """Run the hybrid genetic search once (docs/model.md, section 3).
 
     Parameters
@@ -102,8 +87,17 @@ def run_restart(
     covariances = shaped_covariances(
         data.X, labels, sizes, centroids, problem.covariance, problem.dims, prior
     )
-    work = (int(counters[place]) for place in (places.LOCAL_SEARCHES, places.EVALUATIONS, places.CAPS))
-    return Restart(labels, sum(terms), *terms, sizes, centroids + problem.means, covariances, *work)
+    return Fit(
+        labels,
+        sum(terms),
+        *terms,
+        sizes=sizes,
+        centroids=centroids + problem.means,
+        covariances=covariances,
+        local_searches=int(counters[places.LOCAL_SEARCHES]),
+        evaluations=int(counters[places.EVALUATIONS]),
+        caps_reached=int(counters[places.CAPS]),
+    )
 
 
 def _best_partition(

@@ -6,22 +6,21 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sweep_clustering.kernels.choice import held_out
-from sweep_clustering.kernels.choice.structures import Runner, Settled, choose_structure, settle, some_rows
-from sweep_clustering.kernels.choice.table import FOLD_STEPS, Table
-from sweep_clustering.kernels.problem.data import MUST, Layer, layer_weights
-from sweep_clustering.kernels.problem.problem import build_problem
-from sweep_clustering.kernels.search.genetic import run_restart
-from sweep_clustering.kernels.search.sampling import Length, run_chain
+from sweep_clustering.kernels.choice.held_out import below, some_rows
+from sweep_clustering.kernels.fits import Runner
+from sweep_clustering.kernels.problem.data import MUST, Layer
 from sweep_clustering.kernels.settings import Settings, settings_of
-from sweep_clustering.kernels.structure import ANY, AUTO, UNION, kind_of
+from sweep_clustering.kernels.solver.contract import Effort, Model
+from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.kernels.structure import AUTO
 from sweep_clustering.pipeline.common import best_of
 
 # Settings of the search and of the objective that questions come from, unless others are given.
@@ -30,12 +29,8 @@ ASKING = settings_of({"method": "strong", "feature_weight": "effective", "propor
 # The annotation term of questions: it alone does not take the choice of pairs as evidence.
 MODEL = "conditional"
 
-CHAINS, DRAWS = 4, 50
-BURN_IN, THIN = 50, 2
-
-# Fits that draws of classes of any shape come from, and by how much what speaks for a structure is divided:
-# predictions of held-out answers share their fits, and are not as many witnesses as they are answers.
-MEMBERS, SHARED = 40, 3.0
+# Draws, and the fits that those of classes of any shape come from.
+EFFORT = Effort(n_draws=200, burn_in=50, thin=2, members=40)
 
 # An accuracy that is not given is estimated as if so many answers of this accuracy had been seen before.
 UNKNOWN, COUNTED = 0.9, 10.0
@@ -167,29 +162,33 @@ def believe(
     ValueError
         If the problem admits no solution.
     """
+    model, seeds = Model(model_for(layers), covariance, settings), partial(below, seed)
+    solver = prepare(model, X, layers, n_clusters, seeds(0), run=run)
+    solver.warm_up()
+    part = some_rows(X, layers, MOST_ROWS, np.random.default_rng(seeds(6)))
+    choice = solver.solve([seeds(1, number) for number in range(restarts)], part=part, start=start)
+    best = best_of([fit.objective for fit in choice.fits])
+    solution = choice.fits[best]
+    draws = solver.draws([solution], 0, seeds(2), EFFORT)
+    partitions = np.concatenate(draws.labels)
+    if not draws.is_numbered:
+        partitions = np.array([_numbered(labels, solution.labels, n_clusters) for labels in partitions])
+    return Belief(
+        X=X,
+        labels=solution.labels,
+        draws=partitions,
+        n_clusters=n_clusters,
+        accuracy=_accuracy(layers, solution.labels, accuracy),
+        covariance=choice.name,
+        lines=OF_CHAINS if solution.gaussians is None else OF_FITS,
+    )
 
-    def stream(*key: int) -> np.random.Generator:
-        return np.random.default_rng(held_out.below(seed, *key))
 
-    if kind_of(covariance, settings) is UNION:
-        of_fit: Any = {"covariance": covariance, "settings": settings, "restarts": restarts, "seed": seed}
-        labels, drawn, covariance = _of_union(X, layers, n_clusters, run, **of_fit)
-        return Belief(X, labels, drawn, n_clusters, _accuracy(layers, labels, accuracy), covariance, OF_FITS)
-    fitted: Any = {"n_clusters": n_clusters, "model": model_for(layers), "settings": settings}
-    if covariance == AUTO:
-        held_out.warm_up()
-        some = some_rows(X, layers, MOST_ROWS, stream(6))
-        covariance = held_out.choose_covariance(*some, seed=held_out.below(seed, 0), **fitted).covariance
-    problem = build_problem(X, layers, covariance=covariance, **fitted)
-    runs = [
-        run_restart(problem, settings, stream(1, number), None if number else start)
-        for number in range(restarts)
-    ]
-    best = runs[best_of([run.objective for run in runs])].labels
-    length = Length(BURN_IN, DRAWS, THIN)
-    chains = [run_chain(problem, best, best, length, stream(2, number)).labels for number in range(CHAINS)]
-    accuracy = _accuracy(layers, best, accuracy)
-    return Belief(X, best, np.concatenate(chains), n_clusters, accuracy, covariance)
+def _numbered(labels: NDArray[np.int16], solution: NDArray[np.int16], n_clusters: int) -> NDArray[np.int16]:
+    """Number the clusters of a partition so that it shares as many labels as possible with the solution."""
+    shared = np.zeros((n_clusters, n_clusters))
+    np.add.at(shared, (labels, solution), 1.0)
+    return linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)[labels]  # type: ignore[no-any-return]
 
 
 def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: float | None) -> float:
@@ -202,69 +201,6 @@ def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: floa
         right += float((joined == (layer.kind == MUST)).sum())
         total += len(layer.pairs)
     return max(right / total, LEAST_ACCURACY)
-
-
-def _of_union(
-    X: NDArray[np.float64],
-    layers: Sequence[Layer],
-    n_clusters: int,
-    run: Runner,
-    *,
-    covariance: str,
-    settings: Settings,
-    restarts: int,
-    seed: np.random.SeedSequence,
-) -> tuple[NDArray[np.int16], NDArray[np.int16], str]:
-    """Labels, draws and structure of classes that are unions of components."""
-    choice, own = None, held_out.below(seed, 0)
-    table = Table(X, n_clusters, own)
-    if len(X) > MOST_ROWS:
-        some, between = some_rows(X, layers, MOST_ROWS, np.random.default_rng(held_out.below(seed, 6)))
-        parts: dict[str, Any] = {"components": settings.components, "subspace": settings.subspace}
-        parts = {} if covariance == ANY else parts | {"covariance": covariance}
-        choice = choose_structure(Table(some, n_clusters, own, table), between, run=run, **parts)
-    settled = settle(
-        table,
-        layers,
-        covariance=covariance,
-        settings=settings,
-        streams=[held_out.below(seed, 1, number) for number in range(restarts)],
-        choice=choice,
-        run=run,
-    )
-    labels = settled.solutions[settled.best].union.labels
-    rng = np.random.default_rng(held_out.below(seed, 2))
-    drawn = _drawn_from_many(table, layers, settled, labels, rng)
-    return labels, drawn, str(settled.structure)
-
-
-def _drawn_from_many(
-    table: Table,
-    layers: Sequence[Layer],
-    settled: Settled,
-    labels: NDArray[np.int16],
-    rng: np.random.Generator,
-) -> NDArray[np.int16]:
-    """Partitions of many fits, as one fit alone is sure of what another denies (docs/model.md, section 10).
-
-    Each is of a structure drawn by how well it predicted held-out answers, to answers of random weights.
-    """
-    choice = settled.choice
-    structures = list(choice.credible) or list(choice.ranked)
-    told = [found.log_probabilities @ found.weights for found in choice.credible.values()]
-    odds = np.exp((np.array(told) - max(told)) / SHARED) if told else np.ones(len(structures))
-    drawn = []
-    for place in rng.choice(len(structures), size=MEMBERS, p=odds / odds.sum()):
-        resampled = [
-            replace(layer, weights=layer_weights(layer) * rng.exponential(size=len(layer.pairs)))
-            for layer in layers
-        ]
-        union = table.solve(structures[place], resampled, rng, steps=FOLD_STEPS).union
-        for draw in union.draws(CHAINS * DRAWS // MEMBERS, rng):
-            shared = np.zeros((table.n_classes, table.n_classes))
-            np.add.at(shared, (draw, labels), 1.0)
-            drawn.append(linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)[draw])
-    return np.array(drawn)
 
 
 def model_for(layers: Sequence[Layer]) -> str:

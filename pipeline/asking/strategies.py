@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.choice.held_out import below
-from sweep_clustering.kernels.choice.table import one_thread
 from sweep_clustering.kernels.problem.problem import MUST, build_problem, layers_from_annotations
 from sweep_clustering.kernels.search.genetic import run_restart
+from sweep_clustering.kernels.unions.table import one_thread
 from sweep_clustering.pipeline.asking.belief import ASKING, Belief, believe, model_for
 from sweep_clustering.pipeline.methods.shipped.links import must_components
 from sweep_clustering.sweeps import words

@@ -16,6 +16,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import betainc
 
 from sweep_clustering.kernels.choice.held_out import COIN, LEAST_PAIRS, HeldOut, bar_of
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import (
     MUST,
     Layer,
@@ -24,7 +25,7 @@ from sweep_clustering.kernels.problem.data import (
     pair_accuracies,
     pair_numbers,
 )
-from sweep_clustering.pipeline.common import plural
+from sweep_clustering.pipeline.common import SAME_OPTIMUM, plural
 
 Floats = NDArray[np.float64]
 
@@ -101,26 +102,25 @@ def alarms_of(
         yield from _on_contradictions(annotated, n_clusters)
 
 
-def restart_alarm(partitions: Sequence[NDArray[np.integer]], best: int, as_good: int) -> Iterator[str]:
-    """Whether the best restart is alone.
+def restart_alarm(fits: Sequence[Fit], best: int) -> Iterator[str]:
+    """Say where the best of all restarts is alone.
 
     Parameters
     ----------
-    partitions : sequence of ndarray
-        Labels of each restart.
+    fits : sequence of Fit
+        All restarts.
     best : int
         Which is the best.
-    as_good : int
-        Restarts with its objective.
     """
-    if as_good > 1 or len(partitions) < LEAST_RESTARTS:
+    as_good = sum(fit.objective >= fits[best].objective - SAME_OPTIMUM for fit in fits)
+    if as_good > 1 or len(fits) < LEAST_RESTARTS:
         return
     from sweep_clustering.kernels.scores import adjusted_rand
 
-    near = [adjusted_rand(partitions[best], each) >= SAME for each in partitions]
+    near = [adjusted_rand(fits[best].labels, fit.labels) >= SAME for fit in fits]
     if sum(near) == 1:
         yield (
-            f"only one of {len(partitions)} restarts found the best solution, and the others found other"
+            f"only one of {len(fits)} restarts found the best solution, and the others found other"
             " clusters: a better one may be left to find, try more restarts (--restarts, restarts)"
         )
 

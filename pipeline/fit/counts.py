@@ -188,21 +188,11 @@ def choose_clusters(
     ValueError
         If a problem admits no solution.
     """
-    from sweep_clustering.kernels.choice.criteria import criteria
-    from sweep_clustering.kernels.choice.held_out import bar_of
-    from sweep_clustering.kernels.choice.table import union_criteria
-    from sweep_clustering.kernels.problem.problem import build_problem
 
     def one(count: int) -> Candidate:
         result = fit(count)
-        if result.solution is not None:
-            found = union_criteria(result.solution, X)
-            bar = None if result.base_rate is None else bar_of(result.base_rate).predictions
-            return Candidate(count, result, found, result.held_out.get(result.structure, bar))
-        fitted = {name: getattr(result, name) for name in ("model", "covariance", "settings")}
-        problem = build_problem(X, layers, n_clusters=count, **fitted)
-        found = criteria(problem, layers, result.best.labels)
-        return Candidate(count, result, found, result.held_out.get(result.covariance))
+        # a result that stays holds no solver, and so no more copies of the table
+        return Candidate(count, replace(result, criteria=None), present(result.criteria)(), result.predicted)
 
     candidates: list[Candidate] = []
     for count in counts:

@@ -1,4 +1,4 @@
-"""What to know of features before trusting any solution of them."""
+"""What to know of features and of a solution before trusting it."""
 
 from collections.abc import Iterator
 
@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from sweep_clustering.kernels import scores
+from sweep_clustering.kernels.fits import Fit, Floats, Gaussians
 from sweep_clustering.kernels.problem.data import DEGENERATE, row_numbers
-from sweep_clustering.kernels.problem.problem import ROUNDING
+from sweep_clustering.kernels.problem.problem import ROUNDING, SPHERES
 from sweep_clustering.pipeline.common import plural
 
 # Standard deviation of a feature over that of all, below which it tells no samples apart.
@@ -98,3 +100,91 @@ def repeat_notes(groups: NDArray[np.integer]) -> Iterator[str]:
         remedy = "set variance_prior = 1 (--variance-prior 1) to prevent it"
         effect = f"A cluster made of duplicates can distort the result; {remedy}"
         yield f"{groups.max():,} rows are almost identical. {effect}"
+
+
+# Variance of a cluster over that of all samples, below which nearly equal rows outweigh everything else.
+NEARLY_DEGENERATE = 1e-6
+
+NOTHING = "it adds nothing to the objective, whose best then depends on units"
+SHAPE_BOUND = "a prior (--covariance-prior, covariance_prior above 0) bounds it"
+
+
+def solution_notes(
+    X: Floats, fit: Fit, *, covariance: str, kept: NDArray[np.int64], has_prior: bool
+) -> Iterator[str]:
+    """Say where the likelihood is unbounded or features carry nothing (docs/model.md, eqs. (6), (7)).
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Features as used.
+    fit : Fit
+        The solution.
+    covariance : str
+        Shape of its covariances.
+    kept : ndarray of shape (n_dims,)
+        Features on which its Gaussians have a density.
+    has_prior : bool
+        Whether there is a variance prior.
+
+    Yields
+    ------
+    str
+        A sentence; none for most data.
+    """
+    n_clusters = len(fit.sizes)
+    if fit.gaussians is not None:
+        yield from _union_notes(X, fit.sizes, fit.gaussians)
+        return
+    groups = equal_rows(X)
+    if covariance not in SPHERES:
+        yield from feature_notes(X)
+        n_explained = X.shape[1] - len(kept) - constant(X).sum()
+        text = "given by the others: the covariances leave {} out"
+        yield from shared(max(n_explained, 0), X.shape[1], text)
+        degenerate = ~fit.covariances.reshape(n_clusters, -1).any(axis=1)
+        text = f"degenerate, without variance in some feature: {NOTHING}; {SHAPE_BOUND}"
+        yield from counted(degenerate.sum(), "cluster", "is", "are", text)
+        if covariance == "full":
+            text = "no more samples than features: its covariance owes much to the prior"
+            yield from counted((fit.sizes <= len(kept)).sum(), "cluster", "has", "have", text)
+        yield from crowding_notes(groups, n_clusters)
+        return
+    yield from feature_notes(X, have_one_unit=True)
+    yield from crowding_notes(groups, n_clusters)
+    sizes, _, variances = scores.cluster_gaussians(X, fit.labels, n_clusters)
+    ratios = variances / scores.total_variance(X)
+    degenerate = (sizes <= 1) | (ratios <= DEGENERATE)
+    if covariance == "common":
+        if float(sizes @ ratios) / len(X) < NEARLY_DEGENERATE:
+            effect = f"is next to 0, and the objective no measure of anything; {BOUND}"
+            effect = "comes from the prior alone" if has_prior else effect
+            yield f"all clusters hold nothing but (nearly) equal rows: the common variance {effect}"
+    elif has_prior:
+        text = "nothing but (nearly) equal rows: the variance comes from the prior alone"
+        yield from counted(degenerate.sum(), "cluster", "holds", "hold", text)
+    else:
+        text = f"degenerate, a single row or (nearly) equal ones: {NOTHING}; {BOUND}"
+        yield from counted(degenerate.sum(), "cluster", "is", "are", text)
+        if not degenerate.any():
+            yield from repeat_notes(groups)
+        near = (ratios < NEARLY_DEGENERATE) & ~degenerate
+        text = (
+            f"a variance below {NEARLY_DEGENERATE:g} of the overall one: nearly equal rows, which outweigh"
+            f" the rest of the objective; {BOUND}"
+        )
+        yield from counted(near.sum(), "cluster", "has", "have", text)
+
+
+def _union_notes(X: Floats, sizes: NDArray[np.int64], gaussians: Gaussians) -> Iterator[str]:
+    """Say where classes are empty or next to it, and where components are nearly flat."""
+    yield from counted((sizes == 0).sum(), "cluster", "is", "are", "empty: no sample is likeliest there")
+    yield from counted((sizes == 1).sum(), "cluster", "holds", "hold", "a single sample")
+    overall = max(float(gaussians.place(X).var(axis=0).max()), np.finfo(float).tiny)
+    covariances = gaussians.covariances
+    least = np.linalg.eigvalsh(covariances)[:, 0] if covariances.ndim == 3 else covariances.min(axis=1)
+    flat = int((least < NEARLY_DEGENERATE * overall).sum())
+    text = f"nearly flat: of a variance below {NEARLY_DEGENERATE:g} of the largest one, which is the prior's"
+    yield from counted(flat, "component", "is", "are", text)
+    yield from feature_notes(X)
+    yield from crowding_notes(equal_rows(X), len(sizes))

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state, validation
 
 from sweep_clustering.kernels import settings as declared
+from sweep_clustering.kernels.fits import Floats
 from sweep_clustering.kernels.interrupt import run_interruptibly
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, layer_weights
 from sweep_clustering.kernels.problem.problem import SPHERES
@@ -33,7 +34,7 @@ from sweep_clustering.pipeline.fit.data_notes import data_notes
 from sweep_clustering.pipeline.fit.inputs import annotator_problems, chance_problems
 from sweep_clustering.pipeline.fit.links import Annotations, LinkTables, Reader, check_unmasked, names_of
 from sweep_clustering.pipeline.fit.running import progress, runner
-from sweep_clustering.pipeline.fit.solve import Floats, assignment_costs, fit, weighted_agreement
+from sweep_clustering.pipeline.fit.solve import assignment_costs, fit, weighted_agreement
 from sweep_clustering.sweeps.data.scaling import scaling_of
 from sweep_clustering.sweeps.errors import InputError, Problem, collecting, did_you_mean, not_one_of
 from sweep_clustering.sweeps.words import STRATEGIES
@@ -630,7 +631,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         features = self._scaling.of(check_features(self, X))
         if self.solution_ is not None:
             with np.errstate(over="ignore", invalid="ignore"):
-                costs = -self.solution_.union.class_densities(self.solution_.place(features))
+                costs = -self.solution_.class_densities(self.solution_.place(features))
             return _finite(costs), 0.0
         covariances = self.covariances_
         if not covariances.any():

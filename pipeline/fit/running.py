@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import parallel
 
+from sweep_clustering.kernels.fits import Runner
 from sweep_clustering.kernels.interrupt import new_flag, shared_flag
 from sweep_clustering.pipeline.common import core_count
-from sweep_clustering.pipeline.fit.solve import Runner
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -23,7 +23,8 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from sweep_clustering.kernels.structure import DISCRIMINATIVE, Structure
+from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.structure import DISCRIMINATIVE
 from sweep_clustering.pipeline import looks
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.report import figures
@@ -31,10 +32,9 @@ from sweep_clustering.pipeline.report.content import Content, Part
 from sweep_clustering.pipeline.report.elements import are, subset
 from sweep_clustering.pipeline.scoring import components
 from sweep_clustering.pipeline.scoring.tables import row_cell
-from sweep_clustering.pipeline.work.records import Science
-from sweep_clustering.sweeps.errors import InputError, Problem
+from sweep_clustering.pipeline.work.records import Chosen, Science
+from sweep_clustering.sweeps.errors import InputError, Problem, present
 from sweep_clustering.sweeps.plan import AXES, Cell, DatasetPlan, find_cell
-from sweep_clustering.sweeps.unions import Gaussians
 from sweep_clustering.sweeps.words import BASELINES, baseline_of, is_any
 
 if TYPE_CHECKING:
@@ -414,15 +414,17 @@ def solution_of(tree: xr.DataTree, manifest: Manifest, cell: Cell) -> UnionSolut
     # The solver is loaded only if it is needed.
     from sweep_clustering.pipeline.work import tasks
 
+    science = Science.of(manifest.spec, manifest.plans[cell.dataset])
     annotations = place["annotations"].values
-    solver = tasks.refit(
-        Science.of(manifest.spec, manifest.plans[cell.dataset]),
+    solver = tasks.solver_of(
+        science,
         cell,
         place["X"].values.astype(np.float64),
         annotations[(annotations >= 0).all(axis=1)].astype(np.int32),
-        Structure.of(place["structure"].values.tolist()),
+        Chosen("spherical", (), (), structure=tuple(place["structure"].values.tolist())),
     )
-    return UnionSolution(labels, tasks.gaussians_of(solver(int(place["best_restart"]))), is_stored=False)
+    fit = solver.restart(tasks.stream_of(science, cell, int(place["best_restart"])))
+    return UnionSolution(labels, present(fit.gaussians), is_stored=False)
 
 
 def in_a_plane(X: Floats, union: Gaussians) -> tuple[Floats, list[Gaussian]]:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.storage.cube.schema import DONE
 from sweep_clustering.sweeps.errors import refused
-from sweep_clustering.sweeps.unions import ROWS, Gaussians
+from sweep_clustering.sweeps.unions import ROWS, from_rows
 
 # Scores of the chosen structure, which become attributes.
 CHOICE = ("held_out", "held_out_right", "base_rate")
@@ -23,7 +24,7 @@ def gaussians_of(cell: xr.Dataset) -> Gaussians | None:
         return None
     sizes = cell["centroids"].sizes
     try:
-        return Gaussians.of({name: cell[name].values for name in ROWS}, sizes["feature"], sizes["cluster"])
+        return from_rows({name: cell[name].values for name in ROWS}, sizes["feature"], sizes["cluster"])
     except ValueError as error:
         hint = "compute it again: sweep verify says which cells differ"
         raise refused(", ".join(ROWS), str(error), "Gaussians of a cell", hint) from None

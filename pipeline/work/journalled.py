@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
@@ -19,7 +20,7 @@ from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
 from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
-from sweep_clustering.sweeps.unions import ROWS, Gaussians
+from sweep_clustering.sweeps.unions import ROWS, from_rows, to_rows
 from sweep_clustering.sweeps.words import chooses, holds_out, is_any, is_model, shape_of
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -39,7 +40,7 @@ def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArra
             unit.pop()
         best: dict[str, Any] = {"best_restart": done.best_restart} if isinstance(done, Solved) else {}
         if isinstance(done, Solved) and done.gaussians is not None:
-            best[LENGTHS] = [len(row) for row in done.gaussians.rows().values()]
+            best[LENGTHS] = [len(row) for row in to_rows(done.gaussians).values()]
         entries.append(
             {
                 "cell" if best else "path": unit,
@@ -66,7 +67,7 @@ def to_record(results: Sequence[Done]) -> tuple[dict[str, Any], dict[str, NDArra
     choices = [done.chosen.values() for done in solved if done.chosen is not None]
     for name in choices[0] if choices else ():
         arrays[name] = np.array([values[name] for values in choices])
-    unions = [done.gaussians.rows() for done in solved if done.gaussians is not None]
+    unions = [to_rows(done.gaussians) for done in solved if done.gaussians is not None]
     for name in ROWS if unions else ():
         arrays[name] = np.concatenate([rows[name] for rows in unions])
     return {PARTIALS: entries}, arrays
@@ -172,7 +173,7 @@ def _gaussians(header: Mapping[str, Any], arrays: Arrays) -> Iterator[Gaussians 
         for name, column in zip(ROWS, lengths.T, strict=True)
     }
     for at in range(len(lengths)):
-        yield Gaussians.of({name: parts[name][at] for name in ROWS}, n_features, n_classes)
+        yield from_rows({name: parts[name][at] for name in ROWS}, n_features, n_classes)
 
 
 def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
@@ -257,7 +258,7 @@ def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         if gaussians is None:
             yield f"{cell} without Gaussians, which the cube stores for it"
             return
-        lengths = tuple(map(len, gaussians.rows().values()))
+        lengths = tuple(map(len, to_rows(gaussians).values()))
         if lengths[0] > room.components or lengths[-1] > room.entries:
             yield f"{cell} with rows of {lengths}, expected {room.components} and {room.entries} at most"
         if is_any(cell.model) and gaussians.structure.codes != present(done.chosen).structure:

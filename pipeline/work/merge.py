@@ -15,7 +15,7 @@ from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.plan import Block, Cell
 from sweep_clustering.sweeps.shapes import widened
-from sweep_clustering.sweeps.unions import ROWS, Room
+from sweep_clustering.sweeps.unions import ROWS, Room, to_rows
 from sweep_clustering.sweeps.words import chooses
 
 
@@ -194,7 +194,7 @@ class BlockResult:
                 row.pop("covariance_shape", None)
             if best.gaussians is not None and ROWS[0] in arrays:
                 lengths = (arrays[name].shape[1] for name in (ROWS[0], ROWS[-1]))
-                row |= best.gaussians.rows(Room(*lengths))
+                row |= to_rows(best.gaussians, Room(*lengths))
             for name in row.keys() & arrays.keys():
                 arrays[name][position] = row[name]
         return arrays

@@ -11,12 +11,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sweep_clustering.kernels.structure import STRUCTURE
+from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.common import plural
 from sweep_clustering.pipeline.methods.loading import MethodCall
 from sweep_clustering.storage.runfolder.records import FailedWork, FailureRecord
@@ -24,12 +25,17 @@ from sweep_clustering.sweeps.errors import cause_of, one_line, plain_lines
 from sweep_clustering.sweeps.file.search import Search
 from sweep_clustering.sweeps.file.spec import Stop, SweepSpec
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
-from sweep_clustering.sweeps.shapes import CODES
-from sweep_clustering.sweeps.unions import Gaussians
+from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, SCORED
 from sweep_clustering.sweeps.words import holds_out, shape_of
+
+if TYPE_CHECKING:
+    from sweep_clustering.kernels.solver.contract import Choice
 
 # Of shape (n_answers, 3), in the order of asking: columns i, j and kind.
 Answers = NDArray[np.int32]
+
+# Code in the place of a structure where there is none.
+NOTHING = -1
 
 NO_ANSWERS: Answers = np.empty((0, 3), dtype=np.int32)
 
@@ -100,8 +106,26 @@ class Chosen:
     covariance: str
     held_out: tuple[float, ...]
     right: tuple[float, ...]
-    structure: tuple[int, ...] = (-1,) * len(STRUCTURE)
+    structure: tuple[int, ...] = (NOTHING,) * len(STRUCTURE)
     base_rate: float = np.nan
+
+    @classmethod
+    def of(cls, choice: Choice, every: bool) -> Chosen:
+        """Return what cubes keep of a choice, with scores of the shapes that `every` model may have."""
+        shapes, scores, base = SCORED if every else CANDIDATES, choice.by_shape, choice.base_rate
+        structure = {} if choice.structure is None else {"structure": choice.structure.codes}
+        return cls(
+            covariance=choice.shape,
+            held_out=tuple(scores[shape].log_loss if shape in scores else np.nan for shape in shapes),
+            right=tuple(scores[shape].share_right if shape in scores else np.nan for shape in shapes),
+            base_rate=np.nan if base is None else base.log_loss,
+            **structure,
+        )
+
+    @property
+    def made_of(self) -> Structure | None:
+        """What classes of any shape are made of; None of other models."""
+        return Structure.of(self.structure) if self.structure[0] != NOTHING else None
 
     def is_same(self, other: Chosen) -> bool:
         """Whether another choice has the same bits; NaN is the same missing value."""

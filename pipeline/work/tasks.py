@@ -10,7 +10,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache, partial
 from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.interrupt import cpu_time, run_interruptibly
-from sweep_clustering.kernels.structure import UNION, Structure, kind_of, named_structure
 from sweep_clustering.pipeline.common import SAME_OPTIMUM, best_of
 from sweep_clustering.pipeline.methods.contract import merged_links
 from sweep_clustering.pipeline.methods.loading import MethodCall
@@ -32,16 +31,17 @@ from sweep_clustering.sweeps.file.methods import Method
 from sweep_clustering.sweeps.file.spec import Stop
 from sweep_clustering.sweeps.inputs import Arrays, Source, cell_annotations
 from sweep_clustering.sweeps.plan import AskedPath, Cell
-from sweep_clustering.sweeps.shapes import CANDIDATES, DIMS, SCORED, widened
-from sweep_clustering.sweeps.unions import Gaussians
-from sweep_clustering.sweeps.words import ANY, ASKED, AUTO, SPHERICAL, UNSUPERVISED, is_any, split_model
+from sweep_clustering.sweeps.shapes import DIMS, widened
+from sweep_clustering.sweeps.words import ASKED, shape_of, split_model
 
 if TYPE_CHECKING:
-    from sweep_clustering.kernels.choice.table import Solution
-    from sweep_clustering.kernels.problem.data import Layer
-    from sweep_clustering.kernels.search.genetic import Restart
+    from sweep_clustering.kernels.fits import Fit
+    from sweep_clustering.kernels.solver.contract import Solver
 
 T = TypeVar("T")
+
+# Restarts that a choice is tried with.
+TRIED = 3
 
 
 def run_task(task: records.Task, source: Source) -> list[records.Done | records.Failed]:
@@ -92,137 +92,53 @@ def _run(science: Science, span: Span[Cell], source: Source) -> Solved:
     method = science.method(cell.model)
     if method is not None:
         return run_method(science, span, method, X, annotations)
-    # Imported here, so that commands that only plan or read do not load numba.
-    from sweep_clustering.kernels.problem.problem import build_problem, layers_from_annotations
-    from sweep_clustering.kernels.search.genetic import run_restart
-
-    search = science.search(cell)
-    term, covariance = split_model(cell.model)
-    layers = layers_from_annotations(annotations, cell.p)
-    chosen, choosing, cpu_choosing = span.chosen, 0.0, 0.0
+    solver, chosen, choosing, cpu_choosing = solver_of(science, cell, X, annotations), span.chosen, 0.0, 0.0
     if science.holds_out(cell):
         if chosen is None:
-            chosen, choosing, cpu_choosing = _choose(science, cell, X, layers)
-        covariance = chosen.covariance
-    run_one: Callable[[int], Restart]
-    gaussians: list[Gaussians] = []
-    if kind_of(covariance, search) is UNION or is_any(cell.model):
-        from sweep_clustering.kernels.choice.table import as_restart
+            choose = partial(solver.choose, [stream_of(science, cell, n) for n in range(TRIED)], predict=True)
+            solver.warm_up(predict=True)
+            choice, choosing, cpu_choosing = _timed(partial(run_interruptibly, choose))
+            chosen = Chosen.of(choice, science.search(cell).held_out)
+        # as any worker does that is told what was chosen
+        solver = solver_of(science, cell, X, annotations, chosen)
 
-        structure = named_structure(search.subspace, search.components, covariance)
-        if is_any(cell.model):
-            structure = Structure.of(present(chosen).structure)
-        solve = refit(science, cell, X, annotations, structure)
-
-        def run_one(restart: int) -> Restart:
-            solution = solve(restart)
-            gaussians.append(gaussians_of(solution))
-            return as_restart(X, solution)
-
-    else:
-        problem = build_problem(
-            X,
-            layers,
-            n_clusters=science.n_clusters,
-            model=term,
-            covariance=covariance,
-            settings=search,
-        )
-
-        def run_one(restart: int) -> Restart:
-            stream = _stream(science.seed, cell, restart)
-            return run_restart(problem, search, np.random.default_rng(stream))
-
-    def search_all() -> list[Restart]:
-        runs: list[Restart] = []
+    def fit_all() -> list[Fit]:
+        fits: list[Fit] = []
         for restart in range(span.start, span.stop):
-            objectives = [*span.known, *(run.objective for run in runs)]
+            objectives = [*span.known, *(fit.objective for fit in fits)]
             if science.stop is not None and is_enough(objectives, science.stop):
                 break
-            runs.append(run_one(restart))
-        return runs
+            fits.append(solver.restart(stream_of(science, cell, restart)).bare)
+        return fits
 
-    runs, seconds, cpu_seconds = _timed(partial(run_interruptibly, search_all))
-    best = best_of([run.objective for run in runs])
+    fits, seconds, cpu_seconds = _timed(partial(run_interruptibly, fit_all))
+    objectives = [fit.objective for fit in fits]
+    best = best_of(objectives)
+    shape = shape_of(cell.model) if chosen is None else chosen.covariance
     return Solved(
-        span=Span(cell, span.start, span.start + len(runs)),
-        objectives=np.array([run.objective for run in runs]),
+        span=Span(cell, span.start, span.start + len(fits)),
+        objectives=np.array(objectives),
         best_restart=span.start + best,
-        labels=runs[best].labels.astype(np.int16),
-        centroids=runs[best].centroids,
-        covariances=_formed(runs[best], covariance),
+        labels=fits[best].labels.astype(np.int16),
+        centroids=fits[best].centroids,
+        # those of unions are spherical, whatever the shape
+        covariances=widened(fits[best].covariances, len(DIMS[shape]), X.shape[1]),
         seconds=choosing + seconds,
         cpu_seconds=cpu_choosing + cpu_seconds,
         chosen=chosen,
         choosing=choosing,
-        gaussians=gaussians[best] if gaussians else None,
+        gaussians=fits[best].gaussians,
     )
 
 
-def _choose(
-    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
-) -> tuple[Chosen, float, float]:
-    """What held-out annotations say of a cell, and the seconds, elapsed and of the processor, it took."""
-    from sweep_clustering.kernels.choice.held_out import choose_covariance, warm_up
-
-    term, covariance = split_model(cell.model)
-    search = science.search(cell)
-    if kind_of(covariance, search) is UNION:
-        return _settle(science, cell, X, layers)
-    warm_up()
-    choose = partial(
-        choose_covariance,
-        X,
-        layers,
-        n_clusters=science.n_clusters,
-        model=term,
-        settings=search,
-        seed=seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model),
-        candidates=CANDIDATES if covariance == AUTO else (covariance,),
-    )
-    choice, seconds, cpu_seconds = _timed(partial(run_interruptibly, choose))
-    scores = [choice.candidates.get(shape) for shape in (SCORED if search.held_out else CANDIDATES)]
-    held_out = tuple(np.nan if each is None else each.log_loss for each in scores)
-    right = tuple(np.nan if each is None else each.share_right for each in scores)
-    return Chosen(choice.covariance, held_out, right), seconds, cpu_seconds
-
-
-def _settle(
-    science: Science, cell: Cell, X: NDArray[np.float64], layers: Sequence[Layer]
-) -> tuple[Chosen, float, float]:
-    """What classes are made of, as `_choose`; tried with the first restarts that a cell has."""
-    from sweep_clustering.kernels.choice.structures import settle
-    from sweep_clustering.kernels.choice.table import FINE_STARTS, Table
-
-    _, covariance = split_model(cell.model)
-    search, of_cell = science.search(cell), partial(_stream, science.seed, cell)
-    seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
-    found, seconds, cpu_seconds = _timed(
-        partial(
-            run_interruptibly,
-            lambda: settle(
-                Table(X, science.n_clusters, seed),
-                layers,
-                covariance=covariance,
-                settings=search,
-                streams=[of_cell(restart) for restart in range(FINE_STARTS)],
-            ),
-        )
-    )
-    shape, scored = SPHERICAL if covariance == ANY else covariance, SCORED if search.held_out else CANDIDATES
-    score, base = found.choice.candidates.get(found.structure), found.choice.base_rate
-    own = (np.nan, np.nan) if score is None else (score.log_loss, score.share_right)
-    losses, right = (tuple(value if each == shape else np.nan for each in scored) for value in own)
-    chosen = Chosen(shape, losses, right, base_rate=np.nan if base is None else base.log_loss)
-    if covariance == ANY:
-        chosen = replace(chosen, structure=found.structure.codes)
-    return chosen, seconds, cpu_seconds
-
-
-def refit(
-    science: Science, cell: Cell, X: NDArray[np.float64], annotations: NDArray[np.int32], structure: Structure
-) -> Callable[[int], Solution]:
-    """What fits a restart of classes that are unions of components, or stand in a subspace.
+def solver_of(
+    science: Science,
+    cell: Cell,
+    X: NDArray[np.float64],
+    annotations: NDArray[np.int32],
+    chosen: Chosen | None = None,
+) -> Solver:
+    """Prepare the solver of a cell.
 
     A restart has the same bits when the same release fits it again. A cube of format 2 has no Gaussians: what
     is fitted for its report is of today's starts, and need not have the partition that is stored.
@@ -232,40 +148,33 @@ def refit(
     science : Science
         Seed, searches and number of clusters.
     cell : Cell
-        Of which the restart is.
+        Cell of a model.
     X : ndarray of shape (n_samples, n_features)
         Features as used.
     annotations : ndarray of shape (m, 3)
         Samples i and j, and kind.
-    structure : Structure
-        What the cell chose, or has.
+    chosen : Chosen or None
+        What held-out annotations said of the cell before.
     """
-    from sweep_clustering.kernels.choice.table import Table
+    # Imported here, so that commands that only plan or read do not load numba.
     from sweep_clustering.kernels.problem.problem import layers_from_annotations
+    from sweep_clustering.kernels.solver.contract import Model
+    from sweep_clustering.kernels.solver.prepare import prepare
 
-    layers = layers_from_annotations(annotations, cell.p)
-    seen = () if split_model(cell.model)[0] == UNSUPERVISED else layers
+    term, covariance = split_model(cell.model)
+    structure = None
+    if chosen is not None:
+        structure = chosen.made_of
+        covariance = covariance if structure else chosen.covariance
+    model = Model(term, covariance, science.search(cell), structure)
     seed = seeds.choice_seed(science.seed, cell.dataset, **_where(cell), model=cell.model)
-    table = Table(X, science.n_clusters, seed)
-    return lambda restart: table.solve(
-        structure, seen, np.random.default_rng(_stream(science.seed, cell, restart))
-    )
+    return prepare(model, X, layers_from_annotations(annotations, cell.p), science.n_clusters, seed)
 
 
-def gaussians_of(solution: Solution) -> Gaussians:
-    """The Gaussians of a solution, without its shares, which are as long as the samples are many."""
-    union = solution.union
-    of_union = (union.class_of.astype(np.int16), union.weights, union.means, union.covariances)
-    return Gaussians(solution.structure, *of_union, solution.center, solution.axes)
-
-
-def _formed(run: Restart, covariance: str) -> NDArray[np.float64]:
-    """Covariances in the form of their shape: those of unions are spherical, whatever the shape."""
-    return widened(run.covariances, len(DIMS[covariance]), run.centroids.shape[1])
-
-
-def _stream(seed: int, cell: Cell, restart: int) -> np.random.SeedSequence:
-    return seeds.search_seed(seed, cell.dataset, **_where(cell), model=cell.model, restart=restart)
+def stream_of(science: Science, cell: Cell, restart: int) -> np.random.SeedSequence:
+    """Return the random stream of a restart of a cell."""
+    where = _where(cell)
+    return seeds.search_seed(science.seed, cell.dataset, **where, model=cell.model, restart=restart)
 
 
 def _where(cell: Cell) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.settings import Settings, settings_of
 from sweep_clustering.kernels.structure import DEAREST, SHAPES, Structure, most_components
-from sweep_clustering.sweeps.unions import ROWS, Gaussians, Room, room_for
+from sweep_clustering.sweeps.unions import ROWS, Room, from_rows, room_for, to_rows
 
 N_FEATURES, N_CLASSES = 5, 3
 FIRST = Structure("none", 1, "tied")
@@ -40,14 +41,14 @@ def drawn(structure: Structure) -> Gaussians:
 
 
 def read(rows: dict[str, Any]) -> Gaussians | None:
-    return Gaussians.of(rows, N_FEATURES, N_CLASSES)
+    return from_rows(rows, N_FEATURES, N_CLASSES)
 
 
 @pytest.mark.parametrize("structure", STRUCTURES, ids=str)
 @pytest.mark.parametrize("room", [None, Room(40, 400)])
 def test_rows_give_back_the_same_bits(structure: Structure, room: Room | None) -> None:
     made = drawn(structure)
-    rows = made.rows(room)
+    rows = to_rows(made, room)
     assert [rows[name].dtype for name in ROWS] == [np.int16, np.float64, np.float64]
     if room is not None:
         assert [len(rows[name]) for name in ROWS] == [40, 40, 400]
@@ -65,12 +66,12 @@ def test_rows_give_back_the_same_bits(structure: Structure, room: Room | None) -
 
 def test_rows_that_a_cube_has_no_room_for_are_named() -> None:
     whole = drawn(STRUCTURES[1])
-    lengths = [len(row) for row in whole.rows().values()]
+    lengths = [len(row) for row in to_rows(whole).values()]
     for room in (Room(lengths[0] - 1, lengths[2]), Room(lengths[0], lengths[2] - 1)):
         with pytest.raises(
             ValueError, match=f"expected at most {room.components} and {room.entries}: a cube"
         ):
-            whole.rows(room)
+            to_rows(whole, room)
 
 
 def test_fill_values_are_no_gaussians() -> None:
@@ -93,7 +94,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("said", DAMAGE)
 def test_what_cannot_be_is_found(said: str) -> None:
-    rows = drawn(STRUCTURES[1]).rows(Room(8, 200))
+    rows = to_rows(drawn(STRUCTURES[1]), Room(8, 200))
     DAMAGE[said](rows)
     with pytest.raises(ValueError, match=said):
         read(rows)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.structure import Structure
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.chunks import chunk_position
@@ -19,7 +20,7 @@ from sweep_clustering.sweeps.file import spec as sweepfile
 from sweep_clustering.sweeps.file.search import unions_of
 from sweep_clustering.sweeps.plan import Block, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, widened, widest_dims
-from sweep_clustering.sweeps.unions import ROWS, Gaussians
+from sweep_clustering.sweeps.unions import ROWS, to_rows
 from sweep_clustering.sweeps.words import chooses, holds_out, is_any, shape_of
 
 
@@ -88,7 +89,7 @@ def draw_cell(plan: DatasetPlan, cell: Cell) -> dict[str, np.ndarray]:
         values["structure"] = np.array(MADE_OF.codes if is_any(cell.model) else [-1] * len(MADE_OF.codes))
     if unions:
         gaussians = draw_gaussians(rng, plan.n_features, plan.n_clusters)
-        values |= gaussians.rows(room(plan)) | {"base_rate": rng.random()}
+        values |= to_rows(gaussians, room(plan)) | {"base_rate": rng.random()}
     if unions and not plan.unions_of([cell.model], [cell.search]):
         values |= {name: np.full_like(values[name], VARIABLES[name].fill) for name in (*ROWS, "base_rate")}
     if not any(map(chooses, models)):

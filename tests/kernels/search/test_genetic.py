@@ -13,13 +13,13 @@ from solving import oracles
 from solving.entries import collected, plain
 from solving.oracles import COVARIANCES, MODELS, SHAPED, draw_case, objective, partitions
 
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.partition.objective import objective_terms
 from sweep_clustering.kernels.partition.state import new_state
 from sweep_clustering.kernels.problem.problem import MUST, Layer, Problem, build_problem
 from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.search.genetic import (
     Population,
-    Restart,
     SearchSettings,
     new_population,
     run_restart,
@@ -27,7 +27,7 @@ from sweep_clustering.kernels.search.genetic import (
 from sweep_clustering.kernels.search.sampling import new_matching
 
 
-def restart_of(problem: Problem, seed: int = 0, start: object = None, **settings: object) -> Restart:
+def restart_of(problem: Problem, seed: int = 0, start: object = None, **settings: object) -> Fit:
     first = None if start is None else np.array(start, np.int16)
     return run_restart(problem, SearchSettings(**settings), np.random.default_rng(seed), first)  # type: ignore[arg-type]
 
@@ -36,7 +36,7 @@ def two_clusters(n_samples: int) -> Problem:
     return build_problem(np.arange(n_samples)[:, None], n_clusters=2, model="unsupervised")
 
 
-def same(first: Restart, second: Restart) -> bool:
+def same(first: Fit, second: Fit) -> bool:
     return all(map(np.array_equal, first, second))
 
 

@@ -7,9 +7,10 @@ from scipy.sparse.csgraph import connected_components
 from solving import entries, oracles
 from solving.oracles import COVARIANCES, MODELS, Case, adjacency, draw_case, draw_labels, gain, objective
 
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.partition.state import CAPS, new_state
 from sweep_clustering.kernels.problem.problem import MUST
-from sweep_clustering.kernels.search.genetic import Restart, SearchSettings, run_restart
+from sweep_clustering.kernels.search.genetic import SearchSettings, run_restart
 from sweep_clustering.kernels.search.local_search import draw_below, shuffle
 
 
@@ -57,7 +58,7 @@ def case_of(seed: int, model: str, covariance: str) -> Case:
     return draw_case(seed, model=model, n_samples=30, n_clusters=4, m=24, **given)  # type: ignore[arg-type]
 
 
-def end_of(case: Case, seed: int = 0, **settings: object) -> Restart:
+def end_of(case: Case, seed: int = 0, **settings: object) -> Fit:
     given = SearchSettings(**settings)  # type: ignore[arg-type]
     return run_restart(case.problem(), given, np.random.default_rng(seed))
 

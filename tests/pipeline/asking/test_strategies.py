@@ -11,8 +11,11 @@ from beliefs import NO_ANSWERS, made_up, random_belief
 from numpy.typing import NDArray
 from solving.oracles import draw_case, objective, partitions
 
+from sweep_clustering.kernels.choice import held_out
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
+from sweep_clustering.kernels.search import genetic
 from sweep_clustering.kernels.settings import Settings
+from sweep_clustering.kernels.solver import unions
 from sweep_clustering.pipeline.asking import belief as beliefs
 from sweep_clustering.pipeline.asking import strategies
 from sweep_clustering.pipeline.asking.belief import OF_CHAINS, Belief, believe, share_at
@@ -31,7 +34,7 @@ X = np.random.default_rng(0).normal(size=(40, 2)) + 6.0 * CLASSES[:, None]
 
 
 def test_shares_are_those_of_all_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beliefs, "DRAWS", 4000)
+    monkeypatch.setattr(beliefs, "EFFORT", beliefs.EFFORT._replace(n_draws=16_000))
     sizes: Any = {"n_samples": 8, "n_features": 2, "n_clusters": 2, "m": 8}
     case = draw_case(1, model="conditional", accuracies=(0.8, 0.8), **sizes)
     case = replace(case, kappa=1.0, feature_weight=0.5)
@@ -50,7 +53,7 @@ def test_the_seed_is_all_that_counts_and_the_first_restart_has_the_start() -> No
     layers = layers_from_annotations(np.array([[0, 1, 0], [0, 30, 1]]), 0.9)
     near, start = X - 4.5 * CLASSES[:, None], CLASSES.astype(np.int16)
     how: Any = {"n_clusters": 2, "accuracy": 0.9, "restarts": 2, "start": start}
-    with mock.patch.object(beliefs, "run_restart", wraps=beliefs.run_restart) as run:
+    with mock.patch.object(genetic, "run_restart", wraps=genetic.run_restart) as run:
         first, again, other = (
             believe(near, layers, seed=seed, **how).draws for seed in (SEED, SEED, np.random.SeedSequence(6))
         )
@@ -76,7 +79,7 @@ def test_classes_of_any_shape_are_chosen_from_some_rows_of_many(monkeypatch: pyt
     layers = layers_from_annotations(
         np.column_stack([pairs, CLASSES[pairs[:, 0]] != CLASSES[pairs[:, 1]]]), 0.9
     )
-    with mock.patch.object(beliefs, "choose_structure", wraps=beliefs.choose_structure) as chosen:
+    with mock.patch.object(unions, "choose_structure", wraps=unions.choose_structure) as chosen:
         found = believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED, covariance="any")
     table, between = chosen.call_args.args
     assert table.X.shape == (30, 2)
@@ -107,8 +110,8 @@ def test_a_shape_is_chosen_from_some_rows_of_many(monkeypatch: pytest.MonkeyPatc
     kinds = (pairs[:, 0] < 100) != (pairs[:, 1] < 100)
     layers = layers_from_annotations(np.column_stack([pairs, kinds]), 0.9)
     layers = [replace(layer, weights=np.arange(1.0, len(layer.pairs) + 1)) for layer in layers]
-    choose = beliefs.held_out.choose_covariance
-    with mock.patch.object(beliefs.held_out, "choose_covariance", wraps=choose) as chosen:
+    choose = held_out.choose_covariance
+    with mock.patch.object(held_out, "choose_covariance", wraps=choose) as chosen:
         believe(X, layers, n_clusters=2, accuracy=0.9, seed=SEED)
 
     def told(X: np.ndarray, layers: list[Any]) -> set[object]:

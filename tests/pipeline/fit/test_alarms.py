@@ -18,6 +18,7 @@ from processes.commandline import sweep
 
 from sweep_clustering import AnnotatedClustering
 from sweep_clustering.kernels.choice.held_out import HeldOut
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
 from sweep_clustering.pipeline.fit import alarms
 from sweep_clustering.pipeline.fit.estimator import AnnotatedClusteringWarning
@@ -65,17 +66,26 @@ def test_features_that_count_rows_differ_in_scale_or_repeat() -> None:
     assert found(RNG.integers(2, size=(150, 3)) * 1.0) == []  # tables of a few words repeat rows
 
 
+def fits_of(*partitions: Any, second: float = -1.0) -> list[Fit]:
+    """Fits of which the first is the best, and the second of another objective or not."""
+    objectives, clusters = (0.0, second, -2.0, -3.0), (np.zeros(3, int), np.zeros((3, 2)), np.zeros(3))
+    return [
+        Fit(labels, objectives[number], 0.0, 0.0, 0.0, *clusters, 1, 1, 0)
+        for number, labels in enumerate(partitions)
+    ]
+
+
 def test_clusters_of_a_handful_and_restarts_that_stand_alone() -> None:
     few = np.where(np.arange(150) < 3, 2, np.minimum(LABELS, 1))
     (small,) = found(labels=few)
     assert small.startswith("clusters of a handful of samples: 2 (3)")
     assert found(labels=np.minimum(LABELS, 1))[0].startswith("clusters of a handful of samples: 2 (0)")
     others = [RNG.permutation(LABELS) for _ in range(3)]
-    (alone,) = alarms.restart_alarm([LABELS, *others], 0, 1)
+    (alone,) = alarms.restart_alarm(fits_of(LABELS, *others), 0)
     assert alone.startswith("only one of 4 restarts")
-    assert list(alarms.restart_alarm([LABELS, others[0], LABELS], 0, 1)) == []  # the same clusters
-    assert list(alarms.restart_alarm([LABELS, *others], 0, 2)) == []
-    assert list(alarms.restart_alarm([LABELS, others[0]], 0, 1)) == []
+    assert list(alarms.restart_alarm(fits_of(LABELS, others[0], LABELS), 0)) == []  # the same clusters
+    assert list(alarms.restart_alarm(fits_of(LABELS, *others, second=0.0), 0)) == []
+    assert list(alarms.restart_alarm(fits_of(LABELS, others[0]), 0)) == []
 
 
 def held(right: NDArray[np.bool_], sure: float, wrong: float) -> HeldOut:

@@ -11,14 +11,19 @@ from scipy.stats import multivariate_normal
 from solving.blobs import far_clusters
 from solving.oracles import Case, draw_case
 
-import sweep_clustering.pipeline.fit.solve as module
+from sweep_clustering.kernels.fits import Fit
 from sweep_clustering.kernels.problem.problem import CANNOT, MUST, Layer
-from sweep_clustering.kernels.search.genetic import Restart, run_restart
+from sweep_clustering.kernels.search import genetic
+from sweep_clustering.kernels.search.genetic import run_restart
 from sweep_clustering.kernels.settings import ObjectiveSettings, Settings
-from sweep_clustering.pipeline.fit import inputs
+from sweep_clustering.kernels.solver.clusters import CHAINS, REACH, distinct_fits
+from sweep_clustering.kernels.solver.contract import Model, Solver
+from sweep_clustering.kernels.solver.prepare import prepare
+from sweep_clustering.pipeline.fit import confidence, inputs, solve
 from sweep_clustering.pipeline.fit.alarms import Annotated, contradictions
+from sweep_clustering.pipeline.fit.confidence import EFFORT
 from sweep_clustering.pipeline.fit.data_notes import equal_rows
-from sweep_clustering.pipeline.fit.solve import find_confidence, fit, weighted_agreement
+from sweep_clustering.pipeline.fit.solve import fit, weighted_agreement
 from sweep_clustering.sweeps.annotations.rows import Annotation, AnnotationRows
 from sweep_clustering.sweeps.annotations.samples import Samples
 from sweep_clustering.sweeps.data.table import SampleRows
@@ -27,7 +32,7 @@ SMALL = Settings(population=4, offspring=4, generations=2)
 BLOBS, CLASSES = far_clusters()
 
 
-def solved(X: np.ndarray, *layers: Layer, **changes: object) -> module.FitResult:
+def solved(X: np.ndarray, *layers: Layer, **changes: object) -> solve.FitResult:
     own = {name: changes.pop(name) for name in vars(ObjectiveSettings()) if name in changes}
     given = {"n_clusters": 3, "model": "unsupervised", "restarts": 2, "seed": 3} | changes
     return fit(X, layers, settings=replace(SMALL, **own), **given)  # type: ignore[arg-type]
@@ -43,7 +48,7 @@ def test_far_clusters_are_found_and_scored() -> None:
         members = BLOBS[result.best.labels == cluster]
         np.testing.assert_allclose(result.best.centroids[cluster], members.mean(axis=0))
         np.testing.assert_allclose(result.best.covariances[cluster], members.var(axis=0).mean())
-    document = json.loads(json.dumps(module.to_json(result), allow_nan=False))
+    document = json.loads(json.dumps(solve.to_json(result), allow_nan=False))
     assert set(document) >= {"model", "settings", "labels", "sizes", "covariances", "held_out", "seconds"}
     scores = {"nmi": 1, "nmi_arithmetic": 1, "ari": 1, "goldberger_kl": 0, "centroid_index": 0}
     scores["annotation_agreement"] = 1
@@ -64,7 +69,7 @@ def test_more_restarts_only_add_and_the_lowest_wins_ties(monkeypatch: pytest.Mon
     assert more.restart_objectives[:2].tobytes() == first.restart_objectives.tobytes()
     assert len(set(more.restart_objectives)) > 1
     objectives = iter([1.0, 3.0, 3.0, 2.0])
-    monkeypatch.setattr(module, "run_restart", lambda *_: first.best._replace(objective=next(objectives)))
+    monkeypatch.setattr(genetic, "run_restart", lambda *_: first.best._replace(objective=next(objectives)))
     assert solved(X, restarts=4).best_restart == 1
 
 
@@ -81,7 +86,7 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
     if n_axes == 1:
         covariances = covariances.mean(axis=1)
     X, kept = rng.normal(size=(50, 40)) * units, np.arange(3, 40)
-    found = module.assignment_costs(X, centers, covariances, kept)
+    found = solve.assignment_costs(X, centers, covariances, kept)
     for k, covariance in enumerate(covariances):
         whole = covariance * np.eye(40) if n_axes < 3 else covariance
         density = multivariate_normal(centers[k, kept], whole[np.ix_(kept, kept)])
@@ -90,16 +95,29 @@ def test_costs_are_minus_log_densities(n_axes: int) -> None:
     # no bit depends on the other rows
     for rows in (slice(1), slice(7, 8), slice(0, 50, 3), slice(10, 31)):
         np.testing.assert_array_equal(
-            module.assignment_costs(X[rows], centers, covariances, kept), found[rows]
+            solve.assignment_costs(X[rows], centers, covariances, kept), found[rows]
         )
     covariances[1] = 0.0
-    assert np.isinf(module.assignment_costs(X, centers, covariances, kept)[:, 1]).all()
+    assert np.isinf(solve.assignment_costs(X, centers, covariances, kept)[:, 1]).all()
 
 
 # How sure a solution is of its labels: starts, membership, agreement of chains, pairs.
 
 
-def restarts_of(case: Case, count: int = 3) -> list[Restart]:
+def solver_of(case: Case) -> Solver:
+    """The solver of a case."""
+    settings = Settings(
+        min_cluster_size=case.min_size,
+        variance_prior=case.kappa,
+        covariance_prior=case.covariance_prior,
+        feature_weight=case.feature_weight,
+        proportions=case.proportions,
+    )
+    model = Model(case.model, case.covariance, settings)
+    return prepare(model, case.X, case.layers, case.n_clusters, np.random.SeedSequence(0))
+
+
+def restarts_of(case: Case, count: int = 3) -> list[Fit]:
     return [run_restart(case.problem(), SMALL, np.random.default_rng(r)) for r in range(count)]
 
 
@@ -110,29 +128,32 @@ def test_membership_is_the_share_of_draws(
     case = replace(draw_case(2, model=model, kappa=1.0), covariance=covariance)
     runs = restarts_of(case)
     best = int(np.argmax([run.objective for run in runs]))
-    found = find_confidence(case.problem(), runs, best, 0)
-    assert found.label_draws.shape == (module.CHAINS * module.LENGTH.draws, 24)
+    found = confidence.find_confidence(solver_of(case), runs, best, 0)
+    assert found.label_draws.shape == (EFFORT.n_draws, 24)
     shares = np.stack([(found.label_draws == k).mean(axis=0) for k in range(3)], axis=1)
     np.testing.assert_allclose(found.membership, shares)
     assert found.expected_accuracy == pytest.approx(found.membership[range(24), found.labels].mean())
     assert 0 < found.expected_accuracy < 1
     assert 0 <= found.chain_agreement < 1
     # draws of many samples take bounded memory
-    for most, kept in ((24 * module.CHAINS * 10, 10), (1, 2)):
-        monkeypatch.setattr(module, "LARGEST", most)
-        assert find_confidence(case.problem(), runs, best, 0).label_draws.shape == (module.CHAINS * kept, 24)
+    for most, kept in ((24 * CHAINS * 10, 10), (1, 2)):
+        monkeypatch.setattr(confidence, "LARGEST", most)
+        assert confidence.find_confidence(solver_of(case), runs, best, 0).label_draws.shape == (
+            CHAINS * kept,
+            24,
+        )
 
 
 def test_starts_are_the_best_distinct_restarts() -> None:
     (run,) = restarts_of(draw_case(2, model="likelihood"), 1)
 
-    def of(objective: float, sizes: tuple[int, ...] = (10, 8, 6)) -> Restart:
+    def of(objective: float, sizes: tuple[int, ...] = (10, 8, 6)) -> Fit:
         return run._replace(objective=objective, sizes=np.array(sizes))
 
     runs = [of(3.0), of(5.0 - 2e-8), of(5.0), of(5.0 - 3e-8, (8, 10, 6)), of(5.0 - 4e-8, (9, 9, 6))]
-    runs += [of(5.0 - module.REACH), of(4.9 - module.REACH)]
-    found = module.distinct_starts(runs, 2)
-    assert [each.objective for each in found] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - module.REACH]
+    runs += [of(5.0 - REACH), of(4.9 - REACH)]
+    found = distinct_fits(runs, 2)
+    assert [each.objective for each in found] == [5.0, 5.0 - 4e-8, 3.0, 5.0 - REACH]
     assert found[0] is runs[2]
 
 
@@ -140,14 +161,14 @@ def test_r_hat_by_hand_and_of_chains_that_agree_disagree_and_stand_still() -> No
     values = np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 2.5, 4.0, 5.0]])
     halves = values.reshape(4, 2)
     within, between = halves.var(axis=1, ddof=1).mean(), 2 * halves.mean(axis=1).var(ddof=1)
-    assert module.split_r_hat(values) == pytest.approx(math.sqrt((within / 2 + between / 2) / within))
+    assert confidence.split_r_hat(values) == pytest.approx(math.sqrt((within / 2 + between / 2) / within))
     # of an odd number of draws the middle one is left out
-    assert module.split_r_hat(np.insert(values, 2, 99.0, axis=1)) == module.split_r_hat(values)
+    assert confidence.split_r_hat(np.insert(values, 2, 99.0, axis=1)) == confidence.split_r_hat(values)
     alike = np.random.default_rng(0).normal(size=(4, 1000))
-    assert 0.99 < module.split_r_hat(alike) < 1.01
-    assert module.split_r_hat(np.sort(alike, axis=1)) > 1.3  # each of them drifts
-    assert module.split_r_hat(-1e5 + 1e-11 * alike) == 1
-    assert module.split_r_hat(np.repeat([[1.0], [2.0]], 10, axis=1)) == math.inf
+    assert 0.99 < confidence.split_r_hat(alike) < 1.01
+    assert confidence.split_r_hat(np.sort(alike, axis=1)) > 1.3  # each of them drifts
+    assert confidence.split_r_hat(-1e5 + 1e-11 * alike) == 1
+    assert confidence.split_r_hat(np.repeat([[1.0], [2.0]], 10, axis=1)) == math.inf
 
 
 def test_chains_that_cannot_meet_disagree() -> None:
@@ -162,7 +183,7 @@ def test_chains_that_cannot_meet_disagree() -> None:
         run._replace(labels=cut.astype(np.int16), objective=float(number), sizes=np.bincount(cut) + number)
         for number, cut in enumerate((rows, columns))
     ]
-    found = find_confidence(case.problem(), runs, 1, 0)
+    found = confidence.find_confidence(solver_of(case), runs, 1, 0)
     assert (found.starts, found.chain_agreement) == (2, 0)
     assert found.r_hat > 1.1
     assert found.expected_accuracy == pytest.approx(0.75)

@@ -15,10 +15,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import adjusted_rand_score
 
 from sweep_clustering import AnnotatedClustering
-from sweep_clustering.kernels.choice import structures, table
 from sweep_clustering.kernels.problem.data import CANNOT, MUST
 from sweep_clustering.kernels.problem.problem import Layer
 from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.solver import unions
+from sweep_clustering.kernels.structure import Structure
+from sweep_clustering.kernels.unions import table
 from sweep_clustering.pipeline.commands.main import main
 from sweep_clustering.pipeline.fit.solve import fit, to_json
 
@@ -115,7 +117,7 @@ def test_named_parts_are_taken_and_the_rest_is_chosen() -> None:
     wide = np.column_stack([X, np.random.default_rng(0).standard_normal((120, 2))])
     given = layers(*links(y, 120, 0.95), 0.95)
 
-    def structure(**parts: Any) -> structures.Structure:
+    def structure(**parts: Any) -> Structure:
         chosen = {name: parts.pop(name) for name in ("components", "subspace") if name in parts}
         found = fit(
             wide,
@@ -145,7 +147,7 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
     whole = settings_of({})
     first = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     refused = first.structure
-    short = structures.falls_short
+    short = unions.falls_short
 
     def judged(union: Any, layers: Any, expected: Any) -> str:
         return short(union, layers, expected) or (
@@ -153,7 +155,7 @@ def test_fit_that_falls_short_of_its_folds_is_not_taken(monkeypatch: pytest.Monk
         )
 
     seen: list[int] = []
-    monkeypatch.setattr(structures, "falls_short", judged)
+    monkeypatch.setattr(unions, "falls_short", judged)
     second = fit(X, given, n_clusters=2, model="conditional-any", restarts=2, settings=whole, seed=0)
     assert second.structure == list(first.held_out)[1] != refused
     assert any(refused in note and "fell short" in note for note in second.notes)

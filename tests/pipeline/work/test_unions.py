@@ -12,10 +12,12 @@ from cubes.small import make_plan, result_files
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 from scipy.stats import multivariate_normal
 
-from sweep_clustering.kernels.choice import structures
-from sweep_clustering.kernels.choice import table as tables
+from sweep_clustering.kernels.fits import Fit, Gaussians
 from sweep_clustering.kernels.problem.problem import layers_from_annotations
 from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.solver import unions
+from sweep_clustering.kernels.solver.contract import Model
+from sweep_clustering.kernels.solver.prepare import prepare
 from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.check.verify import verify
 from sweep_clustering.pipeline.commands.main import main
@@ -29,12 +31,11 @@ from sweep_clustering.storage.cube.growth import open_cube
 from sweep_clustering.storage.cube.manifest import read_manifest
 from sweep_clustering.storage.damage import scan
 from sweep_clustering.sweeps import seeds
-from sweep_clustering.sweeps.errors import InputError
+from sweep_clustering.sweeps.errors import InputError, present
 from sweep_clustering.sweeps.file.search import Search, unions_of
 from sweep_clustering.sweeps.file.spec import Mixtures
 from sweep_clustering.sweeps.inputs import MixtureSource, RealSource, cell_annotations
 from sweep_clustering.sweeps.plan import Cell, find_cell
-from sweep_clustering.sweeps.unions import Gaussians
 
 RNG = np.random.default_rng(3)
 LABELS = np.repeat(np.arange(3, dtype=np.int16), 20)
@@ -58,7 +59,7 @@ def assert_same_gaussians(found: Gaussians | None, expected: Gaussians | None) -
             assert (one.shape, one.tobytes()) == (other.shape, other.tobytes())
 
 
-def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> tables.Solution:
+def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -> Fit:
     """The best restart of a cell, fitted without anything of a sweep."""
     X, _ = source.arrays(cell.mixture)
     where = {
@@ -69,14 +70,17 @@ def settled(cell: Cell, science: Science, restarts: int, source: Any = SOURCE) -
         "model": cell.model,
     }
     every = range(restarts)
-    found = structures.settle(
-        tables.Table(X, science.n_clusters, seeds.choice_seed(science.seed, cell.dataset, **where)),
+    solver = prepare(
+        Model("conditional", "any", science.searches[0]),
+        X,
         layers_from_annotations(cell_annotations(science.seed, cell, source), cell.p),
-        covariance="any",
-        settings=science.searches[0],
-        streams=[seeds.search_seed(science.seed, cell.dataset, **where, restart=each) for each in every],
+        science.n_clusters,
+        seeds.choice_seed(science.seed, cell.dataset, **where),
     )
-    return found.solutions[found.best]
+    choice = solver.choose(
+        [seeds.search_seed(science.seed, cell.dataset, **where, restart=restart) for restart in every]
+    )
+    return max(choice.fits, key=lambda fit: fit.objective)
 
 
 def solve(*spans: Span[Cell], science: Science = SCIENCE) -> list[Solved]:
@@ -94,7 +98,7 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     assert np.isfinite(whole.chosen.held_out[0])
     assert np.isnan(whole.chosen.held_out[1:]).all()
     header, arrays = to_record([first])
-    assert_same_gaussians(whole.gaussians, tasks.gaussians_of(settled(ANY, SCIENCE, 4)))
+    assert_same_gaussians(whole.gaussians, settled(ANY, SCIENCE, 4).bare.gaussians)
     plans = {"blobs": replace(PLAN, unions=unions_of([Search()], PLAN))}
     (read,) = from_record(header, arrays, plans)
     assert read.chosen.is_same(first.chosen)
@@ -112,7 +116,7 @@ def test_restarts_of_any_split_have_the_same_bits_and_one_choice(monkeypatch: py
     arrays["structure"][0, 1] = 0
     with pytest.raises(ValueError, match="codes"):
         from_record(header, arrays)
-    monkeypatch.setattr(structures, "choose_structure", None)
+    monkeypatch.setattr(unions, "choose_structure", None)
     (rest,) = solve(Span(ANY, 1, 4, chosen=first.chosen))
     assert np.concatenate([first.objectives, rest.objectives]).tobytes() == whole.objectives.tobytes()
     assert str(structure)
@@ -150,7 +154,7 @@ def test_named_components_are_those_of_every_restart() -> None:
         settings=settings_of({"components": 3, "subspace": 1}),
     )
     assert plain.solution is not None
-    assert len(plain.solution.union.weights) == 9
+    assert len(plain.solution.weights) == 9
 
 
 @pytest.mark.parametrize("code", range(8))
@@ -221,10 +225,10 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     source = MixtureSource(recipe, manifest.spec.seed)
     direct = settled(one, Science.of(manifest.spec, plan), 2, source)
     stored = solution_of(opened, manifest, one)
-    assert_same_gaussians(stored.union, tasks.gaussians_of(direct))
+    assert_same_gaussians(stored.union, direct.bare.gaussians)
     assert stored.is_stored
-    assert stored.labels.tolist() == direct.union.labels.tolist()
-    assert made.attrs["structure"] == str(direct.structure)
+    assert stored.labels.tolist() == direct.labels.tolist()
+    assert made.attrs["structure"] == str(present(direct.gaussians).structure)
     assert 0 < made.attrs["held_out"] < made.attrs["base_rate"] < 1
     X, _ = source.arrays(0)
     Z, densities = (X - made.center.values) @ made.axes.values, np.zeros((len(X), 2))
@@ -233,7 +237,7 @@ def test_sweep_grows_by_classes_of_any_shape_and_is_verified_and_shown(tmp_path:
     ):
         densities[:, group] += weight * multivariate_normal(mean, matrix).pdf(Z)
     posterior = densities / densities.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(posterior, direct.union.predict(direct.place(X)), atol=1e-9)
+    np.testing.assert_allclose(posterior, present(direct.gaussians).at(X).classes, atol=1e-9)
     others = opened["mixtures_k2"].sel(model="posterior")
     assert (others["component_class"] == -1).all()
     assert others["component_values"].isnull().all()

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -21,9 +21,8 @@ from sweep_clustering.kernels.choice.held_out import (
     UNSURE,
     below,
 )
-from sweep_clustering.kernels.components import STEPS, Union, first_labels, fit_components
+from sweep_clustering.kernels.fits import Fit, Gaussians, place
 from sweep_clustering.kernels.problem.data import Floats, Layer, Links, link, row_numbers
-from sweep_clustering.kernels.search.genetic import Restart
 from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
     DEAREST,
@@ -36,6 +35,7 @@ from sweep_clustering.kernels.structure import (
     single_operations,
     wide_dims,
 )
+from sweep_clustering.kernels.unions.soft import STEPS, first_labels, fit_components
 
 # Numbers of principal components that are tried, beside `wide_dims`; all of them, if there are no more than
 # `MOST_DIMS`.
@@ -75,60 +75,28 @@ NEGLIGIBLE = 1e-6
 RANK = 1e-12
 
 
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """A fit of a structure.
-
-    Parameters
-    ----------
-    structure : Structure
-        What was fitted.
-    center : ndarray of shape (n_features,)
-        Means of the features.
-    axes : ndarray of shape (n_features, n_dims), or None
-        Directions of the coordinates; None for the features themselves.
-    union : Union
-        In these coordinates.
-    """
-
-    structure: Structure
-    center: Floats
-    axes: Floats | None
-    union: Union
-
-    def place(self, X: Floats) -> Floats:
-        """Coordinates of samples, of shape (n_samples, n_dims)."""
-        return place(X, self.center, self.axes)
-
-
 class Kept(NamedTuple):
-    """A solution in little memory: its classes are apart, their shares below `NEGLIGIBLE` are none."""
+    """Gaussians in little memory: their classes are apart, and shares below `NEGLIGIBLE` are none."""
 
-    solution: Solution
+    gaussians: Gaussians
     shape: tuple[int, ...]
     places: NDArray[np.int64]  # (n_shares,), of rows one after the other
     shares: NDArray[np.float32]  # (n_shares,)
 
     @classmethod
-    def of(cls, solution: Solution) -> Kept:
-        """Of a solution, which may go."""
-        classes = solution.union.classes
+    def of(cls, gaussians: Gaussians) -> Kept:
+        """Return what is kept of Gaussians, which may go."""
+        classes = gaussians.classes
         places = np.flatnonzero(classes >= NEGLIGIBLE)
         shares = classes.ravel()[places].astype(np.float32)
-        bare = replace(solution, union=replace(solution.union, classes=classes[:0].copy()))
+        bare = replace(gaussians, classes=classes[:0].copy())
         return cls(bare, classes.shape, places, shares)
 
-    def whole(self) -> Solution:
-        """The solution, its shares rounded."""
+    def whole(self) -> Gaussians:
+        """Return the Gaussians, their shares rounded."""
         classes = np.zeros(self.shape)
         classes.flat[self.places] = self.shares
-        return replace(self.solution, union=replace(self.solution.union, classes=classes))
-
-
-def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
-    """Coordinates of samples along axes; no bit depends on the other rows."""
-    moved = X - center
-    return moved if axes is None else np.einsum("nf,fd->nd", moved, axes)
+        return replace(self.gaussians, classes=classes)
 
 
 @cache
@@ -175,7 +143,7 @@ class Table:
         self.closely = LARGE_CLOSELY if self.is_large else CLOSELY
         self._placed: dict[int | str, Floats] = {}
         self._starts: dict[tuple[Any, ...], NDArray[np.int64]] = {}
-        self._of_features: dict[Structure, Solution] = {}
+        self._of_features: dict[Structure, Gaussians] = {}
         self._distinct: dict[int | str, int] = {}
         self._links: tuple[Sequence[Layer] | None, Links | None] = None, None
         self.dear: dict[Structure, float] = {}  # candidates left out for their cost, in seconds
@@ -278,8 +246,8 @@ class Table:
         *,
         steps: int = STEPS,
         labels: NDArray[np.int64] | None = None,
-        first: Solution | None = None,
-    ) -> Solution:
+        first: Gaussians | None = None,
+    ) -> Gaussians:
         """Fit a structure from one start.
 
         Parameters
@@ -294,17 +262,17 @@ class Table:
             Of each fit, at most.
         labels : ndarray of shape (n_samples,), optional
             Components to start from.
-        first : Solution, optional
+        first : Gaussians, optional
             Of the first fit of discriminative directions.
         """
         used = layers if structure.annotated else ()
         if structure.first is not None:
             found = first or self.solve(structure.first, layers, rng, steps=steps, labels=labels)
             for turn in range(1, ROUNDS + 1):
-                along = discriminative(self.X, self.center, found.union.classes)
+                along = discriminative(self.X, self.center, found.classes)
                 at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
                 there = place(self.X, self.center, along)
-                own = found.union.classes.argmax(axis=1)
+                own = found.classes.argmax(axis=1)
                 if structure.components > 1:  # rows that differ may be equal along few directions
                     many = min(structure.components * self.n_classes, len(np.unique(there, axis=0)))
                     own = best_start(there, many, rng)
@@ -320,7 +288,7 @@ class Table:
         """Lay annotations out once for all fits that are given this sequence: millions take some seconds."""
         self._links = layers, link(layers, len(self.X))
 
-    def of_features(self, structure: Structure) -> Solution:
+    def of_features(self, structure: Structure) -> Gaussians:
         """The best fit of a structure without annotations, from the starts that candidates share."""
         if structure not in self._of_features:
             many, alone = structure.components * self.n_classes, structure._replace(annotated=False)
@@ -329,7 +297,7 @@ class Table:
             many = many if structure.first is None else structure.first.components * self.n_classes
             starts = [self.start(space, many, number) for number in range(self.closely.starts)]
             found = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
-            self._of_features[structure] = max(found, key=lambda one: one.union.bound)
+            self._of_features[structure] = max(found, key=lambda one: one.bound)
         return self._of_features[structure]
 
     def _fit(
@@ -341,12 +309,13 @@ class Table:
         rng: Generator,
         steps: int,
         labels: NDArray[np.int64],
-    ) -> Solution:
+    ) -> Gaussians:
         n_components = structure.components * self.n_classes
         if structure.covariance == KMEANS:
-            return Solution(structure, self.center, axes, hard_union(Z, labels, n_components))
+            hard = hard_classes(Z, labels, n_components)
+            return replace(hard, structure=structure, center=self.center, axes=axes)
         kept, links = self._links
-        union = fit_components(
+        gaussians = fit_components(
             Z,
             links if links is not None and layers is kept else layers,
             n_classes=self.n_classes,
@@ -357,7 +326,7 @@ class Table:
             labels=labels,
             steps=steps,
         )
-        return Solution(structure, self.center, axes, union)
+        return replace(gaussians, structure=structure, center=self.center, axes=axes)
 
 
 def best_start(Z: Floats, n_components: int, rng: Generator) -> NDArray[np.int64]:
@@ -375,20 +344,20 @@ def _means(Z: Floats, labels: NDArray[np.int64], n_components: int) -> Floats:
     return np.asarray(sums / np.maximum(np.bincount(labels, minlength=n_components), 1)[:, None])
 
 
-def hard_union(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Union:
-    """A partition of k-means as a union of one component a class, all of one variance."""
+def hard_classes(Z: Floats, labels: NDArray[np.int64], n_classes: int) -> Gaussians:
+    """A partition of k-means as one component a class, all of one variance."""
     shares, means = np.zeros((len(Z), n_classes)), _means(Z, labels, n_classes)
     shares[np.arange(len(Z)), labels] = 1.0
     variance = np.square(Z - means[labels]).mean()
-    return Union(
+    return Gaussians(
+        structure=Structure(NONE, 1, KMEANS),
+        center=np.zeros(Z.shape[1]),
         class_of=np.arange(n_classes),
         classes=shares,
         weights=np.full(n_classes, 1.0 / n_classes),
         means=means,
         covariances=np.full(means.shape, max(variance, np.finfo(float).tiny)),
-        accuracies={},
         terms=(-_inertia(Z, labels, n_classes), 0.0, 0.0),
-        steps=0,
     )
 
 
@@ -427,19 +396,19 @@ def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
         return np.ascontiguousarray(axes / np.sqrt(np.einsum("fd,fg,gd->d", axes, total, axes) / len(X)))
 
 
-def union_criteria(solution: Solution, X: Floats) -> Criteria:
-    """Criteria of a solution: the likelihood is that of its features, in its own coordinates.
+def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
+    """Return the criteria of a soft fit: the likelihood is that of its features, in its own coordinates.
 
     Parameters
     ----------
-    solution : Solution
-        What was fitted.
+    gaussians : Gaussians
+        Soft fit of these samples.
     X : ndarray of shape (n_samples, n_features)
         Features as used.
     """
-    Z, union = solution.place(X), solution.union
+    Z = gaussians.place(X)
     n_samples, n_dims = Z.shape
-    many, shape = len(union.weights), solution.structure.covariance
+    many, shape = len(gaussians.weights), gaussians.structure.covariance
     matrix = n_dims * (n_dims + 1) // 2
     of_shape = {
         KMEANS: 1,
@@ -448,39 +417,39 @@ def union_criteria(solution: Solution, X: Floats) -> Criteria:
         "tied": matrix,
         "full": many * matrix,
     }
-    shares = 0 if solution.structure.proportions == "equal" or shape == KMEANS else many - 1
+    shares = 0 if gaussians.structure.proportions == "equal" or shape == KMEANS else many - 1
     n_free = many * n_dims + of_shape[shape] + shares
-    logs = union.class_densities(Z)
+    logs = gaussians.class_densities(Z)
     whole = np.logaddexp.reduce(logs, axis=1)
     sure = np.exp(logs - whole[:, None])
-    own = float(logs[np.arange(n_samples), union.labels].sum())
+    own = float(logs[np.arange(n_samples), gaussians.labels].sum())
     entropy = -float((sure * np.log(np.maximum(sure, np.finfo(float).tiny))).sum())
     penalty = 0.5 * float(n_free) * math.log(n_samples)
     return Criteria(own, n_free, penalty, float(whole.sum()) - own, entropy)
 
 
-def as_restart(X: Floats, solution: Solution) -> Restart:
-    """A solution in the terms of the search: clusters are classes, with the moments of their shares.
+def as_fit(X: Floats, gaussians: Gaussians) -> Fit:
+    """Return a soft fit in the terms of the search: clusters are classes, with the moments of their shares.
 
     Covariances are spherical, whatever those of the components are.
     """
-    union = solution.union
-    sizes = np.bincount(union.labels, minlength=union.classes.shape[1])
-    total = np.maximum(union.classes.sum(axis=0), np.finfo(float).tiny)
-    moved = X - solution.center
-    means = np.einsum("nc,nf->cf", union.classes, moved) / total[:, None]
-    squares = union.classes.T @ np.square(moved).sum(axis=1) / total - np.square(means).sum(axis=1)
-    features, annotations, prior = union.terms
-    return Restart(
-        labels=union.labels,
-        objective=union.bound,
+    sizes = np.bincount(gaussians.labels, minlength=gaussians.classes.shape[1])
+    total = np.maximum(gaussians.classes.sum(axis=0), np.finfo(float).tiny)
+    moved = X - gaussians.center
+    means = np.einsum("nc,nf->cf", gaussians.classes, moved) / total[:, None]
+    squares = gaussians.classes.T @ np.square(moved).sum(axis=1) / total - np.square(means).sum(axis=1)
+    features, annotations, prior = gaussians.terms
+    return Fit(
+        labels=gaussians.labels,
+        objective=gaussians.bound,
         gmm=features,
         sbm=annotations,
         prior=prior,
         sizes=sizes,
-        centroids=means + solution.center,
+        centroids=means + gaussians.center,
         covariances=np.maximum(squares / X.shape[1], 0.0),
         local_searches=1,
-        evaluations=union.steps,
-        caps_reached=int(union.steps >= STEPS),
+        evaluations=gaussians.steps,
+        caps_reached=int(gaussians.steps >= STEPS),
+        gaussians=gaussians,
     )

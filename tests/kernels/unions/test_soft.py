@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
-from sweep_clustering.kernels import components
-from sweep_clustering.kernels.components import Fields, Observed, fit_components, observe
 from sweep_clustering.kernels.jit import jit
 from sweep_clustering.kernels.partition.state import allocate
 from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer, link
+from sweep_clustering.kernels.unions import soft as components
+from sweep_clustering.kernels.unions.soft import Fields, Observed, fit_components, observe
 
 SHAPES = ["spherical", "diagonal", "tied", "full"]
 PARAMETERS, DENSITIES, BOUND, SHARES, ACCURACIES, LINKS, CLIMB, CLASSES, CHOICE, PULLS = range(10)

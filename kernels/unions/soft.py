@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from sweep_clustering.kernels.fits import Gaussians
 from sweep_clustering.kernels.interrupt import new_flag
 from sweep_clustering.kernels.jit import by_pointer, jit, jit_inner, jit_part
 from sweep_clustering.kernels.partition.state import State, allocate, new_state
@@ -38,7 +38,7 @@ from sweep_clustering.kernels.problem.problem import build_problem
 from sweep_clustering.kernels.search.genetic import kmeans, seed_centroids
 from sweep_clustering.kernels.search.local_search import shuffle
 from sweep_clustering.kernels.settings import ObjectiveSettings
-from sweep_clustering.kernels.structure import COVARIANCES
+from sweep_clustering.kernels.structure import COVARIANCES, NONE, Structure
 
 # Steps of the mixture without annotations, that a start begins with, then steps with them, at most; rounds
 # over the annotated samples in each of these, and steps from one look at the classes of the components to
@@ -62,9 +62,6 @@ PANEL = 128
 
 # Dimensions, and components, that are looked at together; arrays have zeros up to a multiple of dimensions.
 WIDE = 4
-
-# Numbers that are looked at together where NumPy computes.
-CACHED = 2**16
 
 # Logarithm of the least share: exponentials below are not worth their time.
 LEAST_LOG = -30.0
@@ -124,101 +121,6 @@ class Fields(NamedTuple):
     stop: NDArray[np.int64]  # (1,)
 
 
-@dataclass(frozen=True, eq=False)
-class Union:
-    """A soft partition.
-
-    Parameters
-    ----------
-    class_of : ndarray of shape (n_components,), int64
-        Class of each component.
-    classes : ndarray of shape (n_samples, n_classes)
-        Of each class in each sample: what memberships are.
-    weights : ndarray of shape (n_components,)
-        Proportions of the components.
-    means : ndarray of shape (n_components, n_dims)
-        In the coordinates that were given.
-    covariances : ndarray of shape (n_components, n_dims) or (n_components, n_dims, n_dims)
-        Variances, or matrices.
-    accuracies : dict of int to float
-        Of annotators whose accuracy was not given.
-    terms : tuple of float
-        Of features with entropy, of annotations, of the prior on the components, nats.
-    steps : int
-        That it took.
-    """
-
-    class_of: NDArray[np.int64]
-    classes: Floats
-    weights: Floats
-    means: Floats
-    covariances: Floats
-    accuracies: dict[int, float]
-    terms: tuple[float, float, float]
-    steps: int
-
-    @property
-    def bound(self) -> float:
-        """Lower bound of the log-likelihood, nats: the sum of its terms."""
-        return sum(self.terms)
-
-    @property
-    def labels(self) -> NDArray[np.int16]:
-        """The largest class of each sample, the lowest on ties."""
-        return np.asarray(self.classes.argmax(axis=1), np.int16)
-
-    def draws(self, n_draws: int, rng: Generator) -> NDArray[np.int16]:
-        """Partitions drawn by the shares of the classes, of shape (n_draws, n_samples)."""
-        bounds = np.cumsum(self.classes, axis=1)[:, :-1]  # the last one is 1 but for rounding
-        drawn = np.empty((n_draws, len(bounds)), np.int16)
-        for draw in drawn:
-            draw[:] = (rng.random(len(bounds))[:, None] >= bounds).sum(axis=1)
-        return drawn
-
-    def log_densities(self, Z: Floats) -> Floats:
-        """Log-density of each sample in each component, its proportion included, nats.
-
-        Each row is summed by itself: no bit of it depends on the other rows.
-
-        Parameters
-        ----------
-        Z : ndarray of shape (n_rows, n_dims)
-            Samples, those of the fit or others, in the coordinates of the components.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-        """
-        logs = np.empty((len(Z), len(self.means)))
-        constants = np.log(self.weights) - 0.5 * Z.shape[1] * math.log(2.0 * math.pi)
-        is_matrix = self.covariances.ndim == 3
-        spreads = np.linalg.cholesky(self.covariances) if is_matrix else np.sqrt(self.covariances)
-        logdets = [np.log(each.diagonal() if is_matrix else each).sum() for each in spreads]
-        inverses = np.linalg.inv(spreads) if is_matrix else spreads
-        many = max(CACHED // Z.shape[1], 1)
-        for start in range(0, len(Z), many):  # so few rows stay in a processor's cache
-            rows = slice(start, start + many)
-            for g, mean in enumerate(self.means):
-                own = min(g, len(spreads) - 1)  # one if tied
-                moved = Z[rows] - mean
-                white = np.einsum("nd,ed->ne", moved, inverses[own]) if is_matrix else moved / spreads[own]
-                logs[rows, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - logdets[own]
-        return logs
-
-    def predict(self, Z: Floats) -> Floats:
-        """Probability of each class of samples without annotations, of shape (n_rows, n_classes)."""
-        logs = self.class_densities(Z)
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
-
-    def class_densities(self, Z: Floats) -> Floats:
-        """Log-density of each sample in each class, its proportion included, nats; as `log_densities`."""
-        logs, classes = self.log_densities(Z), np.full((len(Z), self.classes.shape[1]), -np.inf)
-        for g, c in enumerate(self.class_of.tolist()):
-            classes[:, c] = np.logaddexp(classes[:, c], logs[:, g])
-        return classes
-
-
 def observe(
     Z: Floats, links: Links, *, n_classes: int, n_components: int, covariance: str, proportions: str = "free"
 ) -> Observed:
@@ -273,7 +175,7 @@ def fit_components(
     proportions: str = "free",
     labels: NDArray[np.integer] | None = None,
     steps: int = STEPS,
-) -> Union:
+) -> Gaussians:
     """Fit classes that are unions of Gaussians to features and annotations, from one start.
 
     Parameters
@@ -299,7 +201,8 @@ def fit_components(
 
     Returns
     -------
-    Union
+    Gaussians
+        In the coordinates that were given, with the shares of the classes.
 
     Raises
     ------
@@ -319,17 +222,20 @@ def fit_components(
     if labels is None:
         labels = first_labels(observed.Z, n_components, rng)
     fields = new_fields(observed, labels, n_components)
-    taken = _fit(observed, fields, rng, steps)
+    n_steps = _fit(observed, fields, rng, steps)
     is_matrix = observed.shape in MATRICES
-    return Union(
+    bound = fields.bound.tolist()
+    return Gaussians(
+        structure=Structure(NONE, components, covariance, proportions),
         class_of=fields.class_of,
-        classes=fields.classes,
         weights=np.exp(fields.log_weights),
         means=fields.means,
         covariances=fields.covariances if is_matrix else fields.covariances[:, :, 0],
+        center=np.zeros(observed.Z.shape[1]),
+        classes=fields.classes,
         accuracies=dict(zip(links.annotators, fields.accuracies.tolist(), strict=True)),
-        terms=tuple(fields.bound.tolist()),
-        steps=taken,
+        terms=(bound[0], bound[1], bound[2]),
+        steps=n_steps,
     )
 
 

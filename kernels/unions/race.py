@@ -1,19 +1,17 @@
 """What classes are made of, as annotations speak for it: subspace, components, covariance, proportions.
 
-A `Structure` says in which coordinates the components of `kernels.components` stand, how many each class
+A `Structure` says in which coordinates the components of `kernels.unions.soft` stand, how many each class
 has and of which shape. `choose_structure` ranks structures, coarse to fine, by how well short fits predict
 annotations that they have not seen (docs/model.md, section 12); `settle` fits the best of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from sweep_clustering.kernels.choice.held_out import (
@@ -28,19 +26,10 @@ from sweep_clustering.kernels.choice.held_out import (
     list_annotations,
     without,
 )
-from sweep_clustering.kernels.choice.table import (
-    COARSE_STEPS,
-    FOLD_STEPS,
-    Kept,
-    Solution,
-    Table,
-    union_criteria,
-)
-from sweep_clustering.kernels.components import Union
+from sweep_clustering.kernels.fits import Gaussians, Runner
 from sweep_clustering.kernels.problem.data import MUST, Floats, Layer, layer_weights
-from sweep_clustering.kernels.settings import FOLDS, ObjectiveSettings
+from sweep_clustering.kernels.settings import FOLDS
 from sweep_clustering.kernels.structure import (
-    ANY,
     AUTO,
     CANDIDATES,
     DISCRIMINATIVE,
@@ -48,7 +37,13 @@ from sweep_clustering.kernels.structure import (
     NONE,
     Structure,
     named_structure,
-    part_size,
+)
+from sweep_clustering.kernels.unions.table import (
+    COARSE_STEPS,
+    FOLD_STEPS,
+    Kept,
+    Table,
+    union_criteria,
 )
 
 # Components of each class at first.
@@ -73,17 +68,11 @@ TIMIDITY = 0.75
 LEFT = 10
 RACE = ((0, 1), tuple(range(2, FOLDS)))
 
-# Restarts on the part of a large table that are fitted to all rows.
-REFINED = 2
-
 # Shares of a prediction that are due to the fit: it is never worse than the base rate.
 SURE = np.linspace(0.0, 1.0, 21)
 
 # Pairs whose shares are multiplied together: few enough that millions take no memory.
 AT_ONCE = 2**16
-
-Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
-
 
 # Predictions of the annotations of each fold, from the others.
 
@@ -96,7 +85,7 @@ class Tried(NamedTuple):
     """
 
     kept: Kept
-    solution: Solution | None
+    solution: Gaussians | None
     said: dict[int, tuple[Floats, Floats]]
 
 
@@ -109,7 +98,7 @@ class Trials:
         self.found: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
         # By fold, too: what a fit says of its held-out annotations, and those that others start from.
         self.predicted: dict[tuple[Structure, int, int], tuple[Floats, Floats]] = {}
-        self.fits: dict[tuple[Structure, int, int], Solution] = {}
+        self.fits: dict[tuple[Structure, int, int], Gaussians] = {}
         self.rates = np.zeros(len(annotations.folds))
         for fold in range(FOLDS):
             tested = annotations.folds == fold
@@ -162,7 +151,7 @@ class Trials:
             running = sorted(running, key=lambda each: predicted[each].log_loss)[:LEFT]
         self.found |= {(each, starts): predicted[each] for each in running}
 
-    def _fit(self, each: Structure, fold: int, starts: int) -> Solution:
+    def _fit(self, each: Structure, fold: int, starts: int) -> Gaussians:
         rng = np.random.default_rng(below(self.table.seed, HELD_OUT + 1 + FOLDS, starts))
         if not each.annotated:
             return self.table.of_features(each)
@@ -177,14 +166,14 @@ class Trials:
             )
             for number in range(starts)
         ]
-        return max(found, key=lambda one: one.union.bound)
+        return max(found, key=lambda one: one.bound)
 
     def _tried(self, each: Structure, fold: int, starts: int, is_first: bool) -> Tried:
         fit = self._fit(each, fold, starts)
         said = {}
         for number in (fold,) if each.annotated else range(FOLDS):
             own = self.annotations.folds == number
-            said[number] = alike(fit.union, self.annotations.pairs[own]), self._accuracies(fit.union, own)
+            said[number] = alike(fit, self.annotations.pairs[own]), self._accuracies(fit, own)
         return Tried(Kept.of(fit), fit if is_first else None, said)
 
     def _predict(self, each: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
@@ -210,27 +199,27 @@ class Trials:
         agreeing = np.where(is_must, together[tested], 1.0 - together[tested])
         return HeldOut(np.log(best), right, weights, agreeing)
 
-    def _accuracies(self, union: Union, tested: NDArray[np.bool_]) -> Floats:
+    def _accuracies(self, fit: Gaussians, tested: NDArray[np.bool_]) -> Floats:
         whole = self.annotations
         found, annotators = whole.accuracies[tested], whole.annotators[tested]
         unknown = np.isnan(found)
         for annotator in np.unique(annotators[unknown]).tolist():
-            accuracy = union.accuracies.get(annotator)
+            accuracy = fit.accuracies.get(annotator)
             if accuracy is None:  # the fit has not seen them
                 seen = (whole.annotators == annotator) & ~tested
-                weights, together = whole.weights[seen], alike(union, whole.pairs[seen])
+                weights, together = whole.weights[seen], alike(fit, whole.pairs[seen])
                 right = np.where(whole.is_must[seen], together, 1.0 - together) @ weights
                 accuracy = max((float(right) + 1.0) / (float(weights.sum()) + 2.0), 0.5)
             found[unknown & (annotators == annotator)] = accuracy
         return np.clip(found, UNSURE, 1.0 - UNSURE)
 
 
-def alike(union: Union, pairs: NDArray[np.integer]) -> Floats:
+def alike(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
     """Probability that the two samples of each pair are of one class."""
     found = np.empty(len(pairs))
     for start in range(0, len(pairs), AT_ONCE):
         i, j = pairs[start : start + AT_ONCE].T
-        found[start : start + AT_ONCE] = (union.classes[i] * union.classes[j]).sum(axis=1)
+        found[start : start + AT_ONCE] = (fit.classes[i] * fit.classes[j]).sum(axis=1)
     return found
 
 
@@ -246,7 +235,7 @@ def _is_behind(found: HeldOut, best: HeldOut) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class StructureChoice:
+class Ranking:
     """Structures, the best first, and what spoke for them.
 
     Parameters
@@ -280,7 +269,7 @@ def choose_structure(
     components: int | str = AUTO,
     subspace: int | str = AUTO,
     covariance: str = AUTO,
-) -> StructureChoice:
+) -> Ranking:
     """Rank structures by how well they predict held-out annotations, coarse to fine.
 
     Where none predicts them better than how often they are must-links, and than a coin, by two standard
@@ -356,7 +345,7 @@ def choose_structure(
         best = [one for one in best if one.subspace == DISCRIMINATIVE]
         if not best:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
-            return StructureChoice(tuple(alone), {}, trials.base_rate, note)
+            return Ranking(tuple(alone), {}, trials.base_rate, note)
     candidates = {one: trials.found[one, starts] for one in best}
     base, leader = trials.base_rate, candidates[best[0]]
     bar = bar_of(base)
@@ -366,7 +355,7 @@ def choose_structure(
         every = unsupervised(table, shapes) if is_whole else alone
         chosen = _by_features(table, run, every, why, annotated=not is_whole)
         return replace(chosen, candidates=candidates, base_rate=base)
-    choice = StructureChoice((), candidates, base)
+    choice = Ranking((), candidates, base)
     taken = fewest_components(choice.credible)
     return replace(choice, ranked=(taken, *(each for each in choice.credible if each != taken)))
 
@@ -388,7 +377,7 @@ def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
 
 def _by_features(
     table: Table, run: Runner, every: Sequence[Structure], why: str, *, annotated: bool
-) -> StructureChoice:
+) -> Ranking:
     """Rank structures by BIC of fits without annotations; they take part in the final fit if asked for."""
     ranked, note = list(every), why
     if len(every) > 1:
@@ -399,10 +388,10 @@ def _by_features(
         scored = {each: union_criteria(fit, table.X).bic for each, fit in zip(every, fits, strict=True)}
         ranked.sort(key=lambda each: -scored[each])
         note = f"{why}: the features choose, by BIC: {ranked[0]}"
-    return StructureChoice(tuple(each._replace(annotated=annotated) for each in ranked), {}, None, note)
+    return Ranking(tuple(each._replace(annotated=annotated) for each in ranked), {}, None, note)
 
 
-def falls_short(union: Union, layers: Sequence[Layer], expected: HeldOut) -> str:
+def falls_short(fit: Gaussians, layers: Sequence[Layer], expected: HeldOut) -> str:
     """Why a fit to all annotations is worse than those to the folds; empty if it is not.
 
     A fit agrees with the annotations that it saw at least as well as others with those that they did not.
@@ -411,7 +400,7 @@ def falls_short(union: Union, layers: Sequence[Layer], expected: HeldOut) -> str
     for layer in layers:
         pairs = np.asarray(layer.pairs).reshape(-1, 2)
         used = pairs[:, 0] != pairs[:, 1]
-        together = alike(union, pairs[used])
+        together = alike(fit, pairs[used])
         agreeing.append(together if layer.kind == MUST else 1.0 - together)
         weights.append(layer_weights(layer)[used])
     found = float(np.average(np.concatenate(agreeing), weights=np.concatenate(weights)))
@@ -426,211 +415,7 @@ def _gain(values: Floats, weights: Floats) -> tuple[float, float]:
     return mean, float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())
 
 
-# Large tables, coarse to fine: a part of the rows for what is compared, all of them for the fit that counts.
-
-
-def part_of(table: Table, layers: Sequence[Layer]) -> tuple[Table, list[Layer]] | None:
-    """Some rows of a large table, with the annotations among them; None if the table is not large."""
-    most = part_size(table.n_classes)
-    if not table.is_large or len(table.X) < 2 * most:
-        return None
-    rng = np.random.default_rng(below(table.seed, HELD_OUT + 3 + FOLDS))
-    some, between = some_rows(table.X, layers, most, rng)
-    return Table(some, table.n_classes, table.seed, table), between
-
-
-def some_rows(
-    X: Floats, layers: Sequence[Layer], most: int, rng: np.random.Generator
-) -> tuple[Floats, list[Layer]]:
-    """So many rows, those of annotations drawn at random before others, and the annotations among them.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features.
-    layers : sequence of Layer
-        Annotations.
-    most : int
-        Rows; all of them, if there are no more.
-    rng : numpy.random.Generator
-        Of the draw.
-    """
-    if len(X) <= most:
-        return X, list(layers)
-    answered = rng.permutation(np.concatenate([np.empty((0, 2), int), *(layer.pairs for layer in layers)]))
-    # each answer adds two rows at most; rows without answers fill up
-    rows = np.concatenate([answered[: most // 2].ravel(), rng.permutation(len(X))])
-    kept = np.sort(rows[np.sort(np.unique(rows, return_index=True)[1])][:most])
-    place = np.full(len(X), -1)
-    place[kept] = np.arange(len(kept))
-    between = []
-    for layer in layers:
-        pairs = place[layer.pairs].reshape(-1, 2)
-        some = (pairs >= 0).all(axis=1)
-        of_each = {"weights": layer.weights, "accuracies": layer.accuracies}
-        known = {name: np.asarray(values)[some] for name, values in of_each.items() if values is not None}
-        between.append(replace(layer, pairs=pairs[some], **known))
-    return X[kept], between
-
-
-def refined(table: Table, layers: Sequence[Layer], coarse: Solution, stream: SeedSequence) -> Solution:
-    """Fit a structure to all rows, from a fit of it to some of them.
-
-    Parameters
-    ----------
-    table : Table
-        All rows.
-    layers : sequence of Layer
-        Annotations.
-    coarse : Solution
-        Of the part.
-    stream : numpy.random.SeedSequence
-        Of the fit.
-    """
-    rng, structure, Z = np.random.default_rng(stream), coarse.structure, coarse.place(table.X)
-    if structure.first is None:
-        labels = coarse.union.log_densities(Z).argmax(axis=1)
-        return table.solve(structure, layers, rng, steps=FOLD_STEPS, labels=labels)
-    seen = replace(coarse, union=replace(coarse.union, classes=coarse.union.predict(Z)))
-    return table.solve(structure, layers, rng, steps=FOLD_STEPS, first=seen)
-
-
-# Fits of what was chosen.
-
-
-@dataclass(frozen=True, eq=False)
-class Settled:
-    """Fits of the first structure that does not fall short of what its folds predicted.
-
-    Parameters
-    ----------
-    structure : Structure
-        What was fitted.
-    choice : StructureChoice
-        What spoke for it.
-    solutions : tuple of Solution
-        Of each restart.
-    best : int
-        Which of them has the largest bound, the first on ties.
-    notes : tuple of str
-        Which structures fell short, and how, and why the features chose.
-    alarms : tuple of str
-        Those of the notes that say that the solution may be nonsense.
-    interrupted : bool
-        Whether it is the best that there was when somebody pressed Ctrl-C.
-    """
-
-    structure: Structure
-    choice: StructureChoice
-    solutions: tuple[Solution, ...]
-    best: int
-    notes: tuple[str, ...]
-    alarms: tuple[str, ...] = ()
-    interrupted: bool = False
-
-
-def structure_choice(
-    table: Table,
-    layers: Sequence[Layer],
-    *,
-    covariance: str,
-    settings: ObjectiveSettings,
-    run: Runner = map,
-    predict: bool = True,
-) -> StructureChoice:
-    """Choose what classes are made of, where that is open; parameters as of `settle`."""
-    parts = [settings.components, settings.subspace, covariance]
-    components, subspace, shape = [AUTO] * 3 if covariance == ANY else parts
-    if table.n_classes > (distinct := table.distinct(NONE)):
-        raise ValueError(f"n_clusters is {table.n_classes}, but X has only {distinct} distinct rows")
-    if not isinstance(subspace, str):
-        subspace = min(subspace, table.rank)
-    is_open = AUTO in (components, subspace, shape)
-    if is_open or (predict and list_annotations(layers, table.seed).n_pairs >= LEAST_PAIRS):
-        named: Any = {"components": components, "subspace": subspace, "covariance": str(shape)}
-        part = part_of(table, layers)
-        if part is None:
-            return choose_structure(table, layers, run=run, **named)
-        found = choose_structure(*part, run=run, **named)
-        table.dear = part[0].dear
-        return found
-    return StructureChoice((named_structure(subspace, components, str(shape)),), {}, None)
-
-
-def settle(
-    table: Table,
-    layers: Sequence[Layer],
-    *,
-    covariance: str,
-    settings: ObjectiveSettings,
-    streams: Sequence[SeedSequence],
-    run: Runner = map,
-    predict: bool = True,
-    choice: StructureChoice | None = None,
-) -> Settled:
-    """Choose what classes are made of, where that is open, and fit it until a fit holds what its folds said.
-
-    Parameters
-    ----------
-    table : Table
-        Features as used, K, and the seed of the choice.
-    layers : sequence of Layer
-        Annotations that the model sees.
-    covariance : str
-        Shape of the components; "auto", or "any" with components and subspace open too.
-    settings : ObjectiveSettings
-        `components` and `subspace`.
-    streams : sequence of numpy.random.SeedSequence
-        One for each restart.
-    run : callable
-        As `map`; calls may run at once.
-    predict : bool
-        Whether annotations are held out where nothing is open.
-    choice : StructureChoice, optional
-        One that was made before, such as on a part of the samples.
-
-    Raises
-    ------
-    ValueError
-        If there are more classes or components than distinct rows.
-    """
-    if choice is None:
-        named: Any = {"covariance": covariance, "settings": settings, "predict": predict}
-        choice = structure_choice(table, layers, run=run, **named)
-    notes, wanted = list[str](), settings.subspace
-    if not isinstance(wanted, str) and wanted > table.rank:
-        notes.append(f"features have {table.rank} principal components, not {wanted}: all are used")
-    notes += [*([choice.note] if choice.note else []), *table.left_out()]
-    table.keep(layers)
-    part = part_of(table, layers)
-    if part is not None:
-        notes.append(f"structures were compared on {len(part[0].X):,} of the {len(table.X):,} rows")
-    for structure in choice.ranked:
-        if part is None or structure.covariance == KMEANS:
-            solutions = tuple(run(partial(_restart, table, structure, layers), streams))
-        else:
-            coarse = list(run(partial(_restart, part[0], structure, part[1]), streams))
-            order = sorted(range(len(coarse)), key=lambda number: (-coarse[number].union.bound, number))
-            fine = partial(_refined_restart, table, layers, coarse, streams)
-            solutions = tuple(run(fine, order[:REFINED]))
-            notes.append(
-                f"the best {len(solutions)} of {len(coarse)} restarts on these rows were fitted to all rows"
-            )
-        best = max(range(len(solutions)), key=lambda number: (solutions[number].union.bound, -number))
-        expected = choice.candidates.get(structure)
-        why = falls_short(solutions[best].union, layers, expected) if expected is not None else ""
-        no_skill = (choice.note,) if choice.note and choice.base_rate is not None else ()
-        found = Settled(structure, choice, solutions, best, tuple(notes), no_skill)
-        if not why:
-            return found
-        notes.append(f"not taken: {structure}, whose fit {why}")
-    short = (
-        f"every structure fell short of its folds: {structure} is taken, whose fit {why}; see K and the rows"
-    )
-    return replace(found, notes=(*notes, short), alarms=(*found.alarms, short))
-
-
-def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any, Any]]) -> Solution:
+def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any, Any]]) -> Gaussians:
     """The best of the fits that a choice had made when it was ended.
 
     Parameters
@@ -641,15 +426,15 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         Annotations that the model sees.
     done : sequence of tuple
         What was tried, and what was found: a structure and a fold, and a `Tried`; or a structure that
-        features alone judge, and its `Solution`.
+        features alone judge, and its `Gaussians`.
 
     Returns
     -------
-    Solution
+    Gaussians
         By BIC, if features judge; else of the structure whose fits agree most, by the least that two standard
         errors leave of it, with annotations that they have not seen.
     """
-    alone = [found for _, found in done if isinstance(found, Solution)]
+    alone = [found for _, found in done if isinstance(found, Gaussians)]
     if alone:
         return max(alone, key=lambda one: union_criteria(one, table.X).bic)
     annotations = list_annotations(layers, table.seed)
@@ -667,18 +452,4 @@ def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any,
         mean, error = _gain(values, weights)
         return mean - CLEAR * error
 
-    return max(fits[max(agreeing, key=least)], key=lambda one: one.solution.union.bound).whole()
-
-
-def _refined_restart(
-    table: Table,
-    layers: Sequence[Layer],
-    coarse: Sequence[Solution],
-    streams: Sequence[SeedSequence],
-    number: int,
-) -> Solution:
-    return refined(table, layers, coarse[number], below(streams[number], 1))
-
-
-def _restart(table: Table, structure: Structure, layers: Sequence[Layer], stream: SeedSequence) -> Solution:
-    return table.solve(structure, layers, np.random.default_rng(stream))
+    return max(fits[max(agreeing, key=least)], key=lambda one: one.gaussians.bound).whole()

@@ -14,21 +14,24 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from sweep_clustering.kernels import structure
-from sweep_clustering.kernels.choice import structures
-from sweep_clustering.kernels.choice import table as tables
 from sweep_clustering.kernels.choice.held_out import COIN, HeldOut, bar_of, list_annotations
-from sweep_clustering.kernels.choice.structures import (
+from sweep_clustering.kernels.fits import Gaussians
+from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
+from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.solver.contract import Model
+from sweep_clustering.kernels.solver.unions import REFINED, Unions
+from sweep_clustering.kernels.unions import race as structures
+from sweep_clustering.kernels.unions import table as tables
+from sweep_clustering.kernels.unions.race import (
     DISCRIMINATIVE,
     KMEANS,
     NONE,
+    Ranking,
     Structure,
-    StructureChoice,
     Trials,
     choose_structure,
 )
-from sweep_clustering.kernels.choice.table import Table
-from sweep_clustering.kernels.problem.data import CANNOT, MUST, Layer
-from sweep_clustering.kernels.settings import settings_of
+from sweep_clustering.kernels.unions.table import Table
 from sweep_clustering.sweeps.errors import present
 
 Table_ = tuple[NDArray[Any], NDArray[np.int64]]
@@ -62,7 +65,13 @@ def table_of(X: NDArray[Any], n_classes: int) -> Table:
     return Table(X, n_classes, SeedSequence(0))
 
 
-def solved(table: Table, structure: Structure, layers: list[Layer]) -> tables.Solution:
+def unions_of(X: NDArray[Any], layers: Sequence[Layer], n_clusters: int = 3) -> Unions:
+    """The solver of full covariances in two principal components."""
+    model = Model("conditional", "full", settings_of({"subspace": 2}))
+    return Unions(model, X, layers, n_clusters, SeedSequence(0))
+
+
+def solved(table: Table, structure: Structure, layers: list[Layer]) -> Gaussians:
     return table.solve(structure, layers, np.random.default_rng(0))
 
 
@@ -71,7 +80,7 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
     X, _ = blobs()
     table = table_of(X, 3)
     found = solved(table, Structure(NONE, 1, shape, annotated=False), [])
-    union, Z = found.union, found.place(X)
+    union, Z = found, found.place(X)
     logs = union.log_densities(Z)
     for g, mean in enumerate(union.means):
         own = union.covariances[0 if shape == "tied" else g]
@@ -86,7 +95,7 @@ def test_densities_and_bic_are_those_of_the_mixture(shape: str) -> None:
 
 def test_a_new_sample_has_the_classes_of_the_densities_whatever_the_other_rows() -> None:
     X, labels = rings()
-    union = solved(table_of(X, 2), Structure(NONE, 8, "spherical"), drawn(labels, 240, 0.95, 0.95)).union
+    union = solved(table_of(X, 2), Structure(NONE, 8, "spherical"), drawn(labels, 240, 0.95, 0.95))
     classes = union.predict(X)
     densities = np.exp(union.log_densities(X))
     for c in range(2):
@@ -101,7 +110,7 @@ def test_equal_proportions_are_of_classes() -> None:
     X, labels = X[(labels == 0) | (np.arange(240) < 60)], labels[(labels == 0) | (np.arange(240) < 60)]
     layers = drawn(labels, 200, 0.95, 0.95)
     for proportions in ("equal", "free"):
-        union = solved(table_of(X, 2), Structure(NONE, 4, "spherical", proportions), layers).union
+        union = solved(table_of(X, 2), Structure(NONE, 4, "spherical", proportions), layers)
         sums = np.bincount(union.class_of, union.weights)
         is_equal = np.allclose(sums, 0.5)
         assert sums.sum() == pytest.approx(1.0)
@@ -136,7 +145,7 @@ def slow_log_loss(trials: Trials, each: Structure, layers: list[Layer]) -> float
     for sure in np.linspace(0, 1, 21):
         total = 0.0
         for a, (i, j) in enumerate(whole.pairs.tolist()):
-            classes = trials.fits[each, 3, int(whole.folds[a])].union.classes
+            classes = trials.fits[each, 3, int(whole.folds[a])].classes
             p, together = float(whole.accuracies[a]), float(classes[i] @ classes[j])
             must = min(max(p * together + (1 - p) * (1 - together), 1e-3), 1 - 1e-3)
             others = whole.folds != whole.folds[a]
@@ -176,7 +185,7 @@ def test_every_other_start_finds_classes_along_directions_of_little_variance() -
     assert found[0] < 0.1
     assert found[1] == 1.0
     tied, rng = Structure(2, 1, "tied", annotated=False), np.random.default_rng(0)
-    fits = [table.solve(tied, (), rng).union for _ in range(6)]
+    fits = [table.solve(tied, (), rng) for _ in range(6)]
     best = max(fits, key=lambda fit: fit.bound)
     assert adjusted_rand_score(classes, best.labels) == 1.0
 
@@ -211,7 +220,7 @@ def test_a_part_has_the_principal_components_of_the_whole(monkeypatch: pytest.Mo
     monkeypatch.setattr(structure, "PART_OF_CLASS", 10)
     monkeypatch.setattr(structure, "PART", 400)
     table = table_of(X, 40)
-    part, _ = present(structures.part_of(table, ()))
+    part, _ = present(unions_of(X, (), 40).part)
     assert len(part.X) == 400
     assert np.array_equal(part.placed(40), tables.place(part.X, table.center, table.axes(40)))
     assert np.isfinite(part.seen(table.rank, True)).all()
@@ -236,7 +245,7 @@ def test_rows_that_are_equal_along_discriminative_directions_are_fitted_all_the_
     first, table = Structure(NONE, 1, "spherical"), Table(X, 2, SeedSequence(0))
     made = Structure(DISCRIMINATIVE, 16, "spherical", first=first)
     pairs = np.array([[0, 1], [40, 41], [0, 20]])
-    union = table.solve(made, [Layer(MUST, pairs, None, 0.9)], np.random.default_rng(0)).union
+    union = table.solve(made, [Layer(MUST, pairs, None, 0.9)], np.random.default_rng(0))
     assert len(union.class_of) == 32
     assert np.isfinite(union.bound)
     np.testing.assert_allclose(union.classes.sum(axis=1), 1.0)
@@ -249,7 +258,7 @@ def test_rings_take_many_components_and_blobs_one() -> None:
     choice = choose_structure(table, layers)
     assert choice.ranked[0].components >= 4
     assert not choice.note
-    union = solved(table, choice.ranked[0], layers).union
+    union = solved(table, choice.ranked[0], layers)
     assert adjusted_rand_score(labels, union.labels) > 0.95
     X, labels = blobs()
     layers = drawn(labels, 150, 0.9, 0.9)
@@ -258,7 +267,7 @@ def test_rings_take_many_components_and_blobs_one() -> None:
     assert choice.base_rate is not None
     assert choice.candidates[choice.ranked[0]].log_loss < choice.base_rate.log_loss - 0.2
     assert any(not each.annotated for each in choice.candidates)
-    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).union.labels) > 0.95
+    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).labels) > 0.95
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -297,7 +306,7 @@ def test_the_bar_is_the_better_of_the_base_rate_and_a_coin() -> None:
 
 def test_a_candidate_that_a_coin_beats_is_not_credible() -> None:
     good, bad = Structure(NONE, 4, "full"), Structure(NONE, 1, "full")
-    choice = StructureChoice((), {good: answers_of([0.6]), bad: answers_of([0.4993])}, None)
+    choice = Ranking((), {good: answers_of([0.6]), bad: answers_of([0.4993])}, None)
     assert list(choice.credible) == [good]
 
 
@@ -340,7 +349,7 @@ def test_annotations_that_say_nothing_leave_the_choice_to_the_features() -> None
     assert "no structure predicts the annotations better" in choice.note
     assert "the features choose, by BIC" in choice.note
     assert not any(each.annotated for each in choice.ranked)
-    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).union.labels) > 0.95
+    assert adjusted_rand_score(labels, solved(table, choice.ranked[0], layers).labels) > 0.95
 
 
 def test_few_annotations_leave_the_choice_to_the_features_and_take_part() -> None:
@@ -376,12 +385,12 @@ def test_a_fit_that_agrees_less_than_its_folds_predicted_is_named() -> None:
     layers = drawn(labels, 150, 0.95, 0.95)
     table = table_of(X, 3)
     annotations = list_annotations(layers, table.seed)
-    good = solved(table, Structure(NONE, 1, "spherical"), layers).union
+    good = solved(table, Structure(NONE, 1, "spherical"), layers)
     together = structures.alike(good, annotations.pairs)
     agreeing = np.where(annotations.is_must, together, 1.0 - together)
     expected = HeldOut(np.log(np.full(len(agreeing), 0.9)), agreeing > 0.5, annotations.weights, agreeing)
     assert not structures.falls_short(good, layers, expected)
-    bad = tables.hard_union(X, np.minimum(np.arange(len(X)), 2), 3)  # all but two in one class
+    bad = tables.hard_classes(X, np.minimum(np.arange(len(X)), 2), 3)  # all but two in one class
     assert "where its folds predicted" in structures.falls_short(bad, layers, expected)
 
 
@@ -426,11 +435,11 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
     labels = np.arange(900) % 3
     X = rng.standard_normal((900, 2)) * [1.0, 0.2] + np.array([[0.0, 0.0], [0.0, 2.0], [0.0, 4.0]])[labels]
     layers = drawn(labels, 900, 1.0, 0.95)
-    assert structures.part_of(table_of(X, 3), layers) is None
+    assert unions_of(X, layers).part is None
     monkeypatch.setattr(tables, "LARGE", 1000)
     monkeypatch.setattr(structure, "PART", 300)
-    table = table_of(X, 3)
-    part, between = present(structures.part_of(table, layers))
+    solver = unions_of(X, layers)
+    part, between = present(solver.part)
     assert (len(part.X), part.n_classes) == (300, 3)
     assert {tuple(row) for row in part.X.tolist()} <= {tuple(row) for row in X.tolist()}
     # annotations whose samples are both there, and what each of them says
@@ -439,26 +448,26 @@ def test_large_tables_are_compared_on_a_part_of_the_rows(monkeypatch: pytest.Mon
         assert 40 <= len(some.pairs) <= len(layer.pairs)
         assert {tuple(part.X[pair].ravel().tolist()) for pair in some.pairs} <= told
         assert (some.kind, some.accuracy) == (layer.kind, layer.accuracy)
-    again, _ = present(structures.part_of(table, layers))
+    again, _ = present(unions_of(X, layers).part)
     assert np.array_equal(part.X, again.X)
-    assert structures.part_of(table_of(X[:500], 3), ()) is None  # less than twice as many rows
+    assert unions_of(X[:500], ()).part is None  # less than twice as many rows
     streams = [SeedSequence(0, spawn_key=(number,)) for number in range(4)]
-    named: Any = {"covariance": "full", "settings": settings_of({"subspace": 2})}
-    settled = structures.settle(table, layers, streams=streams, **named)
-    assert len(settled.solutions) == structures.REFINED
-    assert settled.notes == (
+    choice = solver.choose(streams)
+    assert len(choice.fits) == REFINED
+    assert choice.notes == (
         "structures were compared on 300 of the 900 rows",
         "the best 2 of 4 restarts on these rows were fitted to all rows",
     )
-    assert settled.solutions[settled.best].union.labels.shape == (900,)
-    assert adjusted_rand_score(labels, settled.solutions[settled.best].union.labels) > 0.95
+    best = max(choice.fits, key=lambda fit: fit.objective)
+    assert best.labels.shape == (900,)
+    assert adjusted_rand_score(labels, best.labels) > 0.95
     # directions of the part lead to those of all rows
     first = Structure(NONE, 1, "diagonal")
     along = Structure(DISCRIMINATIVE, 1, "full", first=first)
     coarse = solved(part, along, between)
-    found = structures.refined(table, layers, coarse, SeedSequence(1))
-    assert found.structure == along
-    assert adjusted_rand_score(labels, found.union.labels) > 0.95
+    fine = solver.refined(coarse, SeedSequence(1))
+    assert present(fine.gaussians).structure == along
+    assert adjusted_rand_score(labels, fine.labels) > 0.95
 
 
 def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
@@ -467,7 +476,7 @@ def test_a_fit_that_is_kept_has_its_classes_but_for_rounding() -> None:
         Structure(NONE, 1, "diagonal"), drawn(y, 100, 0.9, 0.9), np.random.default_rng(0)
     )
     kept = tables.Kept.of(fit)
-    assert len(kept.solution.union.classes) == 0
-    assert kept.solution.union.bound == fit.union.bound
-    assert np.abs(kept.whole().union.classes - fit.union.classes).max() < 2e-6
-    assert np.array_equal(kept.whole().union.labels, fit.union.labels)
+    assert len(kept.gaussians.classes) == 0
+    assert kept.gaussians.bound == fit.bound
+    assert np.abs(kept.whole().classes - fit.classes).max() < 2e-6
+    assert np.array_equal(kept.whole().labels, fit.labels)

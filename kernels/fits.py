@@ -1,0 +1,206 @@
+"""What a fit gives, whatever its solver: `Fit`, with its `Gaussians` where clusters are made of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sweep_clustering.kernels.structure import Structure
+
+Floats = NDArray[np.float64]
+
+# What applies a function to each argument, as `map` does; calls may run at once, and results come in order.
+Runner = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+
+# Numbers that are looked at together: few enough to stay in a processor's cache.
+CACHED = 2**16
+
+
+class Fit(NamedTuple):
+    """Best solution of one restart, and the work it took.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,), int16
+        Cluster of every sample.
+    objective, gmm, sbm, prior : float
+        Nats, from scratch; the first is the sum of the others. `sbm` is the annotation term: ann of
+        docs/model.md, eq. (36), for "conditional".
+    sizes : ndarray of shape (n_clusters,), int64
+        Samples per cluster; the genetic search leaves none empty.
+    centroids : ndarray of shape (n_clusters, n_features)
+        Means of the features as given.
+    covariances : ndarray of shape (n_clusters,) and, as the shape has it, n_features once or twice
+        As of `kernels.scores.cluster_covariances`, with the variance prior if there is one; 0 for a
+        degenerate cluster. Spherical where there are Gaussians.
+    local_searches, evaluations, caps_reached : int
+        Local searches made, candidate relocations tried in both phases, and how often a limit on rounds,
+        passes or k-means iterations ended a loop. Of a soft fit: 1, its steps, and whether they were all.
+    gaussians : Gaussians or None
+        Gaussians that the clusters are unions of.
+    """
+
+    labels: NDArray[np.int16]
+    objective: float
+    gmm: float
+    sbm: float
+    prior: float
+    sizes: NDArray[np.int64]
+    centroids: Floats
+    covariances: Floats
+    local_searches: int
+    evaluations: int
+    caps_reached: int
+    gaussians: Gaussians | None = None
+
+    @property
+    def bare(self) -> Fit:
+        """The fit without the shares of its classes, which take memory for every sample."""
+        return self if self.gaussians is None else self._replace(gaussians=self.gaussians.bare)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gaussians:
+    """Gaussians that classes are unions of, in the coordinates that were chosen: a soft partition.
+
+    Parameters
+    ----------
+    structure : Structure
+        What was fitted.
+    class_of : ndarray of shape (n_components,)
+        Class of each component; no class is without one.
+    weights : ndarray of shape (n_components,)
+        Proportions of the components.
+    means : ndarray of shape (n_components, n_dims)
+        In units of the coordinates.
+    covariances : ndarray of shape (n_components, n_dims) or (n_components, n_dims, n_dims)
+        Variances, or matrices; one matrix if tied.
+    center : ndarray of shape (n_features,)
+        Means of the features.
+    axes : ndarray of shape (n_features, n_dims), or None
+        Directions of the coordinates; None for the features themselves.
+    classes : ndarray of shape (n_samples, n_classes)
+        Share of each class in each sample of the fit: what memberships are. Empty in a cube.
+    accuracies : mapping of int to float
+        Accuracies of the annotators whose accuracy was not given.
+    terms : tuple of float
+        Terms of features with entropy, of annotations, and of the prior on the components, nats.
+    steps : int
+        Number of steps that the fit took.
+    """
+
+    structure: Structure
+    class_of: NDArray[np.integer]
+    weights: Floats
+    means: Floats
+    covariances: Floats
+    center: Floats
+    axes: Floats | None = None
+    classes: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    accuracies: Mapping[int, float] = field(default_factory=dict)
+    terms: tuple[float, float, float] = (math.nan, math.nan, math.nan)
+    steps: int = 0
+
+    @property
+    def bare(self) -> Gaussians:
+        """The Gaussians alone, as cubes and journals keep them."""
+        return Gaussians(
+            structure=self.structure,
+            class_of=self.class_of.astype(np.int16),
+            weights=self.weights,
+            means=self.means,
+            covariances=self.covariances,
+            center=self.center,
+            axes=self.axes,
+        )
+
+    @property
+    def union(self) -> Gaussians:
+        """The same record: `solution_` of the estimator had the Gaussians under this name."""
+        return self
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.class_of.max()) + 1
+
+    @property
+    def bound(self) -> float:
+        """Lower bound of the log-likelihood, nats: the sum of its terms."""
+        return sum(self.terms)
+
+    @property
+    def labels(self) -> NDArray[np.int16]:
+        """Largest class of each sample, the lowest on ties."""
+        return np.asarray(self.classes.argmax(axis=1), np.int16)
+
+    @property
+    def matrices(self) -> Floats:
+        """Covariances as a matrix for each component, of shape (n_components, n_dims, n_dims)."""
+        if self.covariances.ndim == 2:
+            return self.covariances[:, :, None] * np.eye(self.means.shape[1])
+        return np.array(np.broadcast_to(self.covariances, (len(self.means), *self.covariances.shape[1:])))
+
+    def place(self, X: Floats) -> Floats:
+        """Return the coordinates of samples, of shape (n_samples, n_dims)."""
+        return place(X, self.center, self.axes)
+
+    def log_densities(self, Z: Floats) -> Floats:
+        """Return the log-density of each sample in each component, its proportion included, nats.
+
+        Each row is summed by itself: no bit of it depends on the other rows.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n_rows, n_dims)
+            Samples, those of the fit or others, in the coordinates of the components.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        logs = np.empty((len(Z), len(self.means)))
+        constants = np.log(self.weights) - 0.5 * Z.shape[1] * math.log(2.0 * math.pi)
+        is_matrix = self.covariances.ndim == 3
+        spreads = np.linalg.cholesky(self.covariances) if is_matrix else np.sqrt(self.covariances)
+        logdets = [np.log(spread.diagonal() if is_matrix else spread).sum() for spread in spreads]
+        inverses = np.linalg.inv(spreads) if is_matrix else spreads
+        many = max(CACHED // Z.shape[1], 1)
+        for start in range(0, len(Z), many):
+            rows = slice(start, start + many)
+            for g, mean in enumerate(self.means):
+                shape = min(g, len(spreads) - 1)  # one if tied
+                moved = Z[rows] - mean
+                white = (
+                    np.einsum("nd,ed->ne", moved, inverses[shape]) if is_matrix else moved / spreads[shape]
+                )
+                logs[rows, g] = constants[g] - 0.5 * np.square(white).sum(axis=1) - logdets[shape]
+        return logs
+
+    def class_densities(self, Z: Floats) -> Floats:
+        """Return the log-density of each sample in each class, its proportion included, nats."""
+        logs, classes = self.log_densities(Z), np.full((len(Z), self.n_classes), -np.inf)
+        for g, c in enumerate(self.class_of.tolist()):
+            classes[:, c] = np.logaddexp(classes[:, c], logs[:, g])
+        return classes
+
+    def predict(self, Z: Floats) -> Floats:
+        """Return the probability of each class of samples without annotations, (n_rows, n_classes)."""
+        logs = self.class_densities(Z)
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def at(self, X: Floats) -> Gaussians:
+        """Return the same Gaussians with the shares that other samples have without annotations."""
+        return replace(self, classes=self.predict(self.place(X)))
+
+
+def place(X: Floats, center: Floats, axes: Floats | None) -> Floats:
+    """Return the coordinates of samples along axes; no bit depends on the other rows."""
+    moved = X - center
+    return moved if axes is None else np.einsum("nf,fd->nd", moved, axes)

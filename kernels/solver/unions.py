@@ -1,0 +1,262 @@
+"""Classes that are unions of Gaussians, or stand in a subspace, by soft fits (docs/model.md, section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator, SeedSequence, default_rng
+from numpy.typing import NDArray
+
+from sweep_clustering.kernels.choice.criteria import Criteria
+from sweep_clustering.kernels.choice.held_out import (
+    HELD_OUT,
+    LEAST_PAIRS,
+    below,
+    list_annotations,
+    some_rows,
+)
+from sweep_clustering.kernels.fits import Fit, Gaussians
+from sweep_clustering.kernels.problem.data import Layer, layer_weights
+from sweep_clustering.kernels.settings import FOLDS
+from sweep_clustering.kernels.solver.contract import UNSUPERVISED, Choice, Draws, Effort, Part, Solver
+from sweep_clustering.kernels.structure import ANY, AUTO, KMEANS, NONE, Structure, named_structure, part_size
+from sweep_clustering.kernels.unions import soft
+from sweep_clustering.kernels.unions.race import (
+    Ranking,
+    best_so_far,
+    choose_structure,
+    falls_short,
+)
+from sweep_clustering.kernels.unions.table import FOLD_STEPS, Table, as_fit, union_criteria
+
+# Restarts on the part of a large table that are fitted to all rows.
+REFINED = 2
+
+# By how much what speaks for a structure is divided: predictions of held-out annotations share their fits,
+# and are not as many witnesses as they are annotations.
+SHARED = 3.0
+
+
+class Unions(Solver):
+    """Soft fits of the structure that was named or chosen."""
+
+    def set_up(self) -> None:
+        """Find the principal components."""
+        if self.model.term == UNSUPERVISED:
+            self.layers = ()
+        self.table = Table(self.X, self.n_clusters, self.seed)
+        self.ranking = Ranking((self.model.structure or self._named(),), {}, None)
+        self.structure = self.ranking.ranked[0]
+
+    def _named(self) -> Structure:
+        """Return the structure of what is named; of what is open, the simplest."""
+        settings, covariance = self.model.settings, self.model.covariance
+        return named_structure(
+            settings.subspace, settings.components, "spherical" if covariance in (ANY, AUTO) else covariance
+        )
+
+    def warm_up(self, *, predict: bool = False) -> None:
+        """Load or compile the soft fit."""
+        soft.warm_up()
+
+    @cached_property
+    def part(self) -> tuple[Table, Sequence[Layer]] | None:
+        """Some rows of a large table, with the annotations among them; None if the table is not large."""
+        most = part_size(self.n_clusters)
+        if not self.table.is_large or len(self.X) < 2 * most:
+            return None
+        rng = default_rng(below(self.seed, HELD_OUT + 3 + FOLDS))
+        return self._part_of(some_rows(self.X, self.layers, most, rng))
+
+    def _part_of(self, part: Part) -> tuple[Table, Sequence[Layer]]:
+        return Table(part[0], self.n_clusters, self.seed, self.table), part[1]
+
+    def choose(
+        self, streams: Sequence[SeedSequence] = (), *, predict: bool = False, part: Part | None = None
+    ) -> Choice:
+        """Rank structures, and fit them with the streams until a fit holds what its folds predicted.
+
+        With a part, structures predict also where nothing is open: draws of several fits go by it.
+        """
+        self.ranking = self._rank(predict, None if part is None else self._part_of(part))
+        self.structure = self.ranking.ranked[0]
+        notes = list(self._notes())
+        fits, alarms = tuple[Fit, ...](), list[str]()
+        if self.ranking.note and self.ranking.base_rate is not None:
+            alarms.append(self.ranking.note)
+        self.table.keep(self.layers)
+        for structure in self.ranking.ranked if streams else ():
+            fits = self._fits(structure, streams, notes)
+            best = max(fits, key=lambda fit: fit.objective)
+            expected, self.structure = self.ranking.candidates.get(structure), structure
+            why = "" if expected is None else falls_short(_gaussians(best), self.layers, expected)
+            if not why:
+                break
+            notes.append(f"not taken: {structure}, whose fit {why}")
+        else:
+            if streams:
+                short = (
+                    f"every structure fell short of its folds: {structure} is taken, whose fit {why};"
+                    " see K and the rows"
+                )
+                notes.append(short)
+                alarms.append(short)
+        return self._choice(fits, tuple(note for note in notes if note not in alarms), tuple(alarms))
+
+    def _rank(self, predict: bool, part: tuple[Table, Sequence[Layer]] | None) -> Ranking:
+        """Rank structures by what annotations of a part, or of all rows, say of them."""
+        settings, table = self.model.settings, self.table
+        components, subspace, shape = settings.components, settings.subspace, self.model.covariance
+        if shape == ANY:
+            components, subspace, shape = AUTO, AUTO, AUTO
+        if table.n_classes > (distinct := table.distinct(NONE)):
+            raise ValueError(f"n_clusters is {table.n_classes}, but X has only {distinct} distinct rows")
+        if not isinstance(subspace, str):
+            subspace = min(subspace, table.rank)
+        is_open = AUTO in (components, subspace, shape) or part is not None
+        if not is_open and not (predict and list_annotations(self.layers, self.seed).n_pairs >= LEAST_PAIRS):
+            return Ranking((named_structure(subspace, components, shape),), {}, None)
+        on = part or self.part or (table, self.layers)
+        ranking = choose_structure(
+            *on, run=self.run, components=components, subspace=subspace, covariance=shape
+        )
+        table.dear = on[0].dear
+        return ranking
+
+    def _notes(self) -> list[str]:
+        named, rank, ranking = self.model.settings.subspace, self.table.rank, self.ranking
+        notes = [ranking.note] if ranking.note else []
+        if not isinstance(named, str) and named > rank:
+            notes.insert(0, f"features have {rank} principal components, not {named}: all are used")
+        notes += self.table.left_out()
+        if self.part is not None:
+            some, every = len(self.part[0].X), len(self.X)
+            notes.append(f"structures were compared on {some:,} of the {every:,} rows")
+        return notes
+
+    def _fits(
+        self, structure: Structure, streams: Sequence[SeedSequence], notes: list[str]
+    ) -> tuple[Fit, ...]:
+        """Fit a structure with each stream; of a large table a part, and the best of these fits all rows."""
+        if self.part is None or structure.covariance == KMEANS:
+            return tuple(self.run(lambda stream: self._fit(structure, stream), streams))
+        table, layers = self.part
+        coarse = list(self.run(lambda stream: table.solve(structure, layers, default_rng(stream)), streams))
+        order = sorted(range(len(coarse)), key=lambda number: (-coarse[number].bound, number))[:REFINED]
+        fits = tuple(self.run(lambda number: self.refined(coarse[number], streams[number]), order))
+        notes.append(f"the best {len(fits)} of {len(coarse)} restarts on these rows were fitted to all rows")
+        return fits
+
+    def _fit(self, structure: Structure, stream: SeedSequence) -> Fit:
+        return as_fit(self.X, self.table.solve(structure, self.layers, default_rng(stream)))
+
+    def refined(self, coarse: Gaussians, stream: SeedSequence) -> Fit:
+        """Fit a structure to all rows, from a fit of it to some of them."""
+        rng, Z, table = default_rng(below(stream, 1)), coarse.place(self.X), self.table
+        if coarse.structure.first is None:
+            labels = coarse.log_densities(Z).argmax(axis=1)
+            fine = table.solve(coarse.structure, self.layers, rng, steps=FOLD_STEPS, labels=labels)
+        else:
+            first = replace(coarse, classes=coarse.predict(Z))
+            fine = table.solve(coarse.structure, self.layers, rng, steps=FOLD_STEPS, first=first)
+        return as_fit(self.X, fine)
+
+    def _choice(
+        self, fits: tuple[Fit, ...], notes: tuple[str, ...], alarms: tuple[str, ...], *, is_cut: bool = False
+    ) -> Choice:
+        is_any, structure, ranking = self.model.covariance == ANY, self.structure, self.ranking
+        return Choice(
+            name=str(structure),
+            words=structure.words,
+            covariance=structure.covariance,
+            shape="spherical" if is_any else self.model.covariance,
+            candidates={str(candidate): score for candidate, score in ranking.candidates.items()},
+            base_rate=ranking.base_rate,
+            structure=structure if is_any else None,
+            fits=fits,
+            notes=notes,
+            alarms=alarms,
+            has_no_skill=bool(ranking.note) and ranking.base_rate is not None,
+            is_interrupted=is_cut,
+        )
+
+    def restart(self, stream: SeedSequence, start: NDArray[np.int16] | None = None) -> Fit:
+        """Fit the structure from one start of its own; none is taken from a partition."""
+        return self._fit(self.structure, stream)
+
+    def draws(self, fits: Sequence[Fit], best: int, stream: SeedSequence, effort: Effort) -> Draws:
+        """Draw each sample by its shares, from the solution, or from fits of credible structures."""
+        if effort.members > 1:
+            return Draws(self._drawn_from_many(default_rng(stream), effort)[None], is_numbered=False)
+        solution = _gaussians(fits[best])
+        labels = drawn(solution.classes, max(2, effort.n_draws), default_rng(below(stream, 0)))
+        return Draws(labels[None], membership=solution.classes)
+
+    def _drawn_from_many(self, rng: Generator, effort: Effort) -> NDArray[np.int16]:
+        """Draw from many fits, as one fit alone is sure of what another denies (docs/model.md, section 10).
+
+        Each is of a structure drawn by how well it predicted held-out annotations, to annotations of random
+        weights.
+        """
+        credible = self.ranking.credible
+        structures = list(credible) or list(self.ranking.ranked)
+        logs = np.array([score.log_probabilities @ score.weights for score in credible.values()])
+        odds = np.exp((logs - logs.max()) / SHARED) if credible else np.ones(len(structures))
+        partitions = []
+        for place in rng.choice(len(structures), size=effort.members, p=odds / odds.sum()):
+            resampled = [
+                replace(layer, weights=layer_weights(layer) * rng.exponential(size=len(layer.pairs)))
+                for layer in self.layers
+            ]
+            member = self.table.solve(structures[place], resampled, rng, steps=FOLD_STEPS)
+            partitions.append(drawn(member.classes, effort.n_draws // effort.members, rng))
+        return np.concatenate(partitions)
+
+    def criteria(self, fit: Fit) -> Criteria:
+        """Return the criteria of a fit, by the likelihood of its features in its own coordinates."""
+        return union_criteria(_gaussians(fit), self.X)
+
+    def salvage(self, done: Sequence[tuple[Any, Any]]) -> Choice | None:
+        """Return the restarts that are done, or else the best fit of the comparison of structures."""
+        results = [(argument, result) for argument, result in done if result is not None]
+        fits = [result for _, result in results if isinstance(result, Fit)]
+        alarms = list[str]()
+        if not fits:  # restarts on a part come before those on all rows
+            coarse = [result for argument, result in results if isinstance(argument, SeedSequence)]
+            fits = [as_fit(self.X, gaussians.at(self.X)) for gaussians in coarse]
+        if fits:
+            self.structure = _gaussians(fits[-1]).structure
+            fits = [fit for fit in fits if _gaussians(fit).structure == self.structure]
+        elif results:
+            table, layers = self.part or (self.table, self.layers)
+            best = best_so_far(table, layers, results)
+            # shares of all rows, where those of a part were fitted
+            best = best if len(best.classes) == len(self.X) else best.at(self.X)
+            self.ranking, self.structure = Ranking((), {}, None), best.structure
+            fits = [as_fit(self.X, best)]
+            count = f"{len(results):,} fit{'' if len(results) == 1 else 's'}"
+            alarms.append(
+                f"interrupted while structures were compared: the best of {count},"
+                " most of which saw four fifths of the annotations"
+            )
+        return self._choice(tuple(fits), (), tuple(alarms), is_cut=True) if fits else None
+
+
+def _gaussians(fit: Fit) -> Gaussians:
+    """Return the Gaussians of a fit that has some."""
+    if fit.gaussians is None:
+        raise TypeError("a fit without Gaussians")
+    return fit.gaussians
+
+
+def drawn(classes: NDArray[np.float64], n_draws: int, rng: Generator) -> NDArray[np.int16]:
+    """Draw partitions by the shares of the classes, of shape (n_draws, n_samples)."""
+    bounds = np.cumsum(classes, axis=1)[:, :-1]  # the last one is 1 but for rounding
+    partitions = np.empty((n_draws, len(bounds)), np.int16)
+    for partition in partitions:
+        partition[:] = (rng.random(len(bounds))[:, None] >= bounds).sum(axis=1)
+    return partitions
