@@ -168,19 +168,19 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
 
 
 MOST = {
-    "found": 134,
-    "each": 104,
-    "told, said": 123,
-    "descriptions with Of or What": 126,
-    "docstring longer than body": 123,
-    "tuples of three": 7,
-    "statements with several constants": 54,
-    "calls with splats": 151,
-    "uses of Any": 636,
-    "modules with code": 162,
-    "lines of code": 28_359,
-    "lines of imports": 3_032,
-    "lines of docstrings for 100 lines of code": 31,
+    "found": 48,
+    "each": 74,
+    "told, said": 31,
+    "descriptions with Of or What": 70,
+    "docstring longer than body": 116,
+    "tuples of three": 4,
+    "statements with several constants": 19,
+    "calls with splats": 129,
+    "uses of Any": 612,
+    "modules with code": 165,
+    "lines of code": 28_603,
+    "lines of imports": 3_103,
+    "lines of docstrings for 100 lines of code": 30,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 
