@@ -106,7 +106,8 @@ def test_wheels_with_and_without_links_have_the_same_files(tmp_path: Path) -> No
         "sweep_clustering",
         f"sweep_clustering-{sweep_clustering.__version__}.dist-info",
     }
-    assert "sweep_clustering/pipeline/cluster.yaml" in names[0]
+    profiles = {"cluster.yaml", "pipeline/cluster/cluster.schema.json"}
+    assert {f"sweep_clustering/{name}" for name in profiles} <= set(names[0])
     # The commit is known where git is.
     assert set(names[0]) - {"sweep_clustering/storage/commit.txt"} == set(names[1])
 

@@ -19,12 +19,12 @@ from processes import sabotage
 from processes.killing import kill_family, workers_of
 from processes.sweeping import assert_same_bits, run, start, wait_until, write_spec
 
-import sweep_clustering.pipeline.work.tasks
 from sweep_clustering.pipeline.check.verify import verify
 from sweep_clustering.pipeline.monitor.status import read_status
 from sweep_clustering.pipeline.monitor.why import explain, failed_causes
 from sweep_clustering.pipeline.report.compare import write_comparison
 from sweep_clustering.pipeline.scoring.tables import cell_table
+from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.journalled import from_record
 from sweep_clustering.pipeline.work.records import Science, Solved, Span
 from sweep_clustering.storage.cube.blocks import UNPROMISED, BlockStore
@@ -140,7 +140,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
     """What a serial run computes: the first question of each batch with its path, and cells."""
     asked: list[tuple[str, int]] = []
     solved: list[str] = []
-    ask, solve = sweep_clustering.pipeline.work.tasks.ask_batch, sweep_clustering.pipeline.work.tasks._run
+    ask, solve = tasks.ask_batch, tasks._run
 
     def spied_ask(asking: Any, path: Any, known: Any, arrays: Any) -> Any:
         asked.append((str(path), len(known)))
@@ -150,8 +150,8 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, int]], li
         solved.append(str(work.unit))
         return solve(science, work, source)
 
-    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "ask_batch", spied_ask)
-    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "_run", spied_solve)
+    monkeypatch.setattr(tasks, "ask_batch", spied_ask)
+    monkeypatch.setattr(tasks, "_run", spied_solve)
     return asked, solved
 
 
@@ -280,7 +280,7 @@ def test_a_worker_and_then_the_driver_killed(
 def test_a_path_that_fails_marks_its_cells_until_it_is_tried_again(
     reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cube, real = tmp_path / "tiny.zarr", sweep_clustering.pipeline.work.tasks.ask_batch
+    cube, real = tmp_path / "tiny.zarr", tasks.ask_batch
     file = spec(tmp_path, searches=("longer",), designs='"active"', methods=METHODS[:1])
     cell = CELL.replace("/search=longer", "")
 

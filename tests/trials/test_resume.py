@@ -22,10 +22,10 @@ from hypothesis.stateful import (
 from processes.crash import crashing
 from processes.sweeping import TINY, assert_same_bits, run, write_spec
 
-import sweep_clustering.pipeline.cluster.executor
-import sweep_clustering.pipeline.work.tasks
+from sweep_clustering.pipeline.cluster import executor
 from sweep_clustering.pipeline.common import best_of
 from sweep_clustering.pipeline.run.signals import Stopped
+from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Chosen, Science, Solved, Span
 from sweep_clustering.storage.cube.blocks import BlockStore
 from sweep_clustering.storage.cube.chunks import chunk_name
@@ -74,7 +74,7 @@ def spec_text(stages: dict[str, int], more: str = "") -> str:
 
 def stub_choice(science: Science, cell: Cell) -> Chosen:
     """A choice, or scores, that take no time, a function of the coordinates of the cell."""
-    rng = np.random.default_rng(sweep_clustering.pipeline.work.tasks._stream(science.seed, cell, 1000))
+    rng = np.random.default_rng(tasks._stream(science.seed, cell, 1000))
     losses, shares = rng.random((2, len(SCORED if science.searches[0].held_out else CANDIDATES))).tolist()
     if is_any(cell.model):
         return Chosen("spherical", tuple(losses), tuple(shares), MADE_OF.codes, rng.random())
@@ -85,10 +85,7 @@ def stub_choice(science: Science, cell: Cell) -> Chosen:
 def stub(science: Science, work: Span, source: Source) -> Solved:
     """A solver that takes no time, as much a function of the coordinates as the real one."""
     X, _ = source.arrays(work.unit.mixture)
-    streams = [
-        sweep_clustering.pipeline.work.tasks._stream(science.seed, work.unit, r)
-        for r in range(work.start, work.stop)
-    ]
+    streams = [tasks._stream(science.seed, work.unit, r) for r in range(work.start, work.stop)]
     rngs = [np.random.default_rng(stream) for stream in streams]
     asked = science.search(work.unit)  # streams do not tell searches apart
     objectives = [float(rng.standard_normal()) + asked.population for rng in rngs]
@@ -133,8 +130,8 @@ class Solver:
 def quick(solver: Solver) -> Iterator[None]:
     """Stub solver, nothing to compile, and every holder of a lease dead."""
     with (
-        patch.object(sweep_clustering.pipeline.work.tasks, "_run", solver),
-        patch.object(sweep_clustering.pipeline.cluster.executor, "load_kernels", lambda: None),
+        patch.object(tasks, "_run", solver),
+        patch.object(executor, "load_kernels", lambda: None),
         patch.object(lease, "is_alive", lambda process: False),
     ):
         yield
@@ -166,12 +163,8 @@ class Sweeping(RuleBasedStateMachine):
 
     def submit(self, **options: object) -> int:
         with quick(self.solver):
-            return run(
-                write_spec(self.folder, spec_text(self.stages, self.more)),
-                self.folder,
-                batch_restarts=4,
-                **options,
-            )
+            spec = write_spec(self.folder, spec_text(self.stages, self.more))
+            return run(spec, self.folder, batch_restarts=4, **options)
 
     @rule(data=st.data())
     def grow(self, data: st.DataObject) -> None:
@@ -213,11 +206,8 @@ class Sweeping(RuleBasedStateMachine):
                 for position, (cell, status) in enumerate(zip(block.cells(), statuses.tolist(), strict=True)):
                     now[cell] = status
                     if status == DONE:
-                        bits = tuple(
-                            arrays[name][position].tobytes()
-                            for name in sorted(arrays)
-                            if name != "annotations"
-                        )
+                        names = sorted(set(arrays) - {"annotations"})
+                        bits = tuple(arrays[name][position].tobytes() for name in names)
                         assert self.done.setdefault(cell, bits) == bits, cell
         assert self.statuses.keys() <= now.keys()
         for cell, status in self.statuses.items():

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 from cubes.rot import turn_bit
 from processes.sweeping import assert_same_bits, run, write_spec
 
-import sweep_clustering.pipeline.work.tasks
 from sweep_clustering.pipeline.check.verify import verify
 from sweep_clustering.pipeline.commands.main import main
+from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.storage.cube.manifest import ROOT_FILE
 from sweep_clustering.storage.runfolder.lease import Lease
 from sweep_clustering.sweeps.errors import InputError
@@ -55,9 +55,7 @@ def test_every_cell_is_reproduced_or_said(cube: Path, monkeypatch: pytest.Monkey
     cells = [[check.cell for check in verify(cube, sample=5, seed=seed).checks] for seed in (1, 1, 2)]
     assert cells[0] == cells[1] != cells[2]
     assert len(set(cells[0])) == 5
-    monkeypatch.setattr(
-        sweep_clustering.pipeline.work.tasks, "_run", Mock(side_effect=MemoryError("none left"))
-    )
+    monkeypatch.setattr(tasks, "_run", Mock(side_effect=MemoryError("none left")))
     verification = verify(cube, sample=2)
     assert not verification.good
     assert [check.cause for check in verification.checks] == ["MemoryError: none left"] * 2

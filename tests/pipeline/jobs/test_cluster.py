@@ -243,11 +243,8 @@ def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: 
     cluster_file.write_text(cluster_file.read_text().replace("memory: 2GB", "memory: 900MB"))
     places = "--results", tmp_path / "r", "--profile", "short", "--cluster", cluster_file
     done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
-    assert done.exit_code == 2
-    needed = (
-        r"memory: found 264\.\d+ MiB for each of 3 workers, expected the \d+\.\d+ MiB that a worker takes"
-    )
-    assert re.search(needed, " ".join(done.stderr.split()))
+    assert done.exit_code == 0
+    assert re.search(r"memory: 264\.\d+ MiB for each of 3 workers, but it may take up to", done.stderr)
 
 
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.

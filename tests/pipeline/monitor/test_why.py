@@ -10,9 +10,9 @@ import pytest
 from processes.commandline import sweep
 from processes.sweeping import TINY, run, write_spec
 
-import sweep_clustering.pipeline.work.tasks
 from sweep_clustering.pipeline.live.state import Follower, State
 from sweep_clustering.pipeline.monitor.why import explain
+from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.records import Science, Solved, Span
 from sweep_clustering.storage.runfolder.folder import RunFolder
 from sweep_clustering.sweeps.errors import cause_of
@@ -22,7 +22,7 @@ from sweep_clustering.sweeps.plan import Cell
 CELLS = [Cell("iris", None, 0.8, 75, replicate, "posterior") for replicate in (0, 1)]
 SMALL = TINY[: TINY.index("datasets")] + 'datasets = ["iris"]\n' + TINY[TINY.index("p = [") :]
 SMALL = SMALL.replace("[0.8, 1.0]", "[0.8]").replace(', "1N"]', "]").replace('"unsupervised", ', "")
-SOLVE = sweep_clustering.pipeline.work.tasks._run
+SOLVE = tasks._run
 
 
 def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
@@ -38,9 +38,7 @@ def failing(error: Exception) -> Callable[[Science, Span, Source], Solved]:
 
 def test_a_failed_cell_its_log_and_the_command_that_runs_it_alone(tmp_path: Path) -> None:
     spec, cube = write_spec(tmp_path, SMALL), tmp_path / "tiny.zarr"
-    with patch.object(
-        sweep_clustering.pipeline.work.tasks, "_run", failing(FloatingPointError("no such luck"))
-    ):
+    with patch.object(tasks, "_run", failing(FloatingPointError("no such luck"))):
         assert run(spec, tmp_path) == 3
     shown = sweep("why", cube, CELLS[0])
     assert shown.exit_code == 0, shown.output
@@ -81,7 +79,7 @@ FORGED = "2026-01-01 00:00:00,000 INFO sweep_clustering.pipeline.run.head: 6 of 
     ids=["forged", "long"],
 )
 def test_a_cause_is_one_line_wherever_it_is_shown(tmp_path: Path, error: Exception) -> None:
-    with patch.object(sweep_clustering.pipeline.work.tasks, "_run", failing(error)):
+    with patch.object(tasks, "_run", failing(error)):
         submitted = sweep("submit", write_spec(tmp_path, SMALL), "--results", tmp_path, "--workers", 0)
     assert submitted.exit_code == 3
     cube, cause = tmp_path / "tiny.zarr", cause_of(error)

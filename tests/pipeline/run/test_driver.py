@@ -19,8 +19,8 @@ from processes.killing import reported_done
 from processes.pseudo import Pseudo
 from processes.sweeping import TINY, assert_same_bits, restarts_run, run, start, wait_until, write_spec
 
-import sweep_clustering.pipeline.work.tasks
 from sweep_clustering.pipeline.run.ledger import Collector
+from sweep_clustering.pipeline.work import tasks
 from sweep_clustering.pipeline.work.merge import CellResult
 from sweep_clustering.pipeline.work.records import Results, Science, Solved, Span, Task
 from sweep_clustering.pipeline.work.tasks import run_task
@@ -138,21 +138,11 @@ def test_an_adaptive_stop_makes_the_total_an_upper_bound(
 def test_a_run_has_a_page_and_a_terminal_that_closes_leaves_nobody_behind(tmp_path: Path) -> None:
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     keyboard, terminal = os.openpty()
-    command = [
-        "setsid",
-        "--ctty",
-        sys.executable,
-        "-m",
-        "sweep_clustering",
-        "submit",
-        str(spec),
-        "--workers",
-        "2",
-    ]
+    command = ["setsid", "--ctty", sys.executable, "-m", "sweep_clustering", "submit", spec, "--workers", "2"]
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run under nohup themselves
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
     environment = {**os.environ, **sabotage.environment([("", "paced")], pace=1.0)}
-    process = subprocess.Popen([*command, "--results", str(tmp_path)], env=environment, **streams)
+    process = subprocess.Popen([*command, "--results", tmp_path], env=environment, **streams)
     signal.signal(signal.SIGHUP, before)
     os.close(terminal)
     os.set_blocking(keyboard, False)
@@ -228,7 +218,7 @@ def test_the_third_ctrl_c_ends_a_run_at_once_and_leaves_nobody_behind(tmp_path: 
 def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
     tmp_path: Path, iris: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    solve, broken = sweep_clustering.pipeline.work.tasks._run, Cell("iris", None, 0.8, 75, 1, "posterior")
+    solve, broken = tasks._run, Cell("iris", None, 0.8, 75, 1, "posterior")
 
     def picky(science: Science, span: Span[Cell], source: Source) -> Solved:
         if span.unit == broken and span.stop > 2:
@@ -237,7 +227,7 @@ def test_a_cell_that_keeps_failing_is_marked_and_the_rest_goes_on(
 
     spec, cube = write_spec(tmp_path, IRIS), tmp_path / "tiny.zarr"
     with monkeypatch.context() as patched:
-        patched.setattr(sweep_clustering.pipeline.work.tasks, "_run", picky)
+        patched.setattr(tasks, "_run", picky)
         assert run(spec, tmp_path) == 3
         assert f"cell {broken} failed: FloatingPointError: no such luck" in caplog.text
         status = open_cube(cube)["iris/status"] == FAILED
@@ -284,13 +274,13 @@ def test_another_value_for_a_journaled_restart_is_an_alarm(
 ) -> None:
     """A machine that computes wrongly must not be believed."""
     monkeypatch.setattr(CellResult, "missing", lambda cell: [Span(cell.cell, 0, cell.restarts)])
-    solve = sweep_clustering.pipeline.work.tasks._run
+    solve = tasks._run
 
     def drifting(science: Science, span: Span[Cell], source: Source) -> Solved:
         done = solve(science, span, source)
         return replace(done, objectives=done.objectives + time.monotonic())
 
-    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "_run", drifting)
+    monkeypatch.setattr(tasks, "_run", drifting)
     assert run(write_spec(tmp_path, IRIS), tmp_path) == 1
     assert "the same bits" in caplog.text
 
@@ -302,7 +292,7 @@ def test_answers_to_other_batches(tmp_path: Path, iris: Path, monkeypatch: pytes
         late.insert(0, run_task(task, source))
         return late.pop() if len(late) > 3 else late[0]
 
-    monkeypatch.setattr(sweep_clustering.pipeline.work.tasks, "run_task", mixed_up)
+    monkeypatch.setattr(tasks, "run_task", mixed_up)
     assert run(write_spec(tmp_path, IRIS), tmp_path, batch_restarts=1) == 3
     causes = {each.cause for each in read_failures(RunFolder(tmp_path / "tiny.zarr"))}
     assert causes == {"BatchLost: what came back was the answer to another batch"}

@@ -117,9 +117,8 @@ def test_a_pilot_measures_now_whatever_was_timed_before(
     old.save(next_generation(sweep.cube).pilot)
     stale, fresh = plan_overview(sweep), plan_overview(sweep, pilot=True)
     assert iris(stale)["seconds_per_restart"] == pytest.approx(1000.0)
-    assert "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;" in "\n".join(
-        plan_lines(sweep, stale)
-    )
+    earlier = "(timed 3 hours ago on elsewhere, at a load of 1.8 for each core;"
+    assert earlier in "\n".join(plan_lines(sweep, stale))
     assert iris(fresh)["seconds_per_restart"] < 10
     assert "(measured now, at a load of " in "\n".join(plan_lines(sweep, fresh))
     methods = 'restarts = 5\nmethods = [{name = "bad", call = "bad.py:f"}]'
@@ -189,21 +188,14 @@ def dry_run(spec: Path, *options: str) -> Any:
 def test_a_plan_counts_what_is_left_of_a_sweep_and_what_it_has_grown_by(tmp_path: Path) -> None:
     spec = write_spec(tmp_path, tiny(99, **SMALL))
     before = planned(spec)
-    assert (before["cells"], before["cells_left"]) == (5, 5)
-    assert (before["restarts"], before["restarts_left"]) == (25, 25)
+    check(before, cells=5, cells_left=5, restarts=25, restarts_left=25)
     assert run(spec, tmp_path) == 0
-    after = planned(spec)
-    assert after["cells_done"] == 5
-    assert after["restarts"] == 25
-    assert after["restarts_left"] == 0
-    assert after["core_hours"] == 0.0
+    check(planned(spec), cells_done=5, restarts=25, restarts_left=0, core_hours=0)
     lines = dry_run(spec).stderr
     assert "done: 5 of 5 cells\nnothing to run\n" in lines
     # another replicate: two cells more
     spec.write_text(tiny(99, **SMALL, replicates=3))
-    grown = planned(spec)
-    assert (grown["cells"], grown["cells_done"], grown["cells_left"]) == (7, 5, 2)
-    assert (grown["restarts"], grown["restarts_left"]) == (35, 10)
+    check(planned(spec), cells=7, cells_done=5, cells_left=2, restarts=35, restarts_left=10)
     assert "left: 2 cells with 10 of 35 restarts" in dry_run(spec).stderr
 
 
@@ -211,12 +203,15 @@ def test_a_plan_counts_restarts_of_the_journal_and_those_of_a_cell_that_is_asked
     spec = write_spec(tmp_path, tiny(99, **SMALL))
     cell = "iris/p=0.8/m=75/replicate=1/posterior"
     assert run(spec, tmp_path, only=(cell,)) == 0  # in the journal, as its block is not complete
-    total = planned(spec)
-    assert total["cells_done"] == 0
-    assert total["restarts_left"] == 20
+    check(planned(spec), cells_done=0, restarts_left=20)
     other = cell.replace("posterior", "likelihood")
     found = dry_run(spec, "--only", other)
     assert "left: 1 cell with 5 of 25 restarts\n4 other cells not asked for" in found.stderr
+
+
+def check(total: dict[str, Any], **expected: int) -> None:
+    for key, value in expected.items():
+        assert total[key] == value, key
 
 
 ASKING = SMALL | {"design": ["uniform", "active"]}
@@ -247,21 +242,13 @@ def test_a_plan_counts_the_questions_of_asked_paths_that_have_grown(
     """Of 75 answers in a cube the last eleven are asked again, as they are no whole batch."""
     spec = write_spec(tmp_path, tiny(99, **ASKING) + BATCHES)
     cell = "iris/p=0.8/m=75/design=active/replicate=1/posterior"
-    only = outcome(spec, caplog, "--only", cell, only=(cell,))
-    assert only["questions"] == 2 * 80
-    assert only["questions_left"] == 80
-    rest = outcome(spec, caplog)
-    assert rest["cells_left"] == 9
-    assert rest["restarts_left"] == 40
-    assert rest["questions_left"] == 80
+    check(outcome(spec, caplog, "--only", cell, only=(cell,)), questions=2 * 80, questions_left=80)
+    check(outcome(spec, caplog), cells_left=9, restarts_left=40, questions_left=80)
     assert "to ask" not in dry_run(spec).stderr
     # more answers on the same paths, of which 112 are seven batches
     spec.write_text(tiny(99, **ASKING | {"m": ["0.5N", "0.75N"]}) + BATCHES)
     longer = outcome(spec, caplog)
-    assert longer["cells_done"] == 9
-    assert longer["cells_left"] == 8
-    assert longer["questions"] == 2 * 112
-    assert longer["questions_left"] == 2 * (112 - 64)
+    check(longer, cells_done=9, cells_left=8, questions=2 * 112, questions_left=2 * (112 - 64))
     # fewer answers are there already; another path is asked as far as one of its cells needs
     spec.write_text(tiny(99, **ASKING | {"m": ["0.25N", "0.5N", "0.75N"]}) + BATCHES)
     assert outcome(spec, caplog)["questions_left"] == 0
@@ -279,9 +266,7 @@ def test_a_plan_counts_a_single_cell_by_which_a_sweep_has_grown(
     spec.write_text(tiny(99, **SMALL, replicates=3))
     cell = "iris/p=0.8/m=75/replicate=2/posterior"
     assert outcome(spec, caplog, "--only", cell, only=(cell,))["restarts_left"] == 5
-    total = outcome(spec, caplog)
-    assert total["cells_left"] == 2, "one of them is in the journal"
-    assert total["restarts_left"] == 5
+    check(outcome(spec, caplog), cells_left=2, restarts_left=5)  # one of them is in the journal
 
 
 @pytest.mark.parametrize("stop", ["", "[stop]\nrisk = 0.9\nr_min = 2\nstep = 1\n"])
@@ -299,10 +284,7 @@ def test_a_plan_counts_failed_cells_apart_and_those_that_are_tried_again_as_left
     with monkeypatch.context() as patched:
         patched.setattr(tasks, "_run", fail)
         assert outcome(spec, caplog)["restarts_left"] == 25
-    failed = planned(spec)
-    assert failed["cells_done"] == 4
-    assert failed["cells_failed"] == 1
-    assert failed["cells_left"] == 0
+    check(planned(spec), cells_done=4, cells_failed=1, cells_left=0)
     words = "done: 4 of 5 cells\n1 cell failed: sweep submit --retry-failed tries them again\nnothing to run"
     assert words in dry_run(spec).stderr
     # another replicate: its two cells are left, and the failed one only if it is tried again
@@ -312,9 +294,7 @@ def test_a_plan_counts_failed_cells_apart_and_those_that_are_tried_again_as_left
     words = f"done: 4 of 7 cells\nleft: 3 cells with {most}15 of {most}35 restarts\n"
     assert words in dry_run(spec, "--retry-failed").stderr
     total = outcome(spec, caplog, "--retry-failed", retry_failed=True)
-    assert total["cells_failed"] == 0
-    assert total["cells_left"] == 3
-    assert total["restarts_left"] == 15
+    check(total, cells_failed=0, cells_left=3, restarts_left=15)
 
 
 @pytest.mark.parametrize(
@@ -334,10 +314,8 @@ def test_a_plan_is_for_the_workers_that_a_run_has(
     tmp_path: Path, command: tuple[str, ...], options: tuple[str, ...], workers: int
 ) -> None:
     spec, site = write_spec(tmp_path, tiny(99, **SMALL)), tmp_path / "cluster.yaml"
-    site.write_text(
-        "local: {kind: local, workers: 3, memory_limit: 2GiB}\n"
-        "jobs: {kind: slurm, cores: 4, workers: 5, memory: 8GiB, interface: lo}\n"
-    )
+    jobs = "jobs: {kind: slurm, cores: 4, workers: 5, memory: 8GiB, interface: lo}"
+    site.write_text(f"local: {{kind: local, workers: 3}}\n{jobs}\n")
     arguments = (*command, spec, "--cluster", site, "--results", tmp_path, *options)
     assert json.loads(sweep(*arguments, "--json").stdout)["workers"] == workers
     shown = sweep(*arguments).output
@@ -384,10 +362,8 @@ def test_plans_of_a_system_without_affinity_and_with_quotas_of_control_groups(
     for name, text in groups.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    spec, site = write_spec(tmp_path, tiny(99, **SMALL)), tmp_path / "cluster.yaml"
-    site.write_text("local: {kind: local, memory_limit: 2GiB}\n")  # for each, however small the machine is
-    places = ("--cluster", site, "--results", tmp_path)
-    arguments = [sys.executable, "-c", ELSEWHERE, tmp_path, *command, spec, *places, "--json"]
+    spec = write_spec(tmp_path, tiny(99, **SMALL))
+    arguments = [sys.executable, "-c", ELSEWHERE, tmp_path, *command, spec, "--results", tmp_path, "--json"]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
