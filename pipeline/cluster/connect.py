@@ -110,7 +110,8 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
             stack.callback(library.setLevel, library.level)
             library.setLevel(logging.ERROR)
         for library in map(logging.getLogger, ON_TERMINAL):
-            stack.callback(_hand_back, library, library.handlers, library.propagate)
+            state = {"handlers": library.handlers, "propagate": library.propagate}
+            stack.callback(vars(library).update, state)
             library.handlers, library.propagate = [], True
         stack.enter_context(pages.under_own_names())
         client = stack.enter_context(connection)
@@ -123,10 +124,6 @@ def connect(profile: Profile, *, n_workers: int | None = None, lease: Lease) -> 
             for name in LOGGERS:  # messages to workers that are gone fail one by one
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
             raise
-
-
-def _hand_back(library: logging.Logger, handlers: list[logging.Handler], propagate: bool) -> None:
-    library.handlers, library.propagate = handlers, propagate
 
 
 def dashboard_address(client: Client) -> str | None:
@@ -246,8 +243,14 @@ def _loop_without_interrupts() -> Iterator[Any]:
     """
     # Started in here, the tracker would lift the mask of the thread that starts it. It removes the names of
     # semaphores of a process that was ended at once, which is nothing to warn of.
-    with _environment(PYTHONWARNINGS="ignore:resource_tracker"):
+    filters = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
+    try:
         resource_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if filters is not None:
+            os.environ["PYTHONWARNINGS"] = filters
     runner = LoopRunner()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -258,21 +261,6 @@ def _loop_without_interrupts() -> Iterator[Any]:
         yield runner.loop
     finally:
         runner.stop()
-
-
-@contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    """Set variables of the environment for processes that are started in the block."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 # The limit of open files, which a scheduler needs many of.
@@ -384,12 +372,9 @@ def prepare_workers(client: Client) -> None:
 
 
 def register(client: Client, plugin: WorkerPlugin) -> None:
-    """Set a plugin up on all workers; its exceptions there are raised here.
-
-    A worker that is lost meanwhile does not matter: the scheduler knows the plugin by then, and sets up the
-    worker that replaces it, too.
-    """
+    """Set a plugin up on all workers; its exceptions there are raised here."""
     try:
         client.register_plugin(plugin)
     except OSError as error:
+        # The scheduler knows the plugin by then, and sets up the worker that replaces the lost one, too.
         logger.warning("a worker was lost while it was set up: %s", error)

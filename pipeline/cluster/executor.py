@@ -152,12 +152,9 @@ class Ready(WorkerPlugin):  # type: ignore[misc]
     name = "ready"
 
     async def setup(self, worker: Worker) -> None:
-        """Compile or load the kernels while the worker's heartbeat continues.
-
-        A nanny that is reported again shows that only the process had died.
-        """
+        # A nanny that is reported again shows that only the process had died.
         worker.log_event(TOPIC, {"is": "worker", "worker": worker.address, "nanny": worker.nanny})
-        await asyncio.to_thread(load_kernels)
+        await asyncio.to_thread(load_kernels)  # the worker's heartbeat continues
 
 
 class DaskExecutor:

@@ -392,13 +392,10 @@ def job_script(options: JobQueue, run: RunFolder) -> str:
 
 
 def lifetime(options: JobQueue) -> tuple[float, float] | None:
-    """Return lifetime and stagger of a worker in seconds: walltime = lifetime + 2 × stagger.
-
-    A worker is gone one stagger before the walltime at the latest, which is also the time that its process
-    may take to start. None if the walltime is not known.
-    """
+    """Return lifetime and stagger of a worker in seconds, None if the walltime is not known."""
     if options.walltime_seconds is None:
         return None
+    # A worker is gone one stagger before the walltime, and its process may take as long to start.
     stagger = min(0.05 * options.walltime_seconds, 300.0)
     return options.walltime_seconds - 2 * stagger, stagger
 

@@ -65,9 +65,7 @@ class RunState:
         return self.head.dashboard if self.holder is not None and self.head is not None else None
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Return the head for JSON: state, job, node, unix time since when, how often queued again, how it
-        ended.
-        """
+        """Return the head for JSON; `since` is the unix time at which its state began."""
         head = self.head
         if self.waiting is not None:
             at = max(record.at for record in (head, self.submission) if record is not None)

@@ -163,9 +163,7 @@ class Collector:
                     self._results.pop(cell, None)
 
     def tell(self, page: Feed) -> None:
-        """Send results to the page of the run from now on, and at once the cells that the journal holds
-        whole.
-        """
+        """Send results to the page of the run, at once those of cells that the journal holds whole."""
         self._page = page
         for result in self._results.values():
             self._settled(result)

@@ -43,18 +43,16 @@ class Stopped(BaseException):
         self.number = number
 
 
-class _Presses:
-    """Number of times that Ctrl-C was pressed since a run began."""
+# Signals of Ctrl-C since a run began.
+_presses: list[int] = []
 
-    number = 0
 
-    @classmethod
-    def count(cls, number: int) -> None:
-        """Count a signal, and end the process at the last Ctrl-C that a user has patience for."""
-        if number == signal.SIGINT:
-            cls.number += 1
-            if cls.number >= PATIENCE_OF_USERS:
-                end_at_once()
+def _note(number: int) -> None:
+    """Count a Ctrl-C, and end the process at the last one that a user has patience for."""
+    if number == signal.SIGINT:
+        _presses.append(number)
+        if len(_presses) >= PATIENCE_OF_USERS:
+            end_at_once()
 
 
 def end_at_once() -> None:
@@ -87,7 +85,7 @@ def stop_on_signal() -> Iterator[Interrupt]:
     such signals are ignored to the end of the process, which the third Ctrl-C ends. A signal after a
     `Stopped` that was lost, as in a finaliser of an object, raises another one.
     """
-    _Presses.number = 0
+    _presses.clear()
     reasons: list[Exception] = []
     raised: weakref.ref[Stopped] | None = None
 
@@ -98,7 +96,7 @@ def stop_on_signal() -> Iterator[Interrupt]:
             if reasons:
                 raise reasons.pop()
             return
-        _Presses.count(number)
+        _note(number)
         if number == signal.SIGHUP:
             _discard_output()
         if raised is None or raised() is None:
@@ -126,18 +124,17 @@ def ignore_signals() -> None:
 
     The third Ctrl-C ends it at once: something hangs that cannot be closed.
     """
-    if threading.current_thread() is threading.main_thread():
-        for number in NUMBERS:
-            if number == signal.SIGINT:
-                signal.signal(number, _count)
-            elif number != signal.SIGHUP:
-                signal.signal(number, signal.SIG_IGN)
-            elif signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda number, frame: _discard_output())
+    if threading.current_thread() is not threading.main_thread():
+        return
+    signal.signal(signal.SIGINT, _count)
+    for number in (signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda number, frame: _discard_output())
 
 
 def _count(number: int, frame: FrameType | None) -> None:
-    _Presses.count(number)
+    _note(number)
 
 
 @atexit.register
@@ -163,12 +160,12 @@ def uninterrupted() -> Iterator[None]:
     pending: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
-        _Presses.count(number)
+        _note(number)
         pending.append(number)
 
     with _handled_by(hold):
         yield
-    _Presses.number -= pending.count(signal.SIGINT)  # they are counted when they are delivered
+    del _presses[len(_presses) - pending.count(signal.SIGINT) :]  # they are counted when they are delivered
     for number in pending:
         signal.raise_signal(number)
 
