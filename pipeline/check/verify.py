@@ -58,30 +58,12 @@ class CellCheck:
 
 @dataclass(frozen=True)
 class Verification:
-    """Cells computed again, and the software with which the cube was made.
+    """Cells of a cube, or of a file of raw scores, computed again, and the software with which it was made.
 
-    Parameters
-    ----------
-    cube : Path
-        The cube, or the file of raw scores.
-    checks : tuple of CellCheck
-        Cells in the order in which they were drawn.
-    here : dict
-        Fingerprint of this machine and its software.
-    there : tuple of dict
-        Other fingerprints the cube was made with: bits are promised for equal ones alone.
-    left_out : int
-        Cells of methods whose code was not to be run.
-    paths : tuple of CellCheck
-        Paths of questions asked again, each batch with the answers in the cube before it.
-    what : {"bits", "scores"}
-        Kind of comparison.
-    notes : tuple of str
-        Notes on cells that were not checked.
-    software : str
-        Differences between the fingerprints here and there in words.
-    unrecorded : tuple of str
-        Facts that fingerprints there lack.
+    `checks` are in the order in which cells were drawn, `paths` are paths of questions, and `left_out` counts
+    cells of methods whose code was not to be run. `here` is the fingerprint of this machine, `there` are
+    others with which the cube was made: bits are promised for equal ones alone. `software` has the
+    differences in words, and `unrecorded` the facts that fingerprints there lack.
     """
 
     cube: Path
@@ -129,20 +111,10 @@ class Verification:
 def verify(path: Path, *, sample: int, seed: int = 0, run_methods: bool = False) -> Verification:
     """Compute random cells again from their coordinates and the inputs in the cube.
 
-    Annotations that were asked for are taken from the cube. One of their paths is asked again for every
-    `CELLS_PER_PATH` cells.
-
-    Parameters
-    ----------
-    path : Path
-        The cube.
-    sample : int
-        Number of cells, drawn without replacement from those that are done.
-    seed : int
-        Seed of the choice of cells.
-    run_methods : bool
-        Whether cells of methods other than shipped ones are drawn, too: their code is named by the cube, and
-        a cube may come from anywhere.
+    `sample` cells are drawn without replacement from those that are done. Annotations that were asked for are
+    taken from the cube, and one of their paths is asked again for every `CELLS_PER_PATH` cells. Cells of
+    methods that are not shipped are drawn only with `run_methods`: the cube names their code, and it may come
+    from anywhere.
 
     Raises
     ------
@@ -282,20 +254,9 @@ def verify_scores(
 ) -> Verification:
     """Compute random cells of a file of raw scores again, from a sweep file alone, and compare scores.
 
-    Parameters
-    ----------
-    scores : RawScores
-        File of raw scores.
-    spec : SweepSpec
-        Sweep to which the cells belong; the code of its methods is run.
-    where : str
-        Sweep file, for messages.
-    sample : int
-        Number of cells, drawn without replacement from those that have an answer in the file.
-    seed : int
-        Seed of the choice of cells.
-    data_dir : Path, optional
-        Folder with raw data, which is searched first.
+    `sample` cells are drawn without replacement from those that have an answer in the file. The code of the
+    sweep's methods is run. Raw data are searched in `data_dir` first, and `where` is the sweep file, for
+    messages.
 
     Raises
     ------

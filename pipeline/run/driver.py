@@ -1,7 +1,7 @@
 """Submit and resume: one process hands out tasks, merges their results and writes the cube.
 
 `open_sweep` creates or grows the cube of a sweep and opens its ledger; a `Driver` runs what is left of the
-sweep.
+sweep. `display` and `step` show how far it is, and a `Clock` predicts the time that is left.
 """
 
 import logging

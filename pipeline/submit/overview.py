@@ -122,9 +122,6 @@ DIAGONAL = 1.5
 # Factor of a model with a block model of its annotations.
 ANNOTATED = 1.69
 
-# Cost of a local search from a random start, in offspring.
-FIRST = 1.0
-
 # Generations until a restart with patience ends, as a multiple of it, for each cluster: more take longer.
 PATIENT = 0.2
 
@@ -153,7 +150,8 @@ def rough_seconds(search: Search, plan: DatasetPlan, work: Span[Cell]) -> float:
     def restart_seconds(shape: str, generations: int) -> float:
         if search.patience:
             generations = min(generations, round(PATIENT * search.patience * plan.n_clusters))
-        searches: float = FIRST * search.population + generations * search.offspring
+        # a local search from a random start costs as much as one of an offspring
+        searches = search.population + generations * search.offspring
         diagonal = DIAGONAL if shape == "diagonal" else 1.0
         features: float = wide**FEATURES_POWER * (wide**MATRICES_POWER if len(DIMS[shape]) > 1 else diagonal)
         return searches * SEARCH_SECONDS * term * size * features

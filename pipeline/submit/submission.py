@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -220,21 +220,18 @@ def _queue(request: Request, options: SlurmQueue) -> int:
     run = request.sweep.run
     # The queue is asked before the lease is taken, too: a suspended head would be ended by its loss.
     other = slurm.other_head(run)
-    if other is None:
-        with _exclusive(request.sweep.cube):
-            other = slurm.other_head(run)
-            if other is None:
-                withdraw_cancel(run)
-                with storage_errors(run.script):
-                    script = head_script(options, run, head_command(request))
-                    run.script.write_text(script, encoding="utf-8")
-                # The time is from before the job can start: an older head record belongs to an earlier run.
-                at = time.time()
-                number = slurm.submit(str(run.script), slurm.head_name(run))
-                Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
-    if other is not None:
-        logger.error("%s", other)
-        return INTERNAL
+    with nullcontext() if other else _exclusive(request.sweep.cube):
+        if other := other or slurm.other_head(run):
+            logger.error("%s", other)
+            return INTERNAL
+        withdraw_cancel(run)
+        with storage_errors(run.script):
+            script = head_script(options, run, head_command(request))
+            run.script.write_text(script, encoding="utf-8")
+        # The time is from before the job can start: an older head record belongs to an earlier run.
+        at = time.time()
+        number = slurm.submit(str(run.script), slurm.head_name(run))
+        Submission(system="slurm", job=number, host=socket.gethostname(), at=at).write(run.submission)
     logger.info("the head is job %s (%s); its script is %s", number, slurm.head_name(run), run.script)
     return COMPLETE
 
