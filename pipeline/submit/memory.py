@@ -87,10 +87,10 @@ def memory_warnings(sweep: Sweep, profile: Profile | None, workers: int | None) 
     for plan in sweep.inputs.plans:
         need = worker_bytes(sweep, plan)
         if need > limit:
+            share = f"{format_bytes(limit)} for each of {plural(count, 'worker')}"
             yield (
-                f"{where}: {format_bytes(limit)} for each of {plural(count, 'worker')}, but may take up to "
-                f"{format_bytes(need)} for data set {plan.name!r}; if workers run out of memory, "
-                f"{_remedy(options, need, limit * count)}"
+                f"{where}: {share}, and data set {plan.name!r} may need up to {format_bytes(need)}; "
+                f"if workers run out of memory, {_remedy(options, need, limit * count)}"
             )
 
 

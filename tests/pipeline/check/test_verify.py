@@ -105,11 +105,8 @@ def test_methods_are_named_in_words_and_in_tables(sent: Path, tmp_path: Path) ->
     assert entry_of("ward") == {"call": "ward"}
     assert entry_of(call) == {"name": "own", "call": call}
     assert entry_of("sklearn.cluster:Birch") == {"name": "Birch", "call": "sklearn.cluster:Birch"}
-    assert entry_of('{name = "b", call = "own.py:f", options = {cut = 1}}') == {
-        "name": "b",
-        "call": f"{Path.cwd()}/own.py:f",
-        "options": {"cut": 1},
-    }
+    entry = {"name": "b", "call": f"{Path.cwd()}/own.py:f", "options": {"cut": 1}}
+    assert entry_of('{name = "b", call = "own.py:f", options = {cut = 1}}') == entry
     searches = '[[search]]\nname = "a"\n[[search]]\nname = "b"\npopulation = 4\n'
     (tmp_path / "several.toml").write_text(LIKE.replace("[data]", f"{searches}[data]"))
     assert load_sweep(tmp_path / "several.toml", [{"call": "ward"}]).search_names == ()
@@ -147,17 +144,12 @@ def test_a_changed_score_is_found_with_both_values(sent: Path, changed: Any) -> 
         f"{almost}: 1 of 1 cell has the same scores",
         "not looked at: 1 cell in like.toml that the file lacks",
     ]
-    found = json.loads(
-        verified(
-            changed((",done,", ",no solution,")), sent, "--method", f"{sent}/own.py:cluster", "--json"
-        ).stdout
-    )
-    assert [each["differs"] for each in found["checks"] if each["differs"]] == [
-        ["no solution in the file, done here"]
-    ]
-    assert verified(changed((",done,", ",failed,")), sent).stdout.endswith(
-        "1 cell in the file without an answer\n"
-    )
+    as_json = ("--method", f"{sent}/own.py:cluster", "--json")
+    found = json.loads(verified(changed((",done,", ",no solution,")), sent, *as_json).stdout)
+    differences = [check["differs"] for check in found["checks"] if check["differs"]]
+    assert differences == [["no solution in the file, done here"]]
+    failed = verified(changed((",done,", ",failed,")), sent).stdout
+    assert failed.endswith("1 cell in the file without an answer\n")
 
 
 def test_another_software_is_named_with_both_sides(sent: Path, changed: Any) -> None:
@@ -179,12 +171,8 @@ def test_software_that_a_file_does_not_name_is_said_where_scores_differ(sent: Pa
 def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     sent: Path, changed: Any, tmp_path: Path
 ) -> None:
-    other = changed(
-        ('"seed": 3', '"seed": 4'),
-        ("scale standard", "scale none"),
-        (",own,", ",mine,"),
-        ("iris,,0.9", "iris,,0.8"),
-    )
+    changes = {'"seed": 3': '"seed": 4', "scale standard": "scale none", ",own,": ",mine,", ",,0.9": ",,0.8"}
+    other = changed(*changes.items())
     found = problems(other, sent)
     assert [line.split(", expected")[0] for line in found] == [
         "FILE, head: settings seed: found 4",
@@ -194,29 +182,17 @@ def test_a_file_of_another_sweep_or_method_is_refused_with_all_that_differs(
     (tmp_path / "own.py").write_text(OWN.replace("0.0", "0.5"))
     entry = f'{{name = "own", call = "{tmp_path}/own.py:cluster", options = {{cut = 1}}}}'
     found = problems(sent / "scores.csv", sent, "--method", entry)
-    assert [line.split(":")[0] + line.split(":")[1] for line in found] == [
-        "FILE, head methods own code",
-        "FILE, head methods own options",
-    ]
-    assert problems(sent / "scores.csv", sent, "--data-dir", tmp_path)[0].startswith(
-        "FILE, head: methods own: found"
-    )
+    assert [line.split(":")[1] for line in found] == [" methods own code", " methods own options"]
+    (first, *_) = problems(sent / "scores.csv", sent, "--data-dir", tmp_path)
+    assert first.startswith("FILE, head: methods own: found")
 
 
 def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> None:
     table = (sent / "scores.csv").read_text().splitlines(keepends=True)
     first = table[7]
-    broken = changed(
-        ("# format: 1", "# format: 2"),
-        ("# sweep: ", "# swap: "),
-        (
-            table[8],
-            first.replace(",own,", ",own,x,")
-            + first
-            + first.replace("0.9,75", "9,m").replace(",done,0", ",over,x0"),
-        ),
-        (first, first),
-    )
+    wrong = first.replace("0.9,75", "9,m").replace(",done,0", ",over,x0")
+    rows_of_file = (table[8], first.replace(",own,", ",own,x,") + first + wrong)
+    broken = changed(("# format: 1", "# format: 2"), ("# sweep: ", "# swap: "), rows_of_file)
     found = problems(broken, sent)
     for words in (
         "head: format: found 2, expected a whole number 1..1",
@@ -230,9 +206,8 @@ def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> 
         "line 11, nmi: found 'x0",
     ):
         assert any(words in line for line in found), (words, found)
-    assert (
-        "found 0 columns 'nmi', expected one column 'nmi'" in problems(changed((",nmi,", ",nmj,")), sent)[0]
-    )
+    renamed = problems(changed((",nmi,", ",nmj,")), sent)
+    assert "found 0 columns 'nmi', expected one column 'nmi'" in renamed[0]
     assert "expected # key: JSON value" in problems(changed(("# data: {", "# data: ")), sent)[0]
     for words, said in (
         ([], "--sweep: found nothing"),
@@ -246,9 +221,8 @@ def test_what_is_no_file_of_scores_is_said_at_once(sent: Path, changed: Any) -> 
 
 def test_every_kind_of_cell_is_computed_again(tmp_path: Path) -> None:
     """Models, baselines, mixtures, and annotations that are asked for."""
-    document = TINY.replace(
-        'models = ["unsupervised", ', 'design = ["uniform", "active"]\nmodels = ["unsupervised-full", '
-    )
+    models = 'design = ["uniform", "active"]\nmodels = ["unsupervised-full", '
+    document = TINY.replace('models = ["unsupervised", ', models)
     document = document.replace("p = [0.8, 1.0]", "p = [0.8]").replace("replicates = 2", "replicates = 1")
     document += "[ask]\nbatch = 50\nrestarts = 2\n"
     spec = write_spec(tmp_path, document)

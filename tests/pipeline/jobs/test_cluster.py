@@ -244,7 +244,9 @@ def test_a_dry_run_compares_a_job_with_the_limits(cluster_file: Path, tmp_path: 
     places = "--results", tmp_path / "r", "--profile", "short", "--cluster", cluster_file
     done = sweep("submit", sweeping.write_spec(tmp_path), "--dry-run", *places)
     assert done.exit_code == 0
-    assert re.search(r"memory: 264\.\d+ MiB for each of 3 workers, but it may take up to", done.stderr)
+    assert re.search(
+        r"memory: 264\.\d+ MiB for each of 3 workers, and data set 'iris' may need up to 5\d\d\.", done.stderr
+    )
 
 
 # The head in a job of its own: it outlasts its walltime, and leaves nothing when ended.

@@ -230,10 +230,8 @@ def test_a_run_in_progress_tells_its_pace_and_its_jobs(cube: Path) -> None:
     assert lines[-2] == "dashboard: http://here"
     assert f"run by {HELD.holder}: 1,500 of 6,000 restarts, 4 workers, about 0:0" in lines[-1]
     resumed = replace(found, progress=progress.model_copy(update={"earlier": 900, "left": None}))
-    assert (
-        "1,500 of 6,000 restarts, 900 of them before this run, 4 workers, timing restarts"
-        in resumed.lines()[-1]
-    )
+    words = "1,500 of 6,000 restarts, 900 of them before this run, 4 workers, timing restarts"
+    assert words in resumed.lines()[-1]
     assert resumed.eta is None
     document = json.loads(json.dumps(found.to_dict()))
     assert (document["jobs"]["running"], document["run"]["restarts"]) == (1, 1500)

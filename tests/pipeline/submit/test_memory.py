@@ -97,12 +97,12 @@ def test_a_worker_with_less_than_it_may_take_is_warned_of(
     arguments = (*command, write_spec(tmp_path), *place, "--results", tmp_path)
     done = sweep(*arguments, *options)
     assert done.exit_code == 0, done.output
-    warnings = [line for line in (done.stderr + caplog.text).splitlines() if "may take up to" in line]
+    warnings = [line for line in (done.stderr + caplog.text).splitlines() if "may need up to" in line]
     for plan in prepared_in(tmp_path).inputs.plans:
         (warning,) = {line[line.index(limit) :] for line in warnings if repr(plan.name) in line}
         assert remedy in warning
     if not profile:
-        assert "may take up to" not in sweep(*arguments, "--workers", "2").stderr
+        assert "may need up to" not in sweep(*arguments, "--workers", "2").stderr
 
 
 def test_the_memory_of_this_machine_counts_and_that_of_another_is_unknown(
