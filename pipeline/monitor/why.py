@@ -4,7 +4,7 @@
 """
 
 import shlex
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -117,29 +117,30 @@ def explain(cube: Path, name: str, spec: Path | None = None) -> Explanation:
     failures = tuple(record for record in read_failures(run) if record.cell in names)
     block = plans[cell.dataset].block_of(cell)
     position = block.position(cell)
-    status, facts = int(store.statuses(block)[position]), dict[str, Any]()
-    if status in ANSWERED:
-        arrays = store.read(block)
-        facts["restarts"] = int(arrays["restarts_done"][position])
-        facts["seconds"] = float(arrays["seconds"][position])
-        if chooses(cell.model):
-            code = int(arrays["covariance_shape"][position])
-            # the code of a shape that no solver writes is shown as it is
-            facts["covariance"] = {value: shape for shape, value in CODES.items()}.get(code, str(code))
-    else:
-        if failures:
-            job = ["--job", failures[-1].job] if failures[-1].job else []
-            facts["log"] = shlex.join(["sweep", "logs", str(cube), *job])
-        if asks(cell.design):
-            facts["questions"] = f"its annotations are answers of {AskedPath.of(cell)}"
-    return Explanation(
+    status = int(store.statuses(block)[position])
+    explanation = Explanation(
         cell=str(cell),
         state=STATUS_WORDS.get(status, "pending"),
         failures=failures,
         command=shlex.join([*submit_words(cube, "--workers", "0", spec=spec), "--only", str(cell)]),
         closed=run.closed,
-        **facts,
     )
+    if status not in ANSWERED:
+        job = ["--job", failures[-1].job] if failures and failures[-1].job else []
+        return replace(
+            explanation,
+            log=shlex.join(["sweep", "logs", str(cube), *job]) if failures else "",
+            questions=f"its annotations are answers of {AskedPath.of(cell)}" if asks(cell.design) else "",
+        )
+    arrays = store.read(block)
+    restarts, seconds = int(arrays["restarts_done"][position]), float(arrays["seconds"][position])
+    explanation = replace(explanation, restarts=restarts, seconds=seconds)
+    if not chooses(cell.model):
+        return explanation
+    code = int(arrays["covariance_shape"][position])
+    # the code of a shape that no solver writes is shown as it is
+    shapes = {value: shape for shape, value in CODES.items()}
+    return replace(explanation, covariance=shapes.get(code, str(code)))
 
 
 def failed_causes(cube: Path) -> dict[str, str]:

@@ -4,7 +4,7 @@ import logging
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any
@@ -175,6 +175,12 @@ def rough_batch_seconds(spec: SweepSpec, plan: DatasetPlan, answers: int) -> flo
 
 logger = logging.getLogger(__name__)
 
+# Values of a plan, or of a part of it, as its JSON has them.
+Values = Mapping[str, Any]
+
+# Restarts and questions, each with the number of its kind.
+Portions = list[tuple[Span[Any], int]]
+
 
 SUMMED = (
     *("cells", "cells_done", "cells_failed", "cells_left", "restarts", "restarts_left", "restarts_least"),
@@ -198,7 +204,7 @@ COLUMNS = (
 )
 
 
-def plan_lines(sweep: Sweep, plan: Mapping[str, Any]) -> list[str]:
+def plan_lines(sweep: Sweep, plan: Values) -> list[str]:
     """Return a plan of `plan_overview` as lines with a table."""
     total, most = plan["total"], "" if sweep.spec.stop is None else "at most "
     kind = " of restarts" if total["paths"] else ""
@@ -236,7 +242,7 @@ def plan_lines(sweep: Sweep, plan: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _done(total: Mapping[str, Any], most: str) -> Iterator[str]:
+def _done(total: Values, most: str) -> Iterator[str]:
     """Say how much of a sweep is done, failed, not selected and left, if there is a cube or a selection."""
     if not _is_begun(total):
         return
@@ -252,12 +258,12 @@ def _done(total: Mapping[str, Any], most: str) -> Iterator[str]:
         yield f"{plural(others, 'other cell')} not asked for"
 
 
-def _is_begun(total: Mapping[str, Any]) -> bool:
+def _is_begun(total: Values) -> bool:
     """Whether something of a sweep is done, or not selected."""
     return bool(total["restarts_left"] != total["restarts"] or total["questions_left"] != total["questions"])
 
 
-def _how(plan: Mapping[str, Any]) -> str:
+def _how(plan: Values) -> str:
     """Say where the times come from."""
     if not plan["timed"]:
         return "rough, for a quiet machine; --pilot measures"
@@ -373,7 +379,7 @@ class Rest:
     """The rest of a data set: its amount, and its restarts and questions, each with their number."""
 
     work: Work
-    spans: list[tuple[Span[Any], int]]
+    spans: Portions
 
 
 def _dataset(
@@ -383,7 +389,7 @@ def _dataset(
     whole = _whole(plan, science)
     rest = whole if ledger is None and not selection.only else _rest(plan, science, ledger, selection)
 
-    def seconds(spans: list[tuple[Span[Any], int]], kind: type) -> list[float]:
+    def seconds(spans: Portions, kind: type) -> list[float]:
         missing = timing.missing(plan) if kind is Cell else timing.missing_paths(plan)
         of_kind = [(span, times) for span, times in spans if type(span.unit) is kind]
         return _seconds(sweep, plan, timing, of_kind, not missing)
@@ -432,7 +438,7 @@ def _before_stop(span: Span[Cell], stop: Stop | None) -> Span[Cell]:
 
 def _whole(plan: DatasetPlan, science: Science) -> Rest:
     """Return all the work of a data set; cells that last equally long are one span."""
-    spans: list[tuple[Span[Any], int]] = []
+    spans: Portions = []
     for node in plan.nodes:
         cells = list(node.cells({dim.name: dim.values[:1] for dim in node.dims if dim.name in ALIKE}))
         alike = node.n_cells // len(cells)
@@ -449,7 +455,7 @@ def _whole(plan: DatasetPlan, science: Science) -> Rest:
 
 def _rest(plan: DatasetPlan, science: Science, ledger: Collector | None, selection: Selection) -> Rest:
     """Return what cube and journal leave of a data set, and what the sweep has grown by."""
-    work, spans = Work(), list[tuple[Span[Any], int]]()
+    work, spans = Work(), Portions()
     stored = None if ledger is None else ledger.plans.get(plan.name)
     if ledger is not None and stored is not None:
         work = ledger.work(stored)
@@ -478,7 +484,7 @@ def _seconds(
     sweep: Sweep,
     plan: DatasetPlan,
     timing: Timing,
-    spans: Iterable[tuple[Span[Any], int]],
+    spans: Portions,
     is_timed: bool,
 ) -> list[float]:
     """Return the elapsed and the CPU seconds of some spans, each with its number."""
@@ -501,13 +507,13 @@ def _bytes(spec: ArraySpec) -> int:
     return math.prod(spec.shape) * np.dtype(spec.variable.dtype).itemsize
 
 
-def _row(record: Mapping[str, Any], columns: Sequence[tuple[str, str, str, str]]) -> str:
+def _row(record: Values, columns: Sequence[tuple[str, str, str, str]]) -> str:
     values = {"megabytes": record["bytes"] / 1e6, **record}
     texts = ((format(values[key], form) if key in values else "", place) for _, key, place, form in columns)
     return "".join(f"{text:{place}}" for text, place in texts)
 
 
-def _hours(total: Mapping[str, Any], workers: int, is_timed: bool) -> tuple[float, float]:
+def _hours(total: Values, workers: int, is_timed: bool) -> tuple[float, float]:
     """Return the least and the most hours that the rest of a sweep is likely to take."""
     if not total["restarts_left"] and not total["questions_left"]:
         return 0.0, 0.0
