@@ -434,23 +434,12 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
         """Return the probability that two samples of the fit belong together, given the model.
 
         It is their share of the partitions of `label_draws_`, and not a product of memberships: samples that
-        links join move together.
+        links join move together. Only after a fit with `confidence`.
 
         Parameters
         ----------
         pairs : array_like of shape (n_pairs, 2)
             Samples by the names that links of the fit use.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-
-        Raises
-        ------
-        ValueError
-            If pairs are no such table.
-        AttributeError
-            If the estimator was fitted without `confidence`.
         """
         validation.check_is_fitted(self)
         if not hasattr(self, "label_draws_"):
@@ -485,8 +474,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
 
         Raises
         ------
-        NotFittedError
-            Before a fit.
         ValueError
             If n or the strategy is not possible, or the accuracy of the estimator is not above 1/2.
         """
@@ -553,11 +540,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             New annotations in the form of `fit`, by any annotators.
         samples : array_like of shape (n_samples,), optional
             Names of the rows, those of the fit.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `fit` does, or if X is not that of the fit; the earlier fit is kept.
         """
         if not hasattr(self, "X_fit_"):
             return self.fit(X, must_link=must_link, cannot_link=cannot_link, samples=samples)
@@ -582,23 +564,14 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
     def predict(self, X: ArrayLike) -> NDArray[np.int32]:
         """Return the cluster of the largest density (docs/model.md, eqs. (24) and (50)), the lowest on ties.
 
-        The density of a class of several components is their sum. A degenerate cluster receives nothing.
-        Labels of the X of the fit may differ from `labels_`: annotations are not used here, and no cluster is
-        filled up to its least size.
+        The density of a class of several components is their sum. A degenerate cluster receives nothing, and
+        if all are degenerate, a ValueError follows. Labels of the X of the fit may differ from `labels_`:
+        annotations are not used here, and no cluster is filled up to its least size.
 
         Parameters
         ----------
         X : array_like of shape (n_samples, n_features)
             Features of samples without annotations.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,), int32
-
-        Raises
-        ------
-        ValueError
-            If X does not have the features of the fit, or all clusters are degenerate.
         """
         return np.asarray(self._costs(X)[0].argmin(axis=1), np.int32)
 
@@ -616,11 +589,6 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             Features.
         y : object
             Not used.
-
-        Raises
-        ------
-        ValueError
-            As `predict` does.
         """
         costs, constant = self._costs(X)
         return float(-costs.min(axis=1).mean() - constant)

@@ -193,7 +193,8 @@ def test_a_fit_that_fails_keeps_the_earlier_one_and_names_of_features_go_with_it
         with pytest.raises(ValueError, match=text):
             estimator.fit(X)
     assert bits(estimator) == before
-    assert (estimator.feature_names_in_.tolist(), len(estimator.sample_names_in_)) == (["a", "b"], 30)
+    assert estimator.feature_names_in_.tolist() == ["a", "b"]
+    assert len(estimator.sample_names_in_) == 30
     again = clone(estimator).fit(frame)
     assert bits(again) == before
     with pytest.raises(ValueError, match="only 2 distinct rows"):
@@ -223,7 +224,8 @@ def test_a_partial_fit_is_the_fit_of_all_annotations() -> None:
     stepwise = asking(restarts=9).partial_fit(NEAR, **truth(pairs[:20]))
     stepwise.partial_fit(NEAR, **truth(pairs[20:]))
     whole = asking(restarts=9).fit(NEAR, **truth(pairs))
-    assert (len(whole.restart_objectives_), len(stepwise.restart_objectives_)) == (9, 3)
+    assert len(whole.restart_objectives_) == 9
+    assert len(stepwise.restart_objectives_) == 3
     assert stepwise.objective_ == pytest.approx(whole.objective_)
     for links in ("must_link_", "cannot_link_"):
         assert sorted(getattr(stepwise, links).tolist()) == sorted(getattr(whole, links).tolist())
@@ -253,7 +255,8 @@ def test_what_is_wrong_with_questions_is_said_and_the_fit_is_kept() -> None:
             ValueError, match=r"the table of the fit, with shape|expecting 2 features|must_link, row 0"
         ):
             estimator.partial_fit(X, must_link=links)
-    assert (estimator.labels_ is labels, estimator.must_link_) == (True, None)
+    assert estimator.labels_ is labels
+    assert estimator.must_link_ is None
 
 
 @pytest.mark.parametrize("index", [[f"s{row}" for row in range(60)], np.arange(60)[::-1]])
@@ -400,7 +403,8 @@ def test_labels_are_found_whatever_spells_them_and_others_dropped(
 ) -> None:
     given = Reader(len(index), pd.Index(index), drop=True).read([[label, label] for label in asked], None)
     assert given.layers[0].pairs.tolist() == [[place, place] for place in places]
-    assert (given.total, given.dropped) == (len(asked), len(asked) - len(places))
+    assert given.total == len(asked)
+    assert given.dropped == len(asked) - len(places)
 
 
 @pytest.mark.parametrize("names", [None, range(10, 0, -2), [3, 1, -2], [1.0, 3.5, 0.0]])
@@ -418,7 +422,8 @@ def test_whole_numbers_are_found_as_any_other_label_is(names: Any, column: Any) 
     table = pd.DataFrame({"i": column, "j": [1, 2, 3, 4]})
     places = reader.places(table)
     assert np.array_equal(places, reader.places(table.astype(object)))
-    assert (places.dtype, places.shape) == (np.int64, (4, 2))
+    assert places.dtype == np.int64
+    assert places.shape == (4, 2)
 
 
 def test_unknown_labels_come_with_the_nearest() -> None:
@@ -457,7 +462,8 @@ def test_a_part_of_a_table_is_refused_or_links_are_dropped() -> None:
         assert dropping.links_dropped_ == 3
     with pytest.warns(UserWarning, match="all 5 links were left out") as caught:
         dropping.fit(frame.iloc[32:], must_link=MUST_PAIRS)
-    assert (caught[0].filename, dropping.model_) == (__file__, "conditional-any")
+    assert caught[0].filename == __file__
+    assert dropping.model_ == "conditional-any"
     # a part of an array has lost what its rows were: a link beyond its end says that others may be wrong
     whole, beyond = problems(Reader(20, drop=True), MUST_PAIRS)
     assert "expected places 0 to 19 (counted from 0; if X is a part of a table, name its rows" in whole
@@ -506,7 +512,8 @@ def test_annotations_add_up_by_annotator() -> None:
         (0, 0.7, MUST, [[0, 1]]), (0, 0.7, CANNOT, [[7, 8]]), (1, 0.9, MUST, [[1, 2], [5, 6]]),
         (2, 0.7, MUST, [[3, 4]]),
     ]  # fmt: skip
-    assert (both.total, both.dropped) == (5, 0)
+    assert both.total == 5
+    assert both.dropped == 0
     assert {name: table.tolist() for name, table in dict(both.of_kind(MUST) or {}).items()} == {
         "ann": [[0, 1, 1]], "bob": [[1, 2, 1], [5, 6, 2]], "cyd": [[3, 4, 1]],
     }  # fmt: skip
@@ -540,7 +547,8 @@ def test_folds_by_hand_and_the_shape_that_annotations_speak_for() -> None:
     assert list(losses) == ["spherical", "diagonal", "tied", "full"]
     assert losses[auto.covariance_] < losses["spherical"]
     plain = small(2, model="conditional", covariance=auto.covariance_).fit(table, **links)
-    assert (plain.labels_.tolist(), plain.held_out_) == (auto.labels_.tolist(), {})
+    assert plain.labels_.tolist() == auto.labels_.tolist()
+    assert plain.held_out_ == {}
     scores = cross_val_score(small(2, **DROP), table, scoring=LinkScorer(**links), cv=FOLDS, params=links)
     expected = []
     for train, test in FOLDS.split(table):
