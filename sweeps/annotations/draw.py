@@ -24,22 +24,12 @@ MOST_NUMBERS = 2**22
 def draw_annotations(
     rng: np.random.Generator, labels_true: NDArray[np.integer], *, p: float, m: int
 ) -> NDArray[np.int32]:
-    """Draw `m` annotations of accuracy `p` (docs/model.md, eq. (26)).
+    """Draw `m` annotations of accuracy `p` in (0, 1] (docs/model.md, eq. (26)).
 
     Both ends of a pair are independent and uniform over the samples, so that a self pair has probability 1/N
     and the N² ordered pairs of the objective are exact. A pair whose true labels agree, a self pair included,
-    becomes a must-link with probability `p`; one whose labels differ with probability `1 - p`.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream of this annotation graph.
-    labels_true : ndarray of shape (n_samples,)
-        True labels.
-    p : float
-        Accuracy in (0, 1], exact: p = 1 draws no error.
-    m : int
-        Number of annotations, self pairs counted.
+    becomes a must-link with probability `p`; one whose labels differ with probability `1 - p`. With p = 1 no
+    annotation is wrong.
 
     Returns
     -------
@@ -60,22 +50,10 @@ def draw_biased(
     p: float,
     m: int,
 ) -> NDArray[np.int32]:
-    """Draw `m` annotations of accuracy `p`, some samples more often than others.
+    """Draw `m` annotations of accuracy `p` as `draw_annotations` does, some samples more often than others.
 
-    Both ends of a pair are independent. The samples of the first third of `order` have `OFTEN` times the
-    probability of the others. Pairs are annotated as those of `draw_annotations` are.
-
-    Parameters
-    ----------
-    rng, labels_true, p, m
-        As for `draw_annotations`.
-    order : ndarray of shape (n_samples,)
-        All samples, from 0.
-
-    Returns
-    -------
-    ndarray of shape (m, 3), int32
-        Columns i, j and kind.
+    The samples of the first third of `order`, which has all of them, have `OFTEN` times the probability of
+    the others.
     """
     n_samples = len(labels_true)
     weights = np.ones(n_samples)
@@ -90,19 +68,8 @@ def draw_near(
     """Draw `m` annotations of accuracy `p`, each of a sample and one of its nearest neighbours.
 
     The first sample of a pair is uniform over all samples, the second one over the `N_NEIGHBOURS` other
-    samples that are nearest to it. Pairs are annotated as those of `draw_annotations` are.
-
-    Parameters
-    ----------
-    rng, labels_true, p, m
-        As for `draw_annotations`.
-    X : ndarray of shape (n_samples, n_features)
-        Features, scaled as they are clustered.
-
-    Returns
-    -------
-    ndarray of shape (m, 3), int32
-        Columns i, j and kind.
+    samples that are nearest to it in the scaled features `X`. Pairs are annotated as those of
+    `draw_annotations` are.
     """
     first = rng.integers(0, len(X), size=m)
     place = rng.random(m)
@@ -142,24 +109,7 @@ def answer_pairs(
     *,
     p: float,
 ) -> NDArray[np.int32]:
-    """Annotate given pairs with accuracy `p`.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream of the answers.
-    labels_true : ndarray of shape (n_samples,)
-        True labels.
-    pairs : ndarray of shape (n_pairs, 2)
-        Samples from 0.
-    p : float
-        Accuracy in (0, 1].
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 3), int32
-        Columns i, j and kind (`MUST` or `CANNOT`).
-    """
+    """Annotate pairs of shape (n_pairs, 2) with accuracy `p`, and return columns i, j and kind."""
     right = rng.random(len(pairs)) < p
     agrees = labels_true[pairs[:, 0]] == labels_true[pairs[:, 1]]
     kind = np.where(agrees == right, MUST, CANNOT)

@@ -64,7 +64,7 @@ class Samples:
         hint: str = "",
         choice: TableChoice = PLAIN,
     ) -> None:
-        self._rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
+        self.rows, self.first_row, self._why, self._hint, self.choice = rows, first_row, why, hint, choice
         self._outside = OUTSIDE if choice.links_outside == "drop" else None
         every = range(rows.n_rows)
         self._row_of: Sequence[int] = every if rows.selection is None else rows.selection.tolist()
@@ -86,18 +86,13 @@ class Samples:
     @property
     def are_written_as_numbers(self) -> bool:
         """Whether a file that is written has numbers of all rows, or of those whose name it cannot hold."""
-        names = self._rows.names
+        names = self.rows.names
         return not names or (self.are_numbered and any(map(lines.CONTROL.search, names)))
-
-    @property
-    def rows(self) -> SampleRows:
-        """Rows that samples come from."""
-        return self._rows
 
     @property
     def every_row(self) -> Samples:
         """Samples that are all rows of the table."""
-        return Samples(self._rows._replace(selection=None), self.first_row)
+        return Samples(self.rows._replace(selection=None), self.first_row)
 
     def __contains__(self, name: str) -> bool:
         return identity(name) in self._by_name
@@ -111,8 +106,8 @@ class Samples:
         row, first = self._by_name.get(cell), self.first_row
         if row is None and self.are_numbered and WHOLE.fullmatch(cell) is not None:
             row = int(cell) - first
-            row = row if 0 <= row < self._rows.n_rows else None
-        return row if self._rows.selection is None or row is None else self._positions.get(row, self._outside)
+            row = row if 0 <= row < self.rows.n_rows else None
+        return row if self.rows.selection is None or row is None else self._positions.get(row, self._outside)
 
     def position(self, cell: str, where: str) -> int:
         """Return the position of a sample from 0, see `find`; `where` is for messages.
@@ -125,7 +120,7 @@ class Samples:
         if (position := self.find(cell)) is not None:
             return position
         cell = identity(cell)
-        rows, is_number = self._rows, WHOLE.fullmatch(cell) is not None
+        rows, is_number = self.rows, WHOLE.fullmatch(cell) is not None
         first, last = self.first_row, rows.n_rows - 1 + self.first_row
         row = self._by_name.get(cell)
         if row is None and self.are_numbered and is_number and first <= int(cell) <= last:
@@ -150,12 +145,12 @@ class Samples:
     def text(self, position: int) -> str:
         """Return the name of a sample, or the number of its row."""
         row = self._row_of[position]
-        return self._rows.names[row] if self._rows.names else str(row + self.first_row)
+        return self.rows.names[row] if self.rows.names else str(row + self.first_row)
 
     def identifier(self, position: int) -> str | int:
         """Return the name of a sample, or the number of its row as a whole number."""
         text = self.text(position)
-        return text if self._rows.names else int(text)
+        return text if self.rows.names else int(text)
 
     def cell(self, position: int) -> str:
         """Return the cell of a spreadsheet of which `named_by` finds the name of a sample."""
@@ -172,7 +167,7 @@ class Samples:
     def _suggestion(self, cell: str) -> str:
         """Suggest the name that a cell may mean; only for the first cells, because each takes long."""
         if cell not in self._hints and len(self._hints) < MOST_HINTS:
-            self._hints[cell] = did_you_mean(cell, self._rows.names[:MOST_COMPARED])
+            self._hints[cell] = did_you_mean(cell, self.rows.names[:MOST_COMPARED])
         return self._hints.get(cell, "")
 
     @cached_property
@@ -181,7 +176,7 @@ class Samples:
 
     @cached_property
     def _by_name(self) -> dict[str, int]:
-        return {identity(name): row for row, name in enumerate(self._rows.names)}
+        return {identity(name): row for row, name in enumerate(self.rows.names)}
 
     @cached_property
     def _positions(self) -> dict[int, int]:

@@ -242,17 +242,8 @@ def find(name: str, *, data_dir: Path | None = None, download: bool = True) -> D
     """Find a data set of the registry.
 
     Sources, in order: `data_dir` (or `SWEEP_DATA_DIR`), the user cache, scikit-learn's own copy (iris, wine,
-    wdbc, digits and three of them), the public address. Every raw file is checked against its sha256, or
-    by the sizes of the table if that is not known.
-
-    Parameters
-    ----------
-    name : str
-        One of `BUILTIN`.
-    data_dir : Path, optional
-        Folder with raw files, or the zips they are published in.
-    download : bool
-        Whether the network may be used.
+    wdbc, digits and three of them), the public address if `download` is allowed. Every raw file is checked
+    against its sha256, or by the sizes of the table if that is not known.
 
     Raises
     ------

@@ -209,25 +209,9 @@ def parse_plain(
 ) -> Columns | None:
     """Take apart a text whose lines all have the same number of cells, and neither quotes nor comments.
 
-    Parameters
-    ----------
-    file : Lines
-        The text.
-    separator : str
-        Separator of cells; a blank is one blank here, though a file may have several.
-    names : sequence of str
-        Names of the columns by position; a column without a name is left out.
-    least : int
-        Number of columns that each line has at least.
-    skip : int
-        Number of lines before the first row.
-    full : sequence of str
-        Columns without empty cells.
-
-    Returns
-    -------
-    Columns or None
-        None if the lines have to be read one by one.
+    Rows begin after `skip` lines, and each has `least` columns or more. A blank is one blank here, though a
+    file may have several. Columns without a name are left out, and those of `full` have no empty cells. None
+    is returned if the lines have to be read one by one.
     """
     content, begin = file.content, 0
     for _ in range(skip):

@@ -109,14 +109,17 @@ def read_npz_table(path: Path, choice: TableChoice) -> LabelledTable:
                     cells = array(name, _no_texts)
                     # names of rows are read as annotations are; words of classes are as numpy writes them
                     is_name = key == "index_column" or cells.dtype.kind == "S"
-                    texts[name] = texts_of(cells) if is_name else list(map(str, cells.flat))
-                    "".join(texts[name]).encode()  # halves of a pair of UTF-16 are no text
+                    words = texts_of(cells) if is_name else list(map(str, cells.flat))
+                    "".join(words).encode()  # halves of a pair of UTF-16 are no text
+                    if X.size and len(words) != len(X):
+                        where, expected = (
+                            f"{path}, array {name!r}",
+                            f"one for each of {plural(len(X), 'row')}",
+                        )
+                        raise refused(where, plural(len(words), "text"), expected)
+                    texts[name] = words
     if not X.size:
         raise InputError(problems)
-    for name in [name for name in texts if len(texts[name]) != len(X)]:
-        fault, expected = plural(len(texts[name]), "text"), f"one for each of {plural(len(X), 'row')}"
-        problems.append(Problem(f"{path}, array {name!r}", fault, expected))
-        del texts[name]
     label, index = (name if name in texts else None for name in (label, choice.index_column))
     aside = tuple(name for name in choice.aside if name in texts)
     choice = replace(choice, label_column=label, index_column=index, aside=aside)
@@ -281,19 +284,8 @@ class ArrowFile:
 def open_arrow(path: Path, most_bytes: int, *, has_repeated_texts: bool = False) -> Iterator[ArrowFile]:
     """Open a file of parquet or feather for the block.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    most_bytes : int
-        Largest size of the file.
-    has_repeated_texts : bool
-        Whether texts are read as categories: a text that stands in many rows of parquet then stays one text.
-
-    Raises
-    ------
-    InputError
-        If it is broken or too large, and if pyarrow is not there.
+    With `has_repeated_texts`, texts are read as categories: a text that stands in many rows of parquet then
+    stays one text.
     """
     need(path, "pyarrow")
     from pyarrow import ipc, parquet
@@ -493,26 +485,10 @@ def read_array(
     check: Callable[[Header], str],
     dtype: type[np.generic] | None = None,
 ) -> NDArray[Any]:
-    """Read an array of a file, or of a member of an archive.
+    """Read an array of a file or of a member of an archive; with its header it has `n_bytes`.
 
-    Parameters
-    ----------
-    stream : binary file
-        Stream at the begin of the array.
-    where : str
-        Place of the array in messages.
-    n_bytes : int
-        Size of the array with its header.
-    check : callable
-        From the header to what is expected in its place; empty if the array may be read.
-    dtype : type, optional
-        Type of the result if it is not that of the file. Numbers are converted part by part, so that they are
-        never in memory twice.
-
-    Raises
-    ------
-    InputError
-        If the array is not what is expected, or the file has more or fewer bytes than the header says.
+    `check` gives what is expected in place of an array with a header; nothing if it may be read. Numbers of
+    another type than `dtype` are converted part by part, so that they are never in memory twice.
     """
     header = read_header(stream, where)
     if expected := "an array without objects" if header.dtype.hasobject else check(header):

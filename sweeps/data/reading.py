@@ -40,23 +40,11 @@ UNREAD = dict.fromkeys((".xls", ".ods"), "an .xlsx workbook, or CSV") | dict.fro
 def read_table(path: Path, choice: TableChoice) -> LabelledTable:
     """Read a table of samples: by the end of its name, or as text.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    choice : TableChoice
-        Choice of its columns.
-
-    Returns
-    -------
-    LabelledTable
-        Finite features that vary; classes in the order of `encode_classes`.
-
     Raises
     ------
     InputError
-        With the problems of the file; the first 20 and a count if there are more. Its `rest` is as `select`
-        has it.
+        With the problems of the file; the first 20 and a count if there are more. Its `rest` is that of
+        `select`.
     """
     suffix, key = path.suffix.lower(), choice.key
     reader = READERS.get(suffix, read_text_table)
@@ -88,16 +76,7 @@ def read_table(path: Path, choice: TableChoice) -> LabelledTable:
 
 
 def load_table(path: Path, choice: TableChoice, *, n_clusters: int | None = None) -> DataSet:
-    """Load a user's own table, see `read_table` for the formats.
-
-    Parameters
-    ----------
-    path : Path
-        Text table, array, parquet, feather or workbook.
-    choice : TableChoice
-        Choice of its columns.
-    n_clusters : int, optional
-        Number of clusters; by default the number of classes.
+    """Load a user's own table as a data set with `n_clusters` clusters, by default as many as classes.
 
     Raises
     ------

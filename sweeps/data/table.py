@@ -573,22 +573,10 @@ LABEL = "label"
 def read_labels(path: Path, n_rows: int | None = None) -> Encoded:
     """Read a file of classes, one per sample, separated by line ends, commas, tabs or blanks.
 
-    With as many lines as there are rows each line is a class, whatever it is made of; and so with one more,
-    which is a header if it is no number and no class of another line. In a table with a column `label` that
-    cell is the class. Else every entry is one, and a first one that is not a number, before entries that all
-    are, is a header.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    n_rows : int, optional
-        Number of rows that have classes.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or is empty, and as `encode_classes`.
+    With as many lines as there are rows (`n_rows`) each line is a class, whatever it is made of; and so with
+    one more, which is a header if it is no number and no class of another line. In a table with a column
+    `label` that cell is the class. Else every entry is one, and a first one that is not a number, before
+    entries that all are, is a header.
     """
     texts = [(line.text, line.number) for line in lines.read_lines(path)]
     entries = _of_lines(texts, n_rows) if n_rows else None
@@ -636,27 +624,13 @@ MOST_TEXTS_IN_ONE_HOT = 100
 
 
 def select(table: Frame, choice: TableChoice, problems: list[Problem]) -> LabelledTable:
-    """Take samples out of a table.
-
-    Parameters
-    ----------
-    table : Frame
-        The table.
-    choice : TableChoice
-        Choice of its columns.
-    problems : list of Problem
-        Problems that its reader found.
-
-    Returns
-    -------
-    LabelledTable
-        Finite features that vary, for the rows that are kept.
+    """Take samples out of a table: finite features that vary, for the rows that are kept.
 
     Raises
     ------
     InputError
-        With these problems, and all that are found here; its `rest` is the table without what is wrong, if
-        there are features.
+        With the problems that its reader found, and all that are found here; its `rest` is the table without
+        what is wrong, if there are features.
     """
     check_size(table.path, table.n_rows, 1)
     if choice.search is not None:

@@ -107,16 +107,7 @@ def rows_of(path: Path, text: bytes, separator: str) -> Iterator[tuple[list[str]
     """Yield the rows of a text: cells, each on one line; number of the first line; number of lines.
 
     Blank lines and those that start with # are skipped, unless they are inside a cell in quotes, and so is a
-    first line such as `sep=;`.
-
-    Parameters
-    ----------
-    path : Path
-        File for messages.
-    text : bytes
-        Valid UTF-8.
-    separator : str
-        Separator of cells; a blank stands for any number of blanks and tabs.
+    first line such as `sep=;`. A blank as the separator stands for any number of blanks and tabs.
 
     Raises
     ------

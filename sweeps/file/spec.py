@@ -378,18 +378,5 @@ class SweepSpec(Record):
 
 
 def load(where: str, dump: object) -> SweepSpec:
-    """Read the dump of a sweep again; it may come from anywhere.
-
-    Parameters
-    ----------
-    where : str
-        Place of the sweep in messages.
-    dump : object
-        Values of `SweepSpec.dump`.
-
-    Raises
-    ------
-    InputError
-        With everything that no sweep would have written.
-    """
+    """Read the dump of a sweep, from wherever it comes; what no sweep would have written is refused."""
     return read(SweepSpec, dump, where)

@@ -32,20 +32,20 @@ def main(kind: str, seeds: str, processes: bool, folder: Path | None) -> None:
     folder = folder or Path(tempfile.mkdtemp(prefix="sweep-fuzz-"))
     # Before the limit: templates, and one good run of every kind, load what there is to load.
     templates = trial.make_templates(folder / "templates")
-    taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    most = taken + trial.MOST_BYTES
+    memory = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    most = memory + trial.MOST_BYTES
     run = partial(trial.as_a_process, most=most) if processes else trial.in_this_process
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("error")
     failed, codes = 0, Counter[int]()
-    for each in [kind] if kind != "all" else trial.KINDS:
+    for name in [kind] if kind != "all" else trial.KINDS:
         for seed in numbers:
-            place = folder / f"{each}-{seed}"
-            outcome = trial.run_trial(each, seed, templates, place, run)
+            place = folder / f"{name}-{seed}"
+            outcome = trial.run_trial(name, seed, templates, place, run)
             codes[outcome.code] += 1
-            if outcome.wrong or len(numbers) == 1:
-                click.echo(f"--- {each} {seed}: exit code {outcome.code}\n{outcome}\nfiles: {place}")
-            failed += bool(outcome.wrong)
+            if outcome.fault or len(numbers) == 1:
+                click.echo(f"--- {name} {seed}: exit code {outcome.code}\n{outcome}\nfiles: {place}")
+            failed += bool(outcome.fault)
     ends = ", ".join(f"{count} ended with {code}" for code, count in sorted(codes.items()))
     click.echo(f"{len(numbers)} seeds of {kind}: {failed} failed; {ends}")
     sys.exit(bool(failed))

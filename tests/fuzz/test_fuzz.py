@@ -36,7 +36,7 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> Templates:
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_end_with_a_message(kind: str, templates: Templates, tmp_path: Path) -> None:
     outcomes = [run_trial(kind, seed, templates, tmp_path / str(seed)) for seed in range(SEEDS[kind][0])]
-    assert [str(outcome) for outcome in outcomes if outcome.wrong] == []
+    assert [str(outcome) for outcome in outcomes if outcome.fault] == []
     assert {1, 2} & {outcome.code for outcome in outcomes}  # damage was met at all
 
 
@@ -52,8 +52,8 @@ def test_damaged_files_by_the_thousand(kind: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def ended(how: object, said: str = "") -> None:
-    sys.stderr.write(said)
+def end(how: object, message: str = "") -> None:
+    sys.stderr.write(message)
     raise SystemExit(how) if isinstance(how, int) else InputError([Problem("a", str(how), "c")])
 
 
@@ -63,25 +63,25 @@ def turning(path: Path, *arguments: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bug", "said"),
+    ("bug", "message"),
     [
         (lambda path, *arguments: {}["planted"], "KeyError: 'planted'"),
         (lambda path, *arguments: time.sleep(60), "took longer than 20 s of processors, or 0.5 s in all"),
         (turning, "took longer than 0.5 s of processors, or 180 s in all"),
-        (lambda *_: ended(7), "exit code 7"),
-        (lambda *_: ended("b", "Traceback (most recent call last):\n"), "a traceback on stderr"),
-        (lambda path, *_: ended(path.with_name("more").touch()), "changed outside of the results: "),
-        (lambda *_: ended(np.ones(40_000_000).sum()), "bytes of memory, expected at most 200,000,000"),
+        (lambda *_: end(7), "exit code 7"),
+        (lambda *_: end("b", "Traceback (most recent call last):\n"), "a traceback on stderr"),
+        (lambda path, *_: end(path.with_name("more").touch()), "changed outside of the results: "),
+        (lambda *_: end(np.ones(40_000_000).sum()), "bytes of memory, expected at most 200,000,000"),
     ],
 )
 def test_a_planted_bug_is_found(
-    bug: Any, said: str, templates: Templates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bug: Any, message: str, templates: Templates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial, "MOST_BYTES", 200_000_000)
     monkeypatch.setitem(READERS, ".npz", bug)
     monkeypatch.setattr(trial, "SECONDS", 0.5 if bug is turning else 20.0)
-    monkeypatch.setattr(trial, "PATIENCE", 0.5 if "0.5 s in all" in said else 180.0)
+    monkeypatch.setattr(trial, "PATIENCE", 0.5 if "0.5 s in all" in message else 180.0)
     outcome = run_trial("npz_table", 3, templates, tmp_path / "trial")
-    assert said in str(outcome)
+    assert message in str(outcome)
     assert "alone: python -m tests.fuzz npz_table 3\ncommand: sweep fit " in str(outcome)
     assert (tmp_path / "trial").is_dir()

@@ -1,4 +1,4 @@
-"""A user's own files: written, read, and everything that is said about one that is wrong."""
+"""Files of a user: write and read them, and list the problems of a wrong one."""
 
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,14 @@ def write(folder: Path, content: str | bytes, name: str = "own.csv") -> Path:
     return path
 
 
-def read(path: Path, **told: Any) -> LabelledTable:
-    return read_table(path, TableChoice(**told))
+def read(path: Path, **choice: Any) -> LabelledTable:
+    return read_table(path, TableChoice(**choice))
 
 
-def problems(path: Path, **told: Any) -> list[str]:
+def problems(path: Path, **choice: Any) -> list[str]:
     """Problems of a table that is refused, with FILE in place of its path."""
     with pytest.raises(InputError) as caught:
-        read(path, **told)
+        read(path, **choice)
     return [str(problem).replace(str(path), "FILE") for problem in caught.value.problems]
 
 

@@ -28,15 +28,15 @@ STRANGE: tuple[Any, ...] = (
     *("..", "../..", "/", "/etc/passwd", "a/b", "-x", "%s%n", "{}", "[0]", "iris", "posterior"),
     *("tls://a:1", "2001-01-01"),
 )
-# With a meaning in some format.
+# Bytes with a meaning in some format.
 BYTES = (
     *(bytes([code]) for code in b"\0\n\r\"',\t #_-.e[]{}:=\xff"),
     *(b"\xc3\x28", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"nan", b"inf", b"1e999", b"9" * 400),
 )
 
 
-def bytes_damaged(rng: random.Random, content: bytes) -> bytes:
-    """One to four changes of some bytes."""
+def damage_bytes(rng: random.Random, content: bytes) -> bytes:
+    """Change some bytes one to four times."""
     if rng.random() < 0.02:
         return rng.choice((b"", b"\0" * 100, b"[" * 100_000, b'{"a":' * 50_000, b"- " * 50_000))
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
@@ -58,8 +58,8 @@ def bytes_damaged(rng: random.Random, content: bytes) -> bytes:
     return content
 
 
-def tree_damaged(rng: random.Random, tree: Any, strange: Sequence[Any] = STRANGE) -> Any:
-    """One to three values of a tree of tables and lists changed."""
+def damage_tree(rng: random.Random, tree: Any, strange: Sequence[Any] = STRANGE) -> Any:
+    """Change one to three values of a tree of tables and lists."""
     tree = deepcopy(tree)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         places = list(_places(tree))
@@ -82,36 +82,36 @@ def tree_damaged(rng: random.Random, tree: Any, strange: Sequence[Any] = STRANGE
         elif how == 4 and isinstance(value, (int, float)):
             holder[key] = rng.choice((-value, value + 1, value - 1, value * 1000, str(value), value // 2))
         elif how in (5, 6) and isinstance(value, str):
-            holder[key] = bytes_damaged(rng, value.encode(errors="replace")).decode(errors="replace")
+            holder[key] = damage_bytes(rng, value.encode(errors="replace")).decode(errors="replace")
         else:
             holder[key] = rng.choice(strange)
     return tree
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
-    """Every table or list with each of its keys."""
+    """Yield every table or list with each of its keys."""
     for key in tree if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ():
         yield tree, key
         yield from _places(tree[key])
 
 
-def json_damaged(rng: random.Random, content: bytes) -> bytes:
-    """Another value somewhere in a JSON text, sometimes half a pair of UTF-16 in it; or other bytes."""
+def damage_json(rng: random.Random, content: bytes) -> bytes:
+    """Change a value in a JSON text, sometimes to half a pair of UTF-16; or change bytes."""
     try:
         tree = json.loads(content)
     except ValueError:
-        return bytes_damaged(rng, content)
+        return damage_bytes(rng, content)
     if rng.random() < 0.25:
-        return bytes_damaged(rng, content)
-    text = json.dumps(tree_damaged(rng, tree), indent=rng.choice((None, 1)), default=str)
+        return damage_bytes(rng, content)
+    text = json.dumps(damage_tree(rng, tree), indent=rng.choice((None, 1)), default=str)
     return (text.replace('": "', r'": "\ud800', 1) if rng.random() < 0.05 else text).encode()
 
 
-def lines_damaged(rng: random.Random, content: bytes, words: Sequence[str]) -> bytes:
-    """Other cells, lines and separators of a text table, or other bytes."""
+def damage_lines(rng: random.Random, content: bytes, words: Sequence[str]) -> bytes:
+    """Change cells, lines and separators of a text table, or bytes."""
     if rng.random() < 0.25:
-        return bytes_damaged(rng, content)
-    rows = tree_damaged(rng, [line.split(",") for line in content.decode().split("\n")], words)
+        return damage_bytes(rng, content)
+    rows = damage_tree(rng, [line.split(",") for line in content.decode().split("\n")], words)
     separator = rng.choice((",", ",", ",", ",", "\t", " ", ";", ", "))
     lines = [separator.join(map(str, row)) if isinstance(row, list) else str(row) for row in rows]
     text = rng.choice(("\n", "\n", "\r\n", "\r")).join(lines * rng.choice((1, 1, 1, 1, 1, 1, 2, 20)))
@@ -128,10 +128,10 @@ SHAPES = (
 )
 
 
-def npy_damaged(rng: random.Random, data: bytes) -> bytes:
-    """An array whose header says something else, or whose values end early."""
+def damage_npy(rng: random.Random, data: bytes) -> bytes:
+    """Change the header of an array, or its values."""
     if rng.random() < 0.25 or not data.startswith(b"\x93NUMPY"):
-        return bytes_damaged(rng, data)
+        return damage_bytes(rng, data)
     (length,) = struct.unpack_from("<H", data, 8)
     header, values = data[10 : 10 + length].decode("latin1"), data[10 + length :]
     how = rng.randrange(5)
@@ -141,9 +141,9 @@ def npy_damaged(rng: random.Random, data: bytes) -> bytes:
         pattern, begin, others = patterns[how]
         header = re.sub(pattern, begin + rng.choice(others), header)
     elif how == 3:
-        header = bytes_damaged(rng, header.encode("latin1")).decode("latin1")
+        header = damage_bytes(rng, header.encode("latin1")).decode("latin1")
     else:
-        values = bytes_damaged(rng, values)
+        values = damage_bytes(rng, values)
     text = header.encode("latin1")[:60_000]
     version = rng.choice((1, 1, 1, 2, 3, 9))
     packed = struct.pack("<H" if version == 1 else "<I", rng.choice((len(text), len(text), len(text) + 9, 0)))
@@ -153,45 +153,45 @@ def npy_damaged(rng: random.Random, data: bytes) -> bytes:
 METHODS = (zipfile.ZIP_STORED, *[zipfile.ZIP_DEFLATED] * 2, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 
 
-def archive_damaged(rng: random.Random, content: bytes) -> bytes:
-    """An .npz with a damaged member, a foreign one, other numbers in its directory, or other bytes."""
+def damage_archive(rng: random.Random, content: bytes) -> bytes:
+    """Change a member of an .npz, add a foreign one, or change numbers in its directory, or bytes."""
     how = rng.randrange(4)
     if how == 0:
-        return bytes_damaged(rng, content)
+        return damage_bytes(rng, content)
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [(name, archive.read(name)) for name in archive.namelist()]
     name, data = members[at := rng.randrange(len(members))]
-    members[at] = (name, npy_damaged(rng, data))
+    members[at] = (name, damage_npy(rng, data))
     foreign = ((name, data), ("X", b"raw"), ("../X.npy", data), (" .npy", data), (".npy", b""))
-    made = io.BytesIO()
-    with warnings.catch_warnings(), zipfile.ZipFile(made, "w", rng.choice(METHODS)) as archive:
+    buffer = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(buffer, "w", rng.choice(METHODS)) as archive:
         warnings.simplefilter("ignore")
-        for each, packed in [*members, *rng.choices(foreign, k=rng.random() < 0.2)]:
-            archive.writestr(each, packed)
-    whole = bytearray(made.getvalue())
+        for member, packed in [*members, *rng.choices(foreign, k=rng.random() < 0.2)]:
+            archive.writestr(member, packed)
+    whole = bytearray(buffer.getvalue())
     for _ in range(rng.choice((1, 2)) if how == 1 else 0):  # sizes, offsets, flags, method, checksum
         place = rng.randrange(whole.find(b"PK\1\2") + 4, len(whole) - 2)
         struct.pack_into("<H", whole, place, rng.choice((0, 1, 8, 12, 99, 0x7FFF, 0xFFFF)))
     return bytes(whole)
 
 
-def chunk_damaged(rng: random.Random, content: bytes) -> bytes:
-    """Another frame, or other values in it, with a checksum that is right."""
+def damage_chunk(rng: random.Random, content: bytes) -> bytes:
+    """Change the frame of a chunk, or values in it, and put its checksum right."""
     frame = content[:-4]
     if rng.random() < 0.3:
-        frame = bytes_damaged(rng, frame)
+        frame = damage_bytes(rng, frame)
     else:
         try:
             values = bytes(Zstd().decode(frame))
         except RuntimeError:  # damaged before, in the same trial
-            return bytes_damaged(rng, content)
-        changed = bytes_damaged(rng, values)
-        frame = bytes(Zstd().encode((changed + values)[: len(values)] if rng.random() < 0.7 else changed))
+            return damage_bytes(rng, content)
+        other = damage_bytes(rng, values)
+        frame = bytes(Zstd().encode((other + values)[: len(values)] if rng.random() < 0.7 else other))
     return frame + google_crc32c.value(frame).to_bytes(4, "little")
 
 
-def record_damaged(rng: random.Random, content: bytes) -> bytes:
-    """Other contents in one record of a journal, with a right length and checksum."""
+def damage_record(rng: random.Random, content: bytes) -> bytes:
+    """Change one record of a journal, with a right length and checksum."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "journal"
         path.write_bytes(content)
@@ -202,11 +202,11 @@ def record_damaged(rng: random.Random, content: bytes) -> bytes:
     text, arrays = body[size : size + length], body[size + length :]
     how = rng.randrange(5)
     if how == 0:
-        body = bytes_damaged(rng, body)
+        body = damage_bytes(rng, body)
     elif how in (1, 2):
-        body = body[: size + length] + (npy_damaged if how == 1 else bytes_damaged)(rng, arrays)
+        body = body[: size + length] + (damage_npy if how == 1 else damage_bytes)(rng, arrays)
     else:
-        text = json_damaged(rng, text)
+        text = damage_json(rng, text)
         body = journal.TEXT_LENGTH.pack(len(text)) + text + arrays
     bodies[at] = body
     if rng.random() < 0.2:

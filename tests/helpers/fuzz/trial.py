@@ -1,4 +1,4 @@
-"""Good files of every kind, what a trial damages of them, and what must hold of a command that meets it."""
+"""Good files of every kind, the damage that a trial does to them, and what a command must do with it."""
 
 import json
 import logging
@@ -88,7 +88,7 @@ again: {<<: *jobs, kind: sge}
 
 @dataclass(frozen=True)
 class Scene:
-    """Where good files are made, and then copied to: nothing outside of `results` may change in a trial."""
+    """Folders of a trial, in which nothing outside of `results` may change."""
 
     inputs: Path
     results: Path
@@ -100,7 +100,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Templates:
-    """Input files, with the results of a whole run; and of one whose journal was left with records."""
+    """Input files, with the results of a whole run, and of one that left records in its journal."""
 
     finished: Scene
     begun: Scene
@@ -127,20 +127,20 @@ def make_templates(folder: Path) -> Templates:
     for name, text in texts.items():
         (inputs / name).write_text(text)
     np.savez(inputs / "own.npz", X=X, y=np.array(kinds), notes=np.arange(3))
-    made = Templates(Scene(inputs, folder / "finished"), Scene(inputs, folder / "begun"))
+    templates = Templates(Scene(inputs, folder / "finished"), Scene(inputs, folder / "begun"))
     level = logging.getLogger("sweep_clustering").level
-    assert run(inputs / "tiny.toml", made.finished.results) == 0
+    assert run(inputs / "tiny.toml", templates.finished.results) == 0
     # the second redraw alone: what it has waits in the journal for the first
-    assert run(inputs / "tiny.toml", made.begun.results, only=(LATER,)) == 0
+    assert run(inputs / "tiny.toml", templates.begun.results, only=(LATER,)) == 0
     logging.getLogger("sweep_clustering").setLevel(level)
-    assert made.begun.run.last_run.journal.stat().st_size > 1000
-    for scene in (made.finished, made.begun):
+    assert templates.begun.run.last_run.journal.stat().st_size > 1000
+    for scene in (templates.finished, templates.begun):
         _complete(scene.run)
-    return made
+    return templates
 
 
 def _complete(run: RunFolder) -> None:
-    """Records that only a detached head, worker jobs and failures leave; and a holder of another machine.
+    """Write records of a detached head, worker jobs and failures, and a lease of another machine.
 
     So no trial can take this process for the head of a run, and end it.
     """
@@ -174,13 +174,13 @@ Kind = Callable[[random.Random, Templates, Scene], list[object]]
 
 
 def sweep_file(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """A sweep file, as text or with other values."""
+    """Damage a sweep file, as text or in its values."""
     path = scene.inputs / "tiny.toml"
     content = (scene.inputs / rng.choice(("tiny.toml", "full.toml"))).read_bytes()
     if rng.random() < 0.3:
-        content = damage.bytes_damaged(rng, content)
+        content = damage.damage_bytes(rng, content)
     else:
-        tree = damage.tree_damaged(rng, tomllib.loads(content.decode()))
+        tree = damage.damage_tree(rng, tomllib.loads(content.decode()))
         try:
             content = tomli_w.dumps(tree).encode(errors="surrogatepass")
         except (TypeError, AttributeError, RecursionError, ValueError):  # what TOML cannot say, such as null
@@ -197,13 +197,13 @@ def sweep_file(rng: random.Random, good: Templates, scene: Scene) -> list[object
 
 
 def cluster(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """cluster.yaml, as text or with other values."""
+    """Damage cluster.yaml, as text or in its values."""
     path = scene.inputs / "cluster.yaml"
     content = path.read_bytes()
     if rng.random() < 0.4:
-        path.write_bytes(damage.bytes_damaged(rng, content))
+        path.write_bytes(damage.damage_bytes(rng, content))
     else:
-        tree = damage.tree_damaged(rng, yaml.safe_load(content))
+        tree = damage.damage_tree(rng, yaml.safe_load(content))
         path.write_text(yaml.safe_dump(tree, allow_unicode=rng.random() < 0.5), errors="replace")
     name = rng.choice(("local", "other", "slurm", "slurm", "pbs", "again", "on", "absent"))
     more = rng.choice(([], ["--detach"], ["--workers", "3"]))
@@ -212,25 +212,25 @@ def cluster(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
 
 
 def text_table(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """A table as text, of a sweep or of a fit."""
+    """Damage a table in text of a sweep or a fit."""
     in_sweep = rng.random() < 0.3
     path = scene.inputs / ("own.csv" if in_sweep else "plain.csv")
-    path.write_bytes(damage.lines_damaged(rng, path.read_bytes(), NUMBERS))
+    path.write_bytes(damage.damage_lines(rng, path.read_bytes(), NUMBERS))
     return ["plan", scene.inputs / "tiny.toml", "--results", scene.results] if in_sweep else _fit(rng, path)
 
 
 def npz_table(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """A table as arrays."""
+    """Damage a table in arrays."""
     path = scene.inputs / "own.npz"
-    path.write_bytes(damage.archive_damaged(rng, path.read_bytes()))
+    path.write_bytes(damage.damage_archive(rng, path.read_bytes()))
     return _fit(rng, path)
 
 
 def annotations(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """Files of links, annotations or labels."""
+    """Damage a file of links, annotations or labels."""
     option = rng.choice(("--must-link", "--cannot-link", "--annotations", "--labels"))
     path = scene.inputs / ("links" if option.endswith("link") else option[2:])
-    path.write_bytes(damage.lines_damaged(rng, path.read_bytes(), PAIRS))
+    path.write_bytes(damage.damage_lines(rng, path.read_bytes(), PAIRS))
     model = rng.choice(([], ["--accuracy", "0.9"], ["--model", "conditional", "--accuracy", "0.8"]))
     return [*_fit(rng, scene.inputs / "plain.csv"), option, path, *model]
 
@@ -242,35 +242,35 @@ def _fit(rng: random.Random, path: Path) -> list[object]:
 
 
 def journal(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """Results of a run that did not end: bytes of the container, or bodies with a right checksum."""
+    """Damage the journal of a run that did not end: its bytes, or bodies with a right checksum."""
     shutil.copytree(good.begun.results, scene.results)
     path = scene.run.last_run.journal
-    damaged = damage.bytes_damaged if rng.random() < 0.25 else damage.record_damaged
-    path.write_bytes(damaged(rng, path.read_bytes()))
+    change = damage.damage_bytes if rng.random() < 0.25 else damage.damage_record
+    path.write_bytes(change(rng, path.read_bytes()))
     return _resume(scene)
 
 
 def cube(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """Metadata of a cube: its root, or a file beside an array."""
+    """Damage metadata of a cube: its root, or a file beside an array."""
     shutil.copytree(good.finished.results, scene.results)
-    found = sorted((scene.results / "tiny.zarr").rglob("zarr.json"), key=lambda path: len(path.parts))
-    path = rng.choice(found) if rng.random() < 0.2 else found[0]
-    path.write_bytes(damage.json_damaged(rng, path.read_bytes()))
+    paths = sorted((scene.results / "tiny.zarr").rglob("zarr.json"), key=lambda path: len(path.parts))
+    path = rng.choice(paths) if rng.random() < 0.2 else paths[0]
+    path.write_bytes(damage.damage_json(rng, path.read_bytes()))
     return rng.choice(_readers(scene))
 
 
 def chunks(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """Chunk files of a cube: other bytes or values, another chunk, a directory, nothing."""
+    """Damage chunk files of a cube: other bytes or values, another chunk, a directory, nothing."""
     shutil.copytree(good.finished.results, scene.results)
-    found = sorted((scene.results / "tiny.zarr").rglob("*"))
-    files = [path for path in found if path.is_file() and path.name != "zarr.json"]
+    paths = sorted((scene.results / "tiny.zarr").rglob("*"))
+    files = [path for path in paths if path.is_file() and path.name != "zarr.json"]
     for path in rng.sample(files, rng.choice((1, 1, 3))):
         how = rng.randrange(7)
         content = path.read_bytes()
         if how < 3:
-            path.write_bytes(damage.bytes_damaged(rng, content))
+            path.write_bytes(damage.damage_bytes(rng, content))
         elif how == 3:
-            path.write_bytes(damage.chunk_damaged(rng, content))
+            path.write_bytes(damage.damage_chunk(rng, content))
         elif how == 4:
             shutil.copyfile(rng.choice([file for file in files if file.is_file() and file != path]), path)
         else:
@@ -281,16 +281,16 @@ def chunks(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
 
 
 def run_folder(rng: random.Random, good: Templates, scene: Scene) -> list[object]:
-    """Records of a run: values of another type, other bytes, a directory or a pipe in their place."""
+    """Damage records of a run: values of another type, other bytes, a directory or a pipe in their place."""
     shutil.copytree(rng.choice((good.finished, good.begun)).results, scene.results)
-    run, own = scene.run, scene.run.last_run
+    run, last = scene.run, scene.run.last_run
     leases = [run.lease(number) for number in run.lease_numbers()]
-    paths = [own.head, run.submission, own.jobs, own.state, own.pilot, own.failures, run.stop, *leases]
+    paths = [last.head, run.submission, last.jobs, last.state, last.pilot, last.failures, run.stop, *leases]
     path = rng.choice(sorted({path for path in paths if path.exists()}))
     how, content = rng.random(), path.read_bytes()
     if how < 0.9:
-        lines = content.splitlines() if path == own.failures else [content]
-        path.write_bytes(b"".join(damage.json_damaged(rng, line) + b"\n" for line in lines))
+        lines = content.splitlines() if path == last.failures else [content]
+        path.write_bytes(b"".join(damage.damage_json(rng, line) + b"\n" for line in lines))
     else:
         path.unlink()
         (path.mkdir if how < 0.95 else lambda: os.mkfifo(path))()
@@ -305,12 +305,12 @@ def run_folder(rng: random.Random, good: Templates, scene: Scene) -> list[object
 
 
 def _readers(scene: Scene) -> list[list[object]]:
-    """Commands that open a cube; those that take long come seldom."""
-    found, spec = scene.results / "tiny.zarr", scene.inputs / "tiny.toml"
-    often: list[list[object]] = [["status", found], ["status", found, "--json"]]
-    often += [["why", found], ["why", found, CELL], ["why", found, LATER, "--json"]]
-    often += [["verify", found, "--sample", "2"], ["plan", spec, "--results", scene.results], _resume(scene)]
-    return [*often * 3, ["report", found], ["compare", found, found]]
+    """List commands that open a cube; those that take long come seldom."""
+    cube, spec = scene.results / "tiny.zarr", scene.inputs / "tiny.toml"
+    often: list[list[object]] = [["status", cube], ["status", cube, "--json"]]
+    often += [["why", cube], ["why", cube, CELL], ["why", cube, LATER, "--json"]]
+    often += [["verify", cube, "--sample", "2"], ["plan", spec, "--results", scene.results], _resume(scene)]
+    return [*often * 3, ["report", cube], ["compare", cube, cube]]
 
 
 def _resume(scene: Scene) -> list[object]:
@@ -318,7 +318,7 @@ def _resume(scene: Scene) -> list[object]:
 
 
 ALL = (sweep_file, cluster, text_table, npz_table, annotations, journal, cube, chunks, run_folder)
-KINDS: dict[str, Kind] = {each.__name__: each for each in ALL}
+KINDS: dict[str, Kind] = {kind.__name__: kind for kind in ALL}
 
 # One trial.
 
@@ -334,57 +334,57 @@ class TooSlow(BaseException):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a trial: arguments of `sweep`, how it ended, and what did not hold."""
+    """Outcome of a trial: arguments of `sweep`, its exit code and output, and a check that failed."""
 
     kind: str
     seed: int
     command: list[str]
     code: int
-    said: str
-    wrong: str
+    output: str
+    fault: str
 
     def __str__(self) -> str:
         alone = f"python -m tests.fuzz {self.kind} {self.seed}"
-        return f"{self.wrong or self.said}\nalone: {alone}\ncommand: sweep {' '.join(self.command)}"
+        return f"{self.fault or self.output}\nalone: {alone}\ncommand: sweep {' '.join(self.command)}"
 
 
-# Exit code, the end of what was printed, and what is wrong.
-Ended = tuple[int, str, str]
+# Exit code, the end of the output, and a check that failed.
+Ending = tuple[int, str, str]
 
 
 def run_trial(
-    kind: str, seed: int, templates: Templates, folder: Path, run: Callable[[list[str]], Ended] | None = None
+    kind: str, seed: int, templates: Templates, folder: Path, run: Callable[[list[str]], Ending] | None = None
 ) -> Outcome:
-    """Damage files as the seed says, run the command, and look at what it did.
+    """Damage files as the seed says, run the command, and check what it did.
 
-    The folder is made, and removed unless something is wrong; without `run` the command is run here.
+    The folder is made, and removed unless a check fails; without `run` the command runs in this process.
     """
     scene = Scene(folder / "inputs", folder / "results")
     shutil.copytree(templates.finished.inputs, scene.inputs)
     command = [str(word) for word in KINDS[kind](random.Random(f"{kind} {seed}"), templates, scene)]
     before = _outside(folder)
     Path("/proc/self/clear_refs").write_text("5")  # forgets the peak of memory
-    memory, code, said = _memory("VmRSS"), 1, ""
+    memory, code, output = _memory("VmRSS"), 1, ""
     empty = folder / "here"
     empty.mkdir()
     try:  # without the commands of a queue
         with chdir(empty), patch.dict(os.environ, PATH=str(empty)), _time_limit():
-            code, said, wrong = (run or in_this_process)(command)
+            code, output, fault = (run or in_this_process)(command)
     except TooSlow:
         limits = f"{SECONDS:g} s of processors, or {PATIENCE:g} s in all"
-        wrong = f"took longer than {limits}\n{traceback.format_exc(limit=-4)}"
+        fault = f"took longer than {limits}\n{traceback.format_exc(limit=-4)}"
     more = _memory("VmHWM") - memory
-    if not wrong and more > MOST_BYTES:
-        wrong = f"took {more:,} bytes of memory, expected at most {MOST_BYTES:,}"
+    if not fault and more > MOST_BYTES:
+        fault = f"took {more:,} bytes of memory, expected at most {MOST_BYTES:,}"
     changed = {str(path) for path, _ in _outside(folder).items() ^ before.items()}
-    if not wrong and changed:
-        wrong = f"changed outside of the results: {', '.join(sorted(changed))}"
-    if not wrong:
+    if not fault and changed:
+        fault = f"changed outside of the results: {', '.join(sorted(changed))}"
+    if not fault:
         shutil.rmtree(folder)
-    return Outcome(kind, seed, command, code, said, wrong)
+    return Outcome(kind, seed, command, code, output, fault)
 
 
-def in_this_process(command: list[str]) -> Ended:
+def in_this_process(command: list[str]) -> Ending:
     """Run a command with all that is loaded."""
     result = sweep(*command)
     error = None if isinstance(result.exception, SystemExit) else result.exception
@@ -392,7 +392,7 @@ def in_this_process(command: list[str]) -> Ended:
     return result.exit_code, result.output[-1000:], uncaught or _wrong(result.exit_code, result.stderr)
 
 
-def as_a_process(command: list[str], most: int) -> Ended:
+def as_a_process(command: list[str], most: int) -> Ending:
     """Run a command as users do, with a limit of its address space in bytes."""
 
     def limit() -> None:
@@ -404,10 +404,14 @@ def as_a_process(command: list[str], most: int) -> Ended:
         {"timeout": PATIENCE, "preexec_fn": limit},
     )
     try:
-        done = subprocess.run(whole, capture_output=True, text=True, errors="replace", check=False, **how)
+        process = subprocess.run(whole, capture_output=True, text=True, errors="replace", check=False, **how)
     except subprocess.TimeoutExpired as error:
         raise TooSlow from error
-    return done.returncode, (done.stdout + done.stderr)[-1000:], _wrong(done.returncode, done.stderr)
+    return (
+        process.returncode,
+        (process.stdout + process.stderr)[-1000:],
+        _wrong(process.returncode, process.stderr),
+    )
 
 
 def _wrong(code: int, stderr: str) -> str:
@@ -417,9 +421,9 @@ def _wrong(code: int, stderr: str) -> str:
 
 
 def _outside(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Size and time of everything but the results."""
-    found = [path for path in folder.rglob("*") if "results" not in path.relative_to(folder).parts[:1]]
-    return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in found if not path.is_dir()}
+    """Return size and time of every file outside of the results."""
+    paths = [path for path in folder.rglob("*") if "results" not in path.relative_to(folder).parts[:1]]
+    return {path: (path.lstat().st_size, path.lstat().st_mtime_ns) for path in paths if not path.is_dir()}
 
 
 def _memory(what: str) -> int:
@@ -429,19 +433,21 @@ def _memory(what: str) -> int:
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise `TooSlow` in the main thread; another timer that was running goes on after."""
+    """Raise `TooSlow` in the main thread after `SECONDS`; another timer goes on afterwards."""
 
     def late(*_: object) -> None:
         raise TooSlow
 
     handlers = {number: signal.signal(number, late) for number in (signal.SIGALRM, signal.SIGPROF)}
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    left, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+    remaining, _ = signal.setitimer(signal.ITIMER_REAL, PATIENCE)
     begin = time.monotonic()
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, max(0.1, left - (time.monotonic() - begin)) if left else 0)
+        signal.setitimer(
+            signal.ITIMER_REAL, max(0.1, remaining - (time.monotonic() - begin)) if remaining else 0
+        )
         for number, handler in handlers.items():
             signal.signal(number, handler)
