@@ -325,8 +325,7 @@ def draw_matrix(cell: CellFigure, key: str, unit: str) -> Figure:
             axes.set_xlabel(_axis_label(cell.feature(across), unit), fontsize="small")
         if column == 0:
             axes.set_ylabel(_axis_label(cell.feature(up), unit), fontsize="small")
-    place: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "handletextpad": 0.5}
-    figure.legend(handles=handles, ncols=columns, **place)
+    figure.legend(handles=handles, ncols=columns, loc="outside lower center", handletextpad=0.5)
     return figure
 
 

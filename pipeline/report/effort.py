@@ -180,10 +180,7 @@ def draw_times(cells: pd.DataFrame) -> Figure | None:
         [values if len(values) >= figures.LEAST_BOX else [] for values in seconds],
         orientation="horizontal",
         whis=(10, 90),
-        showfliers=False,
-        patch_artist=True,
         widths=0.62,
-        medianprops={"color": looks.INK, "linewidth": 1.6},
     )["boxes"]
     for place, ((_, model), values, box) in enumerate(zip(names, seconds, boxes, strict=True), start=1):
         color = looks.mark(model).color

@@ -350,7 +350,6 @@ def legend(figure: Figure, axes: Iterable[Axes], also: Iterable[Line2D] = ()) ->
             ncols=len(entries) if len(entries) <= 3 else max(1, int(figure.get_figwidth() / wide)),
             # the pattern of a line shows in a handle that is long enough, and a few models need none
             handlelength=None if len(entries) <= MOST_PLAIN else LONG_HANDLE,
-            frameon=False,
         )
 
 
@@ -410,14 +409,14 @@ def curve(
         if len(x) > 1:
             axes.fill_between(x, y - error, y + error, color=look.color, alpha=band, linewidth=0)
         elif error.any():  # a band has no width at a single point
-            axes.errorbar(x, y, error, fmt="none", ecolor=look.color, alpha=0.6, capsize=2.5)
+            axes.errorbar(x, y, error, fmt="none", ecolor=look.color, alpha=0.6)
 
 
 def bars(
     axes: Axes, x: Any, y: Any, error: dict[str, Any], looks: dict[str, Any], tips: Sequence[str]
 ) -> None:
     """Draw points with bars of one standard error, and words on them."""
-    container = axes.errorbar(x, y, **error, **looks, markersize=4.5, capsize=2.5)
+    container = axes.errorbar(x, y, **error, **looks, markersize=4.5)
     if container.lines[0] is not None:
         hover(container.lines[0], tips)
 

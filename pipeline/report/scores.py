@@ -446,12 +446,9 @@ def _boxes(
     boxes = axes.boxplot(
         [cells if len(cells) >= figures.LEAST_BOX else [] for cells in values],
         positions=places,
-        patch_artist=True,
-        showfliers=False,
         widths=width,
         whiskerprops={"color": look.color},
         capprops={"color": look.color},
-        medianprops={"color": looks.INK, "linewidth": 1.6},
     )["boxes"]
     for box in boxes:
         box.set(facecolor=look.area, edgecolor=look.color, hatch=look.hatch, alpha=0.75)

@@ -83,13 +83,7 @@ LINE = 0.24
 # Share of a line that its bar takes.
 BAR = 0.62
 # Place of the legend of a panel, above it.
-KEYS: dict[str, Any] = {
-    "loc": "lower left",
-    "bbox_to_anchor": (0, 1),
-    "frameon": False,
-    "handlelength": 1,
-    "columnspacing": 1,
-}
+KEYS: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "handlelength": 1, "columnspacing": 1}
 
 
 def pairs(value: float) -> str:

@@ -171,7 +171,9 @@ def test_boxes_are_quartiles_with_whiskers_of_one_and_a_half() -> None:
     for rows, beyond in ((cells, [0.9, 0.9]), (cells.head(6), values[:6]), (cells.head(4), values[:4])):
         # quartiles 0.1 and 0.4: whiskers reach to 0.85; of fewer than ten cells each is a point, and fewer
         # than five have no box
-        (axes,) = scores.draw_boxes(rows, 0.9, {("iris", 75): "0.5N"}).axes  # type: ignore[union-attr]
+        with house_style():
+            figure = scores.draw_boxes(rows, 0.9, {("iris", 75): "0.5N"})
+        (axes,) = figure.axes  # type: ignore[union-attr]
         (points,) = (line for line in axes.get_lines() if line.get_marker() not in ("", "None"))
         assert points.get_ydata().tolist() == beyond
         heights = {round(float(y), 6) for line in axes.get_lines() for y in line.get_ydata()}
