@@ -172,7 +172,7 @@ MOST = {
     "each": 74,
     "told, said": 31,
     "descriptions with Of or What": 70,
-    "docstring longer than body": 112,
+    "docstring longer than body": 105,
     "tuples of three": 4,
     "statements with several constants": 19,
     "calls with splats": 128,
@@ -180,7 +180,7 @@ MOST = {
     "modules with code": 165,
     "lines of code": 28_579,
     "lines of imports": 3_103,
-    "lines of docstrings for 100 lines of code": 30,
+    "lines of docstrings for 100 lines of code": 29,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
 
