@@ -175,10 +175,10 @@ MOST = {
     "docstring longer than body": 105,
     "tuples of three": 4,
     "statements with several constants": 19,
-    "calls with splats": 128,
-    "uses of Any": 602,
+    "calls with splats": 127,
+    "uses of Any": 601,
     "modules with code": 165,
-    "lines of code": 28_579,
+    "lines of code": 28_565,
     "lines of imports": 3_103,
     "lines of docstrings for 100 lines of code": 29,
 }
