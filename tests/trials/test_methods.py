@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 from processes.sweeping import assert_same_bits, run, write_spec
 
 from sweep_clustering.pipeline.check.verify import verify
@@ -132,6 +133,15 @@ def write(folder: Path, *methods: str) -> Path:
     return write_spec(folder, SPEC.format(methods=", ".join(methods)))
 
 
+def failures(folder: Path) -> list[dict[str, str]]:
+    files = (folder / "tiny.run").rglob("failures.jsonl")
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def states_of(status: xr.DataArray) -> dict[str, set[int]]:
+    return {name: set(status.sel(model=name).values.ravel().tolist()) for name in status["model"].values}
+
+
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Cube of all methods that answer, made in one process."""
@@ -180,18 +190,14 @@ def test_each_way_to_go_wrong_costs_its_own_cells_alone(
     assert run(write(tmp_path, GOOD[0], *wrong), tmp_path, workers=workers) == FAILED_CELLS
     assert "no solution: proud, in 6 cells" in caplog.text
     status = open_cube(tmp_path / "tiny.zarr")["iris"]["status"]
-    found = {name: set(status.sel(model=name).values.ravel().tolist()) for name in status["model"].values}
     failed = {name: {FAILED} for name in ("raises", "hangs", "short", "writes")}
-    assert found == {"posterior": {DONE}, "nearest": {DONE}, "proud": {NO_SOLUTION}, **failed}
-    causes = {}
-    for line in (tmp_path / "tiny.run").rglob("failures.jsonl"):
-        for record in map(json.loads, line.read_text().splitlines()):
-            causes[record["cell"].rpartition("/")[2]] = record["cause"], record["traceback"]
-    assert causes["raises"][0] == "KeyError: 'nothing'"
-    assert 'return {}["nothing"]' in causes["raises"][1]
-    assert "time limit of 0.2 s" in causes["hangs"][0]
-    assert "(3,)" in causes["short"][0]
-    assert causes["writes"][0] == SPOILT
+    assert states_of(status) == {"posterior": {DONE}, "nearest": {DONE}, "proud": {NO_SOLUTION}, **failed}
+    records = {record["cell"].rpartition("/")[2]: record for record in failures(tmp_path)}
+    assert records["raises"]["cause"] == "KeyError: 'nothing'"
+    assert 'return {}["nothing"]' in records["raises"]["traceback"]
+    assert "time limit of 0.2 s" in records["hangs"]["cause"]
+    assert "(3,)" in records["short"]["cause"]
+    assert records["writes"]["cause"] == SPOILT
 
 
 def test_a_method_that_writes_into_the_table_costs_its_own_cells_alone(tmp_path: Path) -> None:
@@ -201,30 +207,25 @@ def test_a_method_that_writes_into_the_table_costs_its_own_cells_alone(tmp_path:
     spec.write_text(spec.read_text().replace("replicates = 2", "replicates = 3"))
     assert run(spec, tmp_path) == FAILED_CELLS
     iris = open_cube(tmp_path / "tiny.zarr")["iris"]
-    states = {
-        name: set(iris["status"].sel(model=name).values.ravel().tolist()) for name in iris["model"].values
+    assert states_of(iris["status"]) == {
+        "posterior": {DONE},
+        "decompose": {FAILED},
+        "copies": {DONE},
+        "ahead": {DONE},
     }
-    assert states == {"posterior": {DONE}, "decompose": {FAILED}, "copies": {DONE}, "ahead": {DONE}}
     labels = iris["labels"].sel(model="copies").values.reshape(-1, 150)
     assert len(labels) == 3
     assert (labels == labels[0]).all()
-    causes = [
-        json.loads(line)["cause"]
-        for file in (tmp_path / "tiny.run").rglob("failures.jsonl")
-        for line in file.read_text().splitlines()
-    ]
-    assert len(causes) > 3
-    assert all(cause.startswith("wrote into X, which is read-only") for cause in causes)
+    records = failures(tmp_path)
+    assert len(records) > 3
+    assert all(record["cause"].startswith("wrote into X, which is read-only") for record in records)
 
 
 def test_code_that_a_cube_names_is_run_by_verify_only_where_asked_for(reference: Path) -> None:
     careful = verify(reference, sample=1000)
     assert careful.good
-    assert {check.cell.rpartition("/")[2] for check in careful.checks} == {
-        "unsupervised",
-        "posterior",
-        "k-means",
-    }
+    models = {check.cell.rpartition("/")[2] for check in careful.checks}
+    assert models == {"unsupervised", "posterior", "k-means"}
     assert f"not looked at: {careful.left_out} cells" in careful.lines()[1]
     everything = verify(reference, sample=1000, run_methods=True)
     assert everything.good

@@ -420,20 +420,8 @@ def test_annotations_of_rows_that_are_left_out_are_left_out_and_counted(
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text(GAPS)
     Path("a.txt").write_text(OF_GAPS.replace(" ", separator) + ("# end\n" if separator == " " else ""))
-    line = [
-        "fit",
-        "t.csv",
-        "-k",
-        "2",
-        "--index-column",
-        "id",
-        "--annotations",
-        "a.txt",
-        "--missing",
-        "drop",
-        "--restarts",
-        "1",
-    ]
+    words = "fit t.csv -k 2 --index-column id --annotations a.txt --missing drop --restarts 1"
+    line = shlex.split(words)
     refused = sweep(*line)
     assert refused.exit_code == 2
     assert "--links-outside drop leaves out its annotations" in refused.stderr
@@ -441,11 +429,8 @@ def test_annotations_of_rows_that_are_left_out_are_left_out_and_counted(
     document = json.loads(fitted.stdout)
     assert document["links_dropped"] == 2
     assert document["annotator_accuracies"]["bob"] is None
-    shown = sweep(*line, "--links-outside", "drop")
-    assert (
-        "left out   2 of 4 annotations, which are of rows that are left out (--links-outside drop)"
-        in shown.stdout
-    )
+    note = "left out   2 of 4 annotations, which are of rows that are left out (--links-outside drop)"
+    assert note in sweep(*line, "--links-outside", "drop").stdout
     Path("b.txt").write_text(OF_GAPS.replace(" ", separator).replace("r1", "r77"))
     assert sweep(*line, "--links-outside", "drop", "--annotations", "b.txt").exit_code == 2
 
