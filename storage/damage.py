@@ -149,10 +149,8 @@ def scan(path: Path, progress: Progress = iter) -> Scan:
     )
     files, size, unknown, damaged = 0, 0, 0, []
     with storage_errors(path):
-        keys_of_files = [
-            key for key in keys if os.path.lexists(path / key) or manifest.chunks.is_expected(key)
-        ]
-        for key in progress(keys_of_files):
+        file_keys = [key for key in keys if os.path.lexists(path / key) or manifest.chunks.is_expected(key)]
+        for key in progress(file_keys):
             try:
                 loaded = manifest.chunks.load(key)
             except DamagedChunk as damage:

@@ -78,9 +78,7 @@ class Files:
         changed_folders = set()
         for key, data in files:
             path = root / key
-            missing = [
-                parent for parent in path.parents if parent.is_relative_to(root) and not parent.exists()
-            ]
+            missing = [above for above in path.parents if above.is_relative_to(root) and not above.exists()]
             for folder in reversed(missing):
                 folder.mkdir(exist_ok=True)
             self.put(path, data)

@@ -44,11 +44,9 @@ class RunRecord(Record):
     def made_with(self) -> dict[str, str]:
         """The fingerprint; an older one is completed from other keys of the record."""
         python = re.match(r"\d+\.\d+", self.python)
-        completed = {} if python is None else {"python": python[0]}
-        completed |= {name: self.versions[name] for name in ("scipy",) if name in self.versions}
-        return self.fingerprint | {
-            name: completed[name] for name in completed if name not in self.fingerprint
-        }
+        extra = {} if python is None else {"python": python[0]}
+        extra |= {name: self.versions[name] for name in ("scipy",) if name in self.versions}
+        return self.fingerprint | {name: extra[name] for name in extra if name not in self.fingerprint}
 
     def dump(self) -> dict[str, Any]:
         """Return plain JSON values of the keys that were set."""

@@ -64,20 +64,18 @@ def read(address: str, most: int) -> bytes:
         reason = f"nothing that reads it ({error})"
         raise refused(address, reason, "a package for such addresses", EXTRA) from None
     except Exception as error:  # an error of any library below
-        message = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        text = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
         # fsspec reports a missing file also when the server does not answer
         cut_off = isinstance(error, FileNotFoundError) and isinstance(error.__cause__, OSError)
         status = getattr(error, "status", 404 if isinstance(error, FileNotFoundError) else None)
         if status in (404, 410) and not cut_off:
             # the message of a bucket says whether the bucket or the file is missing
-            reason = (
-                message if isinstance(error, FileNotFoundError) and address not in message else "not there"
-            )
+            reason = text if isinstance(error, FileNotFoundError) and address not in text else "not there"
             raise FileNotFoundError(errno.ENOENT, reason, address) from None
         is_denied = status in (401, 403) or isinstance(error, PermissionError)
         is_denied = is_denied or type(error).__name__ in NO_CREDENTIALS
         code = errno.EACCES if is_denied else errno.ENETUNREACH
-        raise OSError(code, str(error.__cause__) if cut_off else message, address) from error
+        raise OSError(code, str(error.__cause__) if cut_off else text, address) from error
     if len(content) > most:
         raise refused(address, f"more than {most:,} bytes", f"at most {most:,}")
     return content

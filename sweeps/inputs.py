@@ -238,12 +238,10 @@ def _load(entry: Dataset, seed: int, data_dir: Path | None, problems: list[Probl
     if isinstance(entry, Mixtures):
         return _Loaded(MixtureSource(entry, seed))
     if isinstance(entry, Builtin):
-        data_set: DataSet | None = None
+        builtin: DataSet | None = None
         with collecting(problems):
-            data_set = find(entry.name, data_dir=data_dir)
-        return data_set and _Loaded(
-            RealSource(scale(data_set.X, entry.scale), data_set.labels_true), data_set
-        )
+            builtin = find(entry.name, data_dir=data_dir)
+        return builtin and _Loaded(RealSource(scale(builtin.X, entry.scale), builtin.labels_true), builtin)
     keys = {name: getattr(entry, name, None) for name in TableChoice.__dataclass_fields__}
     choice = TableChoice(**{name: value for name, value in keys.items() if value is not None})
     data: DataSet | None = None
@@ -279,35 +277,35 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         mixtures = entry.count
         # the checksum is without the numbers of mixtures, which may grow, and of which a part has some
         recipe = entry.model_dump(exclude={"count", "scale", "first", "step"})
-        fields_of_data = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
-        fields_of_data["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
-        fields_of_data |= {"source": "drawn from the sweep's seed", "has_labels": True}
+        facts = {key: recipe[key] for key in ("n_samples", "n_features", "n_clusters")}
+        facts["checksum"] = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+        facts |= {"source": "drawn from the sweep's seed", "has_labels": True}
     else:
         data = present(data)
         table, place = data.table, data.source
         if isinstance(entry, UserTable) and entry.annotations is not None:
             place += f", annotations {entry.annotations}"
-        fields_of_data = {
+        facts = {
             "n_samples": len(table.X),
             "n_features": table.X.shape[1],
             "n_clusters": data.n_clusters,
         }
-        fields_of_data |= {
+        facts |= {
             "source": place,
             "checksum": table.checksum(),
             "has_labels": table.labels_true is not None,
         }
-        fields_of_data |= {
+        facts |= {
             key: _kept_names(getattr(table, key), MOST_NAMED) for key in ("feature_names", "class_names")
         }
-        fields_of_data["sample_names"] = names_checksum(_kept_names(table.sample_names, len(table.X)))
+        facts["sample_names"] = names_checksum(_kept_names(table.sample_names, len(table.X)))
     plan = DatasetPlan(
         name=entry.name,
         mixtures=mixtures,
         first_mixture=getattr(entry, "first", 0),
         mixture_step=getattr(entry, "step", 1),
         p=grid.p if grid.supervised else (),
-        m=tuple(count.resolve(fields_of_data["n_samples"]) for count in grid.m) if grid.supervised else (),
+        m=tuple(count.resolve(facts["n_samples"]) for count in grid.m) if grid.supervised else (),
         replicates=grid.replicates,
         models=grid.supervised,
         baselines=grid.baselines,
@@ -325,7 +323,7 @@ def _plan(spec: SweepSpec, entry: Dataset, data: DataSet | None, source: Source,
         designs=grid.design if grid.supervised else DEFAULT,
         searches=spec.search_names,
         short=isinstance(source, RealSource) and is_short(source.X),
-        **fields_of_data,
+        **facts,
     )
     if problems := list(_problems(spec, entry, plan, pool, where)):
         raise InputError(problems)

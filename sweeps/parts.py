@@ -143,11 +143,9 @@ def _changes(
             else:
                 is_kept = new_entry is not None
             if not is_kept:
-                words_now, words_new = (_words(row) for row in (entry, new_entry))
+                old, new = (_words(row) for row in (entry, new_entry))
                 hint = "use another name; parts of an earlier release are ranges, which cannot grow"
-                yield Problem(
-                    f"{stored.name}: data set {entry.name}", words_new, f"{words_now}, as in its cube", hint
-                )
+                yield Problem(f"{stored.name}: data set {entry.name}", new, f"{old}, as in its cube", hint)
 
 
 def _words(entry: Dataset | None) -> str:

@@ -441,12 +441,10 @@ class DatasetPlan:
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """Nodes of the cube: one for each baseline, then one for the models that use annotations."""
-        nodes = []
+        nodes, methods = [], {method.name for method in self.methods}
         for name in self.baselines:
             # a method searches by itself
-            axes = (
-                ("mixture",) if any(method.name == name for method in self.methods) else ("mixture", "search")
-            )
+            axes = ("mixture",) if name in methods else ("mixture", "search")
             dims = [dim if dim.name in axes else _dim(dim.name) for dim in self.dims[:-1]]
             model = Dim("model", (name,), ranged=True, stored=False, of_graph=False)
             nodes.append(Node(f"{self.name}/{name}", self.name, (*dims, model)))
@@ -549,9 +547,8 @@ def find_cell(name: str, plans: Iterable[DatasetPlan]) -> Cell:
     for axis, dim in dims.items():
         index = dim.read(texts[axis]) if axis in texts else None
         if index is None:
-            hint = did_you_mean(
-                texts.get(axis, ""), [value for value in dim.values if isinstance(value, str)]
-            )
+            options = [value for value in dim.values if isinstance(value, str)]
+            hint = did_you_mean(texts.get(axis, ""), options)
             fault = f"{axis}={texts[axis]}" if axis in texts else f"no {axis}"
             problems.append(Problem(where, fault, f"{axis}={dim.words()}", hint))
         else:

@@ -281,9 +281,8 @@ class Each:
     shortest: int = 1
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(
-            self._mark_repeated, _taking_lists(handler(source))
-        )
+        schema = _taking_lists(handler(source))
+        return core_schema.no_info_before_validator_function(self._mark_repeated, schema)
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {**handler(schema), "uniqueItems": True, "minItems": self.shortest}

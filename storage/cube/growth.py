@@ -134,9 +134,7 @@ def render(
     for plan in plans:
         arrays = inputs(plan)
         values = coordinate_values(plan)
-        values |= {
-            name: array for name, array in zip(INPUTS, arrays or (), strict=False) if array is not None
-        }
+        values |= {name: data for name, data in zip(INPUTS, arrays or (), strict=False) if data is not None}
         metadata |= {path: group_entry(of) for path, of in groups(plan).items()}
         for spec in array_specs(plan):
             # Chunk files that exist fix the chunk lengths: a grown array changes its shape alone.
@@ -255,9 +253,8 @@ def _of_removed(stored: SweepSpec) -> str:
 
     names = {entry.name for entry in stored.grid.datasets}
     whole = (path for path in files if names <= {entry.name for entry in load_sweep(path).grid.datasets})
-    return "; ".join(
-        [hint, *(f"the shipped sweeps/{path.name} has all of them, and its own cube" for path in whole)]
-    )
+    notes = (f"the shipped sweeps/{path.name} has all of them, and its own cube" for path in whole)
+    return "; ".join([hint, *notes])
 
 
 def _fixed(spec: SweepSpec, asking: bool) -> dict[str, Any]:
@@ -367,9 +364,8 @@ def align(manifest: Manifest, plans: Iterable[DatasetPlan]) -> list[DatasetPlan]
         for key in joined_keys:
             code, stored_values = accuracy_code if key == "p" else str, getattr(old, key)
             codes = set(map(code, stored_values))
-            changes[key] = stored_values + tuple(
-                value for value in getattr(new, key) if code(value) not in codes
-            )
+            new_values = (value for value in getattr(new, key) if code(value) not in codes)
+            changes[key] = (*stored_values, *new_values)
         # cells of a cube of format 2 stay without Gaussians, and so do those that it grows by of their kind
         codes = set(product(old.node_of, old.searches or (None,)))
         added = tuple(value for value in new.unions if value.of not in codes)

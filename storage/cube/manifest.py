@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -57,16 +57,12 @@ NAMES = ("feature_names", "class_names", "sample_names")
 
 def plan_to_json(plan: DatasetPlan) -> dict[str, Any]:
     """Return the fields of a plan that differ from their defaults, so that older cubes stay readable."""
-    defaults = {
-        field_of_plan.name: field_of_plan.default
-        for field_of_plan in fields(plan)
-        if field_of_plan.name != "scale"
+    values = asdict(plan)
+    # Every cube says how its features were scaled.
+    is_needed = {
+        field.name: field.name == "scale" or values[field.name] != field.default for field in fields(plan)
     }
-    return {
-        name: value
-        for name, value in asdict(plan).items()
-        if getattr(plan, name) != defaults.get(name, MISSING)
-    }
+    return {name: value for name, value in values.items() if is_needed[name]}
 
 
 def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> list[Problem]:
@@ -100,9 +96,8 @@ def plan_problems(where: str, spec: SweepSpec, name: str, plan: DatasetPlan) -> 
     # cubes of earlier releases may have shorter rows
     room = {union.of: (union.components, union.entries) for union in unions_of(spec.search, plan)}
     unions = [union for union in plan.unions if union.of not in room or union.is_longer(*room[union.of])]
-    rows.append(
-        ("unions", bool(unions), short_text(unions), "those of the sweep, with rows no longer than theirs")
-    )
+    expected = "those of the sweep, with rows no longer than theirs"
+    rows.append(("unions", bool(unions), short_text(unions), expected))
     plans = [method.plan for method in methods]
     wrong = [method for method in plan.methods if method not in plans]
     wrong += [method for method in plan.methods if method.restarts > plan.restarts]
@@ -213,11 +208,8 @@ def _array_problems(where: str, stored: Mapping[str, Any], spec: ArraySpec) -> I
         and all(type(flag) is int for flag in attributes.get("flag_values", []))
     ):
         yield Problem(where, f"attributes {str(attributes)[:200]}", f"only {', '.join(sorted(ATTRIBUTES))}")
-    yield from _compared(
-        where,
-        {"storage_transformers": [], **stored, "attributes": {}},
-        array_entry(spec) | {"attributes": {}},
-    )
+    entry = {"storage_transformers": [], **stored, "attributes": {}}
+    yield from _compared(where, entry, array_entry(spec) | {"attributes": {}})
 
 
 def array_entry(spec: ArraySpec) -> dict[str, Any]:

@@ -43,9 +43,8 @@ def read_parts(places: Places) -> Parts:
     places = [places] if isinstance(places, (Path, str)) else places
     if not places:
         raise refused("cubes", "none", "at least one")
-    first, *others = cubes = sorted(
-        collected(lambda place: read_manifest(place_of(place)), places), key=_order
-    )
+    manifests = collected(lambda place: read_manifest(place_of(place)), places)
+    first, *others = cubes = sorted(manifests, key=_order)
     if not others:
         return Parts((first,), first)
     if problems := [*chain(*(_differences(first, other) for other in others)), *_overlaps(cubes)]:
@@ -104,18 +103,14 @@ def _settings(spec: SweepSpec) -> dict[str, Any]:
 
 def _differences(first: Manifest, other: Manifest) -> Iterator[Problem]:
     """Yield the differences that show that two cubes belong to different sweeps."""
-    for where, expected_values, values in (
+    for where, reference, values in (
         ("", _settings(first.spec), _settings(other.spec)),
         ("last run, version of ", _software(first), _software(other)),
         ("data set ", _recipes(first), _recipes(other)),
     ):
-        keys = (
-            expected_values.keys() & values.keys()
-            if where == "data set "
-            else expected_values.keys() | values.keys()
-        )
-        for key in sorted(key for key in keys if expected_values.get(key) != values.get(key)):
-            value, expected = (json.dumps(source.get(key))[:200] for source in (values, expected_values))
+        keys = set(reference) & set(values) if where == "data set " else set(reference) | set(values)
+        for key in sorted(key for key in keys if reference.get(key) != values.get(key)):
+            value, expected = (json.dumps(source.get(key))[:200] for source in (values, reference))
             place, hint = f"{other.path}: {where}{key}", "cubes read as one are parts of one sweep"
             yield Problem(place, value, f"{expected}, as in {first.path}", hint)
 

@@ -154,10 +154,7 @@ class RunFolder:
             yield Problem(str(parent), description, "one that others may not write to", f"chmod o-w {parent}")
         trusted, hint = (0, os.geteuid()), "submit as that user, or use another directory for results"
         # The content of another user's folder is theirs too, and may be closed to us.
-        folders = [
-            self.path,
-            *(generation.path for generation in self.generations() if generation.path.is_dir()),
-        ]
+        folders = [self.path, *(holder.path for holder in self.generations() if holder.path.is_dir())]
         inside = (path for folder in folders for path in folder.iterdir())
         for path in [self.path] if self.path.lstat().st_uid not in trusted else inside:
             with suppress(FileNotFoundError):  # its holder may remove it at this moment

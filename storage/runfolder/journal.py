@@ -272,9 +272,8 @@ def _unpacked(stream: io.BytesIO, name: str) -> npt.NDArray[Any]:
     unpacking = zlib.decompressobj()
     values = unpacking.decompress(stream.read(length), header.n_bytes + 1)
     if header.dtype.str not in NARROW or len(values) != header.n_bytes or not unpacking.eof:
-        raise ValueError(
-            f"a packed array of shape {header.shape}, type {header.dtype} in {len(values)} bytes"
-        )
+        size = f"type {header.dtype} in {len(values)} bytes"
+        raise ValueError(f"a packed array of shape {header.shape}, {size}")
     return np.frombuffer(values, dtype=header.dtype).reshape(header.shape)
 
 
