@@ -76,12 +76,12 @@ def part_of(spec: SweepSpec, text: str, made: Mapping[int, SweepSpec] | None = N
     if len(name) > LONGEST:
         expected = f"at most {LONGEST} characters; give the sweep a shorter name"
         raise refused(where, f"a cube named {name}", expected)
-    chosen, made = _dealt(spec, number, parts), made or {}
-    if problems := [*_changes(made, {at: _dealt(spec, at, parts) for at in made}, is_growing=True)]:
-        ranges = {at: _in_ranges(spec, at, parts) for at in made}
+    chosen, made = dealt(spec, number, parts), made or {}
+    if problems := [*_changes(made, {at: dealt(spec, at, parts) for at in made}, is_growing=True)]:
+        ranges = {at: dealt_in_ranges(spec, at, parts) for at in made}
         if any(_changes(made, ranges, is_growing=False)):
             raise InputError(problems)
-        chosen = _in_ranges(spec, number, parts)
+        chosen = dealt_in_ranges(spec, number, parts)
     grid = spec.grid.model_copy(update={"datasets": tuple(chosen)})
     return spec.model_copy(update={"name": name, "grid": grid})
 
@@ -94,7 +94,7 @@ def _most(spec: SweepSpec) -> int:
     return max([n_real, *(n_real + at + count for at, count in enumerate(mixed))])
 
 
-def _dealt(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
+def dealt(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
     """Return the data sets of a part: each mixture has its part whatever the number of mixtures is."""
     n_real = sum(not isinstance(entry, Mixtures) for entry in spec.grid.datasets)
     chosen: list[Dataset] = []
@@ -113,7 +113,7 @@ def _dealt(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
     return chosen
 
 
-def _in_ranges(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
+def dealt_in_ranges(spec: SweepSpec, number: int, parts: int) -> list[Dataset]:
     """Return the data sets of a part as earlier releases divided a sweep: mixtures could not grow."""
     lengths = [_length(entry) for entry in spec.grid.datasets]
     begin, end = ((at * sum(lengths)) // parts for at in (number - 1, number))

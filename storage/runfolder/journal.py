@@ -130,7 +130,7 @@ class Journal(AbstractContextManager["Journal"]):
         with storage_errors(self.path, len(record)):
             try:
                 self._file.seek(self.size)
-                _write_all(self._file, record)
+                write_all(self._file, record)
                 if durable:
                     os.fsync(self._file.fileno())
             except OSError:
@@ -148,7 +148,7 @@ class Journal(AbstractContextManager["Journal"]):
                 with _understood(self.path):
                     header = _text(body)["header"]
                 if keep(header):
-                    _write_all(file, _frame(body))
+                    write_all(file, _frame(body))
             os.fsync(file.fileno())
             os.replace(partial, self.path)
             on_error.pop_all()
@@ -201,7 +201,7 @@ def _open(path: Path) -> io.FileIO:
     return file
 
 
-def _write_all(file: io.FileIO, data: bytes) -> None:
+def write_all(file: io.FileIO, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

@@ -304,7 +304,7 @@ class Lease(AbstractContextManager["Lease"]):
         self._on_lost = on_lost
         self._why: LeaseLost | None = None
         self._stop = Event()
-        self._thread = Thread(target=self._keep, name="lease", daemon=True)
+        self.thread = Thread(target=self.keep_beating, name="lease", daemon=True)
 
     @classmethod
     def acquire(cls, cube: Path, *, on_lost: OnLost = lambda why: None) -> Self:
@@ -327,7 +327,7 @@ class Lease(AbstractContextManager["Lease"]):
                     remove(run.lease(old))
             sync_directory(run.path, has_note=False)
         lease = cls(generation, holder, on_lost)
-        lease._thread.start()
+        lease.thread.start()
         return lease
 
     def check(self) -> None:
@@ -357,7 +357,7 @@ class Lease(AbstractContextManager["Lease"]):
     def release(self) -> None:
         """Give the lease back, so that the next holder need not wait."""
         self._stop.set()
-        self._thread.join()
+        self.thread.join()
         if self._why is not None and not isinstance(self._why, Cancelled):
             return
         # Fenced like every write: a lease that was taken over needs no release.
@@ -365,7 +365,7 @@ class Lease(AbstractContextManager["Lease"]):
             self.holder.model_copy(update={"released": True}).write(self._file, self.files)
             sync_directory(self._file.parent, has_note=False)
 
-    def _keep(self) -> None:
+    def keep_beating(self) -> None:
         # Heartbeats go on after a cancel until the run has ended: a holder that winds up still lives.
         is_reported = False
         while not self._stop.wait(BEAT_EVERY):

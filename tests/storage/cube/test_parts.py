@@ -235,7 +235,7 @@ def test_growth_that_one_part_has_no_room_for_is_refused_before_any_of_them_grow
 def test_parts_of_an_earlier_release_go_on_and_are_refused_whole_if_mixtures_are_added(
     tmp_path: Path,
 ) -> None:
-    with patch("sweep_clustering.sweeps.parts._dealt", parts_room._in_ranges):
+    with patch("sweep_clustering.sweeps.parts.dealt", parts_room.dealt_in_ranges):
         for number in (1, 2):
             submit(tmp_path / "parts", "--part", f"{number}/2", text=with_mixtures(4))
     first, second = parts(tmp_path)

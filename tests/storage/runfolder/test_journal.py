@@ -280,7 +280,7 @@ def test_a_full_disk_leaves_it_as_it_was(path: Path, monkeypatch: pytest.MonkeyP
     (end,) = make(path, 0)
     with Journal(path) as journal:
         with monkeypatch.context() as patch:
-            patch.setattr(module, "_write_all", fill_up)
+            patch.setattr(module, "write_all", fill_up)
             with pytest.raises(StorageError, match=r"bytes of free space") as caught:
                 journal.append({"number": 1}, ARRAYS)
             with pytest.raises(StorageError, match="free space"):
@@ -297,5 +297,5 @@ def test_short_writes_are_gone_on_with(path: Path) -> None:
             return super().write(bytes(data)[:7])
 
     with Slow(path, "w") as file:
-        module._write_all(file, bytes(range(100)))
+        module.write_all(file, bytes(range(100)))
     assert path.read_bytes() == bytes(range(100))

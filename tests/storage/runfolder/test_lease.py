@@ -278,7 +278,7 @@ def test_the_heart_beats_and_a_cancel_reaches_the_holder(cube: Path, monkeypatch
         # What is in hand is still written.
         lease.files.put(cube.parent / "file", b"1")
     assert released(cube)
-    assert not lease._thread.is_alive()
+    assert not lease.thread.is_alive()
 
 
 @pytest.mark.parametrize("before", [os.unlink, None], ids=["its file is cleaned away", "a repeated request"])
@@ -341,7 +341,7 @@ def test_failing_beats(cube: Path, monkeypatch: pytest.MonkeyPatch, caplog: pyte
 
 
 def test_acquire_and_release_crashed_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Lease, "_keep", lambda lease: None)
+    monkeypatch.setattr(Lease, "keep_beating", lambda lease: None)
 
     def check(cube: Path) -> None:
         with monkeypatch.context() as patch:
