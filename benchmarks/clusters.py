@@ -52,8 +52,6 @@ def instance(kind: str, n_clusters: int, draw: int, m: int, p: float) -> Found:
     drawing = np.random.default_rng([32, n_clusters, draw, m, int(100 * p)])
     layers = layers_from_annotations(draw_annotations(drawing, truth, p=p, m=m), None) if m else []
     choice = choose_clusters(
-        X,
-        layers,
         TRIED,
         lambda count: fit(
             X,

@@ -85,13 +85,13 @@ def criteria(problem: Problem, layers: Sequence[Layer], labels: NDArray[np.integ
     penalty = 0.5 * weight * of_features * math.log(n_samples) + 0.5 * of_shares * math.log(n_samples)
     penalty += sum(0.5 * count * math.log(max(total, 1.0)) for count, total in of_annotations)
     shares = label_probabilities(problem, labels)
-    own = shares[np.arange(n_samples), labels]
+    chosen = shares[np.arange(n_samples), labels]
     logs = np.log(np.where(shares > 0, shares, 1.0))
     return Criteria(
         classification=gmm + annotations - constants,
         parameters=of_features + of_shares + sum(count for count, _ in of_annotations),
         penalty=penalty,
-        surprise=-float(np.log(np.maximum(own, np.finfo(float).tiny)).sum()),
+        surprise=-float(np.log(np.maximum(chosen, np.finfo(float).tiny)).sum()),
         entropy=-float((shares * logs).sum()),
     )
 
@@ -113,6 +113,6 @@ def annotation_parameters(problem: Problem, layers: Sequence[Layer]) -> list[tup
         pairs = np.asarray(layer.pairs)
         free = np.isnan(pair_accuracies(layer)) & (pairs[:, 0] != pairs[:, 1])
         if free.any():
-            found = unknown.get(layer.annotator, 0.0)
-            unknown[layer.annotator] = found + float(layer_weights(layer)[free].sum())
+            total = unknown.get(layer.annotator, 0.0)
+            unknown[layer.annotator] = total + float(layer_weights(layer)[free].sum())
     return [(1, total) for total in unknown.values()]

@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,7 +153,7 @@ def list_annotations(layers: Sequence[Layer], seed: np.random.SeedSequence) -> A
     layers : sequence of Layer
         Annotation graphs.
     seed : numpy.random.SeedSequence
-        Of the folds.
+        Seed of the folds.
     """
     parts = [(np.empty((0, 2), np.int64), np.empty(0, bool), *np.empty((2, 0)), *np.empty((3, 0), np.int64))]
     for number, layer in enumerate(layers):
@@ -196,11 +196,11 @@ def held_out(
     layers : sequence of Layer
         Annotation graphs.
     annotations : Annotations
-        What they hold, in folds.
+        The same annotations in one list, with their folds.
     n_clusters, model, covariance, settings
         As of `kernels.problem.problem.build_problem`, and of the search.
     seed : numpy.random.SeedSequence
-        Of the searches.
+        Seed of the searches.
 
     Returns
     -------
@@ -213,9 +213,9 @@ def held_out(
         tested = annotations.folds == fold
         if not tested.any():
             continue
-        seen = without(layers, annotations, tested)
+        training = without(layers, annotations, tested)
         problem = build_problem(
-            X, seen, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
+            X, training, n_clusters=n_clusters, model=model, covariance=covariance, settings=settings
         )
         rng = np.random.default_rng(below(seed, HELD_OUT + 1 + fold))
         labels = run_restart(problem, short, rng).labels
@@ -224,14 +224,14 @@ def held_out(
         together = np.clip((shares[i] * shares[j]).sum(axis=1), UNSURE, 1.0 - UNSURE)
         accuracy = _accuracies(annotations, labels, tested)
         must = accuracy * together + (1.0 - accuracy) * (1.0 - together)
-        told = np.where(annotations.is_must[tested], must, 1.0 - must)
-        logs[tested], right[tested] = np.log(told), told > 0.5
+        probabilities = np.where(annotations.is_must[tested], must, 1.0 - must)
+        logs[tested], right[tested] = np.log(probabilities), probabilities > 0.5
         agreeing[tested] = np.where(annotations.is_must[tested], together, 1.0 - together)
     return HeldOut(logs, right, annotations.weights, agreeing)
 
 
 def label_probabilities(problem: Problem, labels: NDArray[np.integer]) -> Floats:
-    """Probability of each label of each sample, given the labels of all others (docs/model.md, eq. (55)).
+    """Return the probability of each label of each sample, given all other labels (docs/model.md, eq. (55)).
 
     Parameters
     ----------
@@ -281,20 +281,21 @@ def warm_up() -> None:
 
 
 def without(layers: Sequence[Layer], annotations: Annotations, tested: NDArray[np.bool_]) -> list[Layer]:
+    """Return the layers without the annotations of a fold."""
     left = []
     for number, layer in enumerate(layers):
         kept = np.ones(len(layer.pairs), dtype=bool)
         kept[annotations.rows[tested & (annotations.layers == number)]] = False
         of_pairs = {"pairs": layer.pairs, "weights": layer.weights, "accuracies": layer.accuracies}
-        given = {name: np.asarray(each)[kept] for name, each in of_pairs.items() if each is not None}
-        left.append(replace(layer, **given))  # type: ignore[arg-type]
+        values = {name: np.asarray(array)[kept] for name, array in of_pairs.items() if array is not None}
+        left.append(replace(layer, **values))  # type: ignore[arg-type]
     return left
 
 
 def some_rows(
     X: Floats, layers: Sequence[Layer], most: int, rng: np.random.Generator
 ) -> tuple[Floats, list[Layer]]:
-    """So many rows, those of annotations drawn at random before others, and the annotations among them.
+    """Return so many rows, those of random annotations before others, and the annotations among them.
 
     Parameters
     ----------
@@ -305,7 +306,7 @@ def some_rows(
     most : int
         Rows; all of them, if there are no more.
     rng : numpy.random.Generator
-        Of the draw.
+        Source of the draw.
     """
     if len(X) <= most:
         return X, list(layers)
@@ -326,17 +327,18 @@ def some_rows(
 
 
 def _accuracies(annotations: Annotations, labels: NDArray[np.integer], tested: NDArray[np.bool_]) -> Floats:
-    """Accuracy of each annotation tested; where it is unknown, one right and one wrong are added."""
+    """Return the accuracies of tested annotations; to unknown ones one right and one wrong are added."""
     i, j = annotations.pairs.T
     agrees = (labels[i] == labels[j]) == annotations.is_must
-    found, annotators = annotations.accuracies[tested], annotations.annotators[tested]
-    unknown = np.isnan(found)
+    accuracies, annotators = annotations.accuracies[tested], annotations.annotators[tested]
+    unknown = np.isnan(accuracies)
     for annotator in np.unique(annotators[unknown]):
-        seen = (annotations.annotators == annotator) & ~tested
-        weights = annotations.weights[seen]
-        right = float(weights[agrees[seen]].sum())
-        found[unknown & (annotators == annotator)] = max((right + 1.0) / (float(weights.sum()) + 2.0), 0.5)
-    return np.clip(found, UNSURE, 1.0 - UNSURE)
+        others = (annotations.annotators == annotator) & ~tested
+        weights = annotations.weights[others]
+        right = float(weights[agrees[others]].sum())
+        share = (right + 1.0) / (float(weights.sum()) + 2.0)
+        accuracies[unknown & (annotators == annotator)] = max(share, 0.5)
+    return np.clip(accuracies, UNSURE, 1.0 - UNSURE)
 
 
 # The accuracy that held-out annotations speak for (docs/model.md, section 11).
@@ -352,12 +354,12 @@ class Accuracy(NamedTuple):
     error: float
 
 
-def estimated_accuracy(found: HeldOut) -> Accuracy:
-    """Accuracy of the largest likelihood of annotations that the fit had not seen, eq. (71).
+def estimated_accuracy(score: HeldOut) -> Accuracy:
+    """Return the accuracy of the largest likelihood of annotations that the fit had not seen, eq. (71).
 
     Parameters
     ----------
-    found : HeldOut
+    score : HeldOut
         With the probabilities that the partition has each pair as annotated.
 
     Returns
@@ -365,14 +367,14 @@ def estimated_accuracy(found: HeldOut) -> Accuracy:
     Accuracy
         Between one half and 1 - 1e-3.
     """
-    agreeing, low, high = found.agreeing, 0.5, 1.0 - UNSURE
+    agreeing, low, high = score.agreeing, 0.5, 1.0 - UNSURE
 
     def scores(p: float) -> Floats:
         """Derivative by p of the logarithm of p s + (1 - p) (1 - s), which is concave in p."""
         return np.asarray((2.0 * agreeing - 1.0) / (p * agreeing + (1.0 - p) * (1.0 - agreeing)))
 
     def slope(p: float) -> float:
-        return float((found.weights * scores(p)).sum())
+        return float((score.weights * scores(p)).sum())
 
     if slope(low) <= 0.0 or slope(high) >= 0.0:
         return Accuracy(low if slope(low) <= 0.0 else high, math.nan)
@@ -382,7 +384,7 @@ def estimated_accuracy(found: HeldOut) -> Accuracy:
             low = middle
         else:
             high = middle
-    return Accuracy(low, 1.0 / math.sqrt(float((found.weights * np.square(scores(low))).sum())))
+    return Accuracy(low, 1.0 / math.sqrt(float((score.weights * np.square(scores(low))).sum())))
 
 
 # The shape of covariance that annotations speak for (docs/model.md, section 8).
@@ -392,7 +394,7 @@ TIMIDITY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class ShapeChoice:
     """A shape, and what spoke for it.
 
     Parameters
@@ -420,7 +422,7 @@ def choose_covariance(
     settings: Settings,
     seed: np.random.SeedSequence,
     candidates: Sequence[str] = CANDIDATES,
-) -> Choice:
+) -> ShapeChoice:
     """Choose among shapes of covariance, by default spherical, diagonal, tied and full.
 
     The simplest one whose mean log-probability of held-out annotations is within half a standard error of the
@@ -435,31 +437,40 @@ def choose_covariance(
     n_clusters, model, settings
         As of `kernels.problem.problem.build_problem`, and of the search.
     seed : numpy.random.SeedSequence
-        Of folds and searches.
+        Seed of folds and searches.
     candidates : sequence of str
         Shapes to choose from, the simplest first; of one shape alone, how well it predicts.
 
     Returns
     -------
-    Choice
+    ShapeChoice
         The first candidate if the model sees no annotations, or those of fewer than `LEAST_PAIRS` pairs.
     """
     simplest = candidates[0]
     if model == "unsupervised":
-        return Choice(simplest, {}, f"the model sees no annotations: covariances are {simplest}")
+        return ShapeChoice(simplest, {}, f"the model sees no annotations: covariances are {simplest}")
     annotations = list_annotations(layers, seed)
     if annotations.n_pairs < LEAST_PAIRS:
-        found = (
-            f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
+        few = f"{annotations.n_pairs} annotated pairs are too few to choose a shape, {LEAST_PAIRS} are needed"
+        return ShapeChoice(simplest, {}, f"{few}: covariances are {simplest}")
+    predictions = {
+        shape: held_out(
+            X,
+            layers,
+            annotations,
+            n_clusters=n_clusters,
+            model=model,
+            covariance=shape,
+            settings=settings,
+            seed=seed,
         )
-        return Choice(simplest, {}, f"{found}: covariances are {simplest}")
-    given: dict[str, Any] = {"n_clusters": n_clusters, "model": model, "settings": settings, "seed": seed}
-    predictions = {shape: held_out(X, layers, annotations, covariance=shape, **given) for shape in candidates}
-    return Choice(simplest_of_the_best(predictions), predictions)
+        for shape in candidates
+    }
+    return ShapeChoice(simplest_of_the_best(predictions), predictions)
 
 
 def simplest_of_the_best(candidates: dict[str, HeldOut]) -> str:
-    """First candidate that the best is not clearly ahead of."""
+    """Return the first candidate that the best is not clearly ahead of."""
     best = min(candidates, key=lambda name: candidates[name].log_loss)
     for name, candidate in candidates.items():
         gain, error = candidates[best].gain_over(candidate)

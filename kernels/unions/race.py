@@ -2,7 +2,7 @@
 
 A `Structure` says in which coordinates the components of `kernels.unions.soft` stand, how many each class
 has and of which shape. `choose_structure` ranks structures, coarse to fine, by how well short fits predict
-annotations that they have not seen (docs/model.md, section 12); `settle` fits the best of them.
+annotations that they have not seen (docs/model.md, section 12).
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ from sweep_clustering.kernels.unions.table import (
 # Components of each class at first.
 COARSE = (1, 4, 16)
 
-# Candidates whose neighbours are tried, how often that is, and candidates that are looked at closely then.
-TOP, TURNS = 5, 2
+# Candidates whose neighbours are tried, and how often that is.
+TOP = 5
+TURNS = 2
 
 # What is fitted along discriminative directions.
 ALONG = (("full", 1), ("spherical", 4), ("tied", 1))
@@ -77,16 +78,19 @@ AT_ONCE = 2**16
 # Predictions of the annotations of each fold, from the others.
 
 
-class Tried(NamedTuple):
-    """What is kept of a fit, and the fit itself if others start from it.
+class FoldPrediction(NamedTuple):
+    """Probability that the samples of each held-out annotation are of one class, and accuracies of these."""
 
-    `said` has for each fold the probability that the samples of each held-out annotation are of one class,
-    and the accuracies of these annotations.
-    """
+    together: Floats
+    accuracies: Floats
+
+
+class Tried(NamedTuple):
+    """What is kept of a fit, its predictions by fold, and the fit itself if others start from it."""
 
     kept: Kept
-    solution: Gaussians | None
-    said: dict[int, tuple[Floats, Floats]]
+    gaussians: Gaussians | None
+    predictions: dict[int, FoldPrediction]
 
 
 class Trials:
@@ -94,10 +98,10 @@ class Trials:
 
     def __init__(self, table: Table, layers: Sequence[Layer], annotations: Annotations, run: Runner) -> None:
         self.table, self.layers, self.annotations, self.run = table, layers, annotations, run
-        self.seen = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
-        self.found: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
-        # By fold, too: what a fit says of its held-out annotations, and those that others start from.
-        self.predicted: dict[tuple[Structure, int, int], tuple[Floats, Floats]] = {}
+        self.layers_of = [without(layers, annotations, annotations.folds == fold) for fold in range(FOLDS)]
+        self.scores: dict[tuple[Structure, int], HeldOut] = {}  # by number of starts
+        # by number of starts and fold; fits are those that others start from
+        self.predictions: dict[tuple[Structure, int, int], FoldPrediction] = {}
         self.fits: dict[tuple[Structure, int, int], Gaussians] = {}
         self.rates = np.zeros(len(annotations.folds))
         for fold in range(FOLDS):
@@ -109,90 +113,91 @@ class Trials:
     @property
     def base_rate(self) -> HeldOut:
         """Predictions by how often the annotations of the other folds are must-links."""
-        return self._predicted(self.rates, self.rates, np.ones(len(self.rates), bool))
+        return self._score(self.rates, self.rates, np.ones(len(self.rates), bool))
 
     def ranked(self, starts: int) -> list[Structure]:
-        """Candidates that stayed to the end, the best first."""
-        scored = [(found.log_loss, each) for (each, number), found in self.found.items() if number == starts]
-        return [each for _, each in sorted(scored, key=lambda one: one[0])]
+        """Return the candidates that stayed to the end, the best first."""
+        losses = {structure: score.log_loss for (structure, n), score in self.scores.items() if n == starts}
+        return sorted(losses, key=lambda structure: losses[structure])
 
     def add(self, candidates: Iterable[Structure], starts: int, firsts: Sequence[Structure] = ()) -> None:
         """Predict with candidates, each from the best of some starts; those clearly behind end early.
 
         Fits take memory as large as the table times K: only those of `firsts`, which others start from, stay.
         """
-        running = [each for each in dict.fromkeys(candidates) if (each, starts) not in self.found]
-        wanted = dict.fromkeys(  # each once, as candidates share them
-            (each.subspace, each.components * self.table.n_classes, number)
-            for each in running
-            for number in range(starts if each.first is None else 0)
+        running = [
+            structure for structure in dict.fromkeys(candidates) if (structure, starts) not in self.scores
+        ]
+        keys = dict.fromkeys(  # without repetition, as candidates share starts
+            (structure.subspace, structure.components * self.table.n_classes, number)
+            for structure in running
+            for number in range(starts if structure.first is None else 0)
         )
-        tuple(self.run(self.table.find_start, self.table.unseen(wanted)))
+        tuple(self.run(self.table.find_start, self.table.unseen(keys)))
         tested = np.zeros(len(self.annotations.folds), bool)
         for folds in RACE:
             work: list[tuple[Structure, int]] = [
-                (each, fold)
-                for each in running
-                for fold in (folds if each.annotated else (-1,))
-                if (each, starts, max(fold, 0)) not in self.predicted
+                (structure, fold)
+                for structure in running
+                for fold in (folds if structure.annotated else (-1,))
+                if (structure, starts, max(fold, 0)) not in self.predictions
             ]
-            done = self.run(lambda one: self._tried(one[0], one[1], starts, one[0] in firsts), work)
-            for (each, fold), tried in zip(work, done, strict=True):
-                self.predicted |= {(each, starts, own): said for own, said in tried.said.items()}
-                if tried.solution is not None:
-                    self.fits[each, starts, fold] = tried.solution
+            results = self.run(lambda pair: self._try(pair, starts, pair[0] in firsts), work)
+            for (structure, fold), tried in zip(work, results, strict=True):
+                for number, prediction in tried.predictions.items():
+                    self.predictions[structure, starts, number] = prediction
+                if tried.gaussians is not None:
+                    self.fits[structure, starts, fold] = tried.gaussians
             tested |= np.isin(self.annotations.folds, folds)
-            predicted = {each: self._predict(each, starts, tested) for each in running}
+            scores = {structure: self._score_of(structure, starts, tested) for structure in running}
             # of as many starts alone: fits from fewer may be better by chance, and all others would end
-            before = [each for (_, number), each in self.found.items() if number == starts]
-            so_far = [*predicted.values(), *(_only(each, tested) for each in before)]
-            best = min(so_far, key=lambda each: each.log_loss, default=None)
-            running = [each for each in running if best is not None and not _is_behind(predicted[each], best)]
-            running = sorted(running, key=lambda each: predicted[each].log_loss)[:LEFT]
-        self.found |= {(each, starts): predicted[each] for each in running}
+            before = [score for (_, number), score in self.scores.items() if number == starts]
+            rivals = [*scores.values(), *(_selected(score, tested) for score in before)]
+            best = min(rivals, key=lambda score: score.log_loss, default=None)
+            if best is not None:
+                running = [structure for structure in running if not _is_behind(scores[structure], best)]
+            running = sorted(running, key=lambda structure: scores[structure].log_loss)[:LEFT]
+        self.scores |= {(structure, starts): scores[structure] for structure in running}
 
-    def _fit(self, each: Structure, fold: int, starts: int) -> Gaussians:
+    def _fit(self, structure: Structure, fold: int, starts: int) -> Gaussians:
         rng = np.random.default_rng(below(self.table.seed, HELD_OUT + 1 + FOLDS, starts))
-        if not each.annotated:
-            return self.table.of_features(each)
-        layers = self.seen[fold]
-        if each.first is not None:
-            first = self.fits[each.first, starts, fold]
-            return self.table.solve(each, layers, rng, steps=FOLD_STEPS, first=first)
-        many, steps = each.components * self.table.n_classes, FOLD_STEPS if starts > 1 else COARSE_STEPS
-        found = [
-            self.table.solve(
-                each, layers, rng, steps=steps, labels=self.table.start(each.subspace, many, number)
-            )
-            for number in range(starts)
-        ]
-        return max(found, key=lambda one: one.bound)
+        if not structure.annotated:
+            return self.table.of_features(structure)
+        layers = self.layers_of[fold]
+        if structure.first is not None:
+            first = self.fits[structure.first, starts, fold]
+            return self.table.solve(structure, layers, rng, steps=FOLD_STEPS, first=first)
+        many, steps = structure.components * self.table.n_classes, FOLD_STEPS if starts > 1 else COARSE_STEPS
+        labels = [self.table.start(structure.subspace, many, number) for number in range(starts)]
+        fits = [self.table.solve(structure, layers, rng, steps=steps, labels=start) for start in labels]
+        return max(fits, key=lambda fit: fit.bound)
 
-    def _tried(self, each: Structure, fold: int, starts: int, is_first: bool) -> Tried:
-        fit = self._fit(each, fold, starts)
-        said = {}
-        for number in (fold,) if each.annotated else range(FOLDS):
-            own = self.annotations.folds == number
-            said[number] = alike(fit, self.annotations.pairs[own]), self._accuracies(fit, own)
-        return Tried(Kept.of(fit), fit if is_first else None, said)
+    def _try(self, pair: tuple[Structure, int], starts: int, is_first: bool) -> Tried:
+        structure, fold = pair
+        fit, predictions = self._fit(structure, fold, starts), {}
+        for number in (fold,) if structure.annotated else range(FOLDS):
+            tested = self.annotations.folds == number
+            together = alike(fit, self.annotations.pairs[tested])
+            predictions[number] = FoldPrediction(together, self._accuracies(fit, tested))
+        return Tried(Kept.of(fit), fit if is_first else None, predictions)
 
-    def _predict(self, each: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
+    def _score_of(self, structure: Structure, starts: int, tested: NDArray[np.bool_]) -> HeldOut:
         folds = self.annotations.folds
         together, accuracies = np.zeros((2, len(folds)))
         for fold in np.unique(folds[tested]).tolist():
-            own = folds == fold
-            together[own], accuracies[own] = self.predicted[each, starts, fold]
+            prediction = self.predictions[structure, starts, fold]
+            together[folds == fold], accuracies[folds == fold] = prediction
         must = accuracies * together + (1.0 - accuracies) * (1.0 - together)
-        return self._predicted(must, together, tested)
+        return self._score(must, together, tested)
 
-    def _predicted(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> HeldOut:
-        """As sure of the fit as annotations bear out: the rest is how often they are must-links."""
+    def _score(self, must: Floats, together: Floats, tested: NDArray[np.bool_]) -> HeldOut:
+        """Return predictions as sure of the fit as annotations bear out; the rest is the base rate."""
         whole, must = self.annotations, np.clip(must, UNSURE, 1.0 - UNSURE)[tested]
         mixed = SURE[:, None] * must + (1.0 - SURE[:, None]) * self.rates[tested]
         is_must, weights = whole.is_must[tested], whole.weights[tested]
-        told = np.where(is_must, mixed, 1.0 - mixed)
-        sureness = int(np.argmax(np.log(told) @ weights))
-        best, right = told[sureness], told[sureness] > 0.5
+        probabilities = np.where(is_must, mixed, 1.0 - mixed)
+        sureness = int(np.argmax(np.log(probabilities) @ weights))
+        best, right = probabilities[sureness], probabilities[sureness] > 0.5
         if SURE[sureness] == 0.0:
             # One answer for all: the rates of folds may lie on both sides of one half, each on the wrong one.
             right = is_must == (weights @ is_must > 0.5 * weights.sum())
@@ -201,36 +206,36 @@ class Trials:
 
     def _accuracies(self, fit: Gaussians, tested: NDArray[np.bool_]) -> Floats:
         whole = self.annotations
-        found, annotators = whole.accuracies[tested], whole.annotators[tested]
-        unknown = np.isnan(found)
+        accuracies, annotators = whole.accuracies[tested], whole.annotators[tested]
+        unknown = np.isnan(accuracies)
         for annotator in np.unique(annotators[unknown]).tolist():
             accuracy = fit.accuracies.get(annotator)
-            if accuracy is None:  # the fit has not seen them
-                seen = (whole.annotators == annotator) & ~tested
-                weights, together = whole.weights[seen], alike(fit, whole.pairs[seen])
-                right = np.where(whole.is_must[seen], together, 1.0 - together) @ weights
+            if accuracy is None:  # no annotation of theirs took part in the fit
+                others = (whole.annotators == annotator) & ~tested
+                weights, together = whole.weights[others], alike(fit, whole.pairs[others])
+                right = np.where(whole.is_must[others], together, 1.0 - together) @ weights
                 accuracy = max((float(right) + 1.0) / (float(weights.sum()) + 2.0), 0.5)
-            found[unknown & (annotators == annotator)] = accuracy
-        return np.clip(found, UNSURE, 1.0 - UNSURE)
+            accuracies[unknown & (annotators == annotator)] = accuracy
+        return np.clip(accuracies, UNSURE, 1.0 - UNSURE)
 
 
 def alike(fit: Gaussians, pairs: NDArray[np.integer]) -> Floats:
-    """Probability that the two samples of each pair are of one class."""
-    found = np.empty(len(pairs))
+    """Return the probability that the two samples of each pair are of one class."""
+    together = np.empty(len(pairs))
     for start in range(0, len(pairs), AT_ONCE):
         i, j = pairs[start : start + AT_ONCE].T
-        found[start : start + AT_ONCE] = (fit.classes[i] * fit.classes[j]).sum(axis=1)
-    return found
+        together[start : start + AT_ONCE] = (fit.classes[i] * fit.classes[j]).sum(axis=1)
+    return together
 
 
-def _only(found: HeldOut, kept: NDArray[np.bool_]) -> HeldOut:
+def _selected(score: HeldOut, tested: NDArray[np.bool_]) -> HeldOut:
     return HeldOut(
-        found.log_probabilities[kept], found.right[kept], found.weights[kept], found.agreeing[kept]
+        score.log_probabilities[tested], score.right[tested], score.weights[tested], score.agreeing[tested]
     )
 
 
-def _is_behind(found: HeldOut, best: HeldOut) -> bool:
-    gain, error = best.gain_over(found)
+def _is_behind(score: HeldOut, best: HeldOut) -> bool:
+    gain, error = best.gain_over(score)
     return gain > CLEAR * error
 
 
@@ -243,7 +248,7 @@ class Ranking:
     ranked : tuple of Structure
         The best first: where a fit of one falls short, the next is there.
     candidates : dict of Structure to HeldOut
-        Those of them that predicted annotations.
+        Candidates that predicted annotations.
     base_rate : HeldOut or None
         Predictions by how often annotations are must-links; None where annotations were not asked.
     note : str
@@ -258,7 +263,110 @@ class Ranking:
     @property
     def credible(self) -> dict[Structure, HeldOut]:
         """Candidates that predict annotations no worse than a coin."""
-        return {each: found for each, found in self.candidates.items() if found.log_loss <= COIN}
+        return {structure: score for structure, score in self.candidates.items() if score.log_loss <= COIN}
+
+
+# Rounds, coarse to fine: each adds candidates to those that the rounds before it left.
+
+
+class Choices(NamedTuple):
+    """What a race is about: a table, and what is named, or "auto" where it is open."""
+
+    table: Table
+    components: int | str
+    subspace: int | str
+    covariance: str
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Numbers of components at first."""
+        return COARSE if self.components == AUTO else (int(self.components),)
+
+    @property
+    def spaces(self) -> tuple[int | str, ...]:
+        """Coordinates to try."""
+        return self.table.dims if self.subspace == AUTO else (self.subspace,)
+
+    @property
+    def shapes(self) -> tuple[str, ...]:
+        """Shapes to try."""
+        return CANDIDATES if self.covariance == AUTO else (self.covariance,)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything is open."""
+        return (self.components, self.subspace, self.covariance) == (AUTO, AUTO, AUTO)
+
+    @property
+    def plain(self) -> list[Structure]:
+        """The structure of each shape with what is named, and of what is open the simplest."""
+        return [named_structure(self.subspace, self.components, shape) for shape in self.shapes]
+
+    def firsts(self, trials: Trials) -> list[Structure]:
+        """Return the best candidate of each of the best coordinates, which directions start from."""
+        best = dict[int | str, Structure]()
+        for structure in trials.ranked(1):
+            best.setdefault(structure.subspace, structure)
+        return list(best.values())[: self.table.closely.firsts]
+
+
+def _coarse(choices: Choices, trials: Trials) -> None:
+    """Try all shapes and coordinates with few numbers of components."""
+    table = choices.table
+    spaces = tuple(space for space in choices.spaces if space != DISCRIMINATIVE) or table.dims
+    grid = [
+        Structure(space, many, shape)
+        for space in spaces
+        for shape in choices.shapes
+        for many in choices.counts
+        if choices.subspace != AUTO or not table.is_double(Structure(space, many, shape))
+    ]
+    trials.add([structure for structure in grid if table.allows(structure)] or grid[:1], 1)
+
+
+def _neighbours(choices: Choices, trials: Trials) -> None:
+    """Try the best candidates with half and twice as many components."""
+    for _ in range(TURNS if choices.components == AUTO else 0):
+        near = (
+            structure._replace(components=many)
+            for structure in trials.ranked(1)[:TOP]
+            for many in (structure.components // 2, structure.components * 2)
+            if many >= 1
+        )
+        trials.add([structure for structure in near if choices.table.allows(structure)], 1)
+
+
+def _closely(choices: Choices, trials: Trials) -> None:
+    """Try the best candidates, and those that directions start from, again from several starts."""
+    closely, firsts = choices.table.closely, choices.firsts(trials)
+    trials.add([*trials.ranked(1)[: closely.top], *firsts], closely.starts, firsts)
+
+
+def _along_directions(choices: Choices, trials: Trials) -> None:
+    """Try directions along which the classes of the best fits differ."""
+    table, starts = choices.table, choices.table.closely.starts
+    if choices.subspace not in (AUTO, DISCRIMINATIVE):
+        return
+    if choices.subspace == AUTO and table.rank <= LEAST_RANK:
+        return
+    along = [
+        (shape, many)
+        for shape, many in ALONG
+        if choices.covariance in (AUTO, shape) and choices.components in (AUTO, many)
+    ] or [(shape, many) for shape in choices.shapes for many in choices.counts]
+    firsts = [first for first in choices.firsts(trials) if (first, starts) in trials.scores]
+    led = [Structure(DISCRIMINATIVE, many, shape, first=first) for first in firsts for shape, many in along]
+    is_named = choices.components != AUTO
+    trials.add([structure for structure in led if is_named or table.allows(structure)], starts)
+
+
+def _without_annotations(choices: Choices, trials: Trials) -> None:
+    """Try k-means and single Gaussians that do without annotations, where everything is open."""
+    if choices.is_whole:
+        trials.add(unsupervised(choices.table, choices.shapes), choices.table.closely.starts)
+
+
+ROUNDS = (_coarse, _neighbours, _closely, _along_directions, _without_annotations)
 
 
 def choose_structure(
@@ -292,87 +400,59 @@ def choose_structure(
     ValueError
         If there are more components than the samples allow.
     """
+    choices = Choices(table, components, subspace, covariance)
     annotations = list_annotations(layers, table.seed)
-    counts = COARSE if components == AUTO else (int(components),)
-    spaces = table.dims if subspace == AUTO else (subspace,)
-    shapes = CANDIDATES if covariance == AUTO else (covariance,)
-    is_whole = (components, subspace, covariance) == (AUTO, AUTO, AUTO)
-
-    def allowed(candidates: Iterable[Structure]) -> list[Structure]:
-        every = list(candidates)
-        return [each for each in every if table.allows(each)] or every[:1]
-
-    alone = [named_structure(subspace, components, shape) for shape in shapes]
     if annotations.n_pairs < LEAST_PAIRS:
         few = f"{annotations.n_pairs} annotated pairs are too few to choose by, {LEAST_PAIRS} are needed"
         few = few if annotations.n_pairs else "there are no annotations to choose by"
-        if is_whole:  # annotations take part in the final fit
-            alone = [each for each in unsupervised(table, shapes) if each.covariance != KMEANS]
+        alone = choices.plain
+        if choices.is_whole:  # annotations take part in the final fit
+            every = unsupervised(table, choices.shapes)
+            alone = [structure for structure in every if structure.covariance != KMEANS]
         return _by_features(table, run, alone, few, annotated=True)
     trials = Trials(table, layers, annotations, run)
-    inner = tuple(each for each in spaces if each != DISCRIMINATIVE)
-    firsts_of = inner or table.dims
-    grid = [Structure(space, many, shape) for space in firsts_of for shape in shapes for many in counts]
-    open_to_doubles = subspace != AUTO
-    trials.add(allowed(each for each in grid if open_to_doubles or not table.is_double(each)), 1)
-    for _ in range(TURNS if components == AUTO else 0):
-        near = (
-            one._replace(components=many)
-            for one in trials.ranked(1)[:TOP]
-            for many in (one.components // 2, one.components * 2)
-            if many >= 1
-        )
-        trials.add([each for each in near if table.allows(each)], 1)
-    ranked, firsts = trials.ranked(1), list[Structure]()
-    for one in ranked:
-        if one.subspace not in [first.subspace for first in firsts] and len(firsts) < table.closely.firsts:
-            firsts.append(one)
-    starts = table.closely.starts
-    trials.add([*ranked[: table.closely.top], *firsts], starts, firsts)
-    if DISCRIMINATIVE in spaces or (subspace == AUTO and table.rank > LEAST_RANK):
-        along = [
-            (shape, many)
-            for shape, many in ALONG
-            if covariance in (AUTO, shape) and components in (AUTO, many)
-        ] or [(shape, many) for shape in shapes for many in counts]
-        kept = [one for one in firsts if (one, starts) in trials.found]
-        led = [Structure(DISCRIMINATIVE, many, shape, first=one) for one in kept for shape, many in along]
-        trials.add([each for each in led if components != AUTO or table.allows(each)], starts)
-    if is_whole:
-        trials.add(unsupervised(table, shapes), starts)
-    best = trials.ranked(starts)
-    if subspace == DISCRIMINATIVE:  # what it starts from is no candidate itself
-        best = [one for one in best if one.subspace == DISCRIMINATIVE]
+    for add_candidates in ROUNDS:
+        add_candidates(choices, trials)
+    return _judged(choices, trials)
+
+
+def _judged(choices: Choices, trials: Trials) -> Ranking:
+    """Rank what the rounds have left, if the best of it beats the base rate and a coin."""
+    table, base, best = choices.table, trials.base_rate, trials.ranked(choices.table.closely.starts)
+    if choices.subspace == DISCRIMINATIVE:  # what it starts from is no candidate itself
+        best = [structure for structure in best if structure.subspace == DISCRIMINATIVE]
         if not best:
             note = "the annotations are predicted clearly worse along discriminative directions than without"
-            return Ranking(tuple(alone), {}, trials.base_rate, note)
-    candidates = {one: trials.found[one, starts] for one in best}
-    base, leader = trials.base_rate, candidates[best[0]]
-    bar = bar_of(base)
+            return Ranking(tuple(choices.plain), {}, base, note)
+    candidates = {structure: trials.scores[structure, table.closely.starts] for structure in best}
+    leader, bar = candidates[best[0]], bar_of(base)
     if not _is_behind(bar.predictions, leader):
         losses = f"log loss {leader.log_loss:.3f} against {bar.predictions.log_loss:.3f}"
         why = f"no structure predicts the annotations better than {bar.words} ({losses})"
-        every = unsupervised(table, shapes) if is_whole else alone
-        chosen = _by_features(table, run, every, why, annotated=not is_whole)
-        return replace(chosen, candidates=candidates, base_rate=base)
-    choice = Ranking((), candidates, base)
-    taken = fewest_components(choice.credible)
-    return replace(choice, ranked=(taken, *(each for each in choice.credible if each != taken)))
+        is_whole = choices.is_whole
+        every = unsupervised(table, choices.shapes) if is_whole else choices.plain
+        ranking = _by_features(table, trials.run, every, why, annotated=not is_whole)
+        return replace(ranking, candidates=candidates, base_rate=base)
+    ranking = Ranking((), candidates, base)
+    first = fewest_components(ranking.credible)
+    return replace(ranking, ranked=(first, *(other for other in ranking.credible if other != first)))
 
 
 def fewest_components(candidates: dict[Structure, HeldOut]) -> Structure:
-    """The structure of the fewest components a class that the best is not ahead of; of these, the best."""
-    best = min(candidates.values(), key=lambda each: each.log_loss)
-    gains = {each: best.gain_over(found) for each, found in candidates.items()}
-    as_good = [each for each, (gain, error) in gains.items() if gain <= TIMIDITY * error]
-    return min(as_good, key=lambda each: (each.components, candidates[each].log_loss))
+    """Return the structure of the fewest components that the best is not ahead of; of several, the best."""
+    best = min(candidates.values(), key=lambda score: score.log_loss)
+    gains = {structure: best.gain_over(score) for structure, score in candidates.items()}
+    as_good = [structure for structure, (gain, error) in gains.items() if gain <= TIMIDITY * error]
+    return min(as_good, key=lambda structure: (structure.components, candidates[structure].log_loss))
 
 
 def unsupervised(table: Table, shapes: Sequence[str]) -> list[Structure]:
-    """Structures of one component a class that do without annotations."""
+    """Return structures of one component a class that do without annotations."""
     every = [Structure(NONE, 1, shape, annotated=False) for shape in (KMEANS, *shapes)]
-    whole = [each for each in every if table.allows(each)] or every[:2]  # there has to be a candidate
-    return whole + [each._replace(proportions="equal") for each in whole if each.covariance != KMEANS]
+    whole = [structure for structure in every if table.allows(structure)]
+    whole = whole or every[:2]  # there has to be a candidate
+    equal = [structure._replace(proportions="equal") for structure in whole if structure.covariance != KMEANS]
+    return whole + equal
 
 
 def _by_features(
@@ -381,18 +461,23 @@ def _by_features(
     """Rank structures by BIC of fits without annotations; they take part in the final fit if asked for."""
     ranked, note = list(every), why
     if len(every) > 1:
-        for each in every:  # not at once in several threads
-            for number in range(table.closely.starts if each.first is None else 0):
-                table.start(each.subspace, each.components * table.n_classes, number)
+        for structure in every:  # not at once in several threads
+            for number in range(table.closely.starts if structure.first is None else 0):
+                table.start(structure.subspace, structure.components * table.n_classes, number)
         fits = run(table.of_features, every)
-        scored = {each: union_criteria(fit, table.X).bic for each, fit in zip(every, fits, strict=True)}
-        ranked.sort(key=lambda each: -scored[each])
+        bic = {
+            structure: union_criteria(fit, table.X).bic for structure, fit in zip(every, fits, strict=True)
+        }
+        ranked.sort(key=lambda structure: -bic[structure])
         note = f"{why}: the features choose, by BIC: {ranked[0]}"
-    return Ranking(tuple(each._replace(annotated=annotated) for each in ranked), {}, None, note)
+    return Ranking(tuple(structure._replace(annotated=annotated) for structure in ranked), {}, None, note)
+
+
+# What fits are worth beside what their folds predicted.
 
 
 def falls_short(fit: Gaussians, layers: Sequence[Layer], expected: HeldOut) -> str:
-    """Why a fit to all annotations is worse than those to the folds; empty if it is not.
+    """Return why a fit to all annotations is worse than those to the folds; empty if it is not.
 
     A fit agrees with the annotations that it saw at least as well as others with those that they did not.
     """
@@ -403,53 +488,55 @@ def falls_short(fit: Gaussians, layers: Sequence[Layer], expected: HeldOut) -> s
         together = alike(fit, pairs[used])
         agreeing.append(together if layer.kind == MUST else 1.0 - together)
         weights.append(layer_weights(layer)[used])
-    found = float(np.average(np.concatenate(agreeing), weights=np.concatenate(weights)))
-    gain, error = _gain(expected.agreeing, expected.weights)
-    if found >= gain - CLEAR * error:
+    share = float(np.average(np.concatenate(agreeing), weights=np.concatenate(weights)))
+    mean, error = _mean(expected.agreeing, expected.weights)
+    if share >= mean - CLEAR * error:
         return ""
-    return f"agrees with {found:.3f} of the annotations, where its folds predicted {gain:.3f}"
+    return f"agrees with {share:.3f} of the annotations, where its folds predicted {mean:.3f}"
 
 
-def _gain(values: Floats, weights: Floats) -> tuple[float, float]:
+def _mean(values: Floats, weights: Floats) -> tuple[float, float]:
+    """Return a weighted mean and its error."""
     mean = float(np.average(values, weights=weights))
     return mean, float(np.sqrt(np.square(weights * (values - mean)).sum()) / weights.sum())
 
 
 def best_so_far(table: Table, layers: Sequence[Layer], done: Sequence[tuple[Any, Any]]) -> Gaussians:
-    """The best of the fits that a choice had made when it was ended.
+    """Return the best of the fits that a race had made when it was ended.
 
     Parameters
     ----------
     table : Table
-        Features.
+        Features of the race.
     layers : sequence of Layer
-        Annotations that the model sees.
+        Annotations of the race.
     done : sequence of tuple
-        What was tried, and what was found: a structure and a fold, and a `Tried`; or a structure that
-        features alone judge, and its `Gaussians`.
+        Arguments and results of calls: a structure and a fold with a `Tried`, or a structure that features
+        alone judge with its `Gaussians`.
 
     Returns
     -------
     Gaussians
-        By BIC, if features judge; else of the structure whose fits agree most, by the least that two standard
-        errors leave of it, with annotations that they have not seen.
+        The best by BIC, if features judge; else a fit of the structure whose fits agree most, by the least
+        that two standard errors leave of it, with annotations that they have not seen.
     """
-    alone = [found for _, found in done if isinstance(found, Gaussians)]
+    alone = [fit for _, fit in done if isinstance(fit, Gaussians)]
     if alone:
-        return max(alone, key=lambda one: union_criteria(one, table.X).bic)
+        return max(alone, key=lambda fit: union_criteria(fit, table.X).bic)
     annotations = list_annotations(layers, table.seed)
     fits: dict[Structure, list[Kept]] = {}
     agreeing: dict[Structure, list[tuple[Floats, Floats]]] = {}
     for (structure, _), tried in done:
         fits.setdefault(structure, []).append(tried.kept)
-        for fold, (together, _) in tried.said.items():
-            own = annotations.folds == fold
-            values = np.where(annotations.is_must[own], together, 1.0 - together)
-            agreeing.setdefault(structure, []).append((values, annotations.weights[own]))
+        for fold, prediction in tried.predictions.items():
+            tested = annotations.folds == fold
+            together = prediction.together
+            values = np.where(annotations.is_must[tested], together, 1.0 - together)
+            agreeing.setdefault(structure, []).append((values, annotations.weights[tested]))
 
     def least(structure: Structure) -> float:
         values, weights = map(np.concatenate, zip(*agreeing[structure], strict=True))
-        mean, error = _gain(values, weights)
+        mean, error = _mean(values, weights)
         return mean - CLEAR * error
 
-    return max(fits[max(agreeing, key=least)], key=lambda one: one.gaussians.bound).whole()
+    return max(fits[max(agreeing, key=least)], key=lambda kept: kept.gaussians.bound).whole()

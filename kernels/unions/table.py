@@ -124,9 +124,9 @@ class Table:
     n_classes : int
         K.
     seed : numpy.random.SeedSequence
-        Of the starts that candidates share.
+        Seed of the starts that candidates share.
     whole : Table, optional
-        That this is a part of: it has the principal components of the whole, which more rows tell better.
+        The table that this is a part of: its principal components are used, which more rows tell better.
     """
 
     def __init__(self, X: Floats, n_classes: int, seed: SeedSequence, whole: Table | None = None) -> None:
@@ -209,18 +209,20 @@ class Table:
         deviations = Z.std(axis=0)  # 0 where all rows of a part are equal along an axis of the whole
         return np.asarray(Z / np.where(deviations > 0.0, deviations, 1.0))
 
-    def allows(self, each: Structure) -> bool:
+    def allows(self, structure: Structure) -> bool:
         """Whether a candidate is no more than the samples can tell, and not too dear."""
-        if each.components > 1 and each.components * self.n_classes > self.distinct(each.subspace):
+        if structure.components > 1 and structure.components * self.n_classes > self.distinct(
+            structure.subspace
+        ):
             return False
-        n_samples, n_dims = self.placed(each.subspace).shape
-        if each.components > most_told(each.covariance, n_samples, self.n_classes):
+        n_samples, n_dims = self.placed(structure.subspace).shape
+        if structure.components > most_told(structure.covariance, n_samples, self.n_classes):
             return False
-        cost = each.components * operations(each.covariance, n_samples, n_dims, self.n_classes)
-        if each.components == 1 and each.covariance not in ("tied", "full"):
+        cost = structure.components * operations(structure.covariance, n_samples, n_dims, self.n_classes)
+        if structure.components == 1 and structure.covariance not in ("tied", "full"):
             cost = single_operations(n_samples, n_dims, self.n_classes)
         if cost > DEAREST:
-            self.dear[each] = cost * SECONDS * FOLD_STEPS * FOLDS * self.closely.starts
+            self.dear[structure] = cost * SECONDS * FOLD_STEPS * FOLDS * self.closely.starts
         return cost <= DEAREST
 
     def left_out(self) -> Iterator[str]:
@@ -228,15 +230,15 @@ class Table:
         if self.dear:
             least, most = (pick(self.dear.values()) / 60.0 for pick in (min, max))
             cost = f"{least:.2g} min" if len(self.dear) == 1 else f"{least:.2g} to {most:.2g} min each"
-            dearest = max(self.dear, key=lambda each: self.dear[each])
+            dearest = max(self.dear, key=lambda structure: self.dear[structure])
             example = f"{dearest}" if len(self.dear) == 1 else f"{len(self.dear)} structures, as {dearest}"
             yield f"left out for their cost (about {cost} of a core): {example}"
 
-    def is_double(self, each: Structure) -> bool:
+    def is_double(self, structure: Structure) -> bool:
         """Whether another candidate is the same, in the features or in all principal components."""
-        if each.covariance in ("tied", "full"):
-            return each.subspace == NONE  # where the prior does not know the principal components
-        return each.covariance == "spherical" and each.subspace == self.X.shape[1]
+        if structure.covariance in ("tied", "full"):
+            return structure.subspace == NONE  # where the prior does not know the principal components
+        return structure.covariance == "spherical" and structure.subspace == self.X.shape[1]
 
     def solve(
         self,
@@ -253,31 +255,31 @@ class Table:
         Parameters
         ----------
         structure : Structure
-            What is fitted.
+            Structure to fit.
         layers : sequence of Layer
             Annotations.
         rng : numpy.random.Generator
             The only source of randomness.
         steps : int
-            Of each fit, at most.
+            Steps of each fit, at most.
         labels : ndarray of shape (n_samples,), optional
             Components to start from.
         first : Gaussians, optional
-            Of the first fit of discriminative directions.
+            The first fit of discriminative directions.
         """
         used = layers if structure.annotated else ()
         if structure.first is not None:
-            found = first or self.solve(structure.first, layers, rng, steps=steps, labels=labels)
+            fit = first or self.solve(structure.first, layers, rng, steps=steps, labels=labels)
             for turn in range(1, ROUNDS + 1):
-                along = discriminative(self.X, self.center, found.classes)
+                along = discriminative(self.X, self.center, fit.classes)
                 at_most = steps if turn == ROUNDS else min(steps, COARSE_STEPS)
-                there = place(self.X, self.center, along)
-                own = found.classes.argmax(axis=1)
+                Z = place(self.X, self.center, along)
+                labels = fit.classes.argmax(axis=1)
                 if structure.components > 1:  # rows that differ may be equal along few directions
-                    many = min(structure.components * self.n_classes, len(np.unique(there, axis=0)))
-                    own = best_start(there, many, rng)
-                found = self._fit(structure, there, along, used, rng, at_most, own)
-            return found
+                    many = min(structure.components * self.n_classes, len(np.unique(Z, axis=0)))
+                    labels = best_start(Z, many, rng)
+                fit = self._fit(structure, Z, along, used, rng, at_most, labels)
+            return fit
         Z, axes = self.placed(structure.subspace), self.axes(structure.subspace)
         if labels is None:
             many, is_white = structure.components * self.n_classes, bool(rng.random() < 0.5)
@@ -289,15 +291,15 @@ class Table:
         self._links = layers, link(layers, len(self.X))
 
     def of_features(self, structure: Structure) -> Gaussians:
-        """The best fit of a structure without annotations, from the starts that candidates share."""
+        """Return the best fit of a structure without annotations, from the starts that candidates share."""
         if structure not in self._of_features:
             many, alone = structure.components * self.n_classes, structure._replace(annotated=False)
             rng = np.random.default_rng(below(self.seed, HELD_OUT + 2 + FOLDS))
             space = structure.first.subspace if structure.first is not None else structure.subspace
             many = many if structure.first is None else structure.first.components * self.n_classes
             starts = [self.start(space, many, number) for number in range(self.closely.starts)]
-            found = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
-            self._of_features[structure] = max(found, key=lambda one: one.bound)
+            fits = [self.solve(alone, (), rng, labels=labels, steps=FOLD_STEPS) for labels in starts]
+            self._of_features[structure] = max(fits, key=lambda fit: fit.bound)
         return self._of_features[structure]
 
     def _fit(
@@ -397,7 +399,7 @@ def discriminative(X: Floats, center: Floats, classes: Floats) -> Floats:
 
 
 def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
-    """Return the criteria of a soft fit: the likelihood is that of its features, in its own coordinates.
+    """Return the criteria of a soft fit: the likelihood is that of its features, in its coordinates.
 
     Parameters
     ----------
@@ -422,10 +424,10 @@ def union_criteria(gaussians: Gaussians, X: Floats) -> Criteria:
     logs = gaussians.class_densities(Z)
     whole = np.logaddexp.reduce(logs, axis=1)
     sure = np.exp(logs - whole[:, None])
-    own = float(logs[np.arange(n_samples), gaussians.labels].sum())
+    classification = float(logs[np.arange(n_samples), gaussians.labels].sum())
     entropy = -float((sure * np.log(np.maximum(sure, np.finfo(float).tiny))).sum())
     penalty = 0.5 * float(n_free) * math.log(n_samples)
-    return Criteria(own, n_free, penalty, float(whole.sum()) - own, entropy)
+    return Criteria(classification, n_free, penalty, float(whole.sum()) - classification, entropy)
 
 
 def as_fit(X: Floats, gaussians: Gaussians) -> Fit:

@@ -32,13 +32,14 @@ MODEL = "conditional"
 # Draws, and the fits that those of classes of any shape come from.
 EFFORT = Effort(n_draws=200, burn_in=50, thin=2, members=40)
 
-# An accuracy that is not given is estimated as if so many answers of this accuracy had been seen before.
-UNKNOWN, COUNTED = 0.9, 10.0
+# An unknown accuracy is estimated as if `COUNTED` answers of this accuracy had been there before.
+UNKNOWN = 0.9
+COUNTED = 10.0
 
-# A shape of covariances is chosen from so many: it takes twenty short searches, and the best one is seen.
+# Rows that a choice is made from, at most: a shape takes twenty short searches.
 MOST_ROWS = 2_000
 
-# Of an estimate: answers that are worse than guesses would be taken for their opposite.
+# Least estimate of an accuracy: answers that are worse than guesses would be taken for their opposite.
 LEAST_ACCURACY = 0.5
 
 
@@ -78,7 +79,7 @@ class Belief:
     covariance : str
         Shape of the covariances, or what classes of any shape are made of.
     lines : Lines
-        What the claim of the draws is worth.
+        Correction of what the draws claim.
     """
 
     X: NDArray[np.float64]
@@ -140,14 +141,14 @@ def believe(
     accuracy : float or None
         Probability that an answer is right; None estimates it from the answers that agree with the solution.
     seed : numpy.random.SeedSequence
-        Of all randomness; it is not changed.
+        Seed of all random streams. The object is not modified.
     covariance : str
         Shape of the covariances; "auto" is the one that predicts held-out answers best, "any" that with
         components and subspace.
     restarts : int
-        Of the search.
+        Number of fits.
     settings : Settings
-        Of the search and of the objective.
+        Settings of the search and of the objective.
     start : ndarray of shape (n_samples,), int16, optional
         An earlier solution, which the first restart begins with.
     run : callable
@@ -188,11 +189,12 @@ def _numbered(labels: NDArray[np.int16], solution: NDArray[np.int16], n_clusters
     """Number the clusters of a partition so that it shares as many labels as possible with the solution."""
     shared = np.zeros((n_clusters, n_clusters))
     np.add.at(shared, (labels, solution), 1.0)
-    return linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)[labels]  # type: ignore[no-any-return]
+    numbers: NDArray[np.int16] = linear_sum_assignment(shared, maximize=True)[1].astype(np.int16)
+    return numbers[labels]
 
 
 def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: float | None) -> float:
-    """The accuracy as given, or the share of the answers that agree, with those that were seen before."""
+    """Return the accuracy, or else the share of the answers that agree, with `COUNTED` others."""
     if accuracy is not None:
         return accuracy
     right, total = UNKNOWN * COUNTED, COUNTED
@@ -204,7 +206,7 @@ def _accuracy(layers: Sequence[Layer], labels: NDArray[np.int16], accuracy: floa
 
 
 def model_for(layers: Sequence[Layer]) -> str:
-    """Model of the answers so far: without any there are only features."""
+    """Return the model of the answers so far: without any there are only features."""
     return MODEL if any(len(layer.pairs) for layer in layers) else "unsupervised"
 
 

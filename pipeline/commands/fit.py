@@ -207,9 +207,7 @@ def fit_command(
             salvage=True,
         )
         if len(counts) > 1:
-            choice = choose_clusters(
-                inputs.X, inputs.layers, counts, lambda count: fit_table(n_clusters=count)
-            )
+            choice = choose_clusters(counts, lambda count: fit_table(n_clusters=count))
             n_clusters = choice.chosen.n_clusters
         is_interrupted = choice is not None and choice.interrupted
         if choice is None or (confidence and not is_interrupted):

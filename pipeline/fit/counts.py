@@ -19,7 +19,6 @@ from sweep_clustering.sweeps.errors import present
 if TYPE_CHECKING:  # options are read before kernels are loaded, which takes a second
     from sweep_clustering.kernels.choice.criteria import Criteria
     from sweep_clustering.kernels.choice.held_out import HeldOut
-    from sweep_clustering.kernels.problem.problem import Layer
     from sweep_clustering.pipeline.fit.solve import FitResult
 
 # Standard errors that the best number may be ahead of one that BIC then decides for.
@@ -75,15 +74,15 @@ class Candidate:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; nats."""
-        found, predicted = self.criteria, self.held_out
+        criteria, predicted = self.criteria, self.held_out
         return {
             "n_clusters": self.n_clusters,
             "covariance": self.result.covariance,
             "objective": self.result.best.objective,
-            "parameters": found.parameters,
-            "classification_log_likelihood": found.classification,
-            "bic": found.bic,
-            "icl": found.icl,
+            "parameters": criteria.parameters,
+            "classification_log_likelihood": criteria.classification,
+            "bic": criteria.bic,
+            "icl": criteria.icl,
             "held_out_log_loss": predicted and predicted.log_loss,
             "share_predicted": predicted and predicted.share_right,
         }
@@ -113,45 +112,51 @@ class ClusterChoice:
     @property
     def values(self) -> NDArray[np.float64]:
         """Of the criterion that decides: log loss, the less the better, or BIC, the more the better; nats."""
-        values = [each.held_out.log_loss if each.held_out else each.criteria.bic for each in self.candidates]
-        return np.array(values)
+        return np.array(
+            [
+                candidate.held_out.log_loss if candidate.held_out else candidate.criteria.bic
+                for candidate in self.candidates
+            ]
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; nats. Of the annotations the accuracy estimated with the number taken."""
         from sweep_clustering.kernels.choice.held_out import estimated_accuracy
 
         held_out = self.chosen.held_out
-        found = None if held_out is None else estimated_accuracy(held_out)
+        accuracy = None if held_out is None else estimated_accuracy(held_out)
         return {
             "n_clusters": self.chosen.n_clusters,
             "criterion": self.criterion,
-            "accuracy_held_out": found and found.value,
-            "accuracy_held_out_error": None if found is None or math.isnan(found.error) else found.error,
+            "accuracy_held_out": accuracy and accuracy.value,
+            "accuracy_held_out_error": None
+            if accuracy is None or math.isnan(accuracy.error)
+            else accuracy.error,
             "accuracy_agreeing": self.chosen.result.scores["annotation_agreement"],
-            "candidates": [each.to_json() for each in self.candidates],
+            "candidates": [candidate.to_json() for candidate in self.candidates],
         }
 
-    def lines(self, told: float | None = None) -> list[str]:
+    def lines(self, assumed: float | None = None) -> list[str]:
         """The table, which number is taken by what, the accuracy estimated, and what the choice cannot tell.
 
         Parameters
         ----------
-        told : float, optional
-            Accuracy that the model was given.
+        assumed : float, optional
+            Accuracy that the model assumes.
         """
         document, taken = self.to_json(), self.chosen.n_clusters
-        shown = [key for key in COLUMNS if key not in UNSEEN.get(self.criterion, ())]
-        rows = [["  ", *(COLUMNS[key][0] for key in shown)]]
-        for each in document["candidates"]:
-            texts = [format(each[key], COLUMNS[key][1]) for key in shown]
-            rows.append(["* " if each["n_clusters"] == taken else "  ", *texts])
+        keys = [key for key in COLUMNS if key not in UNSEEN.get(self.criterion, ())]
+        rows = [["  ", *(COLUMNS[key][0] for key in keys)]]
+        for candidate in document["candidates"]:
+            texts = [format(candidate[key], COLUMNS[key][1]) for key in keys]
+            rows.append(["* " if candidate["n_clusters"] == taken else "  ", *texts])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [row[0] + "  ".join(map(str.rjust, row[1:], widths[1:])) for row in rows]
         lines.append(f"clusters   {taken} by {REASONS[self.criterion]}, in nats")
         if (accuracy := document["accuracy_held_out"]) is not None:
             error = document["accuracy_held_out_error"]
-            given = "" if told is None else f"told {told:g}, "
-            estimated = f"{given}estimated {accuracy:.3f}{'' if error is None else f' ± {error:.3f}'}"
+            before = "" if assumed is None else f"told {assumed:g}, "
+            estimated = f"{before}estimated {accuracy:.3f}{'' if error is None else f' ± {error:.3f}'}"
             agreeing = document["accuracy_agreeing"]
             both = f" and {agreeing:.3f} (agreeing)" if agreeing is not None else ""
             lines.append(f"accuracy   {estimated} (held out){both}")
@@ -163,50 +168,35 @@ class ClusterChoice:
         return [*lines, OVERLAP] if self.criterion == BIC else lines
 
 
-def choose_clusters(
-    X: NDArray[np.float64], layers: Sequence[Layer], counts: Sequence[int], fit: Fit
-) -> ClusterChoice:
+def choose_clusters(counts: Sequence[int], fit: Fit) -> ClusterChoice:
     """Fit each number of clusters, and take one.
 
     Parameters
     ----------
-    X : ndarray of shape (n_samples, n_features)
-        Features as used.
-    layers : sequence of Layer
-        Annotation graphs.
     counts : sequence of int
         Numbers of clusters, ascending.
     fit : callable
         The fit of one of them, as `pipeline.fit.solve.fit` makes it.
-
-    Returns
-    -------
-    ClusterChoice
 
     Raises
     ------
     ValueError
         If a problem admits no solution.
     """
-
-    def one(count: int) -> Candidate:
-        result = fit(count)
-        # a result that stays holds no solver, and so no more copies of the table
-        return Candidate(count, replace(result, criteria=None), present(result.criteria)(), result.predicted)
-
     candidates: list[Candidate] = []
     for count in counts:
         try:
-            found = one(count)
+            result = fit(count)
+            criteria = present(result.criteria)()
         except KeyboardInterrupt:
             if not candidates:
                 raise
             return replace(choose(candidates), interrupted=True)
-        is_over = found.result.interrupted
         # what was not predicted does not compare with what was
-        if not (is_over and candidates and candidates[0].held_out and not found.held_out):
-            candidates.append(found)
-        if is_over:
+        if not (result.interrupted and candidates and candidates[0].held_out and not result.predicted):
+            # a result that stays holds no solver, and so no more copies of the table
+            candidates.append(Candidate(count, replace(result, criteria=None), criteria, result.predicted))
+        if result.interrupted:
             return replace(choose(candidates), interrupted=True)
     return choose(candidates)
 
@@ -229,11 +219,11 @@ def choose(candidates: Sequence[Candidate]) -> ClusterChoice:
     candidates : sequence of Candidate
         By number of clusters, ascending.
     """
-    predicted = all(each.held_out is not None for each in candidates)
+    predicted = all(candidate.held_out is not None for candidate in candidates)
     left = within(candidates, TIMIDITY) if predicted else candidates
-    if predicted and any(each.result.solution is not None for each in candidates):
+    if predicted and any(candidate.result.solution is not None for candidate in candidates):
         return ClusterChoice(tuple(candidates), FEWEST, left[0])
-    chosen = max(left, key=lambda each: each.criteria.bic)
+    chosen = max(left, key=lambda candidate: candidate.criteria.bic)
     return ClusterChoice(tuple(candidates), HELD_OUT if predicted else BIC, chosen)
 
 
@@ -253,6 +243,6 @@ def within(candidates: Sequence[Candidate], errors: float) -> list[Candidate]:
 
 def gains(candidates: Sequence[Candidate]) -> list[tuple[float, float]]:
     """What the least log loss gains over that of each candidate, and its error, eq. (57)."""
-    losses = [present(each.held_out) for each in candidates]
-    least = min(losses, key=lambda each: each.log_loss)
-    return [least.gain_over(each) for each in losses]
+    losses = [present(candidate.held_out) for candidate in candidates]
+    least = min(losses, key=lambda score: score.log_loss)
+    return [least.gain_over(score) for score in losses]

@@ -340,9 +340,7 @@ class AnnotatedClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]  #
             )
             if self.n_clusters is None:
                 counts = possible(scaled, TRIED)
-                chosen = choose_clusters(
-                    scaled, annotations.layers, counts, lambda k: fit_clusters(n_clusters=k)
-                ).chosen
+                chosen = choose_clusters(counts, lambda k: fit_clusters(n_clusters=k)).chosen
                 result, n_clusters = chosen.result, chosen.n_clusters
             else:
                 n_clusters = int(self.n_clusters)

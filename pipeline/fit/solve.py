@@ -273,11 +273,12 @@ def fit(
     try:
         choice = run_interruptibly(partial(solver.solve, streams, predict=predict_annotations, start=start))
     except KeyboardInterrupt:
-        if not salvage or (found := solver.salvage(done.done)) is None:
+        rest = solver.salvage(done.done) if salvage else None
+        if rest is None:
             raise
-        choice = found
+        choice = rest
     spent = np.subtract((time.perf_counter(), time.process_time()), began).tolist()
-    fits, best = choice.fits, best_of([each.objective for each in choice.fits])
+    fits, best = choice.fits, best_of([restart.objective for restart in choice.fits])
     solution = fits[best]
     sure = find_confidence(solver, fits, best, seed) if confidence else None
     skill = None if choice.has_no_skill else choice.candidates.get(choice.name)
@@ -289,8 +290,8 @@ def fit(
         settings=settings,
         best=solution,
         best_restart=best,
-        restart_objectives=np.array([each.objective for each in fits]),
-        **{name: sum(getattr(each, name) for each in fits) for name in WORK},
+        restart_objectives=np.array([restart.objective for restart in fits]),
+        **{name: sum(getattr(restart, name) for restart in fits) for name in WORK},
         seconds=spent[0],
         cpu_seconds=spent[1],
         scores=_scores(X, layers, solution, labels_true, choice.covariance, settings),
@@ -333,50 +334,50 @@ def _scores(
     covariance: str,
     settings: Settings,
 ) -> dict[str, float | None]:
-    found = dict.fromkeys((*AGREEMENT, "goldberger_kl", "centroid_index"), math.nan)
-    found["annotation_agreement"] = weighted_agreement(layers, best.labels)
+    values = dict.fromkeys((*AGREEMENT, "goldberger_kl", "centroid_index"), math.nan)
+    values["annotation_agreement"] = weighted_agreement(layers, best.labels)
     if labels_true is not None:
         n_classes, prior = int(labels_true.max()) + 1, settings.covariance_prior
         covariance = covariance if best.gaussians is None else "spherical"
         sizes, centroids, _ = scores.cluster_gaussians(X, labels_true, n_classes)
         covariances = scores.cluster_covariances(X, labels_true, n_classes, covariance, prior)
         solution, total = (best.sizes, best.centroids, best.covariances), scores.total_variance(X)
-        found["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
-        found["centroid_index"] = scores.centroid_index(best.centroids, centroids)
-        found |= with_truth(labels_true, best.labels)
-    return {name: None if math.isnan(value) else value for name, value in found.items()}
+        values["goldberger_kl"] = scores.goldberger_kl(*solution, sizes, centroids, covariances, total)
+        values["centroid_index"] = scores.centroid_index(best.centroids, centroids)
+        values |= with_truth(labels_true, best.labels)
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
 def skill_words(
-    words: str, found: predictions.HeldOut | None, layers: Sequence[Layer], *, no_skill: bool = False
+    words: str, score: predictions.HeldOut | None, layers: Sequence[Layer], *, no_skill: bool = False
 ) -> str:
-    """What a model is, and what it predicts beside an answer that is always the same.
+    """Describe a model, and what it predicts beside an answer that is always the same.
 
     Parameters
     ----------
     words : str
-        What it is.
-    found : HeldOut or None
-        How well it predicted annotations.
+        Description of the clusters.
+    score : HeldOut or None
+        How well the model predicted annotations.
     layers : sequence of Layer
         Annotations.
     no_skill : bool
         Whether it is no better than how often annotations are must-links.
     """
-    if found is None and not no_skill:
+    if score is None and not no_skill:
         return words
     must = alarms.Annotated(layers).must_share
     always, share = ("together", must) if must > 0.5 else ("apart", 1.0 - must)
-    if found is None or no_skill:
+    if score is None or no_skill:
         return f"{words}; predicts held-out answers no better than always answering *{always}* ({share:.0%})"
     return (
-        f"{words}; predicts {found.share_right:.0%} of held-out answers,"
+        f"{words}; predicts {score.share_right:.0%} of held-out answers,"
         f" {share:.0%} is what always answering *{always}* would"
     )
 
 
 def to_json(result: FitResult) -> dict[str, Any]:
-    """The result as plain values that strict JSON can hold; labels count from 0."""
+    """Return the result as plain values that strict JSON can hold; labels count from 0."""
     of_fit = ("model", "covariance", "feature_weight", "covariances", "restart_objectives", "best_restart")
     times = ("local_searches", "evaluations", "seconds", "cpu_seconds")
     of_best = ("objective", "gmm", "sbm", "prior", "labels", "sizes", "centroids")
@@ -387,7 +388,9 @@ def to_json(result: FitResult) -> dict[str, Any]:
     values |= {"alarms": list(result.alarms), "classes": result.choice}
     values |= result.confidence.to_json() if result.confidence else {}
     values |= _union_json(result) if result.solution is not None else {}
-    return {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in values.items()}
+    return {
+        name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()
+    }
 
 
 def _union_json(result: FitResult) -> dict[str, Any]:

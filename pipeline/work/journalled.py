@@ -17,7 +17,6 @@ from sweep_clustering.kernels.structure import STRUCTURE, Structure
 from sweep_clustering.pipeline.work.records import Answered, Chosen, Done, Science, Solved, Span
 from sweep_clustering.storage.cube.schema import VARIABLES, scored_shapes
 from sweep_clustering.sweeps.annotations.draw import CANNOT, MUST
-from sweep_clustering.sweeps.errors import present
 from sweep_clustering.sweeps.plan import AskedPath, Cell, DatasetPlan
 from sweep_clustering.sweeps.shapes import CANDIDATES, CODES, DIMS, SCORED, narrowed, widened
 from sweep_clustering.sweeps.unions import ROWS, from_rows, to_rows
@@ -190,16 +189,16 @@ def _choices(cells: Sequence[Cell], arrays: Arrays) -> list[Chosen | None]:
     without = np.full((len(with_one), len(STRUCTURE)), -1)  # of a version that had no such classes
     made_of = arrays.get("structure", without).tolist()
     base_rates = arrays.get("base_rate", np.full(len(with_one), np.nan)).tolist()
-    found: dict[int, Chosen] = {}
+    choices: dict[int, Chosen] = {}
     for at, structure, base, code, *scores in zip(with_one, made_of, base_rates, *columns, strict=True):
         allowed = CANDIDATES if chooses(cells[at].model) else (shape_of(cells[at].model),)
         if shapes[code] not in allowed:
             raise ValueError(f"the shape {code} of {cells[at]}, expected one of {', '.join(allowed)}")
         if is_any(cells[at].model):
             Structure.of(structure)  # or it says what is wrong
-        log_losses, right = (tuple(map(float, each)) for each in scores)
-        found[at] = Chosen(shapes[code], log_losses, right, tuple(structure), float(base))
-    return [found.get(at) for at in range(len(cells))]
+        log_losses, right = (tuple(map(float, score)) for score in scores)
+        choices[at] = Chosen(shapes[code], log_losses, right, tuple(structure), float(base))
+    return [choices.get(at) for at in range(len(cells))]
 
 
 def _problems(done: Done, plan: DatasetPlan, science: Science | None) -> Iterator[str]:
@@ -261,5 +260,6 @@ def _problems_of_gaussians(done: Solved, plan: DatasetPlan) -> Iterator[str]:
         lengths = tuple(map(len, to_rows(gaussians).values()))
         if lengths[0] > room.components or lengths[-1] > room.entries:
             yield f"{cell} with rows of {lengths}, expected {room.components} and {room.entries} at most"
-        if is_any(cell.model) and gaussians.structure.codes != present(done.chosen).structure:
+        made_of = None if done.chosen is None else done.chosen.made_of
+        if made_of is not None and made_of != gaussians.structure:
             yield f"{cell} with {gaussians.structure}, which it did not choose"

@@ -51,18 +51,19 @@ class Span(Generic[Unit]):
     Parameters
     ----------
     unit : Cell or AskedPath
-        Of what.
+        Cell that has the restarts, or path that has the questions.
     start, stop : int
-        Which. With an adaptive stop `stop` is the most there may be; a path has whole batches.
+        First restart or question, and the one after the last. With an adaptive stop `stop` is the most there
+        may be; a path has whole batches.
     known : tuple of float
         Objectives of the restarts before `start`, with an adaptive stop.
     chosen : Chosen or None
-        What held-out annotations said of the cell before.
+        Choice that the cell has made before, by held-out annotations.
     answers : ndarray of shape (n_answers, 3), or None
-        Of a cell whose annotations were asked for, these: a worker could not draw them again. Of a path,
-        those to the questions before `start`.
+        Annotations of a cell, where they were asked for: a worker could not draw them again. For a path,
+        answers to the questions before `start`.
     step : int
-        What is timed and run at once: a restart, or the questions of a batch.
+        Number of units that are timed and run at once: a restart, or the questions of a batch.
     """
 
     unit: Unit
@@ -92,11 +93,12 @@ class Chosen:
     covariance : str
         One of `sweeps.shapes.CANDIDATES` if the cell chose it.
     held_out, right : tuple of float
-        Of each candidate: minus the mean log-probability of held-out annotations, in nats, and the share of
-        them that were predicted. NaN where there were too few annotations to tell. Where every model holds
-        annotations out they are of all of `sweeps.shapes.SCORED`, and NaN for shapes that were not tried.
+        Minus the mean log-probability of held-out annotations, in nats, and the share of them that were
+        predicted, for each candidate. NaN where there were too few annotations to tell. Where every model
+        holds annotations out they are of all of `sweeps.shapes.SCORED`, and NaN for shapes that were not
+        tried.
     structure : tuple of int
-        What classes of any shape are made of, as `kernels.structure.Structure.codes`; all -1 otherwise. Its
+        Structure of classes of any shape, as `kernels.structure.Structure.codes`; all -1 otherwise. Its
         score then stands for that of spherical covariances, which those of its classes are.
     base_rate : float
         Minus the mean log-probability where all that is known is how often held-out annotations are
@@ -129,7 +131,9 @@ class Chosen:
 
     def is_same(self, other: Chosen) -> bool:
         """Whether another choice has the same bits; NaN is the same missing value."""
-        mine, its = (np.array([*each.held_out, *each.right, each.base_rate]) for each in (self, other))
+        mine, its = (
+            np.array([*choice.held_out, *choice.right, choice.base_rate]) for choice in (self, other)
+        )
         named, theirs = (self.covariance, self.structure), (other.covariance, other.structure)
         return named == theirs and mine.tobytes() == its.tobytes()
 
@@ -167,12 +171,12 @@ class Science:
         return cls(spec.seed, spec.search, plan.n_clusters, spec.stop, methods, asking)
 
     def method(self, name: str) -> MethodCall | None:
-        """The method of a name; None for a model."""
-        return next((each for each in self.methods if each.name == name), None)
+        """Return the method of a name, None for a model."""
+        return next((method for method in self.methods if method.name == name), None)
 
     def search(self, cell: Cell) -> Search:
-        """Settings for a cell of a model."""
-        return next(each for each in self.searches if each.name == cell.search)
+        """Return the search of a cell of a model."""
+        return next(search for search in self.searches if search.name == cell.search)
 
     def holds_out(self, cell: Cell) -> bool:
         """Whether a cell holds annotations out, before its first restart."""
@@ -200,19 +204,19 @@ class Solved:
     Parameters
     ----------
     span : Span
-        Which.
+        The restarts.
     objectives : ndarray of shape (stop - start,)
         Objective of each restart, in nats; of a method its own, NaN where it gave none or found no solution.
     best_restart : int
         Restart of the largest objective, the lowest on ties; -1 if no restart has a solution.
     labels, centroids : ndarray of shape (n_samples,), (n_clusters, n_features)
-        Its solution.
+        Solution of that restart.
     covariances : ndarray of shape (n_clusters, ...)
-        Of its clusters: the rest is no, one or two axes of n_features, by the model's shape.
+        Covariances of its clusters: the rest is no, one or two axes of n_features, by the model's shape.
     seconds, cpu_seconds : float
         Time spent in the solver: elapsed, and of the processor.
     chosen : Chosen or None
-        Of a cell that holds annotations out.
+        Choice of a cell that holds annotations out.
     choosing : float
         Seconds of those that this took; 0 if it was known.
     gaussians : Gaussians or None
@@ -298,9 +302,9 @@ class BatchLost(Exception):
     Parameters
     ----------
     cause : str
-        What happened.
+        Description of what happened.
     node, job : str
-        Where.
+        Node and job of the worker.
     """
 
     def __init__(self, cause: str, node: str = "", job: str = "") -> None:
@@ -310,16 +314,16 @@ class BatchLost(Exception):
 
 
 def checked(task: Task, outcome: Results | BaseException) -> Results:
-    """What came of a task, where all of it is of this task: an answer to another one is none.
+    """Return the results of a task, if all of them are of this task; else each span has failed.
 
-    Where there is none, its worker having died for instance, every span failed.
+    There are none where its worker died, for instance.
     """
     if not isinstance(outcome, BaseException):
         stops = {(span.unit, span.start): span.stop for span in task.spans}
-        for found in (each.span for each in outcome):
+        for span in (result.span for result in outcome):
             # each batch of a path comes back on its own, and a path is alone in its task
-            start = task.spans[0].start if isinstance(found.unit, AskedPath) else found.start
-            if not start <= found.start < found.stop <= stops.get((found.unit, start), 0):
+            start = task.spans[0].start if isinstance(span.unit, AskedPath) else span.start
+            if not start <= span.start < span.stop <= stops.get((span.unit, start), 0):
                 outcome = BatchLost("what came back was the answer to another batch")
                 break
         else:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from multiprocessing.util import Finalize
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,12 +45,12 @@ TRIED = 3
 
 
 def run_task(task: records.Task, source: Source) -> list[records.Done | records.Failed]:
-    """Run what a worker was given; a span that raises costs itself alone.
+    """Run the task of a worker; a span that raises costs itself alone.
 
     Parameters
     ----------
     task : Task
-        What to do.
+        Spans of one data set.
     source : Source
         Features and true labels of its data set.
 
@@ -182,11 +182,19 @@ def _where(cell: Cell) -> dict[str, Any]:
     return {name: getattr(cell, name) for name in ("mixture", "p", "m", "replicate")}
 
 
-def _timed(function: Callable[[], T]) -> tuple[T, float, float]:
-    """What a function returns, and the seconds it took: elapsed, and of the processor."""
+class Timed(NamedTuple, Generic[T]):
+    """Result of a call, and the seconds that it took: elapsed, and of the processor."""
+
+    result: T
+    seconds: float
+    cpu_seconds: float
+
+
+def _timed(function: Callable[[], T]) -> Timed[T]:
+    """Call a function, in a way that Ctrl-C can end."""
     started, cpu_started = time.perf_counter(), cpu_time()
-    found = function()
-    return found, time.perf_counter() - started, cpu_time() - cpu_started
+    result = function()
+    return Timed(result, time.perf_counter() - started, cpu_time() - cpu_started)
 
 
 def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays) -> Answers:
@@ -224,7 +232,7 @@ def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays)
     answers, stop = known, len(known) + asking.batch
     while len(answers) < stop:
         seed = seeds.path_seed(science.seed, **asdict(path), start=len(answers))
-        found = next_answers(
+        batch = next_answers(
             X,
             present(labels_true),
             answers,
@@ -236,9 +244,9 @@ def ask_batch(science: Science, path: AskedPath, known: Answers, arrays: Arrays)
             covariance=asking.covariance,
             restarts=asking.restarts,
         )
-        if not len(found):
+        if not len(batch):
             raise ValueError(f"{path}: no pair to ask after {len(answers)} answers")
-        answers = np.concatenate([answers, found])
+        answers = np.concatenate([answers, batch])
     return answers[len(known) : stop]
 
 
@@ -334,7 +342,7 @@ def run_method(
     for restart in range(span.start, span.stop):
         drawn = {**_where(cell), "method": method.name, "restart": restart}
         try:
-            found = _process().solve(
+            call = _process().solve(
                 method,
                 (cell.dataset, cell.mixture, science.seed),
                 X,
@@ -346,11 +354,11 @@ def run_method(
         except Unsolved as none:
             seconds, cpu_seconds = seconds + none.seconds, cpu_seconds + none.cpu_seconds
             continue
-        seconds, cpu_seconds = seconds + found.seconds, cpu_seconds + found.cpu_seconds
-        if found.solution.objective is not None:
-            objectives[restart - span.start] = found.solution.objective
+        seconds, cpu_seconds = seconds + call.seconds, cpu_seconds + call.cpu_seconds
+        if call.solution.objective is not None:
+            objectives[restart - span.start] = call.solution.objective
         if answer is None or objectives[restart - span.start] > objectives[best - span.start]:
-            best, answer = restart, found.solution
+            best, answer = restart, call.solution
     # what is not a number stays where there is no solution
     labels = np.full(len(X), -1, dtype=np.int16)
     centroids, covariances = np.full((n_clusters, X.shape[1]), np.nan), np.full(n_clusters, np.nan)

@@ -166,12 +166,12 @@ def test_predictions_of_held_out_annotations_are_those_of_a_plain_loop() -> None
     base, share = trials.base_rate.log_loss, float(np.average(trials.annotations.is_must))
     # one answer for all folds, whichever side of one half their rates are on
     assert trials.base_rate.share_right == pytest.approx(max(share, 1.0 - share))
-    for each in [one for one in candidates if (one, 3) in trials.found]:
-        assert trials.found[each, 3].log_loss == pytest.approx(slow_log_loss(trials, each, layers))
-        assert trials.found[each, 3].log_loss <= base + 1e-12
+    for each in [one for one in candidates if (one, 3) in trials.scores]:
+        assert trials.scores[each, 3].log_loss == pytest.approx(slow_log_loss(trials, each, layers))
+        assert trials.scores[each, 3].log_loss <= base + 1e-12
     assert trials.ranked(3)[0] == candidates[0]
     # a fold's fit has not seen its annotations
-    for fold, seen in enumerate(trials.seen):
+    for fold, seen in enumerate(trials.layers_of):
         kept = {tuple(pair) for layer in seen for pair in np.asarray(layer.pairs).tolist()}
         tested = {tuple(pair) for pair in trials.annotations.pairs[trials.annotations.folds == fold].tolist()}
         assert not kept & tested
@@ -318,7 +318,7 @@ def test_a_structure_between_the_base_rate_and_a_coin_is_not_taken(monkeypatch: 
     def beaten(trials: Trials, must: Any, together: Any, tested: NDArray[np.bool_]) -> HeldOut:
         return answers_of(np.full(int(tested.sum()), 0.498 if must is not trials.rates else 0.49))
 
-    monkeypatch.setattr(Trials, "_predicted", beaten)
+    monkeypatch.setattr(Trials, "_score", beaten)
     choice = choose_structure(table, layers, components=1, subspace=NONE)
     assert choice.note.startswith(
         "no structure predicts the annotations better than a coin (log loss 0.697 against 0.693)"
@@ -423,9 +423,9 @@ def test_a_lucky_start_does_not_end_all_that_are_looked_at_closely() -> None:
     trials = Trials(table, layers, list_annotations(layers, table.seed), map)
     one, other = Structure(NONE, 1, "spherical"), Structure(NONE, 1, "diagonal")
     trials.add([one], 1)
-    found = trials.found[one, 1]
+    found = trials.scores[one, 1]
     sure = np.zeros_like(found.log_probabilities)
-    trials.found[one, 1] = HeldOut(sure, found.right, found.weights, found.agreeing)
+    trials.scores[one, 1] = HeldOut(sure, found.right, found.weights, found.agreeing)
     trials.add([one, other], 3)
     assert trials.ranked(3)
 
