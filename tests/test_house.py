@@ -168,18 +168,18 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
 
 
 MOST = {
-    "found": 48,
-    "each": 74,
-    "told, said": 31,
-    "descriptions with Of or What": 70,
+    "found": 19,
+    "each": 18,
+    "told, said": 16,
+    "descriptions with Of or What": 45,
     "docstring longer than body": 105,
-    "tuples of three": 4,
-    "statements with several constants": 19,
-    "calls with splats": 127,
-    "uses of Any": 601,
+    "tuples of three": 3,
+    "statements with several constants": 17,
+    "calls with splats": 126,
+    "uses of Any": 600,
     "modules with code": 165,
-    "lines of code": 28_527,
-    "lines of imports": 3_103,
+    "lines of code": 28_594,
+    "lines of imports": 3_101,
     "lines of docstrings for 100 lines of code": 29,
 }
 """What there may be of each fault of `wording.counts`: a change that mends some lowers the number here."""
