@@ -168,17 +168,17 @@ def test_files_that_a_user_names_have_one_door(tracked: list[Path]) -> None:
 
 
 MOST = {
-    "found": 19,
+    "found": 17,
     "each": 18,
     "told, said": 16,
     "descriptions with Of or What": 45,
     "docstring longer than body": 105,
     "tuples of three": 3,
     "statements with several constants": 17,
-    "calls with splats": 126,
-    "uses of Any": 600,
+    "calls with splats": 125,
+    "uses of Any": 599,
     "modules with code": 165,
-    "lines of code": 28_594,
+    "lines of code": 28_596,
     "lines of imports": 3_101,
     "lines of docstrings for 100 lines of code": 29,
 }

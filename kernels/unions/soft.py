@@ -243,13 +243,8 @@ def fit_components(
 def warm_up() -> None:
     """Load the kernels of fits, or compile them: what is timed afterwards is the fits alone."""
     Z, layer = np.arange(8.0)[:, None], Layer(MUST, np.array([[0, 1]]), None, None)
-    given: dict[str, Any] = {
-        "n_classes": 2,
-        "components": 1,
-        "covariance": "spherical",
-        "steps": 1,
-    }
-    fit_components(Z, [layer], rng=np.random.default_rng(0), **given)
+    rng = np.random.default_rng(0)
+    fit_components(Z, [layer], n_classes=2, components=1, covariance="spherical", steps=1, rng=rng)
 
 
 def new_fields(observed: Observed, labels: NDArray[np.integer], n_components: int) -> Fields:
@@ -295,30 +290,30 @@ def _start(data: Data, state: State, centroids: Floats, rng: Generator, trials: 
 
 
 @jit
-def _fit(seen: Observed, fields: Fields, rng: Generator, steps: int) -> int:
+def _fit(observed: Observed, fields: Fields, rng: Generator, steps: int) -> int:
     """Raise the bound until it rises no more; number of steps."""
     for _ in range(WARM_STEPS):
         if fields.stop[0] != 0:
             return 0
-        set_parameters(seen, fields)
-        set_densities(seen, fields)
-        set_shares(seen, fields, 0)
+        set_parameters(observed, fields)
+        set_densities(observed, fields)
+        set_shares(observed, fields, 0)
     fields.accuracies[:] = 0.75
-    set_pulls(seen, fields)
-    choose_classes(seen, fields, rng)
+    set_pulls(observed, fields)
+    choose_classes(observed, fields, rng)
     before = -np.inf
     for step in range(steps):
         if fields.stop[0] != 0:
             return step
-        set_parameters(seen, fields)
-        set_densities(seen, fields)
-        set_shares(seen, fields, ROUNDS)
-        set_accuracies(seen, fields)
-        if len(fields.sizes) > seen.n_classes and step % CLASS_STEPS == CLASS_STEPS - 1:
-            set_links(seen, fields)
+        set_parameters(observed, fields)
+        set_densities(observed, fields)
+        set_shares(observed, fields, ROUNDS)
+        set_accuracies(observed, fields)
+        if len(fields.sizes) > observed.n_classes and step % CLASS_STEPS == CLASS_STEPS - 1:
+            set_links(observed, fields)
             if climb(fields) > 0:
                 set_classes(fields)
-        set_bound(seen, fields)
+        set_bound(observed, fields)
         now = fields.bound.sum()
         if now < before + ENOUGH and step > CLASS_STEPS:
             return step + 1
@@ -330,9 +325,9 @@ def _fit(seen: Observed, fields: Fields, rng: Generator, steps: int) -> int:
 
 
 @jit_inner
-def set_parameters(seen: Observed, fields: Fields) -> None:
+def set_parameters(observed: Observed, fields: Fields) -> None:
     """Weights, means and covariances that are best for the shares, the prior included."""
-    n_samples, n_dims = seen.Z.shape
+    n_samples, n_dims = observed.Z.shape
     n_components = len(fields.sizes)
     fields.sizes[:] = 0.0
     fields.means[:] = 0.0
@@ -342,31 +337,33 @@ def set_parameters(seen: Observed, fields: Fields) -> None:
             if share > NEGLIGIBLE:
                 fields.sizes[g] += share
                 for d in range(n_dims):
-                    fields.means[g, d] += share * seen.Z[i, d]
+                    fields.means[g, d] += share * observed.Z[i, d]
     fields.work[:] = 0.0
     for g in range(n_components):
         fields.work[fields.class_of[g]] += fields.sizes[g] + 1.0
     for g in range(n_components):
         # one sample more in each component: none vanishes
         among = (
-            fields.work[fields.class_of[g]] * seen.n_classes if seen.is_equal else n_samples + n_components
+            fields.work[fields.class_of[g]] * observed.n_classes
+            if observed.is_equal
+            else n_samples + n_components
         )
         fields.log_weights[g] = math.log((fields.sizes[g] + 1.0) / among)
         for d in range(n_dims):
             fields.means[g, d] /= max(fields.sizes[g], NEGLIGIBLE)
-    set_scatters(seen, fields)
+    set_scatters(observed, fields)
     fields.bound[2] = 0.0
     for g in range(n_components):
         fields.bound[2] += fields.log_weights[g]
     for shape in range(len(fields.logdets)):
-        trace = factorise(seen, fields, shape)
-        fields.bound[2] -= 0.5 * seen.strength * (trace + fields.logdets[shape])
+        trace = factorise(observed, fields, shape)
+        fields.bound[2] -= 0.5 * observed.strength * (trace + fields.logdets[shape])
 
 
 @jit_inner
-def set_scatters(seen: Observed, fields: Fields) -> None:
+def set_scatters(observed: Observed, fields: Fields) -> None:
     """Covariances: scatter of the members, with the prior as so many members more."""
-    n_samples, n_dims = seen.Z.shape
+    n_samples, n_dims = observed.Z.shape
     covariances, vector, width = fields.covariances, fields.vector, fields.covariances.shape[2]
     covariances[:] = 0.0
     for i in range(n_samples):
@@ -374,9 +371,9 @@ def set_scatters(seen: Observed, fields: Fields) -> None:
             share = fields.shares[i, g]
             if share <= NEGLIGIBLE:
                 continue
-            target = g if seen.shape != TIED else 0
+            target = g if observed.shape != TIED else 0
             for d in range(n_dims):
-                vector[d] = seen.Z[i, d] - fields.means[g, d]
+                vector[d] = observed.Z[i, d] - fields.means[g, d]
             for d in range(n_dims):
                 if width == 1:
                     covariances[target, d, 0] += share * vector[d] * vector[d]
@@ -384,23 +381,23 @@ def set_scatters(seen: Observed, fields: Fields) -> None:
                     for e in range(d + 1):
                         covariances[target, d, e] += share * vector[d] * vector[e]
     for shape in range(len(covariances)):
-        size = fields.sizes[shape] if seen.shape != TIED else float(n_samples)
+        size = fields.sizes[shape] if observed.shape != TIED else float(n_samples)
         mean = 0.0
         for d in range(n_dims):
-            own = min(d, width - 1)
-            covariances[shape, d, own] += seen.strength * seen.scale[d]
-            for e in range(own + 1):
-                covariances[shape, d, e] /= size + seen.strength
+            column = min(d, width - 1)
+            covariances[shape, d, column] += observed.strength * observed.scale[d]
+            for e in range(column + 1):
+                covariances[shape, d, e] /= size + observed.strength
                 if width > 1:
                     covariances[shape, e, d] = covariances[shape, d, e]
-            mean += covariances[shape, d, own] / n_dims
-        if seen.shape == SPHERICAL:
+            mean += covariances[shape, d, column] / n_dims
+        if observed.shape == SPHERICAL:
             for d in range(n_dims):
                 covariances[shape, d, 0] = mean
 
 
 @jit_inner
-def factorise(seen: Observed, fields: Fields, shape: int) -> float:
+def factorise(observed: Observed, fields: Fields, shape: int) -> float:
     """Set the inverse of the Cholesky factor of a covariance, and its log-determinant; trace of scale / Σ."""
     matrix, factor = fields.covariances[shape], fields.factors[shape]
     n_dims, width = matrix.shape
@@ -409,7 +406,7 @@ def factorise(seen: Observed, fields: Fields, shape: int) -> float:
         if width == 1:
             factor[a, 0] = 1.0 / math.sqrt(matrix[a, 0])
             logdet += math.log(matrix[a, 0])
-            trace += seen.scale[a] / matrix[a, 0]
+            trace += observed.scale[a] / matrix[a, 0]
             continue
         for b in range(a + 1):
             left = matrix[a, b]
@@ -419,24 +416,24 @@ def factorise(seen: Observed, fields: Fields, shape: int) -> float:
         logdet += 2.0 * math.log(factor[a, a])
     if width > 1:
         for a in range(n_dims):  # row by row, each from those above it
-            own = factor[a, a]
+            diagonal = factor[a, a]
             for c in range(a):
                 total = 0.0
                 for b in range(c, a):
                     total -= factor[a, b] * factor[b, c]
-                factor[a, c] = total / own
-            factor[a, a] = 1.0 / own
+                factor[a, c] = total / diagonal
+            factor[a, a] = 1.0 / diagonal
             for c in range(a + 1):
-                trace += seen.scale[c] * factor[a, c] * factor[a, c]
+                trace += observed.scale[c] * factor[a, c] * factor[a, c]
     fields.logdets[shape] = logdet
     return trace
 
 
 @jit_inner
-def set_densities(seen: Observed, fields: Fields) -> None:
+def set_densities(observed: Observed, fields: Fields) -> None:
     """Log-density of each sample in each component, but for D/2 log 2 π."""
-    n_samples, n_components = len(seen.Z), len(fields.sizes)
-    for panel in range(len(seen.panels)):
+    n_samples, n_components = len(observed.Z), len(fields.sizes)
+    for panel in range(len(observed.panels)):
         if fields.stop[0] != 0:
             return
         start = panel * PANEL
@@ -445,24 +442,24 @@ def set_densities(seen: Observed, fields: Fields) -> None:
             many = min(WIDE, n_components - g)
             if fields.covariances.shape[2] > 1:
                 for k in range(many):
-                    set_matrix_distances(seen, fields, panel, g + k, k)
-            elif many == WIDE and seen.shape != TIED:  # that of one dimension is a variance, too
-                set_wide_distances(seen, fields, panel, g)
+                    set_matrix_distances(observed, fields, panel, g + k, k)
+            elif many == WIDE and observed.shape != TIED:  # that of one dimension is a variance, too
+                set_wide_distances(observed, fields, panel, g)
             else:
                 for k in range(many):
-                    set_vector_distances(seen, fields, panel, g + k, k)
+                    set_vector_distances(observed, fields, panel, g + k, k)
             for i in range(start, stop):
                 for k in range(many):
                     fields.densities[i, g + k] = -0.5 * fields.distances[k, i - start]
 
 
 @jit_inner
-def set_vector_distances(seen: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
+def set_vector_distances(observed: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
     """Distances of the samples of a panel to a component of some variances, its log-determinant included."""
-    samples, distances = seen.panels[panel], fields.distances[row]
-    shape = g if seen.shape != TIED else 0
+    samples, distances = observed.panels[panel], fields.distances[row]
+    shape = g if observed.shape != TIED else 0
     distances[:] = fields.logdets[shape]
-    for a in range(seen.Z.shape[1]):
+    for a in range(observed.Z.shape[1]):
         factor, mean = fields.factors[shape, a, 0], fields.means[g, a]
         for j in range(PANEL):
             white = factor * (samples[a, j] - mean)
@@ -470,13 +467,13 @@ def set_vector_distances(seen: Observed, fields: Fields, panel: int, g: int, row
 
 
 @jit_inner
-def set_wide_distances(seen: Observed, fields: Fields, panel: int, g: int) -> None:
+def set_wide_distances(observed: Observed, fields: Fields, panel: int, g: int) -> None:
     """Those to `WIDE` components from `g` on, with the same bits: samples are read once for all of them."""
-    samples, factors, means = seen.panels[panel], fields.factors, fields.means
+    samples, factors, means = observed.panels[panel], fields.factors, fields.means
     d0, d1, d2, d3 = fields.distances[0], fields.distances[1], fields.distances[2], fields.distances[3]
     for k in range(WIDE):
         fields.distances[k, :] = fields.logdets[g + k]
-    for a in range(seen.Z.shape[1]):
+    for a in range(observed.Z.shape[1]):
         f0, f1, f2, f3 = factors[g, a, 0], factors[g + 1, a, 0], factors[g + 2, a, 0], factors[g + 3, a, 0]
         m0, m1, m2, m3 = means[g, a], means[g + 1, a], means[g + 2, a], means[g + 3, a]
         for j in range(PANEL):
@@ -489,13 +486,13 @@ def set_wide_distances(seen: Observed, fields: Fields, panel: int, g: int) -> No
 
 
 @jit_inner
-def set_matrix_distances(seen: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
+def set_matrix_distances(observed: Observed, fields: Fields, panel: int, g: int, row: int) -> None:
     """Distances of the samples of a panel to a component of a matrix, its log-determinant included."""
-    samples, white, distances = seen.panels[panel], fields.white, fields.distances[row]
-    shape = g if seen.shape != TIED else 0
+    samples, white, distances = observed.panels[panel], fields.white, fields.distances[row]
+    shape = g if observed.shape != TIED else 0
     factor = fields.factors[shape]
     distances[:] = fields.logdets[shape]
-    for a in range(seen.Z.shape[1]):
+    for a in range(observed.Z.shape[1]):
         offset = 0.0
         for b in range(a + 1):
             offset -= factor[a, b] * fields.means[g, b]
@@ -548,27 +545,27 @@ def quick_exp(x: float) -> float:
 
 
 @jit_inner
-def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
+def set_shares(observed: Observed, fields: Fields, rounds: int) -> None:
     """Shares that are best one sample at a time; annotations count in `rounds` rounds.
 
     A sample without annotations has the same share in each round; without rounds nobody has any. Annotations
     leave the shares of the components of one class in proportion, so that rounds go over classes alone.
     """
-    are_classes = rounds > 0 and len(fields.sizes) == seen.n_classes
-    set_evidence(seen, fields, are_classes)
+    are_classes = rounds > 0 and len(fields.sizes) == observed.n_classes
+    set_evidence(observed, fields, are_classes)
     fields.bound[0] = 0.0
     for turn in range(max(rounds, 1)):
-        for i in range(seen.Z.shape[0]):
+        for i in range(observed.Z.shape[0]):
             if fields.stop[0] != 0:
                 return
-            is_annotated = rounds > 0 and seen.row_start[i] < seen.row_start[i + 1]
+            is_annotated = rounds > 0 and observed.row_start[i] < observed.row_start[i + 1]
             if turn > 0 and not is_annotated:
                 continue
-            set_field(seen, fields, i, is_annotated)
-            value = set_class_shares(seen, fields, i)
+            set_field(observed, fields, i, is_annotated)
+            value = set_class_shares(observed, fields, i)
             if turn == rounds - 1 or not is_annotated:
                 fields.bound[0] += value
-    for i in range(seen.Z.shape[0]):
+    for i in range(observed.Z.shape[0]):
         if are_classes:
             for g in range(len(fields.sizes)):
                 fields.shares[i, g] = fields.classes[i, g]
@@ -578,41 +575,41 @@ def set_shares(seen: Observed, fields: Fields, rounds: int) -> None:
 
 
 @jit_part
-def set_field(seen: Observed, fields: Fields, i: int, is_annotated: bool) -> None:
+def set_field(observed: Observed, fields: Fields, i: int, is_annotated: bool) -> None:
     """What the annotations of a sample say for each class: 0 where they do not count."""
     fields.field[:] = 0.0
     if is_annotated:
-        for place in range(seen.row_start[i], seen.row_start[i + 1]):
-            pull, partner = fields.pulls[seen.entries[place]], seen.partners[place]
-            for c in range(seen.n_classes):
+        for place in range(observed.row_start[i], observed.row_start[i + 1]):
+            pull, partner = fields.pulls[observed.entries[place]], observed.partners[place]
+            for c in range(observed.n_classes):
                 fields.field[c] += pull * fields.classes[partner, c]
 
 
 @jit_inner
-def set_evidence(seen: Observed, fields: Fields, are_classes: bool) -> None:
+def set_evidence(observed: Observed, fields: Fields, are_classes: bool) -> None:
     """Log-density of each sample in each class, and the shares of the components within their class.
 
     Each component may be a class: then it has all of it.
     """
-    for i in range(seen.Z.shape[0]):
+    for i in range(observed.Z.shape[0]):
         if are_classes:
             for g in range(len(fields.sizes)):
                 fields.evidence[i, g] = fields.log_weights[g] + fields.densities[i, g]
             continue
-        for c in range(seen.n_classes):
+        for c in range(observed.n_classes):
             fields.evidence[i, c] = -np.inf
             fields.work[c] = 0.0
         for g in range(len(fields.sizes)):
-            found = fields.log_weights[g] + fields.densities[i, g]
-            fields.shares[i, g] = found
+            log_density = fields.log_weights[g] + fields.densities[i, g]
+            fields.shares[i, g] = log_density
             c = fields.class_of[g]
-            fields.evidence[i, c] = max(fields.evidence[i, c], found)
+            fields.evidence[i, c] = max(fields.evidence[i, c], log_density)
         for g in range(len(fields.sizes)):
             c = fields.class_of[g]
             less = fields.shares[i, g] - fields.evidence[i, c]
             fields.shares[i, g] = math.exp(less) if less > LEAST_LOG else 0.0
             fields.work[c] += fields.shares[i, g]
-        for c in range(seen.n_classes):
+        for c in range(observed.n_classes):
             if fields.work[c] > 0.0:  # a class has a component, but before classes are chosen
                 fields.evidence[i, c] += math.log(fields.work[c])
         for g in range(len(fields.sizes)):
@@ -620,9 +617,14 @@ def set_evidence(seen: Observed, fields: Fields, are_classes: bool) -> None:
 
 
 @jit_part
-def set_class_shares(seen: Observed, fields: Fields, i: int) -> float:
+def set_class_shares(observed: Observed, fields: Fields, i: int) -> float:
     """Set the classes of a sample, given `field`; what features and entropy add to the bound."""
-    classes, evidence, field, n_classes = fields.classes[i], fields.evidence[i], fields.field, seen.n_classes
+    classes, evidence, field, n_classes = (
+        fields.classes[i],
+        fields.evidence[i],
+        fields.field,
+        observed.n_classes,
+    )
     # four sums, and four maxima, at a time: one alone waits for itself
     wide = n_classes - n_classes % WIDE
     largest = -np.inf
@@ -651,39 +653,39 @@ def set_class_shares(seen: Observed, fields: Fields, i: int) -> float:
 
 
 @jit_inner
-def set_accuracies(seen: Observed, fields: Fields) -> None:
+def set_accuracies(observed: Observed, fields: Fields) -> None:
     """Accuracies that were not given: the share of what agrees, with one right and one wrong more."""
     fields.agreed[:] = 1.0
     fields.annotated[:] = 2.0
-    for pair in range(len(seen.signed)):
-        source = seen.sources[pair]
+    for pair in range(len(observed.signed)):
+        source = observed.sources[pair]
         if source >= 0:
-            alike = together(seen, fields, pair)
-            fields.agreed[source] += abs(seen.signed[pair]) * (
-                alike if seen.signed[pair] > 0 else 1.0 - alike
+            alike = together(observed, fields, pair)
+            fields.agreed[source] += abs(observed.signed[pair]) * (
+                alike if observed.signed[pair] > 0 else 1.0 - alike
             )
-            fields.annotated[source] += abs(seen.signed[pair])
+            fields.annotated[source] += abs(observed.signed[pair])
     for source in range(len(fields.accuracies)):
-        found = fields.agreed[source] / fields.annotated[source]
-        fields.accuracies[source] = min(max(found, 0.5 + UNSURE), 1.0 - UNSURE)
-    set_pulls(seen, fields)
+        share = fields.agreed[source] / fields.annotated[source]
+        fields.accuracies[source] = min(max(share, 0.5 + UNSURE), 1.0 - UNSURE)
+    set_pulls(observed, fields)
 
 
 @jit_inner
-def set_pulls(seen: Observed, fields: Fields) -> None:
+def set_pulls(observed: Observed, fields: Fields) -> None:
     """What each pair adds to the log-likelihood when its samples are of one class rather than two."""
-    for pair in range(len(seen.signed)):
-        source, odds = seen.sources[pair], seen.odds[pair]
+    for pair in range(len(observed.signed)):
+        source, odds = observed.sources[pair], observed.odds[pair]
         if source >= 0:
             odds = math.log(fields.accuracies[source] / (1.0 - fields.accuracies[source]))
-        fields.pulls[pair] = seen.signed[pair] * odds
+        fields.pulls[pair] = observed.signed[pair] * odds
 
 
 @jit_part
-def together(seen: Observed, fields: Fields, pair: int) -> float:
+def together(observed: Observed, fields: Fields, pair: int) -> float:
     """Probability that the two samples of a pair are of one class."""
-    first, second, total = seen.pairs[pair, 0], seen.pairs[pair, 1], 0.0
-    for c in range(seen.n_classes):
+    first, second, total = observed.pairs[pair, 0], observed.pairs[pair, 1], 0.0
+    for c in range(observed.n_classes):
         total += fields.classes[first, c] * fields.classes[second, c]
     return total
 
@@ -692,13 +694,13 @@ def together(seen: Observed, fields: Fields, pair: int) -> float:
 
 
 @jit_inner
-def choose_classes(seen: Observed, fields: Fields, rng: Generator) -> None:
+def choose_classes(observed: Observed, fields: Fields, rng: Generator) -> None:
     """Set the map from components to classes that annotations speak for, the best of some climbs."""
     n_components = len(fields.class_of)
     for g in range(n_components):
-        fields.class_of[g] = g % seen.n_classes
-    if n_components > seen.n_classes:
-        set_links(seen, fields)
+        fields.class_of[g] = g % observed.n_classes
+    if n_components > observed.n_classes:
+        set_links(observed, fields)
         best = -np.inf
         for _ in range(MAPS):
             shuffle(rng, fields.class_of)
@@ -718,12 +720,12 @@ def choose_classes(seen: Observed, fields: Fields, rng: Generator) -> None:
 
 
 @jit_inner
-def set_links(seen: Observed, fields: Fields) -> None:
+def set_links(observed: Observed, fields: Fields) -> None:
     """What two components gain by being of one class: sums over annotated pairs, both ways."""
     n_components = len(fields.class_of)
     fields.links[:] = 0.0
-    for pair in range(len(seen.signed)):
-        first, second, pull = seen.pairs[pair, 0], seen.pairs[pair, 1], fields.pulls[pair]
+    for pair in range(len(observed.signed)):
+        first, second, pull = observed.pairs[pair, 0], observed.pairs[pair, 1], fields.pulls[pair]
         for g in range(n_components):
             if fields.shares[first, g] > NEGLIGIBLE:
                 ahead = pull * fields.shares[first, g]
@@ -776,13 +778,13 @@ def set_classes(fields: Fields) -> None:
 
 
 @jit_inner
-def set_bound(seen: Observed, fields: Fields) -> None:
+def set_bound(observed: Observed, fields: Fields) -> None:
     """Set the term of the annotations in the lower bound; the others are set where they are changed."""
     annotations = 0.0
-    for pair in range(len(seen.signed)):
-        alike, weight = together(seen, fields, pair), abs(seen.signed[pair])
-        agrees = alike if seen.signed[pair] > 0 else 1.0 - alike
-        odds = fields.pulls[pair] / seen.signed[pair]
+    for pair in range(len(observed.signed)):
+        alike, weight = together(observed, fields, pair), abs(observed.signed[pair])
+        agrees = alike if observed.signed[pair] > 0 else 1.0 - alike
+        odds = fields.pulls[pair] / observed.signed[pair]
         annotations += weight * (agrees * odds - math.log1p(math.exp(odds)))
     for source in range(len(fields.accuracies)):
         annotations += math.log(fields.accuracies[source]) + math.log1p(-fields.accuracies[source])
